@@ -1,0 +1,37 @@
+# Two commands do everything on a fresh machine with Python 3.11+ and make:
+#   make bench    create .venv, install, run the quick suite with its table and HTML report
+#   make test     the same, then the tests
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+FOLDERS := formulations solvers heuristics benchmarks interface tests
+
+.PHONY: install bench test unit lint types clean
+
+install: $(VENV)/.installed
+
+$(VENV)/.installed: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("schedgap needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,lint]'
+	touch $@
+
+bench: install
+	$(BIN)/schedgap bench --out results
+
+test: bench unit
+
+unit: install
+	$(BIN)/python -m pytest
+
+lint: install
+	$(BIN)/ruff check $(FOLDERS)
+	$(BIN)/ruff format --check $(FOLDERS)
+
+types: install
+	rm -rf build/types
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target build/types .
+	MYPYPATH=build/types $(BIN)/mypy -p schedgap
+
+clean:
+	rm -rf $(VENV) build dist results *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

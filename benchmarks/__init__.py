@@ -1,0 +1,1 @@
+"""The table of problems, generators, importers, suites, runner and store, figures and report."""

@@ -1,0 +1,1 @@
+"""What a problem is: one folder per problem, and what all of them share in :mod:`.common`."""

@@ -1,0 +1,1 @@
+"""What every problem shares: errors, exact numbers, instances, check reports, declarative models."""

@@ -1,0 +1,46 @@
+"""What a checker reports. Checkers share no code with any model, dynamics or heuristic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Violation:
+    """One constraint that a solution breaks.
+
+    Attributes
+    ----------
+    constraint : its short name, such as "capacity" or "horizon"
+    message : one line with the numbers, such as ``server s0, slot 3: 5 GPUs used, 4 there``
+    amount : by how much it is broken, where that is a number
+    """
+
+    constraint: str
+    message: str
+    amount: float | None = None
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """The verdict of a checker on one solution.
+
+    Attributes
+    ----------
+    violations : every constraint that is broken; empty when the solution is feasible
+    objective : recomputed from the solution exactly; None where it is not defined (an infeasible
+        solution whose objective cannot be computed)
+    details : what else was recomputed (completion slots, say), JSON-compatible
+    """
+
+    violations: tuple[Violation, ...]
+    objective: Fraction | None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def feasible(self) -> bool:
+        """Whether no constraint is broken."""
+        return not self.violations

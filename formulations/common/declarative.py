@@ -1,0 +1,37 @@
+"""A declarative model: a PuLP problem and the way back from its variables to a solution."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pulp
+
+from schedgap.formulations.common.instance import Solution
+
+
+@dataclass(frozen=True)
+class DeclarativeModel:
+    """What an engine is given, and what it takes to read its answer.
+
+    Attributes
+    ----------
+    problem : the PuLP model, objective included (its sense and its constant count)
+    extract : turns variable values (by variable, as ``value(variable)``) into a solution
+    assign : turns a solution into variable values for a warm start, or None where that is not offered
+    sense : +1 minimise, -1 maximise
+    objective_is_integral : every feasible objective value is a whole number, so that bounds may be rounded
+    restated_integral : names of continuous variables that are integral in some optimal solution, so that
+        an engine for integers may declare them integer without changing the optimum
+    repair : mends a solution that misses by an engine's feasibility tolerance, or returns None
+    """
+
+    problem: pulp.LpProblem
+    extract: Callable[[Callable[[pulp.LpVariable], float]], Solution]
+    sense: int
+    assign: Callable[[Solution], Mapping[pulp.LpVariable, float]] | None = None
+    objective_is_integral: bool = False
+    restated_integral: frozenset[str] = frozenset()
+    repair: Callable[[Solution], Solution | None] | None = None
+    info: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,32 @@
+"""The errors a user can meet, each with the exit status of the command line."""
+
+from __future__ import annotations
+
+
+class SchedgapError(Exception):
+    """Base of every error schedgap raises on purpose; its message is one clear line."""
+
+    exit_status = 5
+
+
+class InputError(SchedgapError):
+    """Bad input or usage: the message names the file, the place in it and the value."""
+
+    exit_status = 2
+
+
+class EngineMissing(InputError):
+    """An engine's package is not installed, or cannot be loaded here."""
+
+
+class ModelRefused(InputError):
+    """An engine cannot solve this model truthfully (a continuous variable on CP-SAT, say)."""
+
+
+class Disagreement(SchedgapError):
+    """Two parts that must agree do not: engines, checker, or a heuristic better than a proven optimum.
+
+    The instance is written to a file that the message names.
+    """
+
+    exit_status = 5

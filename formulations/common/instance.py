@@ -1,0 +1,204 @@
+"""Instances: immutable, validated as a whole, JSON in and out.
+
+Every problem's instance is a subclass of :class:`Instance`. A file that does not fit gives one line that
+names the file, the place in it and the value.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Self, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from schedgap.formulations.common.errors import InputError
+
+Solution = dict[str, Any]
+"""A bare solution object, as in a solution file."""
+
+LARGEST = 1e15
+LARGEST_COUNT = 10**9
+
+Identifier = Annotated[str, Field(min_length=1, max_length=200)]
+Count = Annotated[int, Field(ge=1, le=LARGEST_COUNT)]
+"""A whole number from 1 to 10^9: GPUs, iterations, slots."""
+NonNegative = Annotated[float, Field(ge=0, le=LARGEST)]
+Positive = Annotated[float, Field(gt=0, le=LARGEST)]
+
+
+class FrozenDict(dict[Any, Any]):
+    """A dict that refuses to change; unlike MappingProxyType it can be pickled to a worker."""
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise TypeError("an instance is immutable")
+
+    __setitem__ = __delitem__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+    __ior__ = _refuse
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FrozenDict, (dict(self),)
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self.items()))
+
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+Frozen = Annotated[dict[_K, _V], AfterValidator(FrozenDict)]
+"""A mapping field of an instance: ``Frozen[str, int]``."""
+
+
+class Part(BaseModel):
+    """A part of an instance (a job, a server): frozen, strict types, no unknown keys, no NaN."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class Instance(Part):
+    """An instance of a problem; subclasses add ``problem: Literal["<id>"]`` and their fields."""
+
+    problem_id: ClassVar[str]
+    name: Annotated[str, Field(max_length=200)] = ""
+    version: Annotated[int, Field(ge=1, le=1)] = 1
+
+    @classmethod
+    def parse(cls, data: Any, source: str = "instance") -> Self:
+        """Validate `data` (a decoded JSON object) as a whole.
+
+        Top-level keys that begin with "reference" or are called "note" are ignored.
+
+        Raises
+        ------
+        InputError
+            One line: the source, the path in it, what is wrong and the value.
+        """
+        if not isinstance(data, Mapping):
+            raise InputError(f"{source}: must be a JSON object, got {_shown(data)}")
+        kept = {k: v for k, v in data.items() if not (k.startswith("reference") or k == "note")}
+        try:
+            return cls.model_validate(_as_tuples(kept))
+        except ValidationError as error:
+            raise InputError(f"{source}: {_first_error(error)}") from None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The instance as a JSON object; ``parse(instance.to_dict())`` gives an equal instance."""
+        data: dict[str, Any] = self.model_dump(mode="json", by_alias=True, exclude_none=True)
+        data.pop("version", None)
+        return data
+
+    def to_json(self, indent: int | None = 1) -> str:
+        """The instance as JSON text."""
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+
+    def content_hash(self) -> str:
+        """SHA-256 of the canonical JSON without name, note, version and reference*: its identity."""
+        data = self.to_dict()
+        data.pop("name", None)
+        text = json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def unique_ids(items: Iterable[Any], what: str) -> None:
+    """Raise ValueError (which pydantic turns into an error line) when an id is used twice.
+
+    The message names both positions: ``jobs[2].id: "j0" is already the id of jobs[0]``.
+    """
+    seen: dict[str, int] = {}
+    for position, item in enumerate(items):
+        if item.id in seen:
+            raise ValueError(f'{what}[{position}].id: "{item.id}" is already the id of {what}[{seen[item.id]}]')
+        seen[item.id] = position
+
+
+def read_json(path: str | Path, text: str | None = None) -> Any:
+    """Decode a JSON file strictly: NaN, infinities and a key that is given twice are refused.
+
+    Parameters
+    ----------
+    path : the file, named in error messages
+    text : its content, where it was read already (standard input)
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, or is not JSON (with line and column).
+    """
+    if text is None:
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(f"{path}: not UTF-8 text (byte {error.start})") from None
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror or error}") from None
+
+    def refuse_constant(name: str) -> Any:
+        raise InputError(f"{path}: {name} is not allowed, every number must be finite")
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for key, value in items:
+            if key in result:
+                raise InputError(f'{path}: the key "{key}" is given twice in one object')
+            result[key] = value
+        return result
+
+    def finite(literal: str) -> float:
+        value = float(literal)
+        if math.isinf(value):
+            raise InputError(f"{path}: {literal} is too large, every number must be finite")
+        return value
+
+    try:
+        return json.loads(text, parse_constant=refuse_constant, object_pairs_hook=pairs, parse_float=finite)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}: not valid JSON at line {error.lineno}, column {error.colno}: {error.msg}") from None
+    except RecursionError:
+        raise InputError(f"{path}: nested too deeply") from None
+    except ValueError as error:  # an integer of more digits than Python converts
+        raise InputError(f"{path}: {str(error).split(';')[0]}") from None
+
+
+def _as_tuples(value: Any) -> Any:
+    """Lists as tuples: strict validation wants the immutable type that the instance keeps."""
+    if isinstance(value, Mapping):
+        return {k: _as_tuples(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return tuple(_as_tuples(v) for v in value)
+    return value
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, default=str) if not isinstance(value, tuple) else json.dumps(list(value), default=str)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def location(parts: Iterable[str | int]) -> str:
+    """A path in a JSON document as a person writes it: ``jobs[2].gpus``."""
+    text = ""
+    for part in parts:
+        text += f"[{part}]" if isinstance(part, int) else (f".{part}" if text else part)
+    return text
+
+
+def _first_error(error: ValidationError) -> str:
+    errors = error.errors(include_url=False)
+    first = errors[0]
+    where = location(p for p in first["loc"] if not str(p).startswith("function-"))
+    kind = first["type"]
+    if kind == "extra_forbidden":
+        text = f"{where}: unknown key"
+    elif kind == "missing":
+        text = f"{where}: is missing"
+    elif kind == "value_error":
+        message = str(first.get("ctx", {}).get("error", first["msg"]))
+        text = f"{where}: {message}" if where else message
+    else:
+        message = first["msg"][0].lower() + first["msg"][1:]
+        text = f"{where}: {message.replace('tuple', 'list')}, got {_shown(first['input'])}"
+    more = len(errors) - 1
+    return text + (f" (and {more} more)" if more else "")

@@ -1,0 +1,53 @@
+"""Exact numbers, and the three comparisons every report rests on: agreement, gap and ratio."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+RELATIVE_TOLERANCE = 1e-6
+ABSOLUTE_TOLERANCE = 1e-9
+CHECK_TOLERANCE = Fraction(1, 10**9)
+
+MINIMISE = 1
+MAXIMISE = -1
+
+
+def exact(number: int | float) -> Fraction:
+    """The rational number whose decimal form is `number` as written.
+
+    A float is read through its shortest decimal representation, so that ``exact(0.1)`` is 1/10 and ten
+    of them make exactly 1.
+    """
+    return Fraction(number) if isinstance(number, int) else Fraction(repr(float(number)))
+
+
+def agrees(a: float, b: float) -> bool:
+    """Whether two objective values are equal: within 1e-6 relative or 1e-9 absolute."""
+    return math.isclose(a, b, rel_tol=RELATIVE_TOLERANCE, abs_tol=ABSOLUTE_TOLERANCE)
+
+
+def gap(objective: float | None, bound: float | None) -> float | None:
+    """|objective - bound| / max(1e-9, |objective|), or None where either is unknown."""
+    if objective is None or bound is None:
+        return None
+    return abs(objective - bound) / max(1e-9, abs(objective))
+
+
+def ratio(value: float | None, reference: float | None, sense: int) -> float | None:
+    """How many times worse `value` is than `reference`: always >= 1 when the reference is a valid bound.
+
+    value / reference when minimising (sense +1), reference / value when maximising (sense -1);
+    0/0 = 1, and infinite where only the denominator is 0. None where either is unknown.
+    """
+    if value is None or reference is None:
+        return None
+    top, bottom = (value, reference) if sense == MINIMISE else (reference, value)
+    if bottom == 0:
+        return 1.0 if top == 0 else math.inf
+    return top / bottom
+
+
+def better(a: float, b: float, sense: int) -> bool:
+    """Whether objective `a` is better than `b` by more than the tolerance."""
+    return not agrees(a, b) and sense * a < sense * b

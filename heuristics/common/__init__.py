@@ -1,0 +1,1 @@
+"""What every heuristic shares: the form of its answer, its options, its guarantee."""
