@@ -1,0 +1,1 @@
+"""Importers of real traces: one file per format."""

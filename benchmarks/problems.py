@@ -1,0 +1,151 @@
+"""The one table that ties a problem to its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from schedgap.benchmarks.descriptors import Kind, Method, Preset, Problem
+from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.instance import Instance, read_json
+from schedgap.formulations.common.numbers import MINIMISE
+from schedgap.heuristics.common.run import Option
+
+_ENGINE_METHODS = (
+    Method("cbc", "declarative model solved by CBC (PuLP's bundled solver)", Kind.ENGINE, "cbc"),
+    Method("highs", "declarative model solved by HiGHS", Kind.ENGINE, "highs"),
+    Method("cpsat", "declarative model translated to CP-SAT", Kind.ENGINE, "cpsat"),
+)
+
+_RAR = "schedgap.formulations.rar_ddls"
+_RAR_HEURISTICS = "schedgap.heuristics.rar_ddls"
+_RAR_GENERATORS = "schedgap.benchmarks.generators.rar_ddls"
+
+_TIME_LIMIT_T = Option(int, None, "T, the largest execution time limit theta; the horizon where not given", minimum=1)
+_ESTIMATES = {
+    "T": _TIME_LIMIT_T,
+    "u": Option(float, 1.0, "u >= 1: rho_hat / u is added to a GPU's load", minimum=1.0),
+    "l": Option(
+        float, 1.0, "l <= 1: lower end of the estimate's error, used by the guarantees only", minimum=0, exclusive=True
+    ),
+}
+
+RAR_DDLS = Problem(
+    id="rar-ddls",
+    title="ring-all-reduce jobs under link contention, makespan",
+    source="paper 000 (SJF-BCO)",
+    sense=MINIMISE,
+    objective_name="makespan",
+    unit="slots",
+    instance=f"{_RAR}.instance:RarDdlsInstance",
+    checker=f"{_RAR}.check:check",
+    model=f"{_RAR}.ilp:build_ilp",
+    model_size=f"{_RAR}.ilp:ilp_nonzeros",
+    lower_bound=f"{_RAR}.bounds:lower_bound",
+    methods=(
+        Method(
+            "cp",
+            "staged CP-SAT: relaxation, avoidance, time-indexed",
+            Kind.EXACT,
+            "schedgap.solvers.exact.rar_ddls:solve_cp",
+        ),
+        *_ENGINE_METHODS,
+        Method(
+            "sjf-bco",
+            "smallest job first with balanced contention and overhead",
+            Kind.HEURISTIC,
+            f"{_RAR_HEURISTICS}.sjf_bco:sjf_bco",
+            options={
+                **_ESTIMATES,
+                "lambda": Option(float, 1.0, "lambda_j of Algorithm 3, for every job", minimum=1.0),
+                "bisection": Option(str, "improved", "what moves theta down", choices=("improved", "feasible")),
+                "kappa": Option(int, None, "only this kappa instead of 1..n_g", minimum=1),
+            },
+            source="paper 000, Algorithms 1 to 3",
+        ),
+        Method(
+            "ff",
+            "first fit within theta",
+            Kind.HEURISTIC,
+            f"{_RAR_HEURISTICS}.baselines:ff",
+            _ESTIMATES,
+            "paper 000, section 7",
+        ),
+        Method(
+            "ls",
+            "list scheduling, least loaded GPUs",
+            Kind.HEURISTIC,
+            f"{_RAR_HEURISTICS}.baselines:ls",
+            _ESTIMATES,
+            "paper 000, section 7",
+        ),
+        Method(
+            "rand",
+            "random servers and GPUs, theta = T",
+            Kind.HEURISTIC,
+            f"{_RAR_HEURISTICS}.baselines:rand",
+            _ESTIMATES,
+            "paper 000, section 7",
+        ),
+        Method(
+            "lpt-colocate",
+            "longest first, backfilling, best-fit colocation",
+            Kind.HEURISTIC,
+            f"{_RAR_HEURISTICS}.lpt_colocate:lpt_colocate",
+        ),
+    ),
+    presets=(
+        Preset("tiny", "3 to 4 jobs, brute force is possible", f"{_RAR_GENERATORS}:tiny"),
+        Preset("contended", "tiny, and rings are forced to cross and contend", f"{_RAR_GENERATORS}:contended"),
+        Preset("small", "measured job rates, solved to optimality in seconds", f"{_RAR_GENERATORS}:small"),
+        Preset("paper", "160 jobs on 20 servers, as in section 7", f"{_RAR_GENERATORS}:paper"),
+        Preset("large", "10,000 jobs on 10,000 GPUs", f"{_RAR_GENERATORS}:large"),
+    ),
+    guarantees=f"{_RAR_HEURISTICS}.guarantees:GUARANTEES",
+    figure="schedgap.benchmarks.figures.rar_ddls:gantt",
+    importers={"gavel": "schedgap.benchmarks.importers.gavel:import_rar_ddls"},
+)
+
+PROBLEMS: Mapping[str, Problem] = {problem.id: problem for problem in (RAR_DDLS,)}
+
+
+def find_problem(problem_id: object, source: str = "problem") -> Problem:
+    """The problem with this id.
+
+    Raises
+    ------
+    InputError
+        There is none; the line lists those that there are.
+    """
+    if isinstance(problem_id, str) and problem_id in PROBLEMS:
+        return PROBLEMS[problem_id]
+    known = ", ".join(PROBLEMS)
+    raise InputError(f"{source}: unknown problem {problem_id!r}, one of: {known}")
+
+
+def parse_instance(data: Any, source: str = "instance") -> tuple[Problem, Instance]:
+    """The problem and the validated instance that a decoded JSON object describes.
+
+    Raises
+    ------
+    InputError
+        One line that names the source, the path in it and the value.
+    """
+    if not isinstance(data, Mapping):
+        raise InputError(f"{source}: an instance must be a JSON object, got {type(data).__name__}")
+    if "problem" not in data:
+        raise InputError(f"{source}: problem: is missing (one of: {', '.join(PROBLEMS)})")
+    problem = find_problem(data["problem"], f"{source}: problem")
+    return problem, problem.instance_class.parse(data, source)
+
+
+def load_instance(path: str | Path, text: str | None = None) -> tuple[Problem, Instance]:
+    """Read an instance file, or the `text` that was read from it already.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, is not JSON, or is not a valid instance.
+    """
+    return parse_instance(read_json(path, text), str(path))
