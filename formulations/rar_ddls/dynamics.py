@@ -384,11 +384,11 @@ class _Simulation:
             for server in changed:
                 look |= self.crossing[server]
             for j in look:
-                end = self._look(j, now)
-                if end is not None:
+                if self._look(j, now):
                     version[j] += 1
-                    if end >= 0:
-                        heapq.heappush(events, (end + 1, 0, j, version[j]))
+                    rate = self.current[j][2]
+                    if rate:
+                        heapq.heappush(events, (now - (-self.remaining[j] // rate), 0, j, version[j]))
         for j, (first, contention, rate) in self.current.items():
             self.segments[j].append(Segment(first, None, contention, rate))
         return Schedule(
@@ -404,14 +404,14 @@ class _Simulation:
             self.crossing[server].discard(j)
         return self.crossed[j]
 
-    def _look(self, j: int, now: int) -> int | None:
-        """Bring job j up to date; its new last slot (-1 for none), or None where nothing changed."""
+    def _look(self, j: int, now: int) -> bool:
+        """Bring job j up to date; whether the contention it meets has changed."""
         contention = max((len(self.crossing[server]) for server in self.crossed[j]), default=0)
         known = self.current.get(j)
         if known is not None:
             first, before, rate = known
             if before == contention:
-                return None
+                return False
             self.remaining[j] -= rate * (now - first)
             self.segments[j].append(Segment(first, now - 1, before, rate))
         row = self.rates[j]
@@ -420,4 +420,4 @@ class _Simulation:
         else:  # an overfilled server
             rate = int(self.table.rates(j, self.used[j], contention))
         self.current[j] = (now, contention, rate)
-        return now + -(-self.remaining[j] // rate) - 1 if rate else -1
+        return True
