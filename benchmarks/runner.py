@@ -6,12 +6,12 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from schedgap.benchmarks.analysis import Analysis, analyse, instance_path
 from schedgap.benchmarks.descriptors import Problem
 from schedgap.benchmarks.pool import Pool
-from schedgap.benchmarks.progress import Progress
+from schedgap.benchmarks.progress import Progress, Sink
 from schedgap.benchmarks.store import FILE, Row, Store, StoreError, fresh_folder, holds_a_run, locked
 from schedgap.benchmarks.suites import Item, check_names, plan
 from schedgap.benchmarks.table import run_text
@@ -61,7 +61,7 @@ def run_suites(
     seed: int | None = None,
     scale: float | None = None,
     resume: bool = False,
-    progress: TextIO | None = None,
+    progress: Sink | None = None,
     problems: Sequence[Problem] | None = None,
 ) -> Run:
     """Run suites, each finished item written to the store at once.
@@ -76,7 +76,8 @@ def run_suites(
     seed, scale : default 0 and 1, or those of the resumed run
     resume : go on with the run in `out`; nothing that had finished is repeated, work that had failed is
         tried again
-    progress : where progress lines go; None is silent
+    progress : where progress goes: a stream (a bar where it is a terminal) or a function for lines; None is
+        silent
     problems : instead of those in the table
 
     Raises
