@@ -179,7 +179,11 @@ def solve(
     given = _instance(instance)
     problem = find_problem(given.problem_id)
     chosen = default_method(problem) if method is None else find_method(problem, method)
-    first = None if start is None else _start(problem, given, start)
+    first: tuple[Solution, float] | None = None
+    if start is not None:
+        solution = read_solution(start, problem)
+        source = str(start) if isinstance(start, str | Path) else "start"
+        first = solution, feasible_start(problem, given, solution, source)
     preload(problem, chosen)
     options = SolveOptions(
         deadline=Deadline.after(time_limit),
@@ -221,15 +225,20 @@ def preload(problem: Problem, method: Method) -> None:
         _ = method.call
 
 
-def _start(problem: Problem, instance: Instance, start: SolutionLike) -> tuple[Solution, float]:
-    """The bare solution and its objective; a start that the checker rejects is bad input."""
-    source = str(start) if isinstance(start, str | Path) else "start"
-    solution = read_solution(start, problem)
-    report = problem.check(instance, solution)
-    if report.violations or report.objective is None:
-        what = report.violations[0].message if report.violations else "it has no objective"
-        raise InputError(f"{source}: not a feasible start: {what}")
-    return solution, float(report.objective)
+def feasible_start(problem: Problem, instance: Instance, solution: Solution, source: str) -> float:
+    """The objective of a start; one that the checker rejects is bad input.
+
+    Raises
+    ------
+    InputError
+        Malformed, or not feasible: the line names the first violated constraint.
+    """
+    report = checked(problem, instance, solution, source)
+    if report.violations:
+        raise InputError(f"{source}: not a feasible start: {report.violations[0].message}")
+    if report.objective is None:
+        raise InputError(f"{source}: not a feasible start: it has no objective")
+    return float(report.objective)
 
 
 def _not_worse(problem: Problem, instance: Instance, result: Result, solution: Solution, objective: float) -> Result:
@@ -307,7 +316,22 @@ def check(instance: InstanceLike, solution: SolutionLike) -> CheckReport:
     """
     given = _instance(instance)
     problem = find_problem(given.problem_id)
-    return problem.check(given, read_solution(solution, problem))
+    source = str(solution) if isinstance(solution, str | Path) else "solution"
+    return checked(problem, given, read_solution(solution, problem), source)
+
+
+def checked(problem: Problem, instance: Instance, solution: Solution, source: str) -> CheckReport:
+    """The checker's report; what is malformed is told with `source`, the file it came from.
+
+    Raises
+    ------
+    InputError
+        The solution is malformed.
+    """
+    try:
+        return problem.check(instance, solution)
+    except InputError as error:
+        raise InputError(f"{source}: {str(error).removeprefix('solution: ')}") from None
 
 
 def verify(
@@ -396,7 +420,9 @@ def plot(instance: InstanceLike, solution: SolutionLike, out: str | Path | None 
 
     given = _instance(instance)
     problem = find_problem(given.problem_id)
-    return draw(problem, given, read_solution(solution, problem), None if out is None else Path(out))
+    chosen = read_solution(solution, problem)
+    checked(problem, given, chosen, str(solution) if isinstance(solution, str | Path) else "solution")
+    return draw(problem, given, chosen, None if out is None else Path(out))
 
 
 def export(instance: InstanceLike, out: str | Path, form: str = "mps") -> None:
