@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from schedgap.benchmarks.descriptors import Method, Problem
 from schedgap.benchmarks.methods import default_method, find_method
@@ -19,6 +19,7 @@ from schedgap.solvers.result import Deadline, Incumbent, Result, SolveOptions, S
 
 if TYPE_CHECKING:
     from schedgap.benchmarks.evaluate import Comparison
+    from schedgap.benchmarks.runner import Run
 
 InstanceLike = Instance | Mapping[str, Any] | str | Path
 """An instance, its JSON object, or the path of its file."""
@@ -365,25 +366,29 @@ def bench(
     suites: Sequence[str] = (),
     *,
     out: str | Path = "results",
-    workers: int = 1,
+    workers: int | None = None,
     time_limit: float | None = None,
-    seed: int = 0,
-    scale: float = 1.0,
+    seed: int | None = None,
+    scale: float | None = None,
     resume: bool = False,
-    progress: Callable[[str], None] | None = None,
-) -> Any:
-    """Run suites into a result store, as ``schedgap bench`` does.
+    progress: TextIO | None = None,
+) -> Run:
+    """Run suites into a result store and write their report, as ``schedgap bench`` does.
 
     Parameters
     ----------
     suites : names; the quick suite where empty
-    out : the directory of results
-    workers : processes
-    time_limit : seconds for each piece of work
-    seed : of all instances
-    scale : factor on the number of instances
-    resume : go on with the run in `out` instead of starting a new one beside it
-    progress : told of progress
+    out : the run's directory; a new one beside it where it holds a run already
+    workers : processes; one per core where not given
+    time_limit : seconds for each solve; the suites' own repeatable limits where not given
+    seed, scale : of the instances, and factor on their number; 0 and 1 where not given
+    resume : go on with the run in `out`
+    progress : where progress lines go
+
+    Returns
+    -------
+    Run
+        Its tables as text, the path of the report, and what came out.
     """
     from schedgap.benchmarks.runner import run_suites
 
