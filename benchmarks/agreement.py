@@ -110,7 +110,7 @@ def agree(answers: Iterable[Answer], sense: int, certified: float | None = None)
             contradictions.append(
                 f"{who} has {value:.9g}, better than the optimum {optimum:.9g} that {proven[0][1]} proves"
             )
-        elif tightest is not None and better(value, tightest[0], sense):
+        elif not contradictions and tightest is not None and better(value, tightest[0], sense):
             contradictions.append(f"{who} has {value:.9g}, {side} the bound {tightest[0]:.9g} of {tightest[1]}")
     if optimum is None and tightest is not None:
         optimum = next((value for value, _ in solved if agrees(value, tightest[0])), None)

@@ -17,6 +17,7 @@ from schedgap.benchmarks.suites import Item, check_names, plan
 from schedgap.benchmarks.table import run_text
 from schedgap.benchmarks.versions import environment
 from schedgap.benchmarks.worker import Outcome, Task, execute
+from schedgap.benchmarks.writing import write_whole
 from schedgap.formulations.common.errors import InputError
 from schedgap.solvers.result import Deadline, Status
 
@@ -121,7 +122,7 @@ def run_suites(
         )
         store.set_meta(sessions=sessions)
         analysis = analyse(store.rows(), folder, problems)
-    _write(folder / TABLE, run_text(analysis, times=False))
+    write_whole(folder / TABLE, run_text(analysis, times=False))
     report = None
     if not interrupted:
         from schedgap.benchmarks.report import write_report
@@ -247,16 +248,6 @@ def _write_instances(folder: Path, items: Iterable[Item]) -> None:
             seen.add(item.instance_hash)
             path = instance_path(folder, item.instance_hash)
             if not path.is_file():
-                _write(path, item.instance.to_json())
+                write_whole(path, item.instance.to_json())
     except OSError as error:
         raise StoreError(f"{folder}: {error.strerror or error}") from error
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file so that it is either there as a whole or not at all."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    except OSError as error:
-        raise StoreError(f"{path}: {error.strerror or error}") from error
