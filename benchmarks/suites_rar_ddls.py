@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schedgap.benchmarks.descriptors import Batch, Kind, Measurement, Method
+from schedgap.benchmarks.descriptors import Batch, Measurement
 
 _ENGINES = ("cbc", "highs", "cpsat")
 
