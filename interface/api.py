@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from schedgap.benchmarks.descriptors import Method
 from schedgap.benchmarks.methods import default_method, find_method
@@ -19,7 +19,9 @@ from schedgap.solvers.result import Deadline, Incumbent, Result, SolveOptions
 
 if TYPE_CHECKING:
     from schedgap.benchmarks.evaluate import Comparison
+    from schedgap.benchmarks.progress import Sink
     from schedgap.benchmarks.runner import Run
+    from schedgap.benchmarks.verify import Ledger
 
 
 def problems() -> tuple[str, ...]:
@@ -266,8 +268,8 @@ def verify(
     instances: int | None = None,
     seed: int = 0,
     out: str | Path | None = None,
-    progress: Callable[[str], None] | None = None,
-) -> Any:
+    progress: Sink | None = None,
+) -> Ledger:
     """Try guarantees on many instances; every verdict is computed.
 
     Parameters
@@ -275,12 +277,20 @@ def verify(
     guarantees : ids; all where not given
     instances : how many for each
     seed : of all instances
-    out : the directory for counterexample files
-    progress : told of progress, line by line
+    out : the directory for counterexample files; ``counterexamples`` where not given
+    progress : a stream, or a function that is told whole lines
 
     Returns
     -------
-    One row of the ledger per guarantee.
+    Ledger
+        One row per guarantee.
+
+    Raises
+    ------
+    InputError
+        An unknown guarantee.
+    Disagreement
+        A heuristic beat a proven optimum, or the checker rejected a solution.
     """
     from schedgap.benchmarks.verify import verify as run
 
@@ -296,7 +306,7 @@ def bench(
     seed: int | None = None,
     scale: float | None = None,
     resume: bool = False,
-    progress: TextIO | None = None,
+    progress: Sink | None = None,
 ) -> Run:
     """Run suites into a result store and write their report, as ``schedgap bench`` does.
 
@@ -308,7 +318,7 @@ def bench(
     time_limit : seconds for each solve; the suites' own repeatable limits where not given
     seed, scale : of the instances, and factor on their number; 0 and 1 where not given
     resume : go on with the run in `out`
-    progress : where progress lines go
+    progress : a stream, or a function that is told whole lines
 
     Returns
     -------
