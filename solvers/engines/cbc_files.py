@@ -88,17 +88,18 @@ def read_values(path: Path, columns: int) -> FloatArray | None:
 
 @dataclass(frozen=True)
 class Log:
-    """What CBC's log tells, in the minimised form without constant; None where it does not say."""
+    """What CBC's log tells; None where it does not say.
 
-    result: str | None
-    bound: float | None
+    Attributes
+    ----------
+    nodes : enumerated
+    without_point : it found no feasible point (its solution file then holds the relaxation's fractional one)
+    """
+
     nodes: int | None
-    relaxation_bounded: bool
-    gap_stop: bool
     without_point: bool
 
 
-_RESULT = re.compile(r"^Result - (.*)$")
 _LOWER = re.compile(r"^Lower bound:\s+(\S+)")
 _NODES = re.compile(r"^Enumerated nodes:\s+(\d+)")
 _POSSIBLE = re.compile(r"best possible ([-+0-9.eE]+)")
@@ -136,21 +137,11 @@ def objective_in(line: str) -> float | None:
 
 def read_log(lines: list[str]) -> Log:
     """What the log says at its end."""
-    result: str | None = None
-    bound: float | None = None
     nodes: int | None = None
     for line in lines:
-        if match := _RESULT.match(line):
-            result = match.group(1).strip()
-        elif match := _NODES.match(line):
+        if match := _NODES.match(line):
             nodes = int(match.group(1))
-        if (found := bound_in(line)) is not None:
-            bound = found if bound is None else max(bound, found)
     return Log(
-        result,
-        bound,
         nodes,
-        any(line.startswith("Continuous objective value is") for line in lines),
-        any(line.startswith("Cbc0011I") or "within gap tolerance" in line for line in lines),
         any(line.startswith("No feasible solution found") for line in lines),
     )

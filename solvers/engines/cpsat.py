@@ -7,16 +7,15 @@ import math
 import os
 import time
 from collections.abc import Sequence
-from fractions import Fraction
 
 import numpy as np
 from ortools.sat.python import cp_model
 
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.numbers import gap
-from schedgap.solvers.engines.answer import EngineAnswer, Progress, conclude
+from schedgap.solvers.engines.answer import EngineAnswer, Progress, conclude, settled, sizes
 from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, model_arrays
-from schedgap.solvers.engines.domains import Rays, bound_domains
+from schedgap.solvers.engines.domains import bound_domains
 from schedgap.solvers.engines.integers import IntegerModel, activity, integer_model, refuse_overflow
 from schedgap.solvers.engines.watch import watched
 from schedgap.solvers.result import SolveOptions, Status, Termination
@@ -81,6 +80,8 @@ class _Run:
 
     def _build(self) -> None:
         for row in self._integers.rows:
+            if not row.places:  # it holds; CP-SAT's Python layer would turn it into a constant
+                continue
             least, most = activity(row, self._integers.low, self._integers.high)
             low = least if row.low is None else row.low
             high = most if row.high is None else row.high
@@ -207,13 +208,14 @@ class CpSat:
         """
         started = time.monotonic()
         arrays = model_arrays(model)
+        if (known := settled(model, arrays, self.version(), time.monotonic() - started)) is not None:
+            return known
         names = [v.name for v in arrays.variables]
+        info = sizes(arrays)
         integers = integer_model(arrays, model.restated_integral)
-        if integers is None:
-            return self._answer(Status.INFEASIBLE, Termination.PROVEN, started)
         rays = bound_domains(integers, names)
-        if any(_crossed(integers, p) for p in range(len(names))):
-            return self._answer(Status.INFEASIBLE, Termination.PROVEN, started)
+        if integers.contradictory:
+            return self._answer(Status.INFEASIBLE, Termination.PROVEN, started, info)
         refuse_overflow(integers, names)
         run = _Run(arrays, integers, options, None if rays.directions else Progress(model, arrays, options))
         run.hint(arrays.start(model, options.start))
@@ -221,9 +223,10 @@ class CpSat:
         status = native_meaning(native)
         if status is not None:
             failed = status is Status.ERROR
-            return self._answer(status, Termination.FAILED if failed else Termination.PROVEN, started, branches)
-        if rays.directions:
-            return self._unbounded(rays, values, termination, started, branches)
+            return self._answer(status, Termination.FAILED if failed else Termination.PROVEN, started, info, branches)
+        if rays.directions:  # only feasibility was solved: unbounded exactly when there is a point
+            found = Status.UNKNOWN if values is None else Status.UNBOUNDED
+            return self._answer(found, termination if values is None else Termination.PROVEN, started, info, branches)
         return conclude(
             model,
             arrays,
@@ -235,27 +238,16 @@ class CpSat:
             nodes=branches,
         )
 
-    def _unbounded(
-        self, rays: Rays, values: FloatArray | None, termination: Termination, started: float, branches: int | None
-    ) -> EngineAnswer:
-        if values is None:
-            return self._answer(Status.UNKNOWN, termination, started, branches)
-        return self._answer(Status.UNBOUNDED, Termination.PROVEN, started, branches)
-
     def _answer(
-        self, status: Status, termination: Termination, started: float, branches: int | None = None
+        self,
+        status: Status,
+        termination: Termination,
+        started: float,
+        info: dict[str, int],
+        branches: int | None = None,
     ) -> EngineAnswer:
-        return EngineAnswer(status, termination, self.version(), time.monotonic() - started, nodes=branches)
+        seconds = time.monotonic() - started
+        return EngineAnswer(status, termination, self.version(), seconds, nodes=branches, info=info)
 
 
 ENGINE = CpSat()
-
-
-def _crossed(integers: IntegerModel, place: int) -> bool:
-    low, high = integers.low[place], integers.high[place]
-    return low is not None and high is not None and low > high
-
-
-def exact_value(integers: IntegerModel, place: int, values: Sequence[int]) -> Fraction | int:
-    """The exact value at `place` of a point, fixed positions included."""
-    return integers.fixed.get(place, values[place])

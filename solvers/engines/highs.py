@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import highspy
@@ -15,7 +15,7 @@ from highspy import cb
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.numbers import MINIMISE
-from schedgap.solvers.engines.answer import EngineAnswer, Progress, conclude
+from schedgap.solvers.engines.answer import EngineAnswer, Progress, conclude, settled, sizes
 from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, model_arrays
 from schedgap.solvers.engines.watch import watched
 from schedgap.solvers.result import SolveOptions, Status, Termination
@@ -202,18 +202,21 @@ class Highs:
         """
         started = time.monotonic()
         arrays = model_arrays(model)
+        if (known := settled(model, arrays, self.version(), time.monotonic() - started)) is not None:
+            return known
         _refuse_small(arrays)
         progress = Progress(model, arrays, options)
-        run = _Run(arrays, options, progress)
-        run.hand_over()
-        run.warm_start(arrays.start(model, options.start))
-        native = run.go()
+        start = arrays.start(model, options.start)
+        if arrays.is_mip and arrays.endless and _relaxation_unbounded(arrays, options):
+            native = _Native("kUnboundedOrInfeasible", None, None, None, False)
+        else:
+            native = _solved(arrays, options, progress, start)
         status, termination = native_meaning(native.status)
         if status is Status.UNBOUNDED:
             status, termination = _unbounded_or_infeasible(arrays, options)
         seconds = time.monotonic() - started
         if status is not None:
-            return EngineAnswer(status, termination, self.version(), seconds, nodes=native.nodes)
+            return EngineAnswer(status, termination, self.version(), seconds, nodes=native.nodes, info=sizes(arrays))
         info = {} if termination is not Termination.FAILED else {"native status": native.status}
         return conclude(
             model,
@@ -261,16 +264,46 @@ def pass_arrays(solver: Any, arrays: ModelArrays) -> None:
         raise ModelRefused("engine highs: HiGHS does not accept the model (a number out of its range)")
 
 
+def _solved(arrays: ModelArrays, options: SolveOptions, progress: Progress | None, start: dict[int, float]) -> _Native:
+    """One run; a second one without presolve where the first contradicts itself.
+
+    HiGHS 1.13.1 ends in kSolveError, or calls optimal a point that it knows to be infeasible, on some models
+    that its presolve reduces to nothing. Its presolve also calls some unbounded linear programs infeasible,
+    so it is off from the start for those that bounds leave open.
+    """
+    native = _Native("kNotset", None, None, None, False)
+    for presolve in ("off",) if arrays.endless and not arrays.is_mip else ("choose", "off"):
+        if options.deadline.passed:
+            return replace(native, status="kTimeLimit", values=None, bound=None)
+        run = _Run(arrays, options, progress)
+        run.set("presolve", presolve)
+        run.hand_over()
+        run.warm_start(start)
+        native = run.go()
+        pointless = native.status == "kOptimal" and native.values is None
+        if not pointless and native_meaning(native.status)[0] is not Status.ERROR:
+            return native
+    return replace(native, status="kSolveError")
+
+
+def _relaxation_unbounded(arrays: ModelArrays, options: SolveOptions) -> bool:
+    """Whether the linear relaxation has no bounded optimum (nor is proven infeasible).
+
+    Asked first where bounds leave the objective open: HiGHS 1.13.1 can call a point of an unbounded
+    mixed-integer model optimal.
+    """
+    plain = SolveOptions(deadline=options.deadline, seed=options.seed, threads=options.threads, log=options.log)
+    native = _solved(arrays.relaxed(), plain, None, {})
+    return native_meaning(native.status)[0] is Status.UNBOUNDED
+
+
 def _unbounded_or_infeasible(arrays: ModelArrays, options: SolveOptions) -> tuple[Status, Termination]:
     """Which of the two a model is that cannot have a bounded optimum."""
     left = options.deadline.left()
     if left == 0.0:
         return Status.UNKNOWN, Termination.TIME_LIMIT
     plain = SolveOptions(deadline=options.deadline, seed=options.seed, threads=options.threads, log=options.log)
-    without = _replace_cost(arrays)
-    run = _Run(without, plain, None)
-    run.hand_over()
-    native = run.go()
+    native = _solved(arrays.without_cost(), plain, None, {})
     status, termination = native_meaning(native.status)
     if native.interrupted:
         return Status.UNKNOWN, Termination.INTERRUPTED
@@ -279,11 +312,6 @@ def _unbounded_or_infeasible(arrays: ModelArrays, options: SolveOptions) -> tupl
     if native.values is not None:
         return Status.UNBOUNDED, Termination.PROVEN
     return Status.UNKNOWN, termination
-
-
-def _replace_cost(arrays: ModelArrays) -> ModelArrays:
-    fields = {name: getattr(arrays, name) for name in arrays.__dataclass_fields__}
-    return ModelArrays(**{**fields, "cost": np.zeros_like(arrays.cost), "constant": 0.0})
 
 
 def _refuse_small(arrays: ModelArrays) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
-from schedgap.solvers.engines.arrays import FloatArray, ModelArrays
+from schedgap.solvers.engines.arrays import ModelArrays
 
 LARGEST_EXACT = 2**53
 """Whole numbers up to here are exact as floats, so values and objectives survive the way back."""
@@ -29,6 +29,13 @@ class Row:
     coefficients: list[int]
     low: int | None
     high: int | None
+
+    @property
+    def impossible(self) -> bool:
+        """Whether no whole number fits, or the row has no variable (left) and 0 does not fit."""
+        if self.low is not None and self.high is not None and self.low > self.high:
+            return True
+        return not self.places and ((self.low or 0) > 0 or (self.high or 0) < 0)
 
 
 @dataclass
@@ -53,6 +60,12 @@ class IntegerModel:
     offset: Fraction
     sense: int
 
+    @property
+    def contradictory(self) -> bool:
+        """Whether a variable has no value, or a row asks for a whole number where there is none."""
+        crossed = any(a is not None and b is not None and a > b for a, b in zip(self.low, self.high, strict=True))
+        return crossed or any(row.impossible for row in self.rows)
+
     def objective(self, internal: int) -> float:
         """The original objective where sum(cost * x) is `internal`."""
         return float(self.offset + Fraction(self.sense * internal, self.scale))
@@ -63,8 +76,8 @@ def _exact(number: float) -> Fraction:
     return exact(number)
 
 
-def integer_model(arrays: ModelArrays, restated: frozenset[str]) -> IntegerModel | None:
-    """Restate `arrays` over integers without changing its optimum; None where bounds alone are infeasible.
+def integer_model(arrays: ModelArrays, restated: frozenset[str]) -> IntegerModel:
+    """Restate `arrays` over integers without changing its optimum.
 
     A number is read as the decimal it is written as. Each row is multiplied by the common denominator of its
     coefficients. A right-hand side is rounded inwards to a whole number after giving way by 1e-9 relative,
@@ -91,8 +104,6 @@ def integer_model(arrays: ModelArrays, restated: frozenset[str]) -> IntegerModel
             )
     for place in fixed:
         low[place] = high[place] = None
-    if any(a is not None and b is not None and a > b for a, b in zip(low, high, strict=True)):
-        return None
     cost = {
         place: arrays.sense * _exact(float(arrays.cost[place]))
         for place in np.flatnonzero(arrays.cost).tolist()
@@ -237,8 +248,3 @@ def refuse_overflow(model: IntegerModel, names: Sequence[str]) -> None:
             "engine cpsat: the objective cannot be scaled to whole numbers below 2^53 "
             "(costs with too many decimal places or too wide a range)"
         )
-
-
-def as_float(values: Sequence[Fraction | int]) -> FloatArray:
-    """Exact values as floats."""
-    return np.array([float(v) for v in values], dtype=np.float64)
