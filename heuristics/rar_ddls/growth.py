@@ -9,7 +9,6 @@ import numpy as np
 
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.heuristics.common.guarantee import Measured
-from schedgap.heuristics.rar_ddls.search import Search, make_plan
 from schedgap.heuristics.rar_ddls.workload import build_workload, estimates
 
 SERVER_GPUS = 8
@@ -32,6 +31,9 @@ def sorting_steps(instance: RarDdlsInstance) -> int:
     -----
     An attempt is made when a job's turn comes and after each exit that it waits for, so at most 2 J in a pass.
     """
+    # Loads numba, which naming the guarantees (schedgap list) has no need of.
+    from schedgap.heuristics.rar_ddls.search import Search, make_plan
+
     guess = estimates(instance, None, 1.0)
     work = build_workload(instance)
     order = np.argsort(work.gangs, kind="stable").astype(np.int64)
