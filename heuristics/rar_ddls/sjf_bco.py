@@ -83,13 +83,13 @@ def sjf_bco(
     kappas = sorted({1, *work.gangs.tolist()}) if kappa is None else [kappa]
     bisected, probes = search.bisect(info["T"], chosen["bisection"], kappas)
     unlimited = search.one_pass(math.inf, kappas[-1], NEVER)
+    if unlimited is not None:
+        # It may have been known from a pass whose theta did not bind.
+        unlimited = replace(unlimited, theta=math.inf)
     best, returned = bisected, "bisected" if bisected is not None else None
     if unlimited is not None and unlimited.makespan < (info["T"] + 1 if best is None else best.makespan):
         best, returned = unlimited, "probe"
     facts = {"bisected": pass_facts(instance, guess, bisected), "probe": pass_facts(instance, guess, unlimited)}
-    if unlimited is not None:
-        # It may have been known from a pass whose theta did not bind.
-        unlimited = replace(unlimited, theta=math.inf)
     info.update(
         {
             "rho_hat": list(guess.rho_hat),
