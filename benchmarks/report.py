@@ -154,7 +154,9 @@ def heuristic_grid(solved: Sequence[Solved]) -> str:
         if not one.ratios:
             rows.append([one.label, "outside the model" if one.outside else "-", one.runs, "-", "-", none, *tail])
         for position, ratios in enumerate(one.ratios):
-            name, rest = (one.label, [none, *tail]) if position == 0 else ("", [])
+            first = position == 0
+            name = one.label if first else ""
+            rest: list[object] = [none, *tail] if first else []
             worst, _ = ratios.worst
             rows.append([name, f"to {ratios.to}", len(ratios.values), fixed(ratios.mean), fixed(worst), *rest])
     head = ["heuristic", "ratio", "runs", "mean", "worst", "nothing found"]
@@ -270,7 +272,7 @@ def _measurement(row: Row, problem: Problem) -> list[str]:
 def _where(meta: Mapping[str, Any], analysis: Analysis) -> list[str]:
     body = ['<h2 id="where">What ran where</h2>']
     limit = meta.get("time_limit")
-    facts = [
+    facts: list[list[object]] = [
         ["suites", ", ".join(meta.get("suites", []))],
         ["seed", meta.get("seed")],
         ["scale", meta.get("scale")],
@@ -278,27 +280,11 @@ def _where(meta: Mapping[str, Any], analysis: Analysis) -> list[str]:
         ["threads per solve", 1],
     ]
     body.append(grid(["of the run", ""], facts))
-    rows = []
-    for session in meta.get("sessions", []):
-        packages = ", ".join(f"{name} {version}" for name, version in session["packages"].items())
-        began = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(session["began"]))
-        took = f"{session['ended'] - session['began']:.0f} s"
-        note = "interrupted" if session.get("interrupted") else "finished"
-        machine = f"{session['processor']}, {session['cores']} cores, {session['system']} {session['machine']}"
-        rows.append(
-            [
-                began,
-                took,
-                session["items"],
-                session["workers"],
-                note,
-                machine,
-                f"Python {session['python']}, {packages}",
-                session["code"],
-            ]
-        )
-    head = ["began (UTC)", "took", "items", "workers", "", "machine", "versions", "digest of the code"]
-    body.append(grid(head, rows, "llrrlllc"))
+    sessions = meta.get("sessions", [])
+    told = [_session_facts(session) for session in sessions]
+    if told:
+        head = ["", *(f"session {k + 1}" for k in range(len(told)))]
+        body.append(grid(head, [[name, *(one.get(name, "-") for one in told)] for name in told[-1]]))
     engines = sorted(
         {f"{e.row.engine} {e.row.engine_version}" for s in analysis.solved for e in s.entries if e.row.engine}
     )
@@ -323,3 +309,20 @@ def _ranges(numbers: Sequence[int]) -> str:
         else:
             runs.append([k, k])
     return ", ".join(str(a) if a == b else f"{a} to {b}" for a, b in runs)
+
+
+def _session_facts(session: Mapping[str, Any]) -> dict[str, object]:
+    """One sitting of a run: when, with what, on what."""
+    return {
+        "began (UTC)": time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(session["began"])),
+        "took": f"{session['ended'] - session['began']:.0f} s",
+        "ended": "interrupted" if session.get("interrupted") else "finished",
+        "items": session["items"],
+        "workers": session["workers"],
+        "processor": session["processor"],
+        "cores": session["cores"],
+        "system": f"{session['system']} {session['machine']}",
+        "Python": session["python"],
+        **{name: version or "not installed" for name, version in session["packages"].items()},
+        "digest of the code": session["code"],
+    }

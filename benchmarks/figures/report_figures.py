@@ -9,7 +9,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from schedgap.benchmarks.analysis import Claim, Solved, Summary, summaries
 from schedgap.benchmarks.descriptors import Kind, Problem
@@ -177,7 +177,7 @@ def proof_figure(problem: Problem, solved: Sequence[Solved]) -> Figure | None:
     axes.set_xlim(fastest * 0.8, slowest * 1.3)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set_ylim(bottom=0)
-    axes.yaxis.get_major_locator().set_params(integer=True)  # type: ignore[attr-defined]
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(color=GRID, linewidth=0.8)
     axes.set_axisbelow(True)
     axes.set_xlabel("seconds, one thread, building included", fontsize=10, color=INK)
