@@ -1,7 +1,8 @@
 """A plain exhaustive search for the optimum of tiny rar-ddls instances, and a maker of such instances.
 
-For the tests and the suite ``cross``. It knows nothing of the models, the dynamics or the checker: slot by slot it tries every set of jobs to start on
-every placement that fits, runs all active jobs for one slot, and stops when some branch has no job left.
+For the tests and the suite ``cross``. It knows nothing of the models, the dynamics or the checker: slot by slot it
+tries every set of jobs to start on every placement that fits, runs all active jobs for one slot, and stops when
+some branch has no job left.
 """
 
 from __future__ import annotations
