@@ -309,3 +309,21 @@ def test_estimates_by_id() -> None:
     values = [3, 1, 2.5, 7, 2, 2]
     by_id = {job.id: value for job, value in zip(instance.jobs, values, strict=True)}
     assert sjf_bco(instance, rho_hat=by_id).solution == sjf_bco(instance, rho_hat=values).solution
+
+
+def test_worst_estimates() -> None:
+    """Rings of L3 make one iteration a slot at worst: 14 and 17 slots, as its reference has them."""
+    instance, data = load("counterexamples/L3")
+    told = data["reference_counterexample"]
+    run = sjf_bco(instance, rho_hat="worst", u=told["u"], T=told["T"])
+    assert run.info["rho_hat"] == told["rho_hat"]
+    assert run.info["W_max"] == told["returned"]["W_max"]
+    with pytest.raises(InputError, match="option rho_hat: must be one of best, worst"):
+        sjf_bco(instance, rho_hat="middling")
+
+
+def test_worst_estimates_of_a_ring_that_may_stall_are_refused() -> None:
+    instance, _ = load("counterexamples/L3")
+    jobs = [{**job, "gradient_size": 0.8} for job in instance.to_dict()["jobs"]]
+    with pytest.raises(InputError, match="makes no progress in the worst company"):
+        sjf_bco(changed(instance, jobs=jobs), rho_hat="worst")
