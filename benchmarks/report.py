@@ -75,7 +75,8 @@ def _head(analysis: Analysis, meta: Mapping[str, Any]) -> list[str]:
     sessions = meta.get("sessions", [])
     ended = time.strftime("%Y-%m-%d %H:%M", time.gmtime(sessions[-1]["ended"])) + " UTC" if sessions else "unknown"
     claims = [claim for summary in summaries(analysis.solved) for claim in summary.claims]
-    tried = [claim for claim in claims if claim.held + claim.refuted]
+    tried = {claim.guarantee.id for claim in claims if claim.held + claim.refuted}
+    refuted = {claim.guarantee.id for claim in claims if claim.refuted}
     proven = sum(1 for one in analysis.solved if one.agreement.optimum is not None)
     runs = sum(len(one.entries) for one in analysis.solved)
     facts = tiles(
@@ -84,8 +85,8 @@ def _head(analysis: Analysis, meta: Mapping[str, Any]) -> list[str]:
             (proven, "with a proven optimum"),
             (runs, "runs of methods"),
             (len(analysis.disagreements), "disagreements"),
-            (sum(1 for c in tried if not c.refuted), "claims held on every instance"),
-            (sum(1 for c in tried if c.refuted), "claims refuted"),
+            (len(tried - refuted), "claims held on every instance"),
+            (len(refuted), "claims refuted"),
         ]
     )
     links = "".join(f'<a href="#{_anchor(s, p)}">{text(s)}: {text(p.id)}</a>' for s, p in sections(analysis))
