@@ -240,7 +240,7 @@ def plain_sjf_bco(
     kappa: int | None = None,
     **options: Any,
 ) -> PlainRun:
-    """Algorithms 1 to 3 of paper 000 as printed, with the readings that `docs` lists.
+    """Algorithms 1 to 3 of paper 000 as printed, with the readings that docs/rar-ddls.md lists.
 
     Parameters
     ----------

@@ -68,7 +68,7 @@ def sjf_bco(
 
     Notes
     -----
-    The schedule is that of the algorithm as printed, read as docs/rar-ddls.md says. Not run: kappas between
+    The schedule is that of the algorithm as printed, read as the table in docs/rar-ddls.md says. Not run: kappas between
     two job sizes, passes that cannot beat the best one, passes known from another theta. The printed
     algorithm takes O(n_g J N log N log T) (Theorem 6 of the paper).
     """
