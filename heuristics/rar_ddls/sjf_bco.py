@@ -68,9 +68,9 @@ def sjf_bco(
 
     Notes
     -----
-    The schedule is that of the algorithm as printed, read as the table in docs/rar-ddls.md says. Not run: kappas between
-    two job sizes, passes that cannot beat the best one, passes known from another theta. The printed
-    algorithm takes O(n_g J N log N log T) (Theorem 6 of the paper).
+    The schedule is that of the algorithm as printed, read as the table in docs/rar-ddls.md says. Not run:
+    kappas between two job sizes, passes that cannot beat the best one, passes known from another theta. The
+    printed algorithm takes O(n_g J N log N log T) (Theorem 6 of the paper).
     """
     if rho_hat is None or isinstance(rho_hat, str):
         options["rho_hat"] = rho_hat
