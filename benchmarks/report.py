@@ -20,8 +20,10 @@ from schedgap.formulations.common.instance import Instance
 REPORT = "report.html"
 COMPARISON = "comparison.html"
 WORST_CASES = 3
+LARGE = 40
+"""Charts of instances with at most so many jobs are preferred: they can be read."""
 LARGEST_CHART = 400
-"""A Gantt chart of an instance with more jobs than this is left out: nobody could read it."""
+"""A chart of an instance with more jobs than this is left out: nobody could read it."""
 
 
 def write_report(folder: Path, other: Path | None = None, problems: Sequence[Problem] | None = None) -> Path:
@@ -192,7 +194,9 @@ def _worst_cases(folder: Path, problem: Problem, solved: Sequence[Solved]) -> li
             known = entry.ratio is not None and entry.ratio > 1 and entry.row.solution is not None
             if entry.method.kind is Kind.HEURISTIC and known and entry.ratio_to == "optimum":
                 cases.append((entry.ratio or 0.0, one, entry, best))
-    cases.sort(key=lambda case: (-case[0], case[1].hash, case[2].label))
+    sizes = {one.hash: _size(load(folder, problem, one.hash)) for _, one, _, _ in cases}
+    cases = [case for case in cases if sizes[case[1].hash] <= LARGEST_CHART]
+    cases.sort(key=lambda case: (sizes[case[1].hash] > LARGE, -case[0], case[1].hash, case[2].label))
     body: list[str] = []
     shown: set[str] = set()
     seen: set[str] = set()
@@ -200,19 +204,27 @@ def _worst_cases(folder: Path, problem: Problem, solved: Sequence[Solved]) -> li
         # One chart per instance and per heuristic: the worst of each, not the same story several times.
         if len(shown) == WORST_CASES or one.hash in shown or entry.label in seen:
             continue
-        instance = load(folder, problem, one.hash)
-        if _size(instance) > LARGEST_CHART:
-            continue
-        draw = resolve(problem.figure)
         shown.add(one.hash)
         seen.add(entry.label)
-        what, unit = problem.objective_name, problem.unit
-        left = f"{entry.label}: {what} {number(entry.row.objective)} {unit}, ratio {fixed(ratio)} to optimum"
-        right = f"optimum ({best.label}): {what} {number(best.row.objective)} {unit}"
-        pair = [picture(draw(instance, entry.row.solution), left), picture(draw(instance, best.row.solution), right)]
         link = f'<a href="instances/{one.hash[:16]}.json">{text(one.name or one.hash[:12])}</a>'
-        body.append(f"<h3>Worst case of {text(entry.label)}: {link}</h3>" + f'<div class="pair">{"".join(pair)}</div>')
+        pair = _pair(problem, load(folder, problem, one.hash), entry, best, ratio)
+        body.append(f"<h3>Worst case of {text(entry.label)}: {link}</h3>{pair}")
     return body
+
+
+def _pair(problem: Problem, instance: Instance, entry: Entry, best: Entry, ratio: float) -> str:
+    """A heuristic's schedule beside the optimum, both over the same range of x."""
+    draw = resolve(problem.figure)
+    left, right = draw(instance, entry.row.solution), draw(instance, best.row.solution)
+    if left.axes and right.axes:
+        ends = [axes.get_xlim() for axes in (left.axes[0], right.axes[0])]
+        for figure in (left, right):
+            figure.set_size_inches(0.8 * figure.get_size_inches())  # half as wide as the page: larger letters
+            figure.axes[0].set_xlim(min(low for low, _ in ends), max(high for _, high in ends))
+    what, unit = problem.objective_name, problem.unit
+    words = f"{entry.label}: {what} {number(entry.row.objective)} {unit}, ratio {fixed(ratio)} to optimum"
+    beside = f"optimum ({best.label}): {what} {number(best.row.objective)} {unit}"
+    return f'<div class="pair">{picture(left, words)}{picture(right, beside)}</div>'
 
 
 def _size(instance: Instance) -> int:
