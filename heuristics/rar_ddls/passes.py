@@ -13,8 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from schedgap.formulations.rar_ddls.dynamics import Integers
+from schedgap.heuristics.common.compiled import forget_stale
+from schedgap.heuristics.rar_ddls import simulation, workload
 from schedgap.heuristics.rar_ddls.simulation import DONE, NOW, Running, begin, exit_some
 from schedgap.heuristics.rar_ddls.workload import NEVER, Workload
+
+forget_stale(__file__, simulation.__file__, workload.__file__)
 
 LEAST_LOADED, FIRST_FIT, RANDOM = 0, 1, 2
 COMPLETE, BROKEN_OFF, ABANDONED = 0, 1, 2
