@@ -174,8 +174,8 @@ def _claims(folder: Path, solved: Sequence[Solved]) -> list[str]:
             g = claim.guarantee
             name, digest = names.get(claim.worst, ("", ""))
             file = Raw(f'<a href="instances/{digest[:16]}.json">{text(name or digest[:12])}</a>') if digest else ""
-            cells = [one.label, g.id, g.statement, g.assumptions, fixed(claim.tightness), file, verdict(claim.verdict)]
-            rows.append(cells)
+            words = [g.id, g.statement, g.assumptions, fixed(claim.tightness)]
+            rows.append([one.label, *words, file, verdict(claim.verdict)])
     if not rows:
         return []
     head = ["heuristic", "claim", "statement", "assumptions", "worst left/right", "on", "verdict"]
