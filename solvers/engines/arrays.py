@@ -22,7 +22,9 @@ IntArray = NDArray[np.int32]
 INTEGRALITY_TOLERANCE = 1e-5
 """Engines accept integer variables this close to a whole number; such values are rounded."""
 TOLERANCE = 1e-9
-"""The checkers' relative tolerance."""
+"""The checkers' relative tolerance, by which a limit gives way before it is rounded to a whole number."""
+LARGEST_SLACK = 1e-6
+"""It gives way by no more than this, so that large whole numbers stay what they are."""
 
 
 @dataclass(frozen=True)
@@ -100,8 +102,8 @@ class ModelArrays:
         whole = np.rint(tidy)
         near = self.integral & (np.abs(tidy - whole) <= INTEGRALITY_TOLERANCE)
         tidy[near] = whole[near]
-        tidy += 0.0  # -0.0 becomes 0.0
-        return np.clip(tidy, self.lower, self.upper)
+        clipped: FloatArray = np.clip(tidy, self.lower, self.upper)
+        return clipped + 0.0  # no -0.0
 
     def by_variable(self, values: FloatArray) -> dict[pulp.LpVariable, float]:
         """`values` (n,) as a mapping by variable."""
@@ -235,9 +237,9 @@ def _cleaned(arrays: ModelArrays) -> ModelArrays:
 
 
 def _sharpened(arrays: ModelArrays) -> ModelArrays:
-    """Integer variables' bounds moved inwards to whole numbers, after giving way by 1e-9 relative."""
-    lower = np.where(arrays.integral, np.ceil(arrays.lower - _slack(arrays.lower)), arrays.lower)
-    upper = np.where(arrays.integral, np.floor(arrays.upper + _slack(arrays.upper)), arrays.upper)
+    """Integer variables' bounds moved inwards to whole numbers, after giving way by TOLERANCE."""
+    lower = np.where(arrays.integral, np.ceil(arrays.lower - _slack(arrays.lower)), arrays.lower) + 0.0
+    upper = np.where(arrays.integral, np.floor(arrays.upper + _slack(arrays.upper)), arrays.upper) + 0.0
     contradiction = arrays.contradiction
     crossed = lower > upper
     if crossed.any() and not contradiction:
@@ -249,4 +251,4 @@ def _sharpened(arrays: ModelArrays) -> ModelArrays:
 
 def _slack(levels: FloatArray) -> FloatArray:
     finite = np.where(np.isfinite(levels), np.abs(levels), 0.0)
-    return np.asarray(TOLERANCE * np.maximum(1.0, finite))
+    return np.minimum(LARGEST_SLACK, TOLERANCE * np.maximum(1.0, finite))

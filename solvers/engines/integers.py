@@ -12,10 +12,11 @@ import numpy as np
 
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE
-from schedgap.solvers.engines.arrays import ModelArrays
+from schedgap.solvers.engines.arrays import LARGEST_SLACK, ModelArrays
 
 LARGEST_EXACT = 2**53
 """Whole numbers up to here are exact as floats, so values and objectives survive the way back."""
+_LARGEST_SLACK = Fraction(str(LARGEST_SLACK))
 LARGEST_ACTIVITY = 2**62
 """Activities beyond this could overflow 64-bit integers inside the solver."""
 
@@ -102,7 +103,7 @@ def integer_model(arrays: ModelArrays, restated: frozenset[str]) -> IntegerModel
 
     A number is read as the decimal of at most 15 digits that it stands for. Each row is multiplied by the
     common denominator of its coefficients. A right-hand side is rounded inwards to a whole number after
-    giving way by 1e-9 relative, the tolerance of every checker.
+    giving way by 1e-9 relative, the tolerance of every checker (at most 1e-6).
 
     Parameters
     ----------
@@ -218,7 +219,7 @@ def _whole(numbers: Sequence[Fraction]) -> tuple[list[int], int]:
 
 def _slackened(level: float, direction: int) -> Fraction:
     value = _exact(level)
-    return value + direction * CHECK_TOLERANCE * max(Fraction(1), abs(value))
+    return value + direction * min(_LARGEST_SLACK, CHECK_TOLERANCE * max(Fraction(1), abs(value)))
 
 
 def _ceil(number: Fraction) -> int:
