@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, compress
+from operator import attrgetter, methodcaller
 from typing import Any
 
 import numpy as np
@@ -148,28 +149,27 @@ def model_arrays(model: DeclarativeModel) -> ModelArrays:
     names = tuple(name for name, _ in rows)
     constraints = [constraint for _, constraint in rows]
 
-    mentioned = {id(v): v for v in cost_terms}
-    for constraint in constraints:
-        mentioned.update((id(v), v) for v in constraint.keys())  # noqa: SIM118 - a constraint is not a mapping
+    expressions = [getattr(c, "expr", c) for c in constraints]  # dicts by variable
+    occurrences = list(chain(cost_terms, chain.from_iterable(expressions)))
+    identities = list(map(id, occurrences))
+    mentioned = dict(zip(identities, occurrences, strict=True))  # in the order in which they first occur
     variables = tuple(mentioned.values())
     place = dict(zip(mentioned, range(len(variables)), strict=True))
 
-    sizes = np.fromiter(map(len, constraints), dtype=np.int64, count=len(constraints))
+    sizes = np.fromiter(map(len, expressions), dtype=np.int64, count=len(constraints))
     starts = np.zeros(len(constraints) + 1, dtype=np.int32)
     total = int(sizes.sum())
     if total > np.iinfo(np.int32).max:
         raise ModelRefused(f"model: {total} nonzeros are more than 32-bit indices hold")
     np.cumsum(sizes, out=starts[1:])
-    indices = np.fromiter(
-        map(place.__getitem__, map(id, chain.from_iterable(c.keys() for c in constraints))), np.int32, total
-    )
-    coefficients = np.fromiter(chain.from_iterable(c.values() for c in constraints), np.float64, total)
+    indices = np.fromiter(map(place.__getitem__, identities[len(cost_terms) :]), np.int32, total)
+    coefficients = np.fromiter(chain.from_iterable(map(methodcaller("values"), expressions)), np.float64, total)
     cost = np.zeros(len(variables))
     for variable, value in cost_terms.items():
         cost[place[id(variable)]] = value
 
-    level = -np.fromiter((c.constant for c in constraints), np.float64, len(constraints))
-    row_sense = np.fromiter((c.sense for c in constraints), np.int8, len(constraints))
+    level = -np.fromiter(map(attrgetter("constant"), constraints), np.float64, len(constraints))
+    row_sense = np.fromiter(map(attrgetter("sense"), constraints), np.int8, len(constraints))
     arrays = ModelArrays(
         variables=variables,
         names=names,
@@ -217,8 +217,8 @@ def _cleaned(arrays: ModelArrays) -> ModelArrays:
     filled = np.diff(starts) > 0
     if keep.all() and filled.all():
         return arrays
-    above = arrays.row_lower > _slack(arrays.row_lower)
-    below = arrays.row_upper < -_slack(arrays.row_upper)
+    above = arrays.row_lower > slack(arrays.row_lower)
+    below = arrays.row_upper < -slack(arrays.row_upper)
     broken = ~filled & (above | below)
     contradiction = ""
     if broken.any():
@@ -238,8 +238,8 @@ def _cleaned(arrays: ModelArrays) -> ModelArrays:
 
 def _sharpened(arrays: ModelArrays) -> ModelArrays:
     """Integer variables' bounds moved inwards to whole numbers, after giving way by TOLERANCE."""
-    lower = np.where(arrays.integral, np.ceil(arrays.lower - _slack(arrays.lower)), arrays.lower) + 0.0
-    upper = np.where(arrays.integral, np.floor(arrays.upper + _slack(arrays.upper)), arrays.upper) + 0.0
+    lower = np.where(arrays.integral, np.ceil(arrays.lower - slack(arrays.lower)), arrays.lower) + 0.0
+    upper = np.where(arrays.integral, np.floor(arrays.upper + slack(arrays.upper)), arrays.upper) + 0.0
     contradiction = arrays.contradiction
     crossed = lower > upper
     if crossed.any() and not contradiction:
@@ -249,6 +249,7 @@ def _sharpened(arrays: ModelArrays) -> ModelArrays:
     return replace(arrays, lower=lower, upper=upper, contradiction=contradiction)
 
 
-def _slack(levels: FloatArray) -> FloatArray:
+def slack(levels: FloatArray) -> FloatArray:
+    """By how much limits of these sizes give way before they are rounded to whole numbers."""
     finite = np.where(np.isfinite(levels), np.abs(levels), 0.0)
     return np.minimum(LARGEST_SLACK, TOLERANCE * np.maximum(1.0, finite))
