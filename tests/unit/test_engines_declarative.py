@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from support.engine_models import ModelMaker, checker_of, knapsacks, market_split, staircase
+from support.engine_models import ModelMaker, checker_of, knapsacks, market_split, rows_by_name, staircase
 
 import schedgap.solvers.declarative as declarative
 from schedgap.formulations.common.check import CheckReport, Violation
@@ -220,7 +220,7 @@ def test_the_estimate_is_near_the_truth() -> None:
     began = time.perf_counter()
     model = knapsacks(60, 1000, 1)
     taken = time.perf_counter() - began
-    count = sum(len(row) for row in model.problem._constraints.values())
+    count = sum(len(row) for row in rows_by_name(model).values())
     estimate = count * size.seconds_per_nonzero()
     assert taken / 5 < estimate < 20 * taken
 
@@ -345,7 +345,7 @@ def test_a_cut_removes_one_point_and_no_other() -> None:
             assert miss is not None
             assert (miss.row, miss.amount <= miss.allowed) == ("row", True)
             assert cut_off(model, miss, 0)
-            del model.problem._constraints["row"]
+            del rows_by_name(model)["row"]
             left = set()
             for a in range(4):
                 for b in range(3):
