@@ -229,4 +229,5 @@ def _slots(instance: RarDdlsInstance, makespan: int | None) -> int:
     """The slots of the model: the makespan of a feasible schedule, else at most all jobs one after the other."""
     if makespan is not None:
         return makespan
-    return min(instance.horizon, sum(rate_table(instance).best_duration.tolist()))
+    one_by_one: int = sum(rate_table(instance).best_duration.tolist())
+    return min(instance.horizon, one_by_one)
