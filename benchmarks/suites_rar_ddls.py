@@ -13,6 +13,13 @@ _BRUTE_FORCE = Method(
     "schedgap.benchmarks.brute_force_rar_ddls:solve_brute_force",
 )
 
+_REFORMULATION = Method(
+    "reformulation",
+    "problem (10) to (13) over enumerated schedules, on HiGHS",
+    Kind.EXACT,
+    "schedgap.benchmarks.brute_force_rar_ddls:solve_reformulation",
+)
+
 _WORK = 60.0
 """CP-SAT's deterministic time for one solve, far more than any instance of these suites takes."""
 
@@ -32,10 +39,10 @@ _CROSS = tuple(
         "cross",
         "schedgap.benchmarks.brute_force_rar_ddls:random_case",
         150,
-        exact=("brute-force", "cp", *_ENGINES),
+        exact=("brute-force", "reformulation", "cp", *_ENGINES),
         group=group,
         settings={"contended": contended},
-        extra=(_BRUTE_FORCE,),
+        extra=(_BRUTE_FORCE, _REFORMULATION),
         work_limit=_WORK,
     )
     for group, contended in (("random", False), ("forced to contend", True))
