@@ -1,8 +1,8 @@
-"""The presets of every problem: names, one line each, and the settings that ``--set`` accepts."""
+"""The presets and importers of every problem: names, one line each, and the settings that ``--set`` accepts."""
 
 from __future__ import annotations
 
-from schedgap.benchmarks.descriptors import Preset
+from schedgap.benchmarks.descriptors import Importer, Preset
 from schedgap.heuristics.common.run import Option
 
 _SLACK = Option(float, 1.25, "horizon over a certified feasible makespan", minimum=1, maximum=100)
@@ -84,6 +84,29 @@ RAR_DDLS_PRESETS = (
             **{key: option for key, option in _PAPER.items() if key != "servers"},
             "jobs": Option(int, 10_000, "number of jobs, in the paper's proportions", minimum=1, maximum=100_000),
             "gpus": Option(int, 10_000, "GPUs of the cluster", minimum=32, maximum=1_000_000),
+        },
+    ),
+)
+
+RAR_DDLS_IMPORTERS = (
+    Importer(
+        "gavel",
+        "a job trace of stanford-futuredata/gavel with its measured rates",
+        "schedgap.benchmarks.importers.gavel:import_rar_ddls",
+        throughputs=True,
+        options={
+            "jobs": Option(int, None, "how many jobs to keep; all where not given", minimum=1, maximum=10**6),
+            "first": Option(
+                str, "rings", "kept first: jobs of more than one GPU, or by line", choices=("rings", "trace")
+            ),
+            "steps_scale": Option(float, 1.0, "factor on the steps, rounded up", minimum=0, exclusive=True, maximum=1),
+            "servers": Option(
+                int, None, "where not given: enough for half of the GPUs asked for", minimum=1, maximum=10**6
+            ),
+            "gpus": Option(int, 4, "GPUs of a server", minimum=1, maximum=10**6),
+            **MEASURED_OPTIONS,
+            "slack": _SLACK,
+            "horizon": _HORIZON,
         },
     ),
 )

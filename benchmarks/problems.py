@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from schedgap.benchmarks.descriptors import Kind, Method, Problem
-from schedgap.benchmarks.presets import RAR_DDLS_PRESETS
+from schedgap.benchmarks.presets import RAR_DDLS_IMPORTERS, RAR_DDLS_PRESETS
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance, read_json
 from schedgap.formulations.common.numbers import MINIMISE
@@ -98,7 +98,7 @@ RAR_DDLS = Problem(
     presets=RAR_DDLS_PRESETS,
     guarantees=f"{_RAR_HEURISTICS}.guarantees:GUARANTEES",
     figure="schedgap.benchmarks.figures.rar_ddls:gantt",
-    importers={"gavel": "schedgap.benchmarks.importers.gavel:import_rar_ddls"},
+    importers=RAR_DDLS_IMPORTERS,
 )
 
 PROBLEMS: Mapping[str, Problem] = {problem.id: problem for problem in (RAR_DDLS,)}
