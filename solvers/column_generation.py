@@ -156,14 +156,15 @@ class Master:
         for option, value in (
             ("output_flag", False),
             ("threads", 1),
+            ("simplex_strategy", 4),  # primal: new columns leave the basis primal feasible
             ("primal_feasibility_tolerance", 1e-9),
             ("dual_feasibility_tolerance", 1e-9),
         ):
             self._lp.setOptionValue(option, value)
-        self._count = len(self.lower)
-        groups = len(self.must)
-        low = np.concatenate([self.lower, self.must.astype(float)])
-        high = np.concatenate([self.upper, np.ones(groups)])
+        # groups come first, so that coupling rows can be added later
+        self._groups = len(self.must)
+        low = np.concatenate([self.must.astype(float), self.lower])
+        high = np.concatenate([np.ones(self._groups), self.upper])
         empty = np.zeros(0, dtype=np.int32)
         self._lp.addRows(len(low), _bounded(low), _bounded(high), 0, np.zeros(len(low), np.int32), empty, np.zeros(0))
         self._phase_one = False
@@ -171,9 +172,9 @@ class Master:
 
     def _add_artificials(self) -> int:
         """One slack per group and per row that zero does not satisfy; they are free only while it is needed."""
-        entries = [(self._count + group, 1.0) for group in range(len(self.must))]
-        entries += [(int(i), 1.0) for i in np.flatnonzero(self.lower > 0)]
-        entries += [(int(i), -1.0) for i in np.flatnonzero(self.upper < 0)]
+        entries = [(group, 1.0) for group in range(self._groups)]
+        entries += [(self._groups + int(i), 1.0) for i in np.flatnonzero(self.lower > 0)]
+        entries += [(self._groups + int(i), -1.0) for i in np.flatnonzero(self.upper < 0)]
         n = len(entries)
         self._lp.addCols(
             n,
@@ -192,7 +193,7 @@ class Master:
         if not columns:
             return
         starts = np.cumsum([0] + [len(column.rows) + 1 for column in columns])
-        index = np.concatenate([np.append(column.rows, self._count + column.group) for column in columns])
+        index = np.concatenate([np.append(column.rows + self._groups, column.group) for column in columns])
         value = np.concatenate([np.append(column.values, 1.0) for column in columns])
         n = len(columns)
         costs = np.array([-self.sign * column.objective for column in columns])
@@ -210,6 +211,38 @@ class Master:
         self._cost.extend(costs)
         self.allowed.extend([True] * n)
 
+    def drop(self, keep: Bools) -> None:
+        """Forget the columns that are not to be kept; the next solve starts from no basis."""
+        gone = np.flatnonzero(~keep)
+        if not len(gone):
+            return
+        self._lp.deleteCols(len(gone), (gone + self._artificials).astype(np.int32))
+        kept = np.flatnonzero(keep)
+        self.columns = [self.columns[i] for i in kept]
+        self._cost = [self._cost[i] for i in kept]
+        self.allowed = [self.allowed[i] for i in kept]
+
+    def add_rows(self, rows: Sequence[Row], entries: Sequence[tuple[Ints, Floats]]) -> None:
+        """Add coupling rows that zero satisfies (cuts), with their entries on the columns there are.
+
+        Parameters
+        ----------
+        rows : the rows; their numbers follow those of the rows there are
+        entries : for each row the columns, as positions in `columns`, and the values
+        """
+        for row, (columns, values) in zip(rows, entries, strict=True):
+            if row.lower > 0 or row.upper < 0:
+                raise ValueError("a row that zero breaks needs an artificial column: give it to the constructor")
+            self._lp.addRow(
+                max(row.lower, -highspy.kHighsInf),
+                min(row.upper, highspy.kHighsInf),
+                len(columns),
+                (columns + self._artificials).astype(np.int32),
+                values,
+            )
+        self.lower = np.append(self.lower, [row.lower for row in rows])
+        self.upper = np.append(self.upper, [row.upper for row in rows])
+
     def restrict(self, allowed: Bools, must: Bools) -> None:
         """Allow only these columns, and set which groups must choose one: a node of a search tree."""
         now = np.array(self.allowed, dtype=bool)
@@ -223,7 +256,7 @@ class Master:
             )
             self.allowed = allowed.tolist()
         for group in np.flatnonzero(must != self.must):
-            self._lp.changeRowBounds(self._count + int(group), float(must[group]), 1.0)
+            self._lp.changeRowBounds(int(group), float(must[group]), 1.0)
         self.must = must.copy()
 
     def _set_phase(self, one: bool) -> None:
@@ -263,10 +296,10 @@ class Master:
         """(internal value to maximise, internal duals, group duals, y) of the last solve."""
         solution = self._lp.getSolution()
         duals = -np.array(solution.row_dual)
-        rows = np.clip(duals[: self._count], np.where(np.isfinite(self.lower), -INFINITY, 0.0), None)
+        rows = np.clip(duals[self._groups :], np.where(np.isfinite(self.lower), -INFINITY, 0.0), None)
         rows = np.clip(rows, None, np.where(np.isfinite(self.upper), INFINITY, 0.0))
         weights = np.array(solution.col_value)[self._artificials :]
-        return -self._lp.getInfo().objective_function_value, rows, duals[self._count :], weights
+        return -self._lp.getInfo().objective_function_value, rows, duals[: self._groups], weights
 
     def _row_part(self, duals: Floats) -> float:
         """sum_i pi_i times the bound its sign selects."""
@@ -304,7 +337,7 @@ class Master:
         history: list[tuple[float | None, float]] = []
         value: float | None = None
         weights = np.zeros(0)
-        duals, group_duals = np.zeros(self._count), np.zeros(len(self.must))
+        duals, group_duals = np.zeros(len(self.lower)), np.zeros(self._groups)
         smoothing = limits.smoothing
         outcome = Outcome.LIMIT
         while not limits.deadline.passed and spent < limits.iterations and self._solve(limits.deadline):

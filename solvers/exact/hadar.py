@@ -6,7 +6,7 @@ import heapq
 import itertools
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,13 @@ from schedgap.solvers.exact.hadar_schedules import Rules, Scheduler
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
 Floats = NDArray[np.float64]
+
+KEEP_FOR = 40
+"""Nodes after which a column that was not used may be forgotten."""
+MOST_COLUMNS = 1200
+"""Columns above which they are."""
+CUT_ROUNDS = 2
+"""Rounds of cuts at a node; the root has more."""
 
 PRUNE = 1e-7
 """A node whose bound is within this of the incumbent, relatively, is closed; agreement is 1e-6."""
@@ -63,7 +70,8 @@ class BranchAndPrice:
         self.pool = Pool(len(self.data.jobs))
         self.incumbent = _Incumbent()
         self.improver = Improver(self.scheduler, self.must, options.seed)
-        self.root: Generated | None = None
+        self.facts: dict[str, Any] = {}
+        self.last_used: list[int] = []
         self.nodes = 0
         self.pricings = 0
 
@@ -122,7 +130,53 @@ class BranchAndPrice:
             self.pricings += 1
             return self.scheduler.price_all(duals, weight, rules)
 
-        return self.master.generate(pricing, Limits(deadline=self.options.deadline, cutoff=cutoff))
+        generated = self.master.generate(pricing, Limits(deadline=self.options.deadline, cutoff=cutoff))
+        self.last_used.extend([self.nodes] * (len(self.master.columns) - len(self.last_used)))
+        for position in np.flatnonzero(generated.weights > 1e-9):
+            self.last_used[position] = self.nodes
+        return generated
+
+    def tighten(self, rules: Sequence[Rules], generated: Generated, rounds: int) -> Generated:
+        """Add violated cuts and generate again, up to `rounds` times."""
+        best = generated.bound
+        for _ in range(rounds):
+            if generated.outcome != Outcome.CONVERGED or self.stopped:
+                break
+            schedules = [
+                (self.master.columns[i].group, schedule_of(self.master.columns[i]).levels, float(generated.weights[i]))
+                for i in np.flatnonzero(generated.weights > 1e-9)
+            ]
+            first = len(self.scheduler.cuts.slots)
+            added = self.scheduler.cuts.separate(self.scheduler.cuts.load(schedules))
+            if not added:
+                break
+            self.add_cut_rows(first)
+            generated = self.relax(rules, self.threshold())
+            if generated.bound is not None and best is not None:
+                best = min(best, generated.bound)
+        return generated if generated.bound is None else replace(generated, bound=best)
+
+    def add_cut_rows(self, first: int) -> None:
+        """The cuts from number `first` as rows of the master."""
+        cuts = self.scheduler.cuts
+        rows: list[list[int]] = [[] for _ in range(len(cuts.slots) - first)]
+        values: list[list[float]] = [[] for _ in rows]
+        for position, column in enumerate(self.master.columns):
+            numbers, coefficients = cuts.entries(column.group, schedule_of(column).levels, first)
+            for number, coefficient in zip(numbers, coefficients, strict=True):
+                rows[number - first].append(position)
+                values[number - first].append(float(coefficient))
+        entries = [(np.array(r, dtype=np.int64), np.array(v)) for r, v in zip(rows, values, strict=True)]
+        self.master.add_rows([Row(upper=1.0)] * len(rows), entries)
+
+    def forget(self) -> None:
+        """Drop columns that no recent node used, so that the master stays small."""
+        age = self.nodes - np.array(self.last_used)
+        keep = age <= KEEP_FOR
+        if len(keep) > MOST_COLUMNS and not keep.all():
+            self.master.drop(keep)
+            self.last_used = [used for used, kept in zip(self.last_used, keep, strict=True) if kept]
+            self.pool = Pool(len(self.data.jobs))
 
     def threshold(self) -> float:
         """What a bound has to exceed for a node to be worth a look."""
@@ -134,12 +188,14 @@ class BranchAndPrice:
         began = time.monotonic()
         self.start()
         root = self.relax(self.root_rules, None)
-        self.root = root
         if root.outcome == Outcome.INFEASIBLE:
             return self.result(began, None, Termination.PROVEN, Status.INFEASIBLE)
+        self.facts["lp_bound"] = root.bound
         if root.bound is None or root.outcome != Outcome.CONVERGED:
             return self.result(began, root.bound, Termination.TIME_LIMIT)
+        self.facts.update(duals_report(self.instance, self.scheduler, self.master, root, self.root_rules))
         self.round(root, 400)
+        root = self.tighten(self.root_rules, root, 40)
         if root.bound > self.threshold() and not self.stopped:
             chosen = integer_master(self.scheduler, self.master.columns, self.must, self.options.deadline)
             if chosen is not None:
@@ -169,7 +225,13 @@ class BranchAndPrice:
                 break
             current = heapq.heappop(heap)
             self.nodes += 1
-            generated = root if current.depth == 0 else self.relax(current.rules, self.threshold())
+            if current.depth == 0:
+                generated = root
+            else:
+                self.forget()
+                generated = self.relax(current.rules, self.threshold())
+                if generated.outcome == Outcome.CONVERGED:
+                    generated = self.tighten(current.rules, generated, CUT_ROUNDS)
             if generated.outcome == Outcome.INFEASIBLE:
                 continue
             bound = current.bound if generated.bound is None else min(current.bound, generated.bound)
@@ -217,7 +279,7 @@ class BranchAndPrice:
 
     def start(self) -> None:
         """A first incumbent, and the start solution's columns."""
-        zero = np.zeros((self.data.horizon + 1, self.scheduler.kinds))
+        zero = self.scheduler.no_prices()
         first = self.improver.complete([], zero)
         first = self.improver.improve(first, zero, 100, lambda: self.stopped)
         self.offer(first)
@@ -267,15 +329,13 @@ class BranchAndPrice:
 
     def info(self) -> Mapping[str, Any]:
         """Facts of the run, prices and payoffs (P3) among them."""
-        facts: dict[str, Any] = {
+        return {
+            **self.facts,
             "nodes": self.nodes,
             "columns": len(self.master.columns),
+            "cuts": len(self.scheduler.cuts.slots),
             "pricings": self.pricings,
         }
-        if self.root is not None and self.root.outcome == Outcome.CONVERGED:
-            facts["lp_bound"] = self.root.bound
-            facts.update(duals_report(self.instance, self.scheduler, self.master, self.root, self.root_rules))
-        return facts
 
 
 def solve_colgen(instance: HadarInstance, options: SolveOptions) -> Result:

@@ -56,7 +56,7 @@ def duals_report(
     value = float(root.value or 0.0)
     return {
         "prices": {
-            kind: [float(x) for x in price[1:, position]] for position, kind in enumerate(instance.types)
+            kind: [float(x) for x in price.devices[1:, position]] for position, kind in enumerate(instance.types)
         },
         "payoffs": {job.id: float(m) for job, m in zip(instance.jobs, mu, strict=True)},
         "duality": {

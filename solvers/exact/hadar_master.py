@@ -23,7 +23,7 @@ def integer_master(
     must: bool,
     deadline: Deadline,
     node_limit: int = 2000,
-    seconds: float = 10.0,
+    seconds: float = 3.0,
 ) -> Chosen | None:
     """Solve ``max sum U y`` over the given columns with whole y, with HiGHS; None where nothing was found.
 
@@ -45,7 +45,7 @@ def integer_master(
         ("threads", 1),
         ("mip_rel_gap", 0.0),
         ("mip_max_nodes", node_limit),
-        ("time_limit", seconds if left is None else max(0.01, min(seconds, 0.2 * left))),
+        ("time_limit", seconds if left is None else max(0.01, min(seconds, 0.1 * left))),
     ):
         solver.setOptionValue(option, value)
     low = np.concatenate([np.full(rows, -highspy.kHighsInf), np.full(jobs, 1.0 if must else -highspy.kHighsInf)])

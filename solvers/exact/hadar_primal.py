@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.hadar.tables import Tables
-from schedgap.solvers.exact.hadar_schedules import Rules, Schedule, Scheduler
+from schedgap.solvers.exact.hadar_schedules import Prices, Rules, Schedule, Scheduler
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -98,7 +98,7 @@ class Improver:
         missing = sum(s is None for s in chosen) if self.must else 0
         return -missing, worth
 
-    def insert(self, chosen: Chosen, packing: Packing, order: Sequence[int], price: Floats) -> None:
+    def insert(self, chosen: Chosen, packing: Packing, order: Sequence[int], price: Prices) -> None:
         """Give every job of `order` that has no schedule the best one that fits, by utility less its cost."""
         for j in order:
             if chosen[j] is not None:
@@ -112,7 +112,7 @@ class Improver:
                 chosen[j] = schedule
                 packing.change(j, schedule, 1)
 
-    def complete(self, wanted: Sequence[tuple[int, Schedule]], price: Floats) -> Chosen:
+    def complete(self, wanted: Sequence[tuple[int, Schedule]], price: Prices) -> Chosen:
         """Take the wanted (job, schedule) pairs in order where they fit, then insert the other jobs."""
         jobs = self.scheduler.data.jobs
         chosen: Chosen = [None] * len(jobs)
@@ -124,10 +124,10 @@ class Improver:
                     chosen[j] = schedule
                     packing.change(j, schedule, 1)
         order = np.argsort([-float(job.utility.max()) / max(1, job.workers * job.min_slots) for job in jobs])
-        self.insert(chosen, packing, [int(j) for j in order], 0.5 * price)
+        self.insert(chosen, packing, [int(j) for j in order], price.scaled(0.5))
         return chosen
 
-    def improve(self, chosen: Chosen, price: Floats, rounds: int, stop: Callable[[], bool]) -> Chosen:
+    def improve(self, chosen: Chosen, price: Prices, rounds: int, stop: Callable[[], bool]) -> Chosen:
         """Remove a few jobs and insert all that are out again, keeping what is not worse; `rounds` times."""
         n = len(chosen)
         best, best_key = list(chosen), self.key(chosen)
@@ -150,7 +150,7 @@ class Improver:
                     trial[j] = None
             order = [int(j) for j in self.rng.permutation([j for j in range(n) if trial[j] is None])]
             factor = float(self.rng.choice([0.0, 0.3, 0.6, 1.0]))
-            self.insert(trial, packing, order, factor * price)
+            self.insert(trial, packing, order, price.scaled(factor))
             trial_key = self.key(trial)
             if trial_key >= best_key:
                 best, best_key = trial, trial_key

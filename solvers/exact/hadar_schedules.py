@@ -13,6 +13,7 @@ from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.placement import trimmed
 from schedgap.formulations.hadar.tables import JobTable, Tables
 from schedgap.solvers.column_generation import Column, Priced
+from schedgap.solvers.exact.hadar_cuts import SlotCuts
 from schedgap.solvers.exact.hadar_pricing import (
     IMPOSSIBLE,
     Automaton,
@@ -34,6 +35,24 @@ class Schedule:
 
     levels: Ints
     finish: int
+
+
+@dataclass(frozen=True)
+class Prices:
+    """What a schedule pays.
+
+    Attributes
+    ----------
+    devices : (T + 1, R) for a device of a type in a slot; slot 0 is unused
+    charges : (T + 1, classes) for running in a slot, by class (:class:`SlotCuts`); None where nothing is charged
+    """
+
+    devices: Floats
+    charges: Floats | None = None
+
+    def scaled(self, factor: float) -> Prices:
+        """All prices times a factor."""
+        return Prices(factor * self.devices, None if self.charges is None else factor * self.charges)
 
 
 @dataclass(frozen=True)
@@ -94,6 +113,7 @@ class Scheduler:
             for job in data.jobs
         ]
         self.free_rules = [self._free_rules(job) for job in data.jobs]
+        self.cuts = SlotCuts(data)
 
     @property
     def exact(self) -> bool:
@@ -114,12 +134,18 @@ class Scheduler:
         """T R."""
         return self.horizon * self.kinds
 
-    def prices(self, duals: Floats) -> Floats:
-        """(T + 1, R) prices from row duals; slot 0 is unused."""
-        return np.vstack([np.zeros((1, self.kinds)), np.maximum(duals, 0.0).reshape(self.horizon, self.kinds)])
+    def prices(self, duals: Floats) -> Prices:
+        """Prices from row duals: of devices, and of running in a slot, which is what cuts charge for."""
+        duals = np.maximum(duals, 0.0)
+        devices = duals[: self.rows()].reshape(self.horizon, self.kinds)
+        return Prices(np.vstack([np.zeros((1, self.kinds)), devices]), self.cuts.charges(duals[self.rows() :]))
+
+    def no_prices(self) -> Prices:
+        """Everything is free."""
+        return self.prices(np.zeros(self.rows()))
 
     def best(
-        self, j: int, price: Floats, rules: Rules, weight: float = 1.0, utility: Floats | None = None
+        self, j: int, price: Prices, rules: Rules, weight: float = 1.0, utility: Floats | None = None
     ) -> tuple[Floats, Found]:
         """Payoff by finish slot (-inf where impossible) and the means to build the schedules."""
         job = self.data.jobs[j]
@@ -127,7 +153,9 @@ class Scheduler:
         last = rules.last
         if machine is None or last == 0:
             return np.full(self.horizon + 1, IMPOSSIBLE), Found(self, j, None)
-        cost, order = slot_costs(price, self.data.capacity, job.workers, job.allowed, job.arrival, last)
+        cost, order = slot_costs(price.devices, self.data.capacity, job.workers, job.allowed, job.arrival, last)
+        if price.charges is not None:
+            cost += price.charges[:, self.cuts.classes[j]]
         worth = job.utility if utility is None else utility
         payoff, end, level_of, state_of = best_schedules(
             cost, worth, machine.following, rules.permit, rules.finish, last, weight
@@ -139,12 +167,12 @@ class Scheduler:
         job = self.data.jobs[j]
         used = demand(levels, order, self.data.capacity, job.workers, job.allowed)
         slots, kinds = np.nonzero(used)
-        rows = (slots - 1) * self.kinds + kinds
+        cut_rows, cut_values = self.cuts.entries(j, levels)
         return Column(
             j,
             float(job.utility[finish]),
-            rows.astype(np.int64),
-            used[slots, kinds].astype(float),
+            np.concatenate([(slots - 1) * self.kinds + kinds, self.rows() + cut_rows]),
+            np.concatenate([used[slots, kinds].astype(float), cut_values]),
             Schedule(levels, finish),
         )
 
