@@ -56,15 +56,18 @@ def run_method(
     given = method_settings(chosen, settings)
     try:
         if chosen.kind is Kind.HEURISTIC:
-            return _run_heuristic(problem, instance, chosen, options, given)
+            return run_heuristic(problem, instance, chosen, options, given)
         if chosen.kind is Kind.ENGINE:
             result = _run_engine(problem, instance, chosen, options)
         else:
             result = chosen.call(instance, options, **given)
         return _certified(problem, instance, _confirmed(problem, instance, chosen, result))
     except Disagreement as error:
-        path = write_disagreement(instance, disagreements)
-        raise Disagreement(f"{error}; the instance is in {path}") from error
+        path = write_disagreement(
+            instance, disagreements, message=str(error), solution=error.solution, details=error.details
+        )
+        text = f"{error}; the instance is in {path}"
+        raise Disagreement(text, solution=error.solution, details=error.details) from error
 
 
 def certified_bound(problem: Problem, instance: Instance) -> float | None:
@@ -129,9 +132,16 @@ def _certified(problem: Problem, instance: Instance, result: Result) -> Result:
     )
 
 
-def _run_heuristic(
+def run_heuristic(
     problem: Problem, instance: Instance, method: Method, options: SolveOptions, settings: Mapping[str, Any]
 ) -> Result:
+    """A heuristic's result with `settings` passed on as they are, which may be more than ``--set`` can say.
+
+    Raises
+    ------
+    InputError, Disagreement
+        As :func:`run_method`, but no file is written.
+    """
     users = is_users(method.id)
     call: Callable[..., Any] = import_users(method.id) if users else method.call
     keywords: dict[str, Any] = {**settings, "seed": options.seed}
