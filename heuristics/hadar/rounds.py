@@ -282,7 +282,7 @@ def hadar_rounds(
     payoff: str = "density",
     communication: float = 0.0,
     restart_delay: float = 0.0,
-    preempt: bool = False,
+    preempt: bool = True,
     dp_jobs: int = 8,
 ) -> HeuristicRun:
     """Hadar's round-based scheduler.
@@ -296,8 +296,8 @@ def hadar_rounds(
         compares the whole U(f) with it, as printed
     communication : cost added to an allocation on several machines
     restart_delay : time lost when a job's devices change (10 s in the paper)
-    preempt : reconsider all jobs in every round; otherwise running jobs keep their devices, and only when jobs
-        arrive or finish the waiting ones are considered
+    preempt : reconsider all jobs in every round, as Algorithm 1 does; otherwise running jobs keep their devices,
+        and only when jobs arrive or finish the waiting ones are considered
     dp_jobs : up to so many candidates the sum of payoffs is maximised by recursion, beyond greedily
 
     Notes
@@ -319,12 +319,13 @@ def hadar_rounds(
         jobs = np.array([j for j in state.active if j not in kept], dtype=np.int64)
         if not len(jobs) or not free.any():
             return kept
+        left = -(-state.left // state.finer)
         if len(jobs) <= dp_jobs:
-            recursion = Recursion(market, jobs, state.left, state.slot)
+            recursion = Recursion(market, jobs, left, state.slot)
             chosen = dict(recursion.best(0, free)[1])
             states += len(recursion.memo)
         else:
-            chosen = market.take(jobs, free, state.left, state.slot)
+            chosen = market.take(jobs, free, left, state.slot)
         return {**kept, **chosen}
 
     simulated = simulate(instance, policy, restart_delay)

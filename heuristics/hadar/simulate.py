@@ -12,7 +12,7 @@ from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.metrics import metrics
 from schedgap.formulations.hadar.placement import entries_of
-from schedgap.formulations.hadar.tables import Tables, tables
+from schedgap.formulations.hadar.tables import FINEST, Tables, tables
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.hadar.cluster import bottleneck
 
@@ -28,6 +28,7 @@ class State:
     slot : the round
     active : jobs that have arrived and are not done, in input order
     left : (J,) units of progress still missing
+    finer : by how much these units are finer than those of the tables
     held : devices (H, R) of each job in the round before
     attained : (J,) device-rounds received so far
     changed : whether jobs arrived or finished since the round before
@@ -36,6 +37,7 @@ class State:
     slot: int
     active: list[int]
     left: Ints
+    finer: int
     held: dict[int, Ints]
     attained: Ints
     changed: bool = True
@@ -70,10 +72,12 @@ def simulate(instance: HadarInstance, policy: Policy, delay: float = 0.0) -> Sim
     """
     data = tables(instance)
     count = len(data.jobs)
-    left = np.array([job.target for job in data.jobs], dtype=np.int64)
-    arrival = np.array([job.arrival for job in data.jobs])
     useful = max(0.0, 1.0 - delay / instance.slot_length)
-    state = State(0, [], left, {}, np.zeros(count, dtype=np.int64))
+    # a delay takes a part of a slot's units away: finer units keep the rounding small
+    finer = 1 if delay == 0 else max(1, min(10**6, FINEST // max(job.target for job in data.jobs)))
+    left = np.array([job.target * finer for job in data.jobs], dtype=np.int64)
+    arrival = np.array([job.arrival for job in data.jobs])
+    state = State(0, [], left, finer, {}, np.zeros(count, dtype=np.int64))
     result = Simulated()
     # a job that no set of devices of this cluster can run is never offered
     able = np.array([job.levels > 0 for job in data.jobs], dtype=bool)
@@ -86,7 +90,7 @@ def simulate(instance: HadarInstance, policy: Policy, delay: float = 0.0) -> Sim
         state.active = active
         grids = policy(state) if active else {}
         for j, grid in grids.items():
-            step = int(bottleneck(grid, data.jobs[j].type_step))
+            step = finer * int(bottleneck(grid, data.jobs[j].type_step))
             moved = j not in state.held or not np.array_equal(state.held[j], grid)
             result.changes += int(moved)
             gained = int(step * useful) if moved and useful < 1 else step
