@@ -28,6 +28,8 @@ def preload(problem: Problem, method: Method) -> None:
 
         engine(method.function)
         resolve(problem.model)
+        if problem.model_size:
+            resolve(problem.model_size)
     elif not is_users(method.id):
         _ = method.call
 

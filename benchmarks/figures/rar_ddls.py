@@ -10,6 +10,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
+from matplotlib.ticker import MaxNLocator
 
 from schedgap.benchmarks.figures.style import FAINT, INK, MARK, ink_on, job_colour, new_figure
 from schedgap.formulations.common.instance import Solution
@@ -199,7 +200,7 @@ def _finish(axes: Axes, instance: RarDdlsInstance, makespan: int | None, latest:
     axes.set_yticks([])
     axes.tick_params(axis="x", labelsize=9, colors=INK)
     axes.set_xlabel("slot", fontsize=10, color=INK)
-    axes.xaxis.get_major_locator().set_params(integer=True)  # type: ignore[attr-defined]
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     text = f"{len(instance.jobs)} jobs on {len(instance.servers)} servers, {instance.total_gpus} GPUs"
     name = f"{instance.name}: " if instance.name else ""
     if makespan is None:

@@ -34,7 +34,7 @@ def sorting_steps(instance: RarDdlsInstance) -> int:
     # Loads numba, which naming the guarantees (schedgap list) has no need of.
     from schedgap.heuristics.rar_ddls.search import Search, make_plan
 
-    guess = estimates(instance, None, 1.0)
+    guess = estimates(instance, "best", 1.0)
     work = build_workload(instance)
     order = np.argsort(work.gangs, kind="stable").astype(np.int64)
     search = Search(work, make_plan(work, guess.weights, order, 1.0), guess, literal=True)

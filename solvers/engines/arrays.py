@@ -80,6 +80,12 @@ class ModelArrays:
         return replace(self, cost=np.zeros_like(self.cost), constant=0.0)
 
     @cached_property
+    def cost_scale(self) -> float:
+        """A power of two that lifts small costs to about 1; engines ignore reduced costs below about 1e-7."""
+        largest = float(np.abs(self.cost).max(initial=0.0))
+        return 1.0 if largest == 0 or largest >= 1e-2 else float(2.0 ** -np.floor(np.log2(largest)))
+
+    @cached_property
     def position(self) -> dict[int, int]:
         """Position of each variable by ``id(variable)``."""
         return {id(variable): place for place, variable in enumerate(self.variables)}

@@ -19,7 +19,7 @@ import pulp
 
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import EngineMissing
-from schedgap.formulations.common.numbers import gap
+from schedgap.formulations.common.numbers import agrees, gap
 from schedgap.solvers.engines.answer import EngineAnswer, Progress, conclude, settled, sizes
 from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, model_arrays
 from schedgap.solvers.engines.cbc_files import (
@@ -182,8 +182,7 @@ class _Run:
             self._kill()
 
     def _outer(self, internal: float) -> float:
-        """From CBC's minimised form without constant to the model's own sense."""
-        return self._arrays.sense * internal + self._arrays.constant
+        return _outer(self._arrays, internal)
 
     def _stop(self) -> None:
         """Ask CBC to stop and write the best solution it has: once, it ends at once when asked twice."""
@@ -236,7 +235,7 @@ class Cbc:
         assert progress is not None
         bound = progress.bound
         if termination is Termination.PROVEN and values is not None:
-            bound = arrays.objective(arrays.tidy(values))
+            bound = _confirmed(arrays, values, run.heading)
         return conclude(
             model,
             arrays,
@@ -272,6 +271,25 @@ def _meaning(run: _Run) -> tuple[Status | None, Termination]:
     if status is None and ending is not None and termination is not Termination.PROVEN:
         return None, ending
     return status, termination
+
+
+def _outer(arrays: ModelArrays, internal: float) -> float:
+    """From what CBC says, minimised, scaled and without constant, to the model's own sense."""
+    return arrays.sense * internal / arrays.cost_scale + arrays.constant
+
+
+def _confirmed(arrays: ModelArrays, values: FloatArray, heading: str | None) -> float | None:
+    """The proven optimum in a heading such as ``Optimal - objective value -977.00000000``.
+
+    It is compared with the point's own objective, for CBC can return a point that is not the one it proved
+    (then both differ, and the answer is FEASIBLE). Where they agree, the point's has all digits.
+    """
+    match = re.search(r"objective value\s+(\S+)$", heading or "")
+    if match is None:
+        return None
+    claimed = _outer(arrays, float(match.group(1)))
+    own = arrays.objective(arrays.tidy(values))
+    return own if agrees(claimed, own) or abs(claimed - own) * arrays.cost_scale <= 1e-8 else claimed
 
 
 def at_rest(arrays: ModelArrays) -> tuple[ModelArrays, bool]:

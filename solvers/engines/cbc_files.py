@@ -18,6 +18,7 @@ NOTHING_FOUND = 1e49
 def write_mps(arrays: ModelArrays, path: Path, *, with_cost: bool = True) -> None:
     """Write the model as MPS, always minimising and without the constant: CBC's log handles neither well.
 
+    Costs are multiplied by ``arrays.cost_scale``, and so is everything that CBC then says of the objective.
     Numbers are written with all their digits. Variable j is Xj, row i is Ri; every bound is explicit, because
     MPS readers differ on defaults for integer variables.
     """
@@ -27,7 +28,7 @@ def write_mps(arrays: ModelArrays, path: Path, *, with_cost: bool = True) -> Non
     rows = np.repeat(np.arange(len(arrays.names)), np.diff(arrays.starts))[order].tolist()
     numbers = arrays.coefficients[order].tolist()
     ends = np.searchsorted(arrays.indices[order], np.arange(len(arrays.variables)), side="right").tolist()
-    costs = (arrays.sense * arrays.cost).tolist()
+    costs = (arrays.sense * arrays.cost_scale * arrays.cost).tolist()
     integral = arrays.integral.tolist()
 
     lines = ["NAME          MODEL", "ROWS", " N  OBJ"]

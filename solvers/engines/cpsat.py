@@ -16,7 +16,7 @@ from schedgap.formulations.common.numbers import gap
 from schedgap.solvers.engines.answer import EngineAnswer, Progress, conclude, settled, sizes
 from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, model_arrays
 from schedgap.solvers.engines.domains import bound_domains
-from schedgap.solvers.engines.integers import IntegerModel, activity, integer_model, refuse_overflow
+from schedgap.solvers.engines.integers import LARGEST_ACTIVITY, IntegerModel, integer_model, refuse_overflow
 from schedgap.solvers.engines.watch import watched
 from schedgap.solvers.result import SolveOptions, Status, Termination
 
@@ -43,7 +43,7 @@ def native_meaning(name: str) -> Status | None:
     return _NATIVE[name]
 
 
-class _Watcher(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
+class _Watcher(cp_model.CpSolverSolutionCallback):
     """Passes points on, and stops the search when the caller's gap is reached."""
 
     def __init__(self, run: _Run) -> None:
@@ -74,7 +74,9 @@ class _Run:
         self._model = cp_model.CpModel()
         self._solver = cp_model.CpSolver()
         self.places = [p for p in range(len(arrays.variables)) if p not in integers.fixed]
-        self.variables = [self._model.new_int_var(integers.low[p], integers.high[p], "") for p in self.places]
+        low, high = integers.domains()
+        self.variables = [self._model.new_int_var(low[p], high[p], "") for p in self.places]
+        self._least_cost = sum(c * (low[p] if c > 0 else high[p]) for p, c in integers.cost.items())
         self._by_place = dict(zip(self.places, self.variables, strict=True))
         self._build()
 
@@ -82,11 +84,10 @@ class _Run:
         for row in self._integers.rows:
             if not row.places:  # it holds; CP-SAT's Python layer would turn it into a constant
                 continue
-            least, most = activity(row, self._integers.low, self._integers.high)
-            low = least if row.low is None else row.low
-            high = most if row.high is None else row.high
             terms = [self._by_place[p] for p in row.places]
             expression = cp_model.LinearExpr.weighted_sum(terms, row.coefficients)
+            low = -LARGEST_ACTIVITY if row.low is None else max(row.low, -LARGEST_ACTIVITY)
+            high = LARGEST_ACTIVITY if row.high is None else min(row.high, LARGEST_ACTIVITY)
             self._model.add_linear_constraint(expression, low, high)
         if self._integers.cost:
             places, costs = list(self._integers.cost), list(self._integers.cost.values())
@@ -115,6 +116,14 @@ class _Run:
         if self.error is not None or self.close_enough:
             self._solver.stop_search()
 
+    def _log(self, text: str) -> None:
+        try:
+            if self._options.log is not None:
+                for line in text.rstrip("\n").split("\n"):
+                    self._options.log(line)
+        except BaseException as error:  # as above
+            self.error = error
+
     def _look_at_gap(self) -> None:
         assert self._progress is not None
         found = gap(self._progress.objective, self._progress.bound)
@@ -125,12 +134,7 @@ class _Run:
         """The bound in the model's own sense. CP-SAT's is a whole number, exact below 2^53."""
         if not self._integers.cost or not math.isfinite(internal):
             return None
-        least = sum(
-            c * (bound or 0)
-            for p, c in self._integers.cost.items()
-            for bound in (self._integers.low[p] if c > 0 else self._integers.high[p],)
-        )
-        return self._integers.objective(max(least, math.ceil(internal - 1e-6)))
+        return self._integers.objective(max(self._least_cost, math.ceil(internal - 1e-6)))
 
     def full(self, values: Sequence[int]) -> FloatArray:
         """Values of all variables by position, fixed ones included."""
@@ -155,7 +159,7 @@ class _Run:
         if options.log is not None:
             parameters.log_search_progress = True
             parameters.log_to_stdout = False
-            self._solver.log_callback = options.log
+            self._solver.log_callback = self._log
         self._solver.best_bound_callback = self._bound_found
         watcher = _Watcher(self)
         run = watched(lambda: self._solver.solve(self._model, watcher), self._solver.stop_search, options.deadline)

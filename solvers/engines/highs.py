@@ -92,7 +92,7 @@ class _Run:
         self._error: BaseException | None = None
         self._last_bound = time.monotonic()
         self._solver = highspy._core._Highs()  # the class without the Python-side callback tables
-        _set(self._solver, "output_flag", options.log is not None)
+        _set(self._solver, "output_flag", False)
         _set(self._solver, "log_to_console", False)
         _set(self._solver, "small_matrix_value", SMALLEST_COEFFICIENT)
         _set(self._solver, "mip_rel_gap", float(options.relative_gap))
@@ -111,7 +111,7 @@ class _Run:
 
     def hand_over(self) -> None:
         """Pass the arrays in one call."""
-        pass_arrays(self._solver, self._arrays)
+        pass_arrays(self._solver, self._arrays, self._arrays.cost_scale)
 
     def warm_start(self, start: dict[int, float]) -> None:
         """Give HiGHS a (possibly partial) point; it completes and checks it."""
@@ -133,6 +133,9 @@ class _Run:
             wanted.append(_CALLBACKS.kCallbackLogging)
         for kind in wanted:
             self._solver.startCallback(kind)
+        if self._options.log is not None:  # the callback is served only where a file or the console is, too
+            _set(self._solver, "output_flag", True)
+            _set(self._solver, "log_file", os.devnull)
         run = watched(self._solver.run, self._stop, deadline)
         if self._error is not None:
             raise self._error
@@ -145,10 +148,15 @@ class _Run:
         feasible = info.primal_solution_status == highspy.kSolutionStatusFeasible
         values = np.asarray(self._solver.getSolution().col_value, dtype=np.float64) if feasible else None
         if self._arrays.is_mip:
-            return _Native(name, values, info.mip_dual_bound, int(info.mip_node_count), run.interrupted)
+            bound = self._outer(info.mip_dual_bound)
+            return _Native(name, values, bound, int(info.mip_node_count), run.interrupted)
         # a linear program's objective is its own bound, by duality
-        bound = info.objective_function_value if name in ("kOptimal", "kModelEmpty") else None
-        return _Native(name, values, bound, None, run.interrupted)
+        optimal = name in ("kOptimal", "kModelEmpty")
+        proven = self._outer(info.objective_function_value) if optimal else None
+        return _Native(name, values, proven, None, run.interrupted)
+
+    def _outer(self, scaled: float) -> float:
+        return scaled / self._arrays.cost_scale
 
     def _left_behind(self, interrupted: bool) -> _Native:
         name = "kInterrupt" if interrupted else "kTimeLimit"
@@ -167,14 +175,16 @@ class _Run:
                         self._options.log(line)
             elif kind == _CALLBACKS.kCallbackMipImprovingSolution:
                 if self._progress is not None and not self._stopping:
-                    self._progress.incumbent(np.asarray(out.mip_solution, dtype=np.float64), out.mip_dual_bound)
+                    self._progress.incumbent(
+                        np.asarray(out.mip_solution, dtype=np.float64), self._outer(out.mip_dual_bound)
+                    )
             elif self._stopping or self._error is not None:
                 inward.user_interrupt = True
             elif kind == _CALLBACKS.kCallbackMipInterrupt and self._progress is not None:
                 now = time.monotonic()
                 if now - self._last_bound > BOUND_INTERVAL:
                     self._last_bound = now
-                    self._progress.new_bound(out.mip_dual_bound)
+                    self._progress.new_bound(self._outer(out.mip_dual_bound))
         except BaseException as error:  # must not unwind through native code; raised again in go()
             self._error = error
 
@@ -234,8 +244,14 @@ class Highs:
 ENGINE = Highs()
 
 
-def pass_arrays(solver: Any, arrays: ModelArrays) -> None:
+def pass_arrays(solver: Any, arrays: ModelArrays, scale: float = 1.0) -> None:
     """Hand the arrays to a highspy solver object in one call, with sense and constant.
+
+    Parameters
+    ----------
+    solver : a highspy solver object
+    arrays : the model
+    scale : multiplies the objective, constant included
 
     Raises
     ------
@@ -249,8 +265,8 @@ def pass_arrays(solver: Any, arrays: ModelArrays) -> None:
         len(arrays.indices),
         int(highspy.MatrixFormat.kRowwise),
         int(sense),
-        arrays.constant,
-        arrays.cost,
+        scale * arrays.constant,
+        scale * arrays.cost,
         arrays.lower,
         arrays.upper,
         arrays.row_lower,

@@ -313,7 +313,7 @@ SUITES = (
     Batch("once", "random", 3, heuristics=("deadly-once",)),
     Batch("raising", "random", 2, exact=("brute",), heuristics=("raising", "list")),
     Batch("wrong", "random", 4, exact=("brute", "too-good"), heuristics=("list",)),
-    Batch("slow", "random", 12, exact=("brute",), heuristics=("slow", "list")),
+    Batch("slow", "random", 8, exact=("brute",), heuristics=("slow", "list")),
 )
 
 
