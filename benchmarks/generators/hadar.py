@@ -26,9 +26,7 @@ GANGS: Mapping[int, float] = {1: 0.7, 2: 0.1, 4: 0.15, 8: 0.05}
 """Shares of jobs by number of workers in traces of the Microsoft cluster, as the Gavel repository draws them."""
 
 
-def tiny(
-    seed: int, *, jobs: int | None = None, gpus: int | None = None, horizon: int | None = None
-) -> HadarInstance:
+def tiny(seed: int, *, jobs: int | None = None, gpus: int | None = None, horizon: int | None = None) -> HadarInstance:
     """2 to 4 jobs on 2 to 4 devices of two types over 3 or 4 slots: every schedule can be tried.
 
     Parameters
@@ -252,7 +250,7 @@ def lowhigh(seed: int, *, gpus: int | None = None, horizon: int | None = None) -
     return _instance(f"lowhigh-{seed}", slots, 1.0, machines, made)
 
 
-def nodes(seed: int, *, jobs: int | None = None, count: int | None = None, rate: int = 20) -> HadarInstance:
+def nodes(seed: int, *, jobs: int | None = None, count: int | None = None, rate: int = 8) -> HadarInstance:
     """Nodes of one device, each of its own type, and jobs of one worker: what HadarE forks (Theorem 3).
 
     Parameters
@@ -270,14 +268,14 @@ def nodes(seed: int, *, jobs: int | None = None, count: int | None = None, rate:
             "id": f"j{position}",
             "arrival": 1,
             "workers": 1,
-            "epochs": int(rng.integers(1, 6 * rate)),
+            "epochs": int(rng.integers(1, 2 * rate)),
             "iterations_per_epoch": 1,
             "throughput": {f"T{i}": int(rng.integers(1, rate + 1)) for i in range(n_nodes)},
             "utility": {"kind": "effective-throughput", "weight": 1.0},
         }
         for position in range(n_jobs)
     ]
-    return _instance(f"nodes-{seed}", 6 * rate * n_jobs, 1.0, machines, made)
+    return _instance(f"nodes-{seed}", 6 + 2 * n_jobs, 1.0, machines, made)
 
 
 def _rates(rng: np.random.Generator, kinds: Sequence[str], low: int, high: int) -> dict[str, int]:
@@ -308,7 +306,11 @@ def _utility(rng: np.random.Generator, horizon: int) -> dict[str, Any]:
 
 
 def _instance(
-    name: str, horizon: int, slot_length: float, machines: Sequence[Mapping[str, Any]], jobs: Sequence[Mapping[str, Any]]
+    name: str,
+    horizon: int,
+    slot_length: float,
+    machines: Sequence[Mapping[str, Any]],
+    jobs: Sequence[Mapping[str, Any]],
 ) -> HadarInstance:
     return HadarInstance.parse(
         {

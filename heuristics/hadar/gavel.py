@@ -169,7 +169,9 @@ def gavel(
             jobs = np.array(state.active, dtype=np.int64)
             fractions, _ = time_fractions(data, jobs, state.left / state.finer, policy)
             programs += 1
-            rounds.set({(int(j), r): float(fractions[i, r]) for i, j in enumerate(jobs) for r in range(len(data.types))})
+            rounds.set(
+                {(int(j), r): float(fractions[i, r]) for i, j in enumerate(jobs) for r in range(len(data.types))}
+            )
         return rounds.serve(state)
 
     return run_of(instance, simulate(instance, decide, restart_delay), policy=policy, programs=programs)

@@ -16,9 +16,13 @@ from numpy.typing import NDArray
 
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import Tables, tables
+from schedgap.heuristics.common.compiled import forget_stale
 from schedgap.heuristics.common.run import HeuristicRun
+from schedgap.heuristics.hadar import cluster
 from schedgap.heuristics.hadar.cluster import bottleneck, cheapest
 from schedgap.heuristics.hadar.simulate import State, run_of, simulate
+
+forget_stale(__file__, cluster.__file__)
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -23,7 +23,7 @@ from schedgap.solvers.column_generation import Column, Generated, Limits, Master
 from schedgap.solvers.exact.hadar_branching import Node, Pool, branch, fix_by_bound, node, schedule_of
 from schedgap.solvers.exact.hadar_duals import duals_report
 from schedgap.solvers.exact.hadar_master import integer_master
-from schedgap.solvers.exact.hadar_primal import MOST_TYPES, Chosen, Improver
+from schedgap.solvers.exact.hadar_primal import Chosen, Improver
 from schedgap.solvers.exact.hadar_schedules import Rules, Scheduler
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
@@ -300,8 +300,10 @@ class BranchAndPrice:
         objective: float | None = None
         if solution is not None:
             report = check(self.instance, solution)
-            if not report.feasible or report.objective is None or not agrees(
-                float(report.objective), self.incumbent.value
+            if (
+                not report.feasible
+                or report.objective is None
+                or not agrees(float(report.objective), self.incumbent.value)
             ):
                 raise Disagreement(
                     f"hadar colgen: {self.incumbent.value:g} becomes {report.objective} in the checker: "

@@ -180,6 +180,51 @@ def _cover(
     return np.inf
 
 
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+def price_forked(
+    price: Floats, gain: Floats, many: Floats, utility: Floats, arrival: int, start: Ints, length: Ints, of_slot: Ints
+) -> tuple[float, int, Floats]:  # pragma: no cover - compiled
+    """(payoff, finish slot or -1, (B, H) node-time) of a job's best relaxed forked schedule; `many` nodes of each kind."""
+    size, nodes = price.shape
+    slope, part, block, node = (
+        np.empty(size * nodes),
+        np.empty(size * nodes),
+        np.empty(size * nodes, np.int64),
+        np.empty(size * nodes, np.int64),
+    )
+    count = 0
+    first_block = of_slot[arrival]
+    for b in range(first_block, size):
+        for h in range(nodes):
+            if gain[h] > 0:
+                slope[count], part[count], block[count], node[count] = price[b, h] / gain[h], gain[h] * many[h], b, h
+                count += 1
+    order = np.argsort(slope[:count])
+    room = length.copy()
+    room[first_block] -= arrival - start[first_block]
+    payoff, finish = 0.0, -1
+    for f in range(arrival, len(utility)):
+        if utility[f] <= 0:
+            continue
+        if utility[f] <= payoff:
+            break  # utilities do not rise after the earliest finish, costs are not negative
+        total = _cover(order, slope, part, block, room, of_slot[f], f, start, first_block, arrival)
+        if utility[f] - total > payoff:
+            payoff, finish = utility[f] - total, f
+    used = np.zeros((size, nodes))
+    if finish > 0:
+        left = 1.0
+        for i in order:
+            b = block[i]
+            if b > of_slot[finish] or left <= 0:
+                continue
+            slots = room[b] if b < of_slot[finish] else finish - max(start[b], arrival) + 1
+            taken = min(float(slots), left / part[i])
+            left -= taken * part[i]
+            used[b, node[i]] += taken * many[node[i]]
+    return payoff, finish, used
+
+
 @dataclass(frozen=True)
 class BlockBound:
     """What the block prices found.

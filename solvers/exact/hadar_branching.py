@@ -172,6 +172,8 @@ def _slot_branch(
         half[0] = 0.0
         half[:, 0] *= 1.0 + scheduler.data.jobs[j].workers
         slot, choice = np.unravel_index(int(np.argmax(half)), half.shape)
-        if min(share[slot, choice], 1 - share[slot, choice]) > FRACTION and (best is None or half[slot, choice] > best[0]):
+        if min(share[slot, choice], 1 - share[slot, choice]) > FRACTION and (
+            best is None or half[slot, choice] > best[0]
+        ):
             best = (float(half[slot, choice]), j, int(slot), int(choice))
     return None if best is None else best[1:]

@@ -65,7 +65,9 @@ class SlotCuts:
         if len(self.slots) == first:
             return np.zeros(0, dtype=np.int64), np.zeros(0)
         at = levels[self.slots[first:]]
-        values = np.where(at > 0, self.alpha[np.arange(first, len(self.slots)), self.classes[j][np.maximum(at, 1) - 1]], 0)
+        values = np.where(
+            at > 0, self.alpha[np.arange(first, len(self.slots)), self.classes[j][np.maximum(at, 1) - 1]], 0
+        )
         where = np.flatnonzero(values)
         return where + first, values[where]
 
@@ -113,7 +115,9 @@ def _separator(packings: Ints) -> highspy.Highs:
     solver.setOptionValue("output_flag", False)
     solver.setOptionValue("threads", 1)
     rows, n = packings.shape
-    solver.addCols(n, np.zeros(n), np.zeros(n), np.ones(n), 0, np.zeros(n, np.int32), np.zeros(0, np.int32), np.zeros(0))
+    solver.addCols(
+        n, np.zeros(n), np.zeros(n), np.ones(n), 0, np.zeros(n, np.int32), np.zeros(0, np.int32), np.zeros(0)
+    )
     where_rows, where_columns = np.nonzero(packings)
     starts = np.searchsorted(where_rows, np.arange(rows))
     solver.addRows(
@@ -139,7 +143,9 @@ def maximal_packings(keys: Sequence[tuple[int, int]], most: Sequence[int], capac
     """
     sets = np.arange(1 << len(capacity))
     room = sum((((sets >> r) & 1) * c for r, c in enumerate(capacity)), np.zeros_like(sets))
-    weight = np.array([[w if (s & mask) == mask else 0 for s in sets] for w, mask in keys]).reshape(len(keys), len(sets))
+    weight = np.array([[w if (s & mask) == mask else 0 for s in sets] for w, mask in keys]).reshape(
+        len(keys), len(sets)
+    )
     found: list[Ints] = []
     counts = np.zeros(len(keys), dtype=np.int64)
     steps = 0
