@@ -7,9 +7,12 @@ every way to give whole gangs of any mix of types to jobs.
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterator
 from fractions import Fraction
 
+from schedgap.benchmarks.generators.hadar import tiny
+from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.hadar.instance import HadarInstance, Job
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
@@ -158,4 +161,6 @@ def random_case(seed: int, *, must_finish: bool = False) -> HadarInstance:
     instance = tiny(seed)
     data = instance.to_dict()
     data["all_jobs_must_finish"] = must_finish
+    if must_finish:  # room, so that some can be solved
+        data["horizon"] += 2
     return HadarInstance.parse(data, f"{instance.name}{'-p1' if must_finish else ''}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -93,7 +94,7 @@ def _push(path: list[tuple[int, int]], newcomer: int, given: Ints, free: Ints, n
     for kind, mover in path[:-1]:
         amount = min(amount, int(given[mover, kind]))
     given[newcomer, path[0][0]] += amount
-    for (kind, mover), (following, _) in zip(path[:-1], path[1:], strict=True):
+    for (kind, mover), (following, _) in itertools.pairwise(path):
         given[mover, kind] -= amount
         given[mover, following] += amount
     free[path[-1][0]] -= amount

@@ -208,7 +208,8 @@ def hadar_online(
     prices = Prices(data, ends, price == "early")
     if restart_delay >= instance.slot_length:
         raise InputError(
-            f"hadar-online: restart_delay: must be less than slot_length ({instance.slot_length:g}), got {restart_delay:g}"
+            f"hadar-online: restart_delay: must be less than slot_length ({instance.slot_length:g}), "
+            f"got {restart_delay:g}"
         )
     slowed = 1.0 - restart_delay / instance.slot_length
     machines: list[Automaton | None] = [

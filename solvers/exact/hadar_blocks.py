@@ -184,7 +184,7 @@ def _cover(
 def price_forked(
     price: Floats, gain: Floats, many: Floats, utility: Floats, arrival: int, start: Ints, length: Ints, of_slot: Ints
 ) -> tuple[float, int, Floats]:  # pragma: no cover - compiled
-    """(payoff, finish slot or -1, (B, H) node-time) of a job's best relaxed forked schedule; `many` nodes of each kind."""
+    """(payoff, finish slot or -1, (B, K) node-time) of a job's best relaxed forked schedule; `many` nodes a kind."""
     size, nodes = price.shape
     slope, part, block, node = (
         np.empty(size * nodes),
