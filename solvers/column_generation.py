@@ -397,7 +397,7 @@ class Master:
 
     def _improves(self, column: Column, duals: Floats, group_duals: Floats, weight: float) -> bool:
         value = weight * self.sign * column.objective - float(duals[column.rows] @ column.values)
-        return value > group_duals[column.group] + 1e-9 * max(1.0, abs(weight * column.objective))
+        return bool(value > group_duals[column.group] + 1e-9 * max(1.0, abs(weight * column.objective)))
 
 
 def _bounded(values: Floats) -> Floats:

@@ -43,7 +43,7 @@ def tiny(seed: int, *, jobs: int | None = None, gpus: int | None = None, horizon
     if n_gpus > first:
         machines.append({"id": "h1", "gpus": {"K80": n_gpus - first}})
     kinds = ("V100", "K80")[: len(machines)]
-    made = []
+    made: list[dict[str, Any]] = []
     for position in range(n_jobs):
         workers = int(rng.integers(1, min(3, n_gpus) + 1))
         rates = _rates(rng, kinds, 1, 4)
@@ -80,7 +80,7 @@ def small(seed: int, *, jobs: int = 8, horizon: int = 12, gpus: int = 6, load: f
         for start in range(0, count, 2):
             machines.append({"id": f"h{len(machines)}", "gpus": {kind: min(2, count - start)}})
     mean = max(1.0, load * gpus * horizon / (2.0 * jobs))  # slots per job at 2 workers on average
-    made = []
+    made: list[dict[str, Any]] = []
     for position in range(jobs):
         workers = int(rng.integers(1, min(3, gpus) + 1))
         rates = _rates(rng, [kind for kind, count in zip(kinds, counts, strict=True) if count], 2, 9)
@@ -96,7 +96,7 @@ def small(seed: int, *, jobs: int = 8, horizon: int = 12, gpus: int = 6, load: f
                 "utility": _utility(rng, horizon),
             }
         )
-    made.sort(key=lambda job: job["arrival"])
+    made.sort(key=lambda job: int(job["arrival"]))
     return _instance(f"small-{seed}", horizon, 1.0, machines, made)
 
 
@@ -112,7 +112,7 @@ def contended(seed: int, *, jobs: int = 6, horizon: int = 8, mixed: bool = True)
     rng = np.random.default_rng(seed)
     kinds = ("V100", "P100")
     machines = [{"id": f"h{h}", "gpus": dict.fromkeys(kinds, 1)} for h in range(2)]
-    made = []
+    made: list[dict[str, Any]] = []
     for position in range(jobs):
         workers = int(rng.integers(2, 5)) if mixed else int(rng.integers(1, 3))
         rates = _rates(rng, kinds, 1, 5)
@@ -159,7 +159,7 @@ def trace(
     kinds = ("V100", "P100", "K80")
     machines = [{"id": f"node{h}", "gpus": {kinds[h % 3]: 4}} for h in range(nodes)]
     present = kinds[: min(nodes, 3)]
-    made = []
+    made: list[dict[str, Any]] = []
     for position in range(jobs):
         size = str(rng.choice(list(SIZES)))
         model = str(rng.choice(MODELS[size]))
@@ -229,7 +229,7 @@ def lowhigh(seed: int, *, gpus: int | None = None, horizon: int | None = None) -
     rng = np.random.default_rng(seed)
     n_gpus = int(rng.integers(1, 5)) if gpus is None else gpus
     slots = int(rng.integers(1, 5)) if horizon is None else horizon
-    made = []
+    made: list[dict[str, Any]] = []
     worth = 1.0
     for position in range(int(rng.integers(1, 7))):
         length = int(rng.integers(1, slots + 1))

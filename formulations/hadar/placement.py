@@ -81,7 +81,7 @@ def _augmenting_path(
                 step = came[step[0]]
             return path[::-1]
         for other in np.flatnonzero(given[:, kind] > 0):
-            for target in np.flatnonzero(masks[other]):
+            for target in np.flatnonzero(masks[int(other)]):
                 if int(target) not in came:
                     came[int(target)] = (kind, int(other))
                     queue.append(int(target))

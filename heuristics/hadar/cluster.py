@@ -11,7 +11,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def take_type(free: Ints, kind: int, workers: int) -> Ints:  # pragma: no cover - compiled
     """(H,) `workers` devices of one type on few machines; all zero where there are too few.
 
@@ -39,7 +39,7 @@ def take_type(free: Ints, kind: int, workers: int) -> Ints:  # pragma: no cover 
     return taken
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def take_any(free: Ints, usable: Bools, workers: int) -> Ints:  # pragma: no cover - compiled
     """(H, R) the first free usable devices in the order of machines, whatever their type; zero where too few."""
     machines, kinds = free.shape
@@ -55,7 +55,7 @@ def take_any(free: Ints, usable: Bools, workers: int) -> Ints:  # pragma: no cov
     return taken
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def cheapest(
     free: Ints, price: Floats, usable: Bools, workers: int, machine: int
 ) -> tuple[Ints, float]:  # pragma: no cover - compiled
@@ -79,7 +79,7 @@ def cheapest(
     return taken, cost if need == 0 else np.inf
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def bottleneck(taken: Ints, type_step: Ints) -> int:  # pragma: no cover - compiled
     """Units of progress in a slot on these devices: the slowest type counts (1b); 0 on none."""
     slowest = 0

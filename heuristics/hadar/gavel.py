@@ -44,7 +44,7 @@ def time_fractions(data: Tables, jobs: Ints, left: Floats, policy: str) -> tuple
     n = len(jobs)
     share = np.array([data.jobs[j].type_step / float(data.jobs[j].target) for j in jobs])
     workers = np.array([data.jobs[j].workers for j in jobs], dtype=float)
-    fits = (share > 0) & (workers[:, None] <= data.capacity[None, :])
+    fits = np.asarray((share > 0) & (workers[:, None] <= data.capacity[None, :])).reshape(n, kinds)
     able = fits.any(axis=1)
     columns = n * kinds + 1  # Y by job and type, then the value
     cost = np.zeros(columns)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numba
 import numpy as np
@@ -22,7 +23,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def _slot_costs(
     price: Floats, free: Ints, usable: Bools, workers: int, first: int
 ) -> tuple[Floats, Ints]:  # pragma: no cover - compiled
@@ -202,6 +203,7 @@ def hadar_online(
     del seed
     data = tables(instance)
     ends = price_ends(instance, data, umin, eta)
+    facts: dict[str, Any]
     if ends is None:
         facts = {"certificate": 0.0, "admitted": 0, "exact": True, "alpha": 1.0, "alpha_step": 1.0}
         return _with_bound(run_of(instance, Simulated(), **facts), 0.0)

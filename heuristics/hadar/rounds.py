@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def prices(free: Ints, capacity: Ints, low: Floats, high: Floats) -> Floats:  # pragma: no cover - compiled
     """(H, R) eq. (5): U_min (U_max / U_min)^(gamma / c); 0 where there is no device."""
     machines, kinds = free.shape
@@ -42,7 +42,7 @@ def prices(free: Ints, capacity: Ints, low: Floats, high: Floats) -> Floats:  # 
     return price
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def worth(
     left: int, step: int, utility: Floats, slot: int, arrival: int, density: bool
 ) -> float:  # pragma: no cover - compiled
@@ -53,10 +53,10 @@ def worth(
     finish = slot + rounds - 1
     if finish >= len(utility):
         return 0.0
-    return utility[finish] / rounds if density else utility[finish]
+    return float(utility[finish] / rounds) if density else float(utility[finish])
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def find_alloc(
     free: Ints,
     price: Floats,
@@ -111,7 +111,7 @@ def find_alloc(
     return (best if found else -np.inf), chosen
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def greedy(
     jobs: Ints,
     free: Ints,

@@ -196,13 +196,19 @@ class BranchAndPrice:
         self.facts.update(duals_report(self.instance, self.scheduler, self.master, root, self.root_rules))
         self.round(root, 400)
         root = self.tighten(self.root_rules, root, 40)
-        if root.bound > self.threshold() and not self.stopped:
+        if root.outcome == Outcome.INFEASIBLE:
+            return self.result(began, None, Termination.PROVEN, Status.INFEASIBLE)
+        if root.outcome == Outcome.CONVERGED and not self.closed(root) and not self.stopped:
             chosen = integer_master(self.scheduler, self.master.columns, self.must, self.options.deadline)
             if chosen is not None:
                 self.offer(chosen)
                 self.round(root, 400)
         bound, termination = self.search(root)
         return self.result(began, bound, termination)
+
+    def closed(self, generated: Generated) -> bool:
+        """Whether a bound is no better than the incumbent."""
+        return generated.bound is not None and generated.bound <= self.threshold()
 
     def search(self, root: Generated) -> tuple[float | None, Termination]:
         """Branch and price, best bound first."""
@@ -230,8 +236,7 @@ class BranchAndPrice:
             else:
                 self.forget()
                 generated = self.relax(current.rules, self.threshold())
-                if generated.outcome == Outcome.CONVERGED:
-                    generated = self.tighten(current.rules, generated, CUT_ROUNDS)
+                generated = self.tighten(current.rules, generated, CUT_ROUNDS)
             if generated.outcome == Outcome.INFEASIBLE:
                 continue
             bound = current.bound if generated.bound is None else min(current.bound, generated.bound)

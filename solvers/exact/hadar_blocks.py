@@ -55,7 +55,7 @@ def geometric_blocks(horizon: int, growth: float) -> Blocks:
     return Blocks(start, length, of_slot)
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def _fill(price: Floats, capacity: Ints, workers: int, allowed: Bools) -> Ints:  # pragma: no cover - compiled
     """(R,) the cheapest W allowed devices at one slot's prices."""
     used = np.zeros(len(capacity), dtype=np.int64)
@@ -72,7 +72,7 @@ def _fill(price: Floats, capacity: Ints, workers: int, allowed: Bools) -> Ints: 
     return used
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def price_job(
     price: Floats,
     capacity: Ints,
@@ -150,7 +150,7 @@ def price_job(
     return payoff, finish, used
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def _cover(
     order: Ints,
     slope: Floats,
@@ -177,10 +177,10 @@ def _cover(
         left -= taken
         if left <= 1e-12:
             return total
-    return np.inf
+    return float(np.inf)
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def price_forked(
     price: Floats, gain: Floats, many: Floats, utility: Floats, arrival: int, start: Ints, length: Ints, of_slot: Ints
 ) -> tuple[float, int, Floats]:  # pragma: no cover - compiled

@@ -103,10 +103,10 @@ def branch(
     differ most; then on what a job does in a slot. Where all of that is whole, the device types of every slot are
     a transportation problem, so a whole solution of the same worth exists.
     """
-    used = np.flatnonzero(weights > FRACTION)
+    used = [int(i) for i in np.flatnonzero(weights > FRACTION)]
     by_job: dict[int, list[int]] = {}
     for position in used:
-        by_job.setdefault(columns[position].group, []).append(int(position))
+        by_job.setdefault(columns[position].group, []).append(position)
     finish = _finish_branch(scheduler, rules, columns, weights, by_job)
     if finish is not None:
         j, slot = finish

@@ -107,7 +107,7 @@ class SlotCuts:
         solver.run()
         alpha = np.clip(np.array(solver.getSolution().col_value), 0.0, 1.0)
         alpha[alpha < 1e-9] = 0.0
-        return alpha / max(1.0, float((self.packings @ alpha).max()))
+        return np.asarray(alpha / max(1.0, float((self.packings @ alpha).max())))
 
 
 def _separator(packings: Ints) -> highspy.Highs:

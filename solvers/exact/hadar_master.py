@@ -64,6 +64,6 @@ def integer_master(
     if solver.getInfo().primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
         return None
     chosen: Chosen = [None] * jobs
-    for position in np.flatnonzero(np.array(solver.getSolution().col_value) > 0.5):
+    for position in np.flatnonzero(np.array(solver.getSolution().col_value) > 0.5).tolist():
         chosen[columns[position].group] = schedule_of(columns[position])
     return chosen

@@ -76,7 +76,7 @@ def _grid(step: Ints, target: int, units: int) -> Automaton:
     return Automaton(np.minimum(states[:, None] + steps[None, :], units).astype(np.int64), False)
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def slot_costs(
     price: Floats, capacity: Ints, workers: int, allowed: Bools, first: int, last: int
 ) -> tuple[Floats, Ints]:  # pragma: no cover - compiled
@@ -106,7 +106,7 @@ def slot_costs(
     return cost, order
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def best_schedules(
     cost: Floats, utility: Floats, following: Ints, permit: Bools, finish: Bools, last: int, weight: float
 ) -> tuple[Floats, Ints, Ints, Ints]:  # pragma: no cover - compiled
@@ -177,7 +177,7 @@ def best_schedules(
     return payoff, end, level_of, state_of
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def trace(end: Ints, level_of: Ints, state_of: Ints, finish: int) -> Ints:  # pragma: no cover - compiled
     """(T + 1,) the schedule that finishes in slot `finish`: 0 idle, l + 1 level l."""
     schedule = np.zeros(end.shape[0], dtype=np.int64)
@@ -189,7 +189,7 @@ def trace(end: Ints, level_of: Ints, state_of: Ints, finish: int) -> Ints:  # pr
     return schedule
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def demand(
     schedule: Ints, order: Ints, capacity: Ints, workers: int, allowed: Bools
 ) -> Ints:  # pragma: no cover - compiled

@@ -54,7 +54,7 @@ class Packing:
             self.load[t, (self.sets & mask) == mask] += sign * self.data.jobs[j].workers
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def _permits(permit: Bools, load: Ints, room: Ints, masks: Ints, workers: int) -> Bools:  # pragma: no cover - compiled
     found = permit.copy()
     for t in range(1, permit.shape[0]):
