@@ -21,6 +21,7 @@ from schedgap.formulations.hadar.placement import solution_from_levels
 from schedgap.formulations.hadar.tables import Tables, tables
 from schedgap.solvers.column_generation import Column, Generated, Limits, Master, Outcome, Priced, Row
 from schedgap.solvers.exact.hadar_branching import Node, Pool, branch, fix_by_bound, node, schedule_of
+from schedgap.solvers.exact.hadar_compact import Compact
 from schedgap.solvers.exact.hadar_duals import duals_report
 from schedgap.solvers.exact.hadar_master import integer_master
 from schedgap.solvers.exact.hadar_primal import Chosen, Improver
@@ -33,6 +34,10 @@ KEEP_FOR = 40
 """Nodes after which a column that was not used may be forgotten."""
 MOST_COLUMNS = 1200
 """Columns above which they are."""
+COMPACT_EVERY = 60
+"""Nodes after which the compact program is tried again; then four times as many, and so on."""
+COMPACT_NODES = 200
+"""Nodes of HiGHS in the first of these tries; the limit grows with ours."""
 CUT_ROUNDS = 2
 """Rounds of cuts at a node; the root has more."""
 
@@ -72,6 +77,7 @@ class BranchAndPrice:
         self.improver = Improver(self.scheduler, self.must, options.seed)
         self.facts: dict[str, Any] = {}
         self.last_used: list[int] = []
+        self.compact_bound = np.inf
         self.nodes = 0
         self.pricings = 0
 
@@ -203,8 +209,37 @@ class BranchAndPrice:
             if chosen is not None:
                 self.offer(chosen)
                 self.round(root, 400)
+        compact = self.close_compactly(root, 1)
+        if compact is not None:
+            return self.result(began, compact if compact > -np.inf else None, Termination.PROVEN)
         bound, termination = self.search(root)
         return self.result(began, bound, termination)
+
+    def close_compactly(self, root: Generated, nodes: int) -> float | None:
+        """The compact program on what the root's bound leaves open; the optimum where that settles it.
+
+        -inf where that proves that not all jobs can finish; None where the limit came first.
+        """
+        if root.outcome != Outcome.CONVERGED or root.bound is None or self.closed(root) or self.stopped:
+            return None
+        rules = self.root_rules
+        if self.incumbent.chosen is not None:
+            rules = fix_by_bound(self.scheduler, rules, root, self.incumbent.value)
+        program = Compact(self.scheduler, rules)
+        value = self.incumbent.value
+        answer = program.solve(value, root.bound, self.options.deadline, nodes, self.options.seed)
+        if answer.chosen is not None:
+            self.offer(answer.chosen)
+        if answer.bound is not None:
+            self.compact_bound = min(self.compact_bound, max(answer.bound, self.incumbent.value))
+        self.facts["compact_runs"] = int(self.facts.get("compact_runs", 0)) + 1
+        if not answer.complete:
+            return None
+        found = self.incumbent.value
+        if answer.bound is not None and answer.chosen is not None:
+            # HiGHS proves within its tolerance; what it returned was cut to whole schedules and scored anew
+            found = max(found, answer.bound)
+        return found
 
     def closed(self, generated: Generated) -> bool:
         """Whether a bound is no better than the incumbent."""
@@ -218,6 +253,7 @@ class BranchAndPrice:
         closed = -np.inf  # the largest bound of a node that was closed by the tolerance
         limit = None if self.options.work_limit is None else self.options.work_limit * 1000
         termination = Termination.PROVEN
+        compact_at = COMPACT_EVERY
         while heap:
             best = heap[0].bound
             if best <= self.threshold():
@@ -226,6 +262,11 @@ class BranchAndPrice:
             if self.gap_reached(best):
                 termination = Termination.GAP_LIMIT
                 break
+            if self.nodes >= compact_at and not self.stopped:
+                found = self.close_compactly(root, COMPACT_NODES * (compact_at // COMPACT_EVERY))
+                if found is not None:
+                    return (found if found > -np.inf else None), Termination.PROVEN
+                compact_at *= 4
             if self.stopped or (limit is not None and self.nodes >= limit):
                 termination = Termination.TIME_LIMIT if self.stopped else Termination.WORK_LIMIT
                 break
@@ -251,7 +292,7 @@ class BranchAndPrice:
             if self.options.report is not None and self.nodes % 20 == 0:
                 self.options.report(None, None, max(bound, heap[0].bound if heap else bound))
         open_bound = heap[0].bound if heap else -np.inf
-        bound = max(open_bound, closed, self.incumbent.value)
+        bound = max(min(max(open_bound, closed), self.compact_bound), self.incumbent.value)
         return (None if bound == -np.inf else bound), termination
 
     def children(self, rules: tuple[Rules, ...], generated: Generated) -> Sequence[tuple[Rules, ...]]:

@@ -128,19 +128,24 @@ class Improver:
         return chosen
 
     def improve(self, chosen: Chosen, price: Prices, rounds: int, stop: Callable[[], bool]) -> Chosen:
-        """Remove a few jobs and insert all that are out again, keeping what is not worse; `rounds` times."""
+        """Remove a few jobs and insert all that are out again, `rounds` times; returns the best seen.
+
+        Insertion prices are perturbed at random. A trial is kept when it is not worse, or worse by less than a
+        temperature that falls from 2% of the utility to 0.
+        """
         n = len(chosen)
         best, best_key = list(chosen), self.key(chosen)
+        now, now_key = best, best_key
         packing = Packing(self.scheduler.data)
         for j, schedule in enumerate(best):
             if schedule is not None:
                 packing.change(j, schedule, 1)
-        for _ in range(rounds):
+        for step in range(rounds):
             if stop():
                 break
-            trial = list(best)
+            trial = list(now)
             inside = [j for j in range(n) if trial[j] is not None]
-            size = min(len(inside), int(self.rng.integers(1, 5)))
+            size = min(len(inside), int(self.rng.integers(1, 7)))
             removed = [int(j) for j in self.rng.permutation(inside)[:size]] if inside else []
             saved = packing.load.copy()
             for j in removed:
@@ -150,10 +155,14 @@ class Improver:
                     trial[j] = None
             order = [int(j) for j in self.rng.permutation([j for j in range(n) if trial[j] is None])]
             factor = float(self.rng.choice([0.0, 0.3, 0.6, 1.0]))
-            self.insert(trial, packing, order, price.scaled(factor))
+            noise = self.rng.uniform(0.4, 1.6, price.devices.shape)
+            self.insert(trial, packing, order, Prices(factor * noise * price.devices))
             trial_key = self.key(trial)
-            if trial_key >= best_key:
-                best, best_key = trial, trial_key
+            warmth = 0.02 * (1 - step / rounds) ** 2 * abs(best_key[1]) * float(self.rng.random())
+            if trial_key[0] >= now_key[0] and trial_key[1] >= now_key[1] - warmth:
+                now, now_key = trial, trial_key
+                if now_key > best_key:
+                    best, best_key = now, now_key
             else:
                 packing.load = saved
         return best
