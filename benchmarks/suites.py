@@ -20,7 +20,6 @@ SUITES: Mapping[str, str] = {
     "cross": "random tiny instances on which every exact method and a brute force must agree",
     "scale": "how far each exact method gets, and how much faster than the naive forms the methods are",
     "paper": "the papers' own experiments at their scale",
-    "gavel": "instances imported from measured rates and real traces",
 }
 """Every suite with one line for ``schedgap list``."""
 DEFAULT = "quick"
@@ -69,8 +68,8 @@ class Item:
     @property
     def label(self) -> str:
         """One line for progress: suite, problem, group and method."""
-        name = self.instance.name if self.instance is not None else ""
-        return " ".join(part for part in (self.suite, self.problem.id, name or self.batch, self.task.id) if part)
+        name = (self.instance.name or self.batch,) if self.instance is not None else ()
+        return " ".join((self.suite, self.problem.id, *name, self.task.id))
 
 
 def suites_of(problem: Problem) -> tuple[str, ...]:
@@ -137,6 +136,8 @@ def plan(
                 items += (
                     _measurement(row, problem, sweep) if isinstance(row, Measurement) else _batch(row, problem, sweep)
                 )
+        if not any(item.suite == suite for item in items):
+            raise InputError(f"suite: no problem takes part in {suite!r}")
     return [replace(item, position=position) for position, item in enumerate(items)]
 
 

@@ -13,6 +13,13 @@ _BRUTE_FORCE = Method(
     "schedgap.benchmarks.brute_force_rar_ddls:solve_brute_force",
 )
 
+_REFORMULATION = Method(
+    "reformulation",
+    "problem (10) to (13) over enumerated schedules, on HiGHS",
+    Kind.EXACT,
+    "schedgap.benchmarks.brute_force_rar_ddls:solve_reformulation",
+)
+
 _WORK = 60.0
 """CP-SAT's deterministic time for one solve, far more than any instance of these suites takes."""
 
@@ -21,7 +28,7 @@ _ROOM = {"slack": 2.0}
 
 _QUICK = (
     Batch("quick", "paper", 2),
-    Batch("quick", "paper", 2, group="paper, 10 servers", settings={"servers": 10}),
+    Batch("quick", "paper", 2, group="paper with 10 servers", settings={"servers": 10}),
     Batch("quick", "small", 8, exact=("cp",), settings=_ROOM, work_limit=_WORK),
     Batch("quick", "tiny", 10, exact=("cp", *_ENGINES), settings=_ROOM, work_limit=_WORK),
     Batch("quick", "contended", 10, exact=("cp", *_ENGINES), settings=_ROOM, work_limit=_WORK),
@@ -32,10 +39,10 @@ _CROSS = tuple(
         "cross",
         "schedgap.benchmarks.brute_force_rar_ddls:random_case",
         150,
-        exact=("brute-force", "cp", *_ENGINES),
+        exact=("brute-force", "reformulation", "cp", *_ENGINES),
         group=group,
         settings={"contended": contended},
-        extra=(_BRUTE_FORCE,),
+        extra=(_BRUTE_FORCE, _REFORMULATION),
         work_limit=_WORK,
     )
     for group, contended in (("random", False), ("forced to contend", True))
@@ -107,6 +114,13 @@ _SCALE = (
         "rar-ddls: seconds of SJF-BCO as jobs and GPUs grow together",
         f"{_SPEED}:running_times",
         timed=("seconds", "exponent", "load"),
+    ),
+    Measurement(
+        "scale",
+        "handoff",
+        "engines: a model from PuLP to HiGHS, PuLP's way and ours",
+        "schedgap.benchmarks.engine_handoff:handoff_rows",
+        timed=("build_seconds", "pulp_seconds", "ours_seconds", "times_faster"),
     ),
 )
 

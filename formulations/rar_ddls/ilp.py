@@ -51,8 +51,8 @@ def build_ilp(instance: RarDdlsInstance) -> DeclarativeModel:
     Returns
     -------
     DeclarativeModel, minimising, objective integral. All coefficients are whole numbers. ``held`` is declared
-    continuous and listed in ``restated_integral``: the integers fix it at ``share`` or 0. ``info``: the slots H, the
-    lower bound used, and in ``start`` the quick schedule, where there is one.
+    continuous and listed in ``restated_integral``: the integers fix it at ``share`` or 0. ``start`` is the quick
+    schedule, where there is one; ``info["slots"]`` is H.
 
     Notes
     -----
@@ -100,11 +100,9 @@ class _Builder:
             assign=assignment(self.instance, self.jobs, variables, self.slots),
             objective_is_integral=True,
             restated_integral=frozenset(variable.name for variable in variables.held.values()),
-            info={
-                "slots": self.slots,
-                "lower_bound": self.least,
-                "start": None if self.start is None else self.start[1],
-            },
+            start=None if self.start is None else self.start[1],
+            bound=float(self.least),
+            info={"slots": self.slots},
         )
 
     def _makespan(self) -> None:
@@ -229,4 +227,5 @@ def _slots(instance: RarDdlsInstance, makespan: int | None) -> int:
     """The slots of the model: the makespan of a feasible schedule, else at most all jobs one after the other."""
     if makespan is not None:
         return makespan
-    return min(instance.horizon, sum(rate_table(instance).best_duration.tolist()))
+    one_by_one: int = sum(rate_table(instance).best_duration.tolist())
+    return min(instance.horizon, one_by_one)

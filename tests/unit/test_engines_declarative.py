@@ -10,9 +10,10 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from support.engine_models import ModelMaker, checker_of, knapsacks, market_split, staircase
+from support.engine_models import ModelMaker, checker_of, knapsacks, market_split, rows_by_name, staircase
 
 import schedgap.solvers.declarative as declarative
+from schedgap.benchmarks.engine_handoff import sparse_model
 from schedgap.formulations.common.check import CheckReport, Violation
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import Disagreement, InputError
@@ -41,6 +42,7 @@ class Scripted:
     """An engine that answers what it is told to, one answer after the other."""
 
     name = "scripted"
+    handover_cost = 1.0
 
     def __init__(self, *answers: Callable[[DeclarativeModel], EngineAnswer]) -> None:
         self.answers = list(answers)
@@ -216,13 +218,14 @@ def test_a_model_too_large_for_memory_is_not_built() -> None:
 
 
 def test_the_estimate_is_near_the_truth() -> None:
-    """Building 60,000 nonzeros takes between a tenth of the estimate and the estimate."""
-    began = time.perf_counter()
-    model = knapsacks(60, 1000, 1)
-    taken = time.perf_counter() - began
-    count = sum(len(row) for row in model.problem._constraints.values())
-    estimate = count * size.seconds_per_nonzero()
-    assert taken / 5 < estimate < 20 * taken
+    """Within a factor of 20 of a plain model with 5 nonzeros a row, on a machine that does other things too."""
+    times = []
+    for _ in range(3):
+        began = time.perf_counter()
+        sparse_model(40_000, 5)
+        times.append(time.perf_counter() - began)
+    estimate = 40_000 * size.seconds_per_nonzero()
+    assert min(times) / 20 < estimate < 20 * min(times)
 
 
 def test_time_spent_on_building_counts(name: str) -> None:
@@ -345,7 +348,7 @@ def test_a_cut_removes_one_point_and_no_other() -> None:
             assert miss is not None
             assert (miss.row, miss.amount <= miss.allowed) == ("row", True)
             assert cut_off(model, miss, 0)
-            del model.problem._constraints["row"]
+            del rows_by_name(model)["row"]
             left = set()
             for a in range(4):
                 for b in range(3):

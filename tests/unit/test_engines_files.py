@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pulp
 import pytest
-from support.engine_models import ModelMaker, knapsacks, random_model
+from support.engine_models import ModelMaker, knapsacks, random_model, rows_by_name
 
 from schedgap.solvers.engines import cbc_files
 from schedgap.solvers.engines.arrays import model_arrays
@@ -20,7 +20,7 @@ def test_arrays_equal_what_pulp_holds() -> None:
         arrays = model_arrays(model)
         place = {id(v): i for i, v in enumerate(arrays.variables)}
         problem = model.problem
-        rows = {k: r for k, r in problem._constraints.items() if any(r.values())}
+        rows = {k: r for k, r in rows_by_name(model).items() if any(r.values())}
         assert arrays.names == tuple(rows)
         for i, row in enumerate(rows.values()):
             span = slice(arrays.starts[i], arrays.starts[i + 1])

@@ -1,0 +1,63 @@
+"""``schedgap bench``, ``report`` and ``verify`` as a user runs them, at the smallest scale."""
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import pytest
+from support.command import Command
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One run of the quick suite, with an instance or so of every kind."""
+    from schedgap.cli.main import main
+
+    folder = tmp_path_factory.mktemp("bench") / "run"
+    assert main(["bench", "--out", str(folder), "--scale", "0.01", "--workers", "1"]) == 0
+    return folder
+
+
+def without_times(table: str) -> list[str]:
+    """The lines that do not hold times."""
+    return [line for line in table.splitlines() if "== quick ==" in line or "  held" in line or "  refuted" in line]
+
+
+def test_bench_prints_its_table_and_resumes_without_repeating(command: Command, run_folder: Path) -> None:
+    ran = command("bench", "--out", run_folder, "--resume")
+    assert ran.status == 0 and "disagreements between methods, engines and checker: 0" in ran.out
+    assert f"report: {run_folder / 'report.html'}" in ran.out.splitlines()
+    assert (run_folder / "report.html").stat().st_size > 10_000
+    finished = re.search(r"(\d+) of (\d+) items had finished", ran.err)
+    assert finished is not None and finished[1] == finished[2]
+    again = command("bench", "--out", run_folder, "--resume")
+    assert without_times(again.out) == without_times(ran.out) != []
+    ran = command("bench", "--out", run_folder, "--resume", "--seed", "5")
+    assert ran.status == 2 and "has seed 0, not 5" in ran.message
+
+
+def test_report_and_its_rows(command: Command, run_folder: Path, tmp_path: Path) -> None:
+    ran = command("report", run_folder, "--csv", tmp_path / "rows.csv")
+    assert (ran.status, ran.err) == (0, "")
+    assert ran.out.splitlines() == [str(tmp_path / "rows.csv"), str(run_folder / "report.html")]
+    with (tmp_path / "rows.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["method"] for row in rows} >= {"cp", "sjf-bco"} and all(row["problem"] for row in rows)
+    ran = command("report", run_folder, run_folder)
+    assert ran.status == 0 and Path(ran.out.strip()).is_file()
+    ran = command("report", run_folder, run_folder, "--csv")
+    assert ran.status == 2 and ran.message == "--csv: exports one run, got two"
+
+
+def test_verify_prints_the_ledger(command: Command, tmp_path: Path) -> None:
+    arguments = ["verify", "000-lemma-2", "000-lemma-2-repaired", "--instances", "3", "--out", tmp_path]
+    ran = command(*arguments)
+    assert ran.status == 0
+    rows = {line.split()[0]: line for line in ran.out.splitlines() if line.startswith("000-")}
+    assert "refuted" in rows["000-lemma-2"] and "held (3 instances)" in rows["000-lemma-2-repaired"]
+    found = json.loads(command(*arguments, "--json").out)
+    assert [row["id"] for row in found["guarantees"]] == ["000-lemma-2", "000-lemma-2-repaired"]
+    counterexample = tmp_path / "000-lemma-2.json"
+    assert command("solve", counterexample, "--method", "sjf-bco").status == 0
+    assert command("compare", counterexample, "--methods", "sjf-bco,lpt-colocate").status == 0
