@@ -80,6 +80,31 @@ def cheapest(
 
 
 @numba.njit(cache=True)
+def cost_on_one(
+    free: Ints, price: Floats, usable: Bools, workers: int, machine: int
+) -> float:  # pragma: no cover - compiled
+    """The cost of the cheapest usable free devices of one machine; inf where there are too few. Allocates nothing."""
+    kinds = free.shape[1]
+    need, cost = workers, 0.0
+    paid, last = -1.0, -1  # types are taken by (price, number)
+    while need > 0:
+        best = -1
+        for r in range(kinds):
+            if not usable[r] or free[machine, r] == 0:
+                continue
+            later = price[machine, r] > paid or (price[machine, r] == paid and r > last)
+            if later and (best < 0 or price[machine, r] < price[machine, best]):
+                best = r
+        if best < 0:
+            return np.inf
+        taken = min(need, free[machine, best])
+        need -= taken
+        cost += taken * price[machine, best]
+        paid, last = price[machine, best], best
+    return cost
+
+
+@numba.njit(cache=True)
 def bottleneck(taken: Ints, type_step: Ints) -> int:  # pragma: no cover - compiled
     """Units of progress in a slot on these devices: the slowest type counts (1b); 0 on none."""
     slowest = 0

@@ -19,7 +19,7 @@ from schedgap.formulations.hadar.tables import Tables, tables
 from schedgap.heuristics.common.compiled import forget_stale
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.hadar import cluster
-from schedgap.heuristics.hadar.cluster import bottleneck, cheapest
+from schedgap.heuristics.hadar.cluster import bottleneck, cheapest, cost_on_one
 from schedgap.heuristics.hadar.simulate import State, run_of, simulate
 
 forget_stale(__file__, cluster.__file__)
@@ -84,18 +84,16 @@ def find_alloc(
         if repeated:
             continue
         usable = type_step >= level
-        for machine in range(-1, machines):
-            if machine >= 0:
-                there = 0
-                for r in range(kinds):
-                    if usable[r]:
-                        there += free[machine, r]
-                if there < workers:
-                    continue
+        # on one machine: the cheapest that holds the whole gang
+        packed, packed_cost = -1, np.inf
+        for machine in range(machines):
+            cost = cost_on_one(free, price, usable, workers, machine)
+            if cost < packed_cost:
+                packed, packed_cost = machine, cost
+        for attempt in range(0 if packed >= 0 else 1, 2):
+            machine = packed if attempt == 0 else -1
             taken, cost = cheapest(free, price, usable, workers, machine)
             if cost == np.inf:
-                if machine < 0:
-                    break
                 continue
             if machine < 0:
                 spread = 0
