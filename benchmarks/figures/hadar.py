@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from schedgap.benchmarks.figures.style import FAINT, INK, MARK, ink_on, job_colour, new_figure
 from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.hadar.check import check
+from schedgap.formulations.hadar.check_forked import check_forked
 from schedgap.formulations.hadar.instance import HadarInstance
 
 IDLE = (0.968, 0.968, 0.968)
@@ -192,9 +194,9 @@ def _lines(axes: Axes, rows: Mapping[str, Ints], slots: int, row: float) -> None
 
 def _finishes(axes: Axes, instance: HadarInstance, solution: Solution) -> None:
     ends: dict[int, int] = {}
-    for name, slots in solution.get("allocation", {}).items():
-        done = max((int(slot) for slot in slots), default=0)
-        if done and name in instance.job_index:
+    report = check(instance, solution) if "allocation" in solution else check_forked(instance, solution)
+    for done in report.details["completion"].values():
+        if done is not None:
             ends[done] = ends.get(done, 0) + 1
     for slot in ends:
         axes.plot([slot], [-0.85], marker="v", markersize=4, color=MARK, zorder=3, clip_on=False)

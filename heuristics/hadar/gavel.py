@@ -21,6 +21,7 @@ from schedgap.heuristics.hadar.simulate import State, run_of, simulate
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 POLICIES = ("max-min", "max-sum", "makespan")
 
@@ -44,7 +45,8 @@ def time_fractions(data: Tables, jobs: Ints, left: Floats, policy: str) -> tuple
     n = len(jobs)
     share = np.array([data.jobs[j].type_step / float(data.jobs[j].target) for j in jobs])
     workers = np.array([data.jobs[j].workers for j in jobs], dtype=float)
-    fits = np.asarray((share > 0) & (workers[:, None] <= data.capacity[None, :])).reshape(n, kinds)
+    holds = np.less_equal.outer(workers, data.capacity.astype(float))
+    fits: Bools = np.logical_and(share > 0, holds)
     able = fits.any(axis=1)
     columns = n * kinds + 1  # Y by job and type, then the value
     cost = np.zeros(columns)

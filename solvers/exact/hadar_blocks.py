@@ -176,7 +176,7 @@ def _cover(
         total += taken * slope[i]
         left -= taken
         if left <= 1e-12:
-            return total
+            return float(total)
     return float(np.inf)
 
 
