@@ -47,7 +47,7 @@ def time_fractions(data: Tables, jobs: Ints, left: Floats, policy: str) -> tuple
     workers = np.array([data.jobs[j].workers for j in jobs], dtype=float)
     holds = np.less_equal.outer(workers, data.capacity.astype(float))
     fits: Bools = np.logical_and(share > 0, holds)
-    able = fits.any(axis=1)
+    able: Bools = np.asarray(fits.any(axis=1), dtype=np.bool_).reshape(n)
     columns = n * kinds + 1  # Y by job and type, then the value
     cost = np.zeros(columns)
     upper = np.append(fits.astype(float).ravel(), highspy.kHighsInf)

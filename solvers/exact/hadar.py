@@ -41,6 +41,10 @@ COMPACT_NODES = 200
 CUT_ROUNDS = 2
 """Rounds of cuts at a node; the root has more."""
 
+MOST_JOB_SLOTS = 20_000
+MOST_STATES = 5_000
+"""Beyond these numbers of (job, slot) pairs, or of progress states of a job, nothing is tried."""
+
 PRUNE = 1e-7
 """A node whose bound is within this of the incumbent, relatively, is closed; agreement is 1e-6."""
 
@@ -65,7 +69,7 @@ class BranchAndPrice:
         self.options = options
         self.data: Tables = tables(instance)
         self.must = instance.all_jobs_must_finish
-        self.scheduler = Scheduler(self.data)
+        self.scheduler = Scheduler(self.data, MOST_STATES)
         capacity = [float(c) for c in self.data.capacity]
         rows = [Row(upper=capacity[i % self.scheduler.kinds]) for i in range(self.scheduler.rows())]
         self.root_rules = tuple(self.scheduler.free_rules)
@@ -386,6 +390,13 @@ class BranchAndPrice:
         }
 
 
+def _too_large(data: Tables) -> bool:
+    """Whether exact pricing is out of reach; rounded progress would make the bound wrong, so it is not tried."""
+    if len(data.types) > MOST_TYPES or len(data.jobs) * data.horizon > MOST_JOB_SLOTS:
+        return True
+    return not Scheduler(data, MOST_STATES).exact
+
+
 def solve_colgen(instance: HadarInstance, options: SolveOptions) -> Result:
     """Solve P2 (or P1) by column generation and branch and price.
 
@@ -402,10 +413,16 @@ def solve_colgen(instance: HadarInstance, options: SolveOptions) -> Result:
 
     Notes
     -----
-    One pricing is O(sum_j T S_j L_j) for S_j progress states. Source: paper 002, (2) to (4), (8); the
+    With more than 20,000 (job, slot) pairs, 5,000 progress states of a job or 12 device types the answer is unknown,
+    with the certified bound beside it. One pricing is O(sum_j T S_j L_j) for S_j progress states. Source: paper 002, (2) to (4), (8); the
     certificate of every iteration is in :mod:`schedgap.solvers.column_generation`.
     """
     data = tables(instance)
+    began = time.monotonic()
+    if _too_large(data):
+        seconds = time.monotonic() - began
+        info = {"reason": "too many jobs, slots, device types or progress states for exact schedules"}
+        return Result(Status.UNKNOWN, termination=Termination.TOO_LARGE, solve_seconds=seconds, info=info)
     if instance.all_jobs_must_finish and not data.possible.all():
         return Result(Status.INFEASIBLE, termination=Termination.PROVEN, solve_seconds=0.0, engine="highs")
     return BranchAndPrice(instance, options).run()

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import time
 from fractions import Fraction
 from typing import Any
 
@@ -24,7 +25,7 @@ from schedgap.formulations.hadar.placement import devices_by_type, solution_from
 from schedgap.formulations.hadar.tables import progress_units, small_units, tables
 from schedgap.solvers.exact.hadar_cuts import maximal_packings
 from schedgap.solvers.exact.hadar_primal import Packing
-from schedgap.solvers.result import SolveOptions
+from schedgap.solvers.result import Deadline, SolveOptions
 
 
 def example() -> dict[str, Any]:
@@ -209,6 +210,22 @@ def test_programs_start_solutions_and_sizes() -> None:
     assert check(instance, again).objective == check(instance, found.solution).objective
     restarted = run_method(HADAR, instance, "colgen", SolveOptions(start=found.solution))
     assert restarted.objective == pytest.approx(found.objective)
+
+
+def test_colgen_says_when_it_is_out_of_reach() -> None:
+    found = run_method(HADAR, trace(0, jobs=60), "colgen", SolveOptions())
+    assert (found.status, found.termination) == ("unknown", "too large to build in the time")
+    assert found.bound is not None and found.solution is None
+
+
+def test_a_time_limit_leaves_a_solution_and_a_bound() -> None:
+    instance = small(8, jobs=16, horizon=20)
+    began = time.monotonic()
+    found = run_method(HADAR, instance, "colgen", SolveOptions(deadline=Deadline.after(2.0)))
+    # building, compiling and the certified bound included
+    assert time.monotonic() - began < 30
+    assert found.solution is not None and found.bound is not None and found.objective is not None
+    assert found.objective <= found.bound * (1 + 1e-9)
 
 
 def test_metrics_of_a_known_schedule() -> None:
