@@ -8,9 +8,11 @@ from typing import Any
 
 from schedgap.benchmarks.descriptors import Kind, Method, Problem
 from schedgap.benchmarks.presets import RAR_DDLS_IMPORTERS, RAR_DDLS_PRESETS
+from schedgap.benchmarks.presets_hadar import HADAR_PRESETS
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance, read_json
-from schedgap.formulations.common.numbers import MINIMISE
+from schedgap.formulations.common.numbers import MAXIMISE, MINIMISE
+from schedgap.heuristics.hadar import options as hadar_options
 from schedgap.heuristics.rar_ddls import options as rar_ddls_options
 
 _ENGINE_METHODS = (
@@ -89,7 +91,89 @@ RAR_DDLS = Problem(
     families="schedgap.benchmarks.generators.rar_ddls_adversarial:FAMILIES",
 )
 
-PROBLEMS: Mapping[str, Problem] = {problem.id: problem for problem in (RAR_DDLS,)}
+_HADAR = "schedgap.formulations.hadar"
+_HADAR_HEURISTICS = "schedgap.heuristics.hadar"
+
+HADAR = Problem(
+    id="hadar",
+    title="heterogeneous gangs that pause and move between slots, sum of utilities",
+    source="paper 002 (Hadar, HadarE)",
+    sense=MAXIMISE,
+    objective_name="utility",
+    unit="utility",
+    instance=f"{_HADAR}.instance:HadarInstance",
+    checker=f"{_HADAR}.check:check",
+    model=f"{_HADAR}.ilp:build_ilp",
+    model_size=f"{_HADAR}.ilp:ilp_nonzeros",
+    lower_bound="schedgap.solvers.exact.hadar_bound:upper_bound",
+    methods=(
+        Method(
+            "colgen",
+            "column generation over whole-horizon schedules, branch and price",
+            Kind.EXACT,
+            "schedgap.solvers.exact.hadar:solve_colgen",
+            source="paper 002, P2, P3, eqs. (4) and (8)",
+        ),
+        *_ENGINE_METHODS,
+        Method(
+            "hadar-online",
+            "primal-dual admission on arrival, exponential prices",
+            Kind.HEURISTIC,
+            f"{_HADAR_HEURISTICS}.online:hadar_online",
+            hadar_options.ONLINE,
+            "paper 002, eqs. (4) to (8), Theorem 2",
+        ),
+        Method(
+            "hadar-rounds",
+            "round by round, by payoff",
+            Kind.HEURISTIC,
+            f"{_HADAR_HEURISTICS}.rounds:hadar_rounds",
+            hadar_options.ROUNDS,
+            "paper 002, Algorithms 1 and 2",
+        ),
+        Method(
+            "hadare",
+            "jobs forked into copies on separate nodes",
+            Kind.HEURISTIC,
+            f"{_HADAR_HEURISTICS}.hadare:hadare",
+            hadar_options.HADARE,
+            "paper 002, section V",
+            outside_model=True,
+            checker=f"{_HADAR}.check_forked:check_forked",
+        ),
+        Method(
+            "gavel",
+            "time fractions from a linear program, rounds by priority",
+            Kind.HEURISTIC,
+            f"{_HADAR_HEURISTICS}.gavel:gavel",
+            hadar_options.GAVEL,
+            "paper 002, section II-A",
+        ),
+        Method(
+            "tiresias",
+            "two-queue least attained service",
+            Kind.HEURISTIC,
+            f"{_HADAR_HEURISTICS}.baselines:tiresias",
+            hadar_options.TIRESIAS,
+            "paper 002, section IV",
+        ),
+        Method(
+            "yarn-cs",
+            "first in, first out, not preempted",
+            Kind.HEURISTIC,
+            f"{_HADAR_HEURISTICS}.baselines:yarn_cs",
+            hadar_options.YARN_CS,
+            "paper 002, section IV",
+        ),
+    ),
+    presets=HADAR_PRESETS,
+    guarantees=f"{_HADAR_HEURISTICS}.guarantees:GUARANTEES",
+    figure="schedgap.benchmarks.figures.hadar:devices",
+    suites="schedgap.benchmarks.suites_hadar:ROWS",
+    families="schedgap.benchmarks.generators.hadar_adversarial:FAMILIES",
+)
+
+PROBLEMS: Mapping[str, Problem] = {problem.id: problem for problem in (RAR_DDLS, HADAR)}
 
 
 def find_problem(problem_id: object, source: str = "problem") -> Problem:

@@ -1,0 +1,202 @@
+"""The chart of a hadar schedule: devices by type over slots, jobs coloured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+
+from schedgap.benchmarks.figures.style import FAINT, INK, MARK, ink_on, job_colour, new_figure
+from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.hadar.check import check
+from schedgap.formulations.hadar.check_forked import check_forked
+from schedgap.formulations.hadar.instance import HadarInstance
+
+IDLE = (0.968, 0.968, 0.968)
+GAP = 1
+"""Rows left free between two types."""
+
+Ints = NDArray[np.int64]
+
+
+def device_rows(instance: HadarInstance, solution: Solution) -> tuple[dict[str, Ints], int]:
+    """Which job holds which device of a type in which slot, as (devices, slots) of job numbers, -1 idle.
+
+    A job keeps its rows from one slot to the next where it can. The devices of a type are interchangeable in the
+    picture: the rows of a machine are not told apart. A forked schedule (HadarE) is drawn too: a copy holds its
+    gang on its node.
+
+    Returns
+    -------
+    tuple
+        the arrays by type, and the number of slots drawn
+    """
+    taken = _by_slot(instance, solution)
+    slots = max(taken, default=1)
+    rows: dict[str, Ints] = {}
+    for kind, count in instance.capacity.items():
+        grid = np.full((count, slots), -1, dtype=np.int64)
+        for slot in range(1, slots + 1):
+            wanted = dict(sorted(taken.get(slot, {}).get(kind, {}).items()))
+            if slot > 1:  # stay where it was
+                for row in range(count):
+                    job = int(grid[row, slot - 2])
+                    if wanted.get(job, 0) > 0:
+                        grid[row, slot - 1] = job
+                        wanted[job] -= 1
+            free = [row for row in range(count) if grid[row, slot - 1] < 0]
+            for job, left in wanted.items():
+                for _ in range(min(left, len(free))):
+                    grid[free.pop(0), slot - 1] = job
+        rows[kind] = grid
+    return rows, slots
+
+
+def _by_slot(instance: HadarInstance, solution: Solution) -> dict[int, dict[str, dict[int, int]]]:
+    """Devices by slot, type and job."""
+    taken: dict[int, dict[str, dict[int, int]]] = {}
+
+    def add(slot: int, kind: str, job: int, count: int) -> None:
+        jobs = taken.setdefault(slot, {}).setdefault(kind, {})
+        jobs[job] = jobs.get(job, 0) + count
+
+    for name, slots in solution.get("allocation", {}).items():
+        for slot, entries in slots.items():
+            for entry in entries:
+                add(int(slot), entry["type"], instance.job_index[name], entry["gpus"])
+    for slot, nodes in solution.get("rounds", {}).items():
+        for node, entry in nodes.items():
+            job = instance.job_index[entry["job"]]
+            need = instance.jobs[job].workers
+            throughput: Mapping[str, float] = instance.jobs[job].throughput
+            gpus = instance.machines[instance.machine_index[node]].gpus
+            for kind in sorted(gpus, key=lambda kind: -throughput.get(kind, 0.0)):
+                used = min(need, gpus[kind])
+                if used:
+                    add(int(slot), kind, job, used)
+                need -= used
+    return taken
+
+
+def devices(instance: HadarInstance, solution: Solution) -> Figure:
+    """Draw a schedule: one row per device, grouped by type, one column per slot, one colour per job.
+
+    The number in a type's margin is its share of device-slots in use up to the last slot drawn. The triangle
+    above a slot marks jobs that finish in it; a dotted line marks the horizon where it is in the picture.
+
+    Parameters
+    ----------
+    instance : the instance
+    solution : an allocation; need not be feasible, what does not fit on the devices is left out
+
+    Returns
+    -------
+    Figure of its own (no pyplot state), 10 inches wide; its height grows with the devices.
+    """
+    rows, slots = device_rows(instance, solution)
+    total = sum(len(grid) for grid in rows.values()) + GAP * (len(rows) - 1)
+    row = min(0.42, max(0.05, 12.0 / total))
+    tall = row * total
+    height = tall + 1.5
+    figure = new_figure(10.0, height)
+    axes = figure.add_axes((0.12, 0.95 / height, 0.85, tall / height))
+    image = np.ones((total, slots, 3))
+    start = 0
+    for kind, grid in rows.items():
+        for job in np.unique(grid):
+            image[start : start + len(grid)][grid == job] = IDLE if job < 0 else job_colour(int(job))
+        _label(axes, kind, grid, start, row)
+        _names(axes, instance, grid, start, row, 8.5 * 72 / slots)
+        start += len(grid) + GAP
+    axes.imshow(image, aspect="auto", interpolation="nearest", extent=(0.5, slots + 0.5, total - 0.5, -0.5), zorder=0)
+    _lines(axes, rows, slots, row)
+    _finishes(axes, instance, solution)
+    axes.set_xlim(0.5, slots + 0.5)
+    axes.set_ylim(total - 0.5, -1.1)
+    axes.set_yticks([])
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.tick_params(colors=INK, labelsize=9, width=0.6, length=3)
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    axes.set_xlabel("slot", color=INK, fontsize=10)
+    figure.legend(
+        handles=[Patch(facecolor=IDLE, edgecolor=FAINT, label="idle"), Patch(facecolor=MARK, label="▼ a job finishes")],
+        loc="lower right",
+        ncols=2,
+        frameon=False,
+        fontsize=8,
+    )
+    return figure
+
+
+def _label(axes: Axes, kind: str, grid: Ints, start: int, row: float) -> None:
+    used = float((grid >= 0).mean()) if grid.size else 0.0
+    size = max(5.0, min(9.0, len(grid) * row * 72 * 0.4))
+    text = f"{kind if len(kind) <= 12 else kind[:11] + '…'}\n{used:.0%}" if len(grid) * row > 0.3 else kind[:12]
+    axes.text(
+        -0.008,
+        start + (len(grid) - 1) / 2,
+        text,
+        ha="right",
+        va="center",
+        fontsize=size,
+        color=INK,
+        transform=axes.get_yaxis_transform(),
+    )
+
+
+def _names(axes: Axes, instance: HadarInstance, grid: Ints, start: int, row: float, slot_width: float) -> None:
+    """The job's id at the head of every stretch that has room for it."""
+    for line in range(len(grid)):
+        first = 0
+        for slot in range(1, grid.shape[1] + 1):
+            if slot < grid.shape[1] and grid[line, slot] == grid[line, first]:
+                continue
+            job = int(grid[line, first])
+            above = line > 0 and grid[line - 1, first] == job and (first == 0 or grid[line - 1, first - 1] != job)
+            if job >= 0 and not above:
+                name = instance.jobs[job].id
+                size = min(8.0, row * 72 * 0.62, (slot - first) * slot_width / (0.62 * max(1, len(name))))
+                if size >= 4.5:
+                    axes.text(
+                        (first + slot + 1) / 2,
+                        start + line,
+                        name,
+                        ha="center",
+                        va="center",
+                        fontsize=size,
+                        color=ink_on(job_colour(job)),
+                        zorder=3,
+                        clip_on=True,
+                    )
+            first = slot
+
+
+def _lines(axes: Axes, rows: Mapping[str, Ints], slots: int, row: float) -> None:
+    """Thin lines where one job ends and another begins."""
+    start = 0
+    for grid in rows.values():
+        if row > 0.09:
+            for line in range(1, len(grid)):
+                axes.plot([0.5, slots + 0.5], [start + line - 0.5] * 2, color="white", linewidth=0.7, zorder=1)
+        if slots <= 60:
+            for line, slot in zip(*np.nonzero(grid[:, 1:] != grid[:, :-1]), strict=True):
+                axes.plot(
+                    [slot + 1.5] * 2, [start + line - 0.5, start + line + 0.5], color="#444444", linewidth=0.5, zorder=2
+                )
+        start += len(grid) + GAP
+
+
+def _finishes(axes: Axes, instance: HadarInstance, solution: Solution) -> None:
+    ends: dict[int, int] = {}
+    report = check(instance, solution) if "allocation" in solution else check_forked(instance, solution)
+    for done in report.details["completion"].values():
+        if done is not None:
+            ends[done] = ends.get(done, 0) + 1
+    for slot in ends:
+        axes.plot([slot], [-0.85], marker="v", markersize=4, color=MARK, zorder=3, clip_on=False)

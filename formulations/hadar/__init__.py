@@ -1,0 +1,1 @@
+"""hadar: heterogeneous gang scheduling with utilities (paper 002, Hadar and HadarE, sections III to VI)."""

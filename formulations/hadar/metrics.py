@@ -1,0 +1,37 @@
+"""Metrics of a schedule beside its utility: completion times, makespan, utilisation, jobs finished (paper 002, IV)."""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any
+
+from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.hadar.check import check
+from schedgap.formulations.hadar.instance import HadarInstance
+
+
+def metrics(instance: HadarInstance, solution: Solution) -> dict[str, Any]:
+    """What section IV measures, recomputed by the checker.
+
+    Returns
+    -------
+    dict
+        ``jobs_finished``; ``mean_jct`` and ``median_jct`` over the finished jobs, in the unit of ``slot_length``
+        (None where none finished); ``makespan``, the end of the last finished job (total time duration), None
+        where some job is unfinished; ``last_finish``, the same over the finished jobs only; ``utilisation``,
+        device-slots held over devices times the slots up to the last one used.
+    """
+    report = check(instance, solution)
+    completion = report.details["completion"]
+    length = instance.slot_length
+    times = [(slot - job.arrival + 1) * length for job in instance.jobs if (slot := completion[job.id]) is not None]
+    ends = [slot for slot in completion.values() if slot is not None]
+    last = max((int(slot) for slots in solution["allocation"].values() for slot in slots), default=0)
+    return {
+        "jobs_finished": len(times),
+        "mean_jct": statistics.fmean(times) if times else None,
+        "median_jct": statistics.median(times) if times else None,
+        "makespan": max(ends) * length if len(ends) == len(instance.jobs) else None,
+        "last_finish": max(ends) * length if ends else None,
+        "utilisation": report.details["busy"] / (instance.total_gpus * last) if last else 0.0,
+    }

@@ -1,0 +1,234 @@
+"""What the exact methods and the algorithms need of an instance, as arrays: progress in whole units, utilities.
+
+The progress of a slot is W L min{X^r : r used}. A *level* of a job is one of its distinct rates: running at level
+l means to hold only types at least that fast, and to count W L X_l for the slot. Progress is kept in whole units:
+``step[l]`` units a slot, ``target`` units finish the job, such that a multiset of slots reaches the target exactly
+when the checker accepts it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
+from schedgap.formulations.hadar.instance import HadarInstance, Job
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+FINEST = 1 << 60
+"""Largest target: sums of two capped numbers stay within int64."""
+
+
+@dataclass(frozen=True)
+class JobTable:
+    """One job as arrays; L levels, fastest first, only those that the cluster has W devices for.
+
+    Attributes
+    ----------
+    workers, arrival : W_j and a_j
+    rate : (L,) iterations per unit of time and worker
+    allowed : (L, R) which types a level may use
+    step : (L,) units of progress in a slot
+    target : units that finish the job
+    min_slots : slots needed at the fastest level; horizon + 1 where the job has no level at all
+    utility : (T + 1,) U_j of finishing in slot f; 0 before ``arrival + min_slots - 1``
+    type_step : (R,) units in a slot whose slowest type is r, 0 where the job cannot use it
+    """
+
+    workers: int
+    arrival: int
+    rate: Floats
+    allowed: NDArray[np.bool_]
+    step: Ints
+    target: int
+    min_slots: int
+    utility: Floats
+    type_step: Ints
+
+    @property
+    def earliest(self) -> int:
+        """The first slot the job can finish in."""
+        return self.arrival + self.min_slots - 1
+
+    @property
+    def levels(self) -> int:
+        """L."""
+        return len(self.step)
+
+
+@dataclass(frozen=True)
+class Tables:
+    """An instance as arrays.
+
+    Attributes
+    ----------
+    horizon : T
+    types : device types, R of them
+    capacity : (R,) devices of a type in the cluster
+    machine_capacity : (H, R) devices by machine
+    jobs : one table per job
+    """
+
+    horizon: int
+    types: tuple[str, ...]
+    capacity: Ints
+    machine_capacity: Ints
+    jobs: tuple[JobTable, ...]
+
+    @cached_property
+    def possible(self) -> NDArray[np.bool_]:
+        """(J,) whether a job can finish by the horizon when it is alone."""
+        return np.array([job.earliest <= self.horizon for job in self.jobs])
+
+
+def tables(instance: HadarInstance) -> Tables:
+    """The tables of `instance`, computed once per instance object.
+
+    Complexity: O(J R (log R + log of the numbers) + J T).
+    """
+    owner, found = instance.__dict__.get("_tables", (None, None))
+    if found is None or owner != id(instance):  # a copy inherits the dict of what it was copied from
+        found = _build(instance)
+        instance.__dict__["_tables"] = (id(instance), found)
+    return cast(Tables, found)
+
+
+def _build(instance: HadarInstance) -> Tables:
+    types = instance.types
+    capacity = np.array([instance.capacity[kind] for kind in types], dtype=np.int64)
+    machine_capacity = np.array(
+        [[machine.gpus.get(kind, 0) for kind in types] for machine in instance.machines], dtype=np.int64
+    )
+    slot_length = exact(instance.slot_length)
+    jobs = tuple(_job_table(job, types, capacity, instance.horizon, slot_length) for job in instance.jobs)
+    return Tables(instance.horizon, types, capacity, machine_capacity, jobs)
+
+
+def _job_table(job: Job, types: Sequence[str], capacity: Ints, horizon: int, slot_length: Fraction) -> JobTable:
+    rates = [exact(job.throughput.get(kind, 0)) for kind in types]
+    distinct = sorted({rate for rate in rates if rate > 0}, reverse=True)
+    units, target = progress_units([rate * job.workers * slot_length / job.work for rate in distinct])
+    unit_of = dict(zip(distinct, units, strict=True))
+    fits = [
+        sum(int(c) for c, other in zip(capacity, rates, strict=True) if other >= rate) >= job.workers
+        for rate in distinct
+    ]
+    kept = [rate for rate, enough in zip(distinct, fits, strict=True) if enough]
+    step = np.array([unit_of[rate] for rate in kept], dtype=np.int64)
+    min_slots = -(-target // int(step[0])) if kept else horizon + 1
+    min_slots = min(min_slots, horizon + 1)
+    return JobTable(
+        workers=job.workers,
+        arrival=job.arrival,
+        rate=np.array([float(rate) for rate in kept]),
+        allowed=np.array([[other >= rate for other in rates] for rate in kept], dtype=bool).reshape(-1, len(types)),
+        step=step,
+        target=target,
+        min_slots=min_slots,
+        utility=_utilities(job, horizon, float(slot_length), job.arrival + min_slots - 1),
+        type_step=np.array([unit_of[rate] if rate > 0 else 0 for rate in rates], dtype=np.int64),
+    )
+
+
+def _utilities(job: Job, horizon: int, slot_length: float, earliest: int) -> Floats:
+    slots = np.arange(horizon + 1)
+    duration = np.maximum(slots - job.arrival + 1, 1) * slot_length
+    weight = job.utility.weight
+    if job.utility.kind == "effective-throughput":
+        worth = weight * float(job.work) / duration
+    elif job.utility.deadline is not None:
+        worth = np.maximum(0.0, weight * (1.0 - duration / job.utility.deadline))
+    else:
+        worth = np.full(horizon + 1, float(weight))
+    worth[:earliest] = 0.0
+    return worth
+
+
+def progress_units(shares: Sequence[Fraction]) -> tuple[list[int], int]:
+    """Whole numbers (steps, target) for slots that each do a share of a job's work.
+
+    A multiset of slots has ``sum of steps >= target`` exactly when its shares sum to at least 1 - 1e-9, the
+    checker's tolerance, unless the exact numbers exceed 2^60; then steps are rounded up to 2^-60 of the work.
+
+    Parameters
+    ----------
+    shares : progress of one slot as a fraction of the work, > 0
+    """
+    if not shares:
+        return [], 1
+    whole = math.lcm(*(share.denominator for share in shares))
+    steps = [int(share * whole) for share in shares]
+    common = math.gcd(*steps)
+    steps = [step // common for step in steps]
+    # sum(steps) >= whole (1 - 1e-9) / common, and the left side is a whole number
+    target = math.ceil(whole * (1 - CHECK_TOLERANCE) / common)
+    if target > FINEST:
+        steps = [math.ceil(Fraction(step * FINEST, target)) for step in steps]
+        target = FINEST
+    return [min(step, target) for step in steps], target
+
+
+def small_units(step: Ints, target: int, slots: int, largest: int = 100_000) -> tuple[Ints, int]:
+    """Smaller whole numbers with the same meaning, so that a model's coefficients stay small.
+
+    ``sum of steps >= target`` keeps its truth for every multiset of at most `slots` slots: for every way to
+    choose the slots at all levels but the last, the number of slots the last level still needs is unchanged.
+
+    Parameters
+    ----------
+    step, target : as in :class:`JobTable`
+    slots : the most slots a schedule can have
+    largest : the largest target that counts as small
+
+    Returns
+    -------
+    tuple
+        (steps, target); the arguments themselves where no smaller ones were found.
+    """
+    if len(step) == 0 or target <= 12:
+        return step, target
+    if len(step) == 1:
+        return np.ones(1, dtype=np.int64), min(-(-target // int(step[0])), slots + 1)
+    combinations = _combinations(step[:-1], target, slots)
+    if combinations is None:
+        return step, target
+    needs = _needs(combinations, step, target, slots)
+    for size in _SIZES:
+        if size >= min(target, largest + 1):
+            break
+        for rounding in (1, 0):
+            smaller = np.array([(int(s) * size - rounding) // target + rounding for s in step], dtype=np.int64)
+            if smaller.min() > 0 and np.array_equal(_needs(combinations, smaller, size, slots), needs):
+                return smaller, size
+    return step, target
+
+
+_SIZES = [*range(1, 241), *(int(240 * 1.06**k) for k in range(1, 104))]
+
+
+def _combinations(step: Ints, target: int, slots: int) -> Ints | None:
+    """(K, L - 1) every choice of numbers of slots that no level exceeds on its own; None where too many."""
+    limits = [min(slots, -(-target // int(s))) + 1 for s in step]
+    if math.prod(limits) > 20_000:
+        return None
+    return np.stack(np.meshgrid(*[np.arange(limit) for limit in limits], indexing="ij"), axis=-1).reshape(
+        -1, len(limits)
+    )
+
+
+def _needs(combinations: Ints, step: Ints, target: int, slots: int) -> Ints:
+    done = np.zeros(len(combinations), dtype=np.int64)
+    for level in range(combinations.shape[1]):
+        # capped at the target, so that sums stay within int64
+        done = np.minimum(done + np.minimum(combinations[:, level] * int(step[level]), target), target)
+    free = np.maximum(slots - combinations.sum(axis=1), -1)
+    return np.asarray(np.minimum(-(-(target - done) // int(step[-1])), free + 1))

@@ -1,0 +1,123 @@
+"""HadarE's rounds: copies of jobs on nodes, steps split by speed, and the cluster resource utilisation (CRU)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+DONE = 1e-12
+"""Part of a job's work that counts as none."""
+
+
+@dataclass
+class Forked:
+    """A forked schedule.
+
+    Attributes
+    ----------
+    rounds : by slot, the job and the steps of every node that runs a copy
+    finish : last slot of every job that is done
+    busy : per slot, node-time in slots
+    """
+
+    rounds: dict[int, dict[int, tuple[int, float]]] = field(default_factory=dict)
+    finish: dict[int, int] = field(default_factory=dict)
+    busy: list[float] = field(default_factory=list)
+
+    def utilisation(self, nodes: int) -> float:
+        """CRU: busy node-time over nodes times rounds (paper 002, section V-C)."""
+        return float(sum(self.busy) / (nodes * len(self.busy))) if self.busy else 0.0
+
+
+Order = Callable[[int, Sequence[int], Floats], Sequence[int]]
+"""The order in which jobs pick nodes in a round: ``order(slot, jobs, left)``."""
+
+
+def fork(
+    work: Floats,
+    speed: Floats,
+    guess: Callable[[], Floats],
+    copies: int,
+    horizon: int,
+    arrival: Sequence[int],
+    order: Order,
+    observed: Callable[[int, int], None] | None = None,
+) -> Forked:
+    """Run copies of jobs on nodes until everything is done or the horizon ends.
+
+    In a round every job's first copy picks the node it believes fastest among those free, in the given order, then
+    the second copies, up to `copies`. The steps a job has left are split over its scheduled copies in proportion
+    to the speeds it believes in; a node does at most what its true speed allows, and the sums are settled at the
+    round's end.
+
+    Parameters
+    ----------
+    work : (J,) steps
+    speed : (J, H) true steps per slot
+    guess : gives the speeds believed in, (J, H); 0 where a node cannot run the job
+    copies : x, copies of each job
+    horizon, arrival : slots
+    order : see :data:`Order`
+    observed : told of (job, node) that ran
+
+    Notes
+    -----
+    O(T J copies H).
+    """
+    left = work.astype(float).copy()
+    result = Forked()
+    nodes = speed.shape[1]
+    for slot in range(1, horizon + 1):
+        waiting = [j for j in range(len(work)) if left[j] > DONE * work[j] and speed[j].any()]
+        if not waiting:
+            break
+        active = [j for j in waiting if arrival[j] <= slot]
+        believed = guess()
+        assigned: dict[int, list[int]] = {}
+        free = set(range(nodes))
+        ranked = list(order(slot, active, left))
+        for _ in range(min(copies, nodes)):
+            for j in ranked:
+                able = [h for h in free if speed[j, h] > 0]
+                if able:
+                    node = max(able, key=lambda h: (believed[j, h], -h))
+                    assigned.setdefault(j, []).append(node)
+                    free.discard(node)
+        round_busy = 0.0
+        running: dict[int, tuple[int, float]] = {}
+        for j, chosen in assigned.items():
+            total = float(sum(believed[j, h] for h in chosen))
+            missing = left[j]
+            for h in chosen:
+                steps = min(missing * float(believed[j, h]) / total, float(speed[j, h]))
+                running[h] = (j, steps)
+                round_busy += steps / float(speed[j, h])
+                left[j] -= steps
+                if observed is not None:
+                    observed(j, h)
+            if left[j] <= DONE * work[j]:
+                left[j] = 0.0
+                result.finish[j] = slot
+        result.rounds[slot] = running
+        result.busy.append(round_busy)
+    return result
+
+
+def input_order(_: int, jobs: Sequence[int], __: Floats) -> Sequence[int]:
+    """Jobs in the order of the input, as in Theorem 3's example."""
+    return jobs
+
+
+def utilisation_by_copies(work: Floats, speed: Floats, most: int) -> list[float]:
+    """CRU^x for x = 1..most copies of every job, all jobs present, input order, run to the end."""
+    slowest = float(np.where(speed > 0, speed, np.inf).min())
+    horizon = int(np.ceil(float(work.sum()) / slowest)) + len(work)
+    return [
+        fork(work, speed, lambda: speed, copies, horizon, [1] * len(work), input_order).utilisation(speed.shape[1])
+        for copies in range(1, most + 1)
+    ]

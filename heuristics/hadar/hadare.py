@@ -1,0 +1,118 @@
+"""Method ``hadare``: every job forked into copies on separate nodes (paper 002, section V). Outside the model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schedgap.formulations.hadar.check_forked import check_forked
+from schedgap.formulations.hadar.forked import node_speeds
+from schedgap.formulations.hadar.instance import HadarInstance
+from schedgap.formulations.hadar.tables import tables
+from schedgap.heuristics.common.run import HeuristicRun
+from schedgap.heuristics.hadar.estimates import Beliefs
+from schedgap.heuristics.hadar.forking import fork
+from schedgap.solvers.exact.hadar_forked import forked_bound
+
+Floats = NDArray[np.float64]
+
+
+def hadare(
+    instance: HadarInstance, *, seed: int = 0, copies: int | None = None, throughput: str = "given"
+) -> HeuristicRun:
+    """Fork every job into copies, at most one copy on a node, and split the steps left by speed in every round.
+
+    Jobs pick nodes in the order of their utility density: the utility of finishing with one node's best speed,
+    over the rounds that takes.
+
+    Parameters
+    ----------
+    copies : copies of each job; the number of nodes where not given
+    throughput : ``given`` uses the instance's rates; ``estimated`` starts from eq. (10) and learns a node's rate
+        when it has run the job
+
+    Returns
+    -------
+    HeuristicRun
+        A forked schedule (:mod:`schedgap.formulations.hadar.check_forked`) with the forked problem's own bound.
+        ``info``: ``utilisation`` (CRU), ``own_ratio`` (bound over objective), jobs finished, JCT, makespan.
+
+    Notes
+    -----
+    O(T J H copies). Outside the model: no ratio to the optimum of P1 or P2. Source: paper 002, section V.
+    """
+    del seed
+    data = tables(instance)
+    speed = node_speeds(instance)
+    per_slot = speed * instance.slot_length
+    work = np.array([job.work for job in instance.jobs], dtype=float)
+    beliefs = Beliefs(instance, per_slot)
+    horizon = instance.horizon
+
+    def density(j: int, slot: int, left: Floats) -> float:
+        best = float(per_slot[j].max())
+        rounds = max(1, int(np.ceil(left[j] / best - 1e-9)))
+        finish = slot + rounds - 1
+        if finish > horizon:
+            return 0.0
+        return _worth(instance, j, finish) / rounds
+
+    def order(slot: int, jobs: Sequence[int], left: Floats) -> Sequence[int]:
+        return sorted(jobs, key=lambda j: (-density(j, slot, left), data.jobs[j].arrival, j))
+
+    arrival = [job.arrival for job in instance.jobs]
+    limit = len(instance.machines) if copies is None else copies
+    estimated = throughput == "estimated"
+    found = fork(
+        work,
+        per_slot,
+        beliefs.current if estimated else lambda: per_slot,
+        limit,
+        horizon,
+        arrival,
+        order,
+        beliefs.observe if estimated else None,
+    )
+    solution = {
+        "rounds": {
+            str(slot): {
+                instance.machines[h].id: {"job": instance.jobs[j].id, "steps": steps}
+                for h, (j, steps) in sorted(nodes.items())
+                if steps > 0
+            }
+            for slot, nodes in found.rounds.items()
+        }
+    }
+    report = check_forked(instance, solution)
+    objective = float(report.objective or 0)
+    bound = forked_bound(instance, speed)
+    times = [(slot - arrival[j] + 1) * instance.slot_length for j, slot in found.finish.items()]
+    complete = len(times) == len(instance.jobs)
+    info = {
+        "outside_model": True,
+        "objective": objective,
+        "utilisation": float(found.utilisation(len(instance.machines))),
+        "own_bound": bound,
+        "own_ratio": 1.0 if objective == bound else (bound / objective if objective > 0 else None),
+        "rounds": len(found.busy),
+        "jobs_finished": len(times),
+        "mean_jct": float(np.mean(times)) if times else None,
+        "median_jct": float(np.median(times)) if times else None,
+        "makespan": max(found.finish.values()) * instance.slot_length if complete else None,
+    }
+    if instance.all_jobs_must_finish and not complete:
+        return HeuristicRun(None, info, bound)
+    return HeuristicRun(solution, info, bound)
+
+
+def _worth(instance: HadarInstance, j: int, finish: int) -> float:
+    """U_j of finishing in a slot; copies can finish sooner than the tables of the unforked model know."""
+    job = instance.jobs[j]
+    duration = (finish - job.arrival + 1) * instance.slot_length
+    if job.utility.kind == "effective-throughput":
+        return job.utility.weight * job.work / duration
+    if job.utility.deadline is not None:
+        return max(0.0, job.utility.weight * (1 - duration / job.utility.deadline))
+    return job.utility.weight

@@ -1,0 +1,125 @@
+"""The clock of the round-based algorithms: who has arrived, who is done, what a round achieves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.hadar.instance import HadarInstance
+from schedgap.formulations.hadar.metrics import metrics
+from schedgap.formulations.hadar.placement import entries_of
+from schedgap.formulations.hadar.tables import FINEST, Tables, tables
+from schedgap.heuristics.common.run import HeuristicRun
+from schedgap.heuristics.hadar.cluster import bottleneck
+
+Ints = NDArray[np.int64]
+
+
+@dataclass
+class State:
+    """What an algorithm knows at the start of a round.
+
+    Attributes
+    ----------
+    slot : the round
+    active : jobs that have arrived and are not done, in input order
+    left : (J,) units of progress still missing
+    finer : by how much these units are finer than those of the tables
+    held : devices (H, R) of each job in the round before
+    attained : (J,) device-rounds received so far
+    changed : whether jobs arrived or finished since the round before
+    """
+
+    slot: int
+    active: list[int]
+    left: Ints
+    finer: int
+    held: dict[int, Ints]
+    attained: Ints
+    changed: bool = True
+
+
+Policy = Callable[[State], dict[int, Ints]]
+"""Devices (H, R) of every job that runs in this round; they have to fit, and every gang is whole."""
+
+
+@dataclass
+class Simulated:
+    """What came out of a run: devices by slot and job, the rounds used, and how often a job was moved."""
+
+    grids: dict[int, dict[int, Ints]] = field(default_factory=dict)
+    finish: dict[int, int] = field(default_factory=dict)
+    rounds: int = 0
+    changes: int = 0
+
+
+def simulate(instance: HadarInstance, policy: Policy, delay: float = 0.0) -> Simulated:
+    """Run a policy round by round until all jobs are done or the horizon ends.
+
+    Parameters
+    ----------
+    instance : the instance
+    policy : what decides
+    delay : time (same unit as ``slot_length``) that a job loses in a round in which its devices are new to it
+
+    Notes
+    -----
+    Progress is counted in the whole units of :mod:`schedgap.formulations.hadar.tables`; a delay rounds it down.
+    """
+    data = tables(instance)
+    count = len(data.jobs)
+    useful = max(0.0, 1.0 - delay / instance.slot_length)
+    # a delay takes a part of a slot's units away: finer units keep the rounding small
+    finer = 1 if delay == 0 else max(1, min(10**6, FINEST // max(job.target for job in data.jobs)))
+    left = np.array([job.target * finer for job in data.jobs], dtype=np.int64)
+    arrival = np.array([job.arrival for job in data.jobs])
+    state = State(0, [], left, finer, {}, np.zeros(count, dtype=np.int64))
+    result = Simulated()
+    # a job that no set of devices of this cluster can run is never offered
+    able = np.array([job.levels > 0 for job in data.jobs], dtype=bool)
+    for slot in range(1, data.horizon + 1):
+        if not (able & (left > 0)).any():
+            break
+        state.slot = slot
+        active = [int(j) for j in np.flatnonzero((arrival <= slot) & (left > 0) & able)]
+        state.changed = active != state.active
+        state.active = active
+        grids = policy(state) if active else {}
+        for j, grid in grids.items():
+            step = finer * int(bottleneck(grid, data.jobs[j].type_step))
+            moved = j not in state.held or not np.array_equal(state.held[j], grid)
+            result.changes += int(moved)
+            gained = int(step * useful) if moved and useful < 1 else step
+            left[j] -= min(gained, int(left[j]))
+            state.attained[j] += data.jobs[j].workers
+            if left[j] == 0:
+                result.finish[j] = slot
+        result.grids[slot] = grids
+        result.rounds = slot
+        state.held = grids
+    return result
+
+
+def run_of(instance: HadarInstance, simulated: Simulated, **facts: object) -> HeuristicRun:
+    """The run of a simulated schedule, with its metrics; no solution where a job that must finish does not."""
+    data = tables(instance)
+    solution = solution_of(instance, data, simulated.grids)
+    info: dict[str, object] = {**facts, "rounds": simulated.rounds, "changes": simulated.changes}
+    info.update(metrics(instance, solution))
+    if instance.all_jobs_must_finish and len(simulated.finish) < len(data.jobs):
+        missing = len(data.jobs) - len(simulated.finish)
+        return HeuristicRun(None, {**info, "reason": f"{missing} jobs do not finish by the horizon"})
+    return HeuristicRun(solution, info)
+
+
+def solution_of(instance: HadarInstance, data: Tables, grids: dict[int, dict[int, Ints]]) -> Solution:
+    """The solution object of devices (H, R) by slot and job."""
+    allocation: dict[str, dict[str, list[dict[str, object]]]] = {}
+    for slot in sorted(grids):
+        for j, grid in sorted(grids[slot].items()):
+            allocation.setdefault(instance.jobs[j].id, {})[str(slot)] = entries_of(instance, data, grid)
+    return {"allocation": allocation}

@@ -1,0 +1,405 @@
+"""Column generation for any problem: a restricted master kept warm in HiGHS, pricing by callback, valid bounds.
+
+The master is ``max (or min) sum c_s y_s`` over columns s, each of one group g, subject to
+``lower_i <= sum a_is y_s <= upper_i`` for every row i and ``sum_{s in g} y_s <= 1`` (or ``= 1``) for every group.
+
+For any row duals pi of the right sign, with value_s = c_s - pi a_s,
+
+    bound(pi) = sum_i (pi_i upper_i where pi_i > 0, else pi_i lower_i) + sum_g max(0, max_{s in g} value_s)
+
+is an upper bound on the maximum (without the 0 for a group with = 1; mirrored for a minimum). It holds at every
+iteration, for every pi, as long as the pricing's maximum is exact or over-estimated. Paper 002, P2 and P3, are the
+case of jobs as groups and devices in slots as rows; any other set-packing by schedules, embeddings or paths fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import highspy
+import numpy as np
+from numpy.typing import NDArray
+
+from schedgap.formulations.common.numbers import MAXIMISE
+from schedgap.solvers.result import Deadline
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+INFINITY = float("inf")
+FEASIBLE = 1e-7
+"""Artificial slack that counts as none."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """``lower <= sum a y <= upper``; equal bounds make an equality, an infinite one is absent."""
+
+    lower: float = -INFINITY
+    upper: float = INFINITY
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its group, its objective coefficient, its sparse entries, and whatever the caller keeps with it."""
+
+    group: int
+    objective: float
+    rows: Ints
+    values: Floats
+    payload: Any = None
+
+
+@dataclass(frozen=True)
+class Priced:
+    """What pricing found at some row duals.
+
+    Attributes
+    ----------
+    best : (G,) for each group the best ``weight * c_s - duals a_s`` over all its columns, or an optimistic
+        estimate of it (no smaller when maximising, no larger when minimising); -inf (inf) for a group that has
+        no column
+    columns : columns worth adding; each is added only if it improves on the master's own duals
+    """
+
+    best: Floats
+    columns: Sequence[Column]
+
+
+Pricing = Callable[[Floats, float], Priced]
+"""``pricing(duals, weight)``: objective coefficients count `weight` times (0 while looking for feasibility)."""
+
+
+class Outcome(StrEnum):
+    """Why generation stopped."""
+
+    CONVERGED = "converged"
+    INFEASIBLE = "infeasible"
+    STALLED = "no column improves, yet bound and value differ"
+    CUT_OFF = "cut off"
+    LIMIT = "limit"
+
+
+@dataclass(frozen=True)
+class Generated:
+    """The state at the end of a generation.
+
+    Attributes
+    ----------
+    outcome : why it stopped
+    bound : the best valid bound on the master over all columns (upper when maximising); None where no pricing
+        was finished, and for an infeasible master
+    value : the objective of the restricted master, None where it is infeasible
+    duals : (I,) row duals that gave `bound`
+    payoffs : (G,) the groups' best values at `duals`, at least 0 for groups with ``<= 1``
+    weights : (columns,) the restricted master's y
+    master_duals, master_payoffs : the restricted master's own optimal duals of rows and groups
+    iterations : pricings
+    history : (value, bound) after every pricing; value None while looking for feasibility
+    """
+
+    outcome: Outcome
+    bound: float | None
+    value: float | None
+    duals: Floats
+    payoffs: Floats
+    weights: Floats
+    master_duals: Floats
+    master_payoffs: Floats
+    iterations: int
+    history: tuple[tuple[float | None, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop.
+
+    Attributes
+    ----------
+    deadline : wall clock
+    iterations : most pricings
+    tolerance : converged when |bound - value| <= tolerance * max(1, |value|)
+    cutoff : stop as soon as the bound is no better than this (a node that cannot beat the incumbent)
+    smoothing : alpha in [0, 1): price at alpha * best duals so far + (1 - alpha) * master duals
+    """
+
+    deadline: Deadline = field(default_factory=Deadline)
+    iterations: int = 100_000
+    tolerance: float = 1e-9
+    cutoff: float | None = None
+    smoothing: float = 0.5
+
+
+class Master:
+    """A restricted master that stays in memory between solves.
+
+    Parameters
+    ----------
+    sense : +1 minimise, -1 maximise
+    rows : the coupling rows
+    must : for each group whether exactly one column has to be chosen (else at most one)
+    """
+
+    def __init__(self, sense: int, rows: Sequence[Row], must: Sequence[bool]) -> None:
+        self.sign = 1.0 if sense == MAXIMISE else -1.0
+        self.lower = np.array([row.lower for row in rows], dtype=float)
+        self.upper = np.array([row.upper for row in rows], dtype=float)
+        self.must = np.array(must, dtype=bool)
+        self.columns: list[Column] = []
+        self._cost: list[float] = []
+        self.allowed: list[bool] = []
+        self._lp = highspy.Highs()
+        for option, value in (
+            ("output_flag", False),
+            ("threads", 1),
+            ("simplex_strategy", 4),  # primal: new columns leave the basis primal feasible
+            ("primal_feasibility_tolerance", 1e-9),
+            ("dual_feasibility_tolerance", 1e-9),
+        ):
+            self._lp.setOptionValue(option, value)
+        # groups come first, so that coupling rows can be added later
+        self._groups = len(self.must)
+        low = np.concatenate([self.must.astype(float), self.lower])
+        high = np.concatenate([np.ones(self._groups), self.upper])
+        empty = np.zeros(0, dtype=np.int32)
+        self._lp.addRows(len(low), _bounded(low), _bounded(high), 0, np.zeros(len(low), np.int32), empty, np.zeros(0))
+        self._phase_one = False
+        self._artificials = self._add_artificials()
+
+    def _add_artificials(self) -> int:
+        """One slack per group and per row that zero does not satisfy; they are free only while it is needed."""
+        entries = [(group, 1.0) for group in range(self._groups)]
+        entries += [(self._groups + int(i), 1.0) for i in np.flatnonzero(self.lower > 0)]
+        entries += [(self._groups + int(i), -1.0) for i in np.flatnonzero(self.upper < 0)]
+        n = len(entries)
+        self._lp.addCols(
+            n,
+            np.zeros(n),
+            np.zeros(n),
+            np.zeros(n),
+            n,
+            np.arange(n, dtype=np.int32),
+            np.array([row for row, _ in entries], dtype=np.int32),
+            np.array([value for _, value in entries], dtype=float),
+        )
+        return n
+
+    def add(self, columns: Sequence[Column]) -> None:
+        """Add columns; all of them are allowed until :meth:`restrict` says otherwise."""
+        if not columns:
+            return
+        starts = np.cumsum([0] + [len(column.rows) + 1 for column in columns])
+        index = np.concatenate([np.append(column.rows + self._groups, column.group) for column in columns])
+        value = np.concatenate([np.append(column.values, 1.0) for column in columns])
+        n = len(columns)
+        costs = np.array([-self.sign * column.objective for column in columns])
+        self._lp.addCols(
+            n,
+            np.zeros(n) if self._phase_one else costs,
+            np.zeros(n),
+            np.full(n, highspy.kHighsInf),
+            len(index),
+            starts[:-1].astype(np.int32),
+            index.astype(np.int32),
+            value,
+        )
+        self.columns.extend(columns)
+        self._cost.extend(costs)
+        self.allowed.extend([True] * n)
+
+    def drop(self, keep: Bools) -> None:
+        """Forget the columns that are not to be kept; the next solve starts from no basis."""
+        gone = np.flatnonzero(~keep)
+        if not len(gone):
+            return
+        self._lp.deleteCols(len(gone), (gone + self._artificials).astype(np.int32))
+        kept = np.flatnonzero(keep)
+        self.columns = [self.columns[i] for i in kept]
+        self._cost = [self._cost[i] for i in kept]
+        self.allowed = [self.allowed[i] for i in kept]
+
+    def add_rows(self, rows: Sequence[Row], entries: Sequence[tuple[Ints, Floats]]) -> None:
+        """Add coupling rows that zero satisfies (cuts), with their entries on the columns there are.
+
+        Parameters
+        ----------
+        rows : the rows; their numbers follow those of the rows there are
+        entries : for each row the columns, as positions in `columns`, and the values
+        """
+        for row, (columns, values) in zip(rows, entries, strict=True):
+            if row.lower > 0 or row.upper < 0:
+                raise ValueError("a row that zero breaks needs an artificial column: give it to the constructor")
+            self._lp.addRow(
+                max(row.lower, -highspy.kHighsInf),
+                min(row.upper, highspy.kHighsInf),
+                len(columns),
+                (columns + self._artificials).astype(np.int32),
+                values,
+            )
+        self.lower = np.append(self.lower, [row.lower for row in rows])
+        self.upper = np.append(self.upper, [row.upper for row in rows])
+
+    def restrict(self, allowed: Bools, must: Bools) -> None:
+        """Allow only these columns, and set which groups must choose one: a node of a search tree."""
+        now = np.array(self.allowed, dtype=bool)
+        changed = np.flatnonzero(now != allowed)
+        if len(changed):
+            self._lp.changeColsBounds(
+                len(changed),
+                (changed + self._artificials).astype(np.int32),
+                np.zeros(len(changed)),
+                np.where(allowed[changed], highspy.kHighsInf, 0.0),
+            )
+            self.allowed = allowed.tolist()
+        for group in np.flatnonzero(must != self.must):
+            self._lp.changeRowBounds(int(group), float(must[group]), 1.0)
+        self.must = must.copy()
+
+    def _set_phase(self, one: bool) -> None:
+        """Phase one minimises the artificial slacks; phase two forbids them."""
+        self._phase_one = one
+        slack = self._artificials
+        which = np.arange(slack, dtype=np.int32)
+        needed = np.ones(slack, dtype=bool)
+        needed[: len(self.must)] = self.must
+        top = np.where(needed & one, highspy.kHighsInf, 0.0)
+        self._lp.changeColsBounds(slack, which, np.zeros(slack), top)
+        n = len(self.columns)
+        index = np.arange(slack + n, dtype=np.int32)
+        cost = np.concatenate([np.full(slack, 1.0 if one else 0.0), np.zeros(n) if one else np.array(self._cost)])
+        self._lp.changeColsCost(slack + n, index, cost)
+
+    def _solve(self, deadline: Deadline) -> bool:
+        """Solve the restricted master; False where it is infeasible or the time is over."""
+        left = deadline.left()
+        # HiGHS counts its run time over the life of the object
+        limit = highspy.kHighsInf if left is None else self._lp.getRunTime() + max(0.01, left)
+        self._lp.setOptionValue("time_limit", limit)
+        self._lp.run()
+        status = self._lp.getModelStatus()
+        if status == highspy.HighsModelStatus.kOptimal:
+            return True
+        if status in (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kTimeLimit):
+            return False
+        self._lp.clearSolver()
+        self._lp.run()
+        status = self._lp.getModelStatus()
+        if status != highspy.HighsModelStatus.kOptimal:
+            raise RuntimeError(f"restricted master: HiGHS answers {self._lp.modelStatusToString(status)}")
+        return True
+
+    def _state(self) -> tuple[float, Floats, Floats, Floats]:
+        """(internal value to maximise, internal duals, group duals, y) of the last solve."""
+        solution = self._lp.getSolution()
+        duals = -np.array(solution.row_dual)
+        rows = np.clip(duals[self._groups :], np.where(np.isfinite(self.lower), -INFINITY, 0.0), None)
+        rows = np.clip(rows, None, np.where(np.isfinite(self.upper), INFINITY, 0.0))
+        weights = np.array(solution.col_value)[self._artificials :]
+        return -self._lp.getInfo().objective_function_value, rows, duals[: self._groups], weights
+
+    def _row_part(self, duals: Floats) -> float:
+        """sum_i pi_i times the bound its sign selects."""
+        bounds = np.where(duals > 0, self.upper, self.lower)
+        return float(np.sum(duals * np.where(duals == 0, 0.0, bounds)))
+
+    def generate(self, pricing: Pricing, limits: Limits | None = None) -> Generated:
+        """Generate columns until the master is solved over all of them, or a limit.
+
+        Returns
+        -------
+        Generated
+            With outcome CONVERGED, `bound` and `value` agree within the tolerance; with any outcome but
+            INFEASIBLE, `bound` is valid.
+
+        Notes
+        -----
+        Smoothing of duals after Wentges (1997); a mispricing is followed by pricing at the master's own duals.
+        """
+        limits = limits or Limits()
+        spent = 0
+        if self.must.any() or (self.lower > 0).any() or (self.upper < 0).any():
+            self._set_phase(True)
+            first = self._run(pricing, limits, 0.0, 0)
+            spent = first.iterations
+            if first.outcome != Outcome.CONVERGED:
+                return first
+        if self._phase_one:
+            self._set_phase(False)
+        return self._run(pricing, limits, 1.0, spent)
+
+    def _run(self, pricing: Pricing, limits: Limits, weight: float, spent: int) -> Generated:
+        """One phase: `weight` 0 looks for feasibility, 1 optimises."""
+        best_bound, centre, centre_payoffs = INFINITY, None, np.zeros(len(self.must))
+        history: list[tuple[float | None, float]] = []
+        value: float | None = None
+        weights = np.zeros(0)
+        duals, group_duals = np.zeros(len(self.lower)), np.zeros(self._groups)
+        smoothing = limits.smoothing
+        outcome = Outcome.LIMIT
+        while not limits.deadline.passed and spent < limits.iterations and self._solve(limits.deadline):
+            value, duals, group_duals, weights = self._state()
+            if weight == 0.0 and value >= -FEASIBLE:
+                outcome = Outcome.CONVERGED
+                break
+            at = duals if centre is None or smoothing == 0.0 else smoothing * centre + (1 - smoothing) * duals
+            priced = pricing(self.sign * at, weight)
+            spent += 1
+            payoffs = self._payoffs(self.sign * priced.best, weight)
+            bound = self._row_part(at) + float(payoffs.sum())
+            if bound < best_bound:
+                best_bound, centre, centre_payoffs = bound, at, payoffs
+            history.append((self.sign * value if weight else None, self.sign * best_bound))
+            ended = self._ended(value, best_bound, weight, limits)
+            if ended is not None:
+                outcome = ended
+                break
+            fresh = [column for column in priced.columns if self._improves(column, duals, group_duals, weight)]
+            self.add(fresh)
+            if not fresh and at is duals:
+                near = best_bound - value <= 1e-6 * max(1.0, abs(value))
+                outcome = Outcome.CONVERGED if weight and near else Outcome.STALLED
+                break
+            # a mispricing at smoothed duals is followed by pricing at the master's own
+            smoothing = limits.smoothing if fresh else 0.0
+        known = weight > 0 and np.isfinite(best_bound)
+        return Generated(
+            outcome=outcome,
+            bound=self.sign * best_bound if known else None,
+            value=None if value is None or weight == 0.0 else self.sign * value,
+            duals=self.sign * (duals if centre is None else centre),
+            payoffs=self.sign * centre_payoffs,
+            weights=np.append(weights, np.zeros(len(self.columns) - len(weights))),
+            master_duals=self.sign * duals,
+            master_payoffs=self.sign * group_duals,
+            iterations=spent,
+            history=tuple(history),
+        )
+
+    def _payoffs(self, best: Floats, weight: float) -> Floats:
+        """What each group adds to the bound, from its best column."""
+        if weight == 0.0:  # a group that must choose has its artificial column, worth -1
+            return np.where(self.must, np.maximum(best, -1.0), np.maximum(best, 0.0))
+        return np.where(self.must, best, np.maximum(best, 0.0))
+
+    def _ended(self, value: float, bound: float, weight: float, limits: Limits) -> Outcome | None:
+        """Whether value and bound settle the question (internal sense: maximise)."""
+        if weight == 0.0:
+            return Outcome.INFEASIBLE if bound < -FEASIBLE else None
+        if bound - value <= limits.tolerance * max(1.0, abs(value)):
+            return Outcome.CONVERGED
+        if limits.cutoff is not None and bound <= self.sign * limits.cutoff:
+            return Outcome.CUT_OFF
+        return None
+
+    def _improves(self, column: Column, duals: Floats, group_duals: Floats, weight: float) -> bool:
+        value = weight * self.sign * column.objective - float(duals[column.rows] @ column.values)
+        return bool(value > group_duals[column.group] + 1e-9 * max(1.0, abs(weight * column.objective)))
+
+
+def _bounded(values: Floats) -> Floats:
+    """HiGHS's own infinity for ours."""
+    return np.clip(values, -highspy.kHighsInf, highspy.kHighsInf)

@@ -1,0 +1,176 @@
+"""Cuts for hadar's master: which gangs can run together in one slot.
+
+A running job is of a *class* (W, the set of device types its level allows). How many jobs of each class run in a
+slot is a vector n of whole numbers, and whether it fits is decided by Hall's condition over sets of types. The
+capacity rows of P2 allow convex combinations outside the hull of these vectors: on 2 + 2 + 2 devices, 4/3 gangs of
+3 that use two of the types, where only one fits. An inequality ``alpha n <= 1`` that every fitting n satisfies,
+alpha >= 0, cuts them off. It charges a job by slot and class, so pricing only sees another cost of a slot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import highspy
+import numpy as np
+from numpy.typing import NDArray
+
+from schedgap.formulations.hadar.tables import Tables
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+VIOLATION = 1e-3
+"""A cut must be violated by this much."""
+
+MOST_PACKINGS = 4000
+"""With more maximal packings than this there are no cuts."""
+
+
+class SlotCuts:
+    """The classes of an instance, its maximal packings of one slot, and the cuts so far.
+
+    Parameters
+    ----------
+    data : the instance's tables
+    """
+
+    def __init__(self, data: Tables) -> None:
+        self.horizon = data.horizon
+        wanted: dict[tuple[int, int], int] = {}
+        self.classes: list[Ints] = []
+        most: dict[tuple[int, int], int] = {}
+        for job in data.jobs:
+            own = [(job.workers, sum(1 << int(r) for r in np.flatnonzero(row))) for row in job.allowed]
+            for key in own:
+                wanted.setdefault(key, len(wanted))
+                most[key] = most.get(key, 0) + 1
+            self.classes.append(np.array([wanted[key] for key in own], dtype=np.int64))
+        self.keys = list(wanted)
+        self.packings = maximal_packings(self.keys, [most[key] for key in self.keys], data.capacity.tolist())
+        self.slots = np.zeros(0, dtype=np.int64)
+        self.alpha = np.zeros((0, len(self.keys)))
+        self._separator: highspy.Highs | None = None
+
+    def charges(self, duals: Floats) -> Floats | None:
+        """(T + 1, classes) what a job of a class pays for running in a slot, from the cuts' duals."""
+        if not len(duals):
+            return None
+        charges = np.zeros((self.horizon + 1, len(self.keys)))
+        np.add.at(charges, self.slots[: len(duals)], duals[:, None] * self.alpha[: len(duals)])
+        return charges
+
+    def entries(self, j: int, levels: Ints, first: int = 0) -> tuple[Ints, Floats]:
+        """The cuts (from number `first`) that a schedule of job j takes part in, and its coefficients."""
+        if len(self.slots) == first:
+            return np.zeros(0, dtype=np.int64), np.zeros(0)
+        at = levels[self.slots[first:]]
+        values = np.where(
+            at > 0, self.alpha[np.arange(first, len(self.slots)), self.classes[j][np.maximum(at, 1) - 1]], 0
+        )
+        where = np.flatnonzero(values)
+        return where + first, values[where]
+
+    def load(self, schedules: Sequence[tuple[int, Ints, float]]) -> Floats:
+        """(T + 1, classes) how much of each class runs in each slot, for weighted (job, levels, weight)."""
+        load = np.zeros((self.horizon + 1, len(self.keys)))
+        for j, levels, weight in schedules:
+            slots = np.flatnonzero(levels)
+            np.add.at(load, (slots, self.classes[j][levels[slots] - 1]), weight)
+        return load
+
+    def separate(self, load: Floats) -> int:
+        """Add the most violated cut of every slot; returns how many were added."""
+        if self.packings is None:
+            return 0
+        found: list[tuple[int, Floats]] = []
+        for slot in range(1, self.horizon + 1):
+            if load[slot].sum() <= 1 + VIOLATION:
+                continue
+            alpha = self._cut(load[slot])
+            if float(alpha @ load[slot]) > 1 + VIOLATION:
+                found.append((slot, alpha))
+        if found:
+            self.slots = np.append(self.slots, [slot for slot, _ in found])
+            self.alpha = np.vstack([self.alpha, [alpha for _, alpha in found]])
+        return len(found)
+
+    def _cut(self, load: Floats) -> Floats:
+        """max alpha load, alpha n <= 1 for every maximal packing n, 0 <= alpha <= 1."""
+        assert self.packings is not None
+        if self._separator is None:
+            self._separator = _separator(self.packings)
+        solver = self._separator
+        n = len(load)
+        # a little on every class lifts the coefficients of those that do not run here
+        solver.changeColsCost(n, np.arange(n, dtype=np.int32), -(load + 1e-4))
+        solver.run()
+        alpha = np.clip(np.array(solver.getSolution().col_value), 0.0, 1.0)
+        alpha[alpha < 1e-9] = 0.0
+        return np.asarray(alpha / max(1.0, float((self.packings @ alpha).max())))
+
+
+def _separator(packings: Ints) -> highspy.Highs:
+    solver = highspy.Highs()
+    solver.setOptionValue("output_flag", False)
+    solver.setOptionValue("threads", 1)
+    rows, n = packings.shape
+    solver.addCols(
+        n, np.zeros(n), np.zeros(n), np.ones(n), 0, np.zeros(n, np.int32), np.zeros(0, np.int32), np.zeros(0)
+    )
+    where_rows, where_columns = np.nonzero(packings)
+    starts = np.searchsorted(where_rows, np.arange(rows))
+    solver.addRows(
+        rows,
+        np.full(rows, -highspy.kHighsInf),
+        np.ones(rows),
+        len(where_rows),
+        starts.astype(np.int32),
+        where_columns.astype(np.int32),
+        packings[where_rows, where_columns].astype(float),
+    )
+    return solver
+
+
+def maximal_packings(keys: Sequence[tuple[int, int]], most: Sequence[int], capacity: Sequence[int]) -> Ints | None:
+    """(packings, classes) the maximal numbers of gangs by class that fit one slot; None where there are too many.
+
+    Parameters
+    ----------
+    keys : (workers, set of types as bits) of each class
+    most : jobs of each class
+    capacity : devices by type
+    """
+    sets = np.arange(1 << len(capacity))
+    room = sum((((sets >> r) & 1) * c for r, c in enumerate(capacity)), np.zeros_like(sets))
+    weight = np.array([[w if (s & mask) == mask else 0 for s in sets] for w, mask in keys]).reshape(
+        len(keys), len(sets)
+    )
+    found: list[Ints] = []
+    counts = np.zeros(len(keys), dtype=np.int64)
+    steps = 0
+
+    def extend(position: int, left: Ints) -> bool:
+        nonlocal steps
+        steps += 1
+        if steps > 200 * MOST_PACKINGS or len(found) > MOST_PACKINGS:
+            return False
+        if position == len(keys):
+            fits = (weight <= left[None, :]).all(axis=1) & (counts < np.array(most))
+            if not fits.any():
+                found.append(counts.copy())
+            return True
+        free = left.copy()
+        for count in range(most[position] + 1):
+            counts[position] = count
+            if not extend(position + 1, free):
+                return False
+            free = free - weight[position]
+            if (free < 0).any():
+                break
+        counts[position] = 0
+        return True
+
+    if len(capacity) > 8 or not extend(0, room):
+        return None
+    return np.array(found).reshape(-1, len(keys))

@@ -1,0 +1,64 @@
+"""The ledger of paper 002: printed claims refuted with their files, repaired ones held."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from schedgap.benchmarks.generators.hadar_adversarial import FAMILIES, FORKED, NAMED
+from schedgap.benchmarks.problems import HADAR
+from schedgap.benchmarks.verify import verify
+from schedgap.formulations.hadar.instance import HadarInstance
+from schedgap.heuristics.common.guarantee import Verdict
+from schedgap.heuristics.hadar.growth import recursion_growth
+
+REFUTED = ["002-theorem-2", "002-theorem-3"]
+HELD = ["002-theorem-2-repaired", "002-theorem-2-run", "002-certificate", "002-theorem-3-single-job"]
+FILES = {
+    "low-high-7": "thm2-low-high-1gpu",
+    "online-low-high-12": "thm2-online-low-high",
+    "single-4": "D0-single-job-rejected",
+    "D0-T3": "D0-exceeds-half-opt",
+    "partial-4000": "partial-capacity-dual-infeasible",
+}
+
+
+@pytest.fixture(scope="module")
+def ledger(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped-def]
+    folder = tmp_path_factory.mktemp("counterexamples")
+    found = verify([*REFUTED, *HELD], instances=24, out=folder)
+    return {row.guarantee.id: row for row in found.rows}
+
+
+@pytest.mark.parametrize("name", REFUTED)
+def test_printed_claims_are_refuted_with_a_file(ledger, name: str) -> None:  # type: ignore[no-untyped-def]
+    row = ledger[name]
+    assert row.verdict is Verdict.REFUTED and row.refuted > 0 and row.counterexample is not None
+    HadarInstance.parse(json.loads(row.counterexample.read_text()))
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_repaired_claims_hold(ledger, name: str) -> None:  # type: ignore[no-untyped-def]
+    row = ledger[name]
+    assert row.verdict is Verdict.HELD and row.held >= 15, row.reason
+    assert row.tightness is not None and row.tightness <= 1 + 1e-9
+
+
+def test_the_recursion_doubles_with_every_job() -> None:
+    measured = recursion_growth(0)
+    assert measured.values["doubling"] > 0.7
+    assert measured.values["keys_last"] > 100 * measured.values["keys_first"]
+
+
+def test_the_named_instances_are_the_known_counterexamples() -> None:
+    data = Path(__file__).parents[1] / "data" / "counterexamples"
+    for instance in NAMED:
+        known = HadarInstance.parse(json.loads((data / f"{FILES[instance.name]}.json").read_text()))
+        assert instance.content_hash() == known.content_hash()
+    chain = json.loads((data / "thm3-chain-violated.json").read_text())
+    assert [job.work for job in FORKED[1].jobs] == chain["work"]
+
+
+def test_every_hint_names_a_family() -> None:
+    for guarantee in HADAR.all_guarantees:
+        assert set(guarantee.hint.get("families", ())) <= set(FAMILIES)

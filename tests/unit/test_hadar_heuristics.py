@@ -1,0 +1,238 @@
+"""The algorithms of hadar: sound schedules, options, the paper's example, metrics, bounds of their own."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from schedgap.benchmarks.generators.hadar import contended, motivation, nodes, rounds, small, tiny
+from schedgap.benchmarks.problems import HADAR
+from schedgap.benchmarks.single import run_method
+from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.hadar.check import check
+from schedgap.formulations.hadar.check_forked import check_forked
+from schedgap.formulations.hadar.forked import node_speeds
+from schedgap.formulations.hadar.instance import HadarInstance
+from schedgap.formulations.hadar.tables import tables
+from schedgap.heuristics.hadar.baselines import tiresias, yarn_cs
+from schedgap.heuristics.hadar.estimates import DEVICES, estimate
+from schedgap.heuristics.hadar.forking import utilisation_by_copies
+from schedgap.heuristics.hadar.gavel import gavel, gavel_with_fractions, time_fractions
+from schedgap.heuristics.hadar.hadare import hadare
+from schedgap.heuristics.hadar.online import hadar_online
+from schedgap.heuristics.hadar.rounds import Market, Recursion, hadar_rounds
+from schedgap.solvers.exact.hadar_bound import upper_bound
+from schedgap.solvers.result import SolveOptions, Status
+
+COUNTEREXAMPLES = Path(__file__).parents[1] / "data" / "counterexamples"
+RUNS = [
+    (hadar_online, {}),
+    (hadar_online, {"price": "printed"}),
+    (hadar_online, {"restart_delay": 0.2}),
+    (hadar_online, {"grid": 16}),
+    (hadar_rounds, {}),
+    (hadar_rounds, {"payoff": "literal", "communication": 0.5}),
+    (hadar_rounds, {"preempt": False, "restart_delay": 0.3}),
+    (hadar_rounds, {"dp_jobs": 0}),
+    (gavel, {}),
+    (gavel, {"policy": "max-sum"}),
+    (gavel, {"policy": "makespan", "restart_delay": 0.1}),
+    (tiresias, {"threshold": 3.0}),
+    (yarn_cs, {}),
+    (yarn_cs, {"backfill": True, "restart_delay": 0.5}),
+]
+
+
+@pytest.mark.parametrize(("function", "options"), RUNS, ids=lambda x: getattr(x, "__name__", str(x)))
+@pytest.mark.parametrize("seed", range(3))
+def test_schedules_are_sound_and_below_the_bound(seed: int, function, options) -> None:  # type: ignore[no-untyped-def]
+    for instance in (small(seed, jobs=12, horizon=15), contended(seed), tiny(seed)):
+        run = function(instance, **options)
+        report = check(instance, run.solution)
+        assert report.feasible, report.violations[:1]
+        value = float(report.objective or 0)
+        bound = upper_bound(instance)
+        assert bound is not None and value <= bound * (1 + 1e-9)
+        if run.bound is not None:
+            assert run.bound >= value - 1e-9
+        done = [slot for slot in report.details["completion"].values() if slot is not None]
+        assert run.info["jobs_finished"] == len(done)
+        assert 0 <= run.info["utilisation"] <= 1
+        again = function(instance, **options)
+        assert again.solution == run.solution
+
+
+def test_gavel_on_the_motivating_example() -> None:
+    """Section II-A to the digit: 6 rounds, 28 of 36 GPU-rounds, 60, 25 and 50 epochs left after round 1."""
+    instance = motivation()
+    printed = {
+        "j0": {"V100": 0.6, "P100": 0.4, "K80": 0.0},
+        "j1": {"V100": 0.2, "P100": 0.6, "K80": 0.2},
+        "j2": {"V100": 0.2, "P100": 0.0, "K80": 0.8},
+    }
+    run = gavel_with_fractions(instance, printed)
+    assert run.info["rounds"] == 6 and run.info["jobs_finished"] == 3
+    assert run.info["utilisation"] == pytest.approx(28 / 36)
+    assert check(instance, run.solution or {}).details["busy"] == 28
+    left = []
+    for job, epochs in zip(instance.jobs, (80, 30, 50), strict=True):
+        entries = (run.solution or {})["allocation"][job.id].get("1", [])
+        left.append(epochs - min((job.throughput[e["type"]] for e in entries), default=0))
+    assert left == [60, 25, 50]
+
+
+def test_hadars_half_of_the_motivating_example_is_impossible() -> None:
+    """Five rounds are proven infeasible; six are enough."""
+    for horizon, status in ((5, Status.INFEASIBLE), (6, Status.OPTIMAL)):
+        data = motivation(horizon=horizon).to_dict()
+        data["all_jobs_must_finish"] = True
+        for method in ("colgen", "highs"):
+            found = run_method(HADAR, HadarInstance.parse(data), method, SolveOptions(threads=1))
+            assert found.status is status
+    # gangs of 3, 2 and 2 on 6 devices: no set of them uses all six, or even both of the fullest rounds' 100%
+    sums = {a * 3 + b * 2 for a in (0, 1) for b in (0, 1, 2)}
+    assert max(s for s in sums if s <= 6) == 5
+
+
+def test_two_printed_cases_of_the_online_algorithm() -> None:
+    printed = {"eta": "printed", "price": "printed", "umin": "printed"}
+    lost = json.loads((COUNTEREXAMPLES / "D0-single-job-rejected.json").read_text())
+    instance = HadarInstance.parse(lost)
+    assert check(instance, hadar_online(instance, **printed).solution or {}).objective == 0
+    assert check(instance, hadar_online(instance, **{**printed, "eta": "horizon"}).solution or {}).objective == 1
+    low = HadarInstance.parse(json.loads((COUNTEREXAMPLES / "thm2-low-high-1gpu.json").read_text()))
+    run = hadar_online(low, **printed)
+    assert check(low, run.solution or {}).objective == 1
+    assert 7 > 2 * run.info["alpha"] == pytest.approx(2 * np.log(28))
+
+
+def test_the_printed_floor_of_prices_can_be_zero() -> None:
+    data = tiny(0).to_dict()
+    data["jobs"][0]["utility"] = {"kind": "linear", "weight": 5.0, "deadline": 1.5}
+    data["jobs"][0]["arrival"] = 1
+    data["jobs"][0]["workers"] = 1
+    data["jobs"][0]["throughput"] = dict.fromkeys(("V100", "K80"), 1000.0)
+    instance = HadarInstance.parse(data)
+    with pytest.raises(InputError, match=r"U_min is 0.*j0"):
+        hadar_online(instance, umin="printed")
+    assert hadar_online(instance).solution is not None
+    with pytest.raises(InputError, match="restart_delay"):
+        hadar_online(instance, restart_delay=1.0)
+
+
+def test_certificate_holds_at_any_prices() -> None:
+    for seed in range(6):
+        instance = tiny(seed)
+        optimum = run_method(HADAR, instance, "colgen", SolveOptions()).objective or 0.0
+        for options in ({}, {"price": "printed"}, {"grid": 16}, {"restart_delay": 0.3}):
+            assert (hadar_online(instance, **options).bound or 0.0) >= optimum * (1 - 1e-9)
+
+
+def test_recursion_beats_greedy_and_enumeration_agrees() -> None:
+    """The memoised recursion is the best over all subsets taken in order."""
+    for seed in range(4):
+        instance = small(seed, jobs=6, horizon=12)
+        market = Market.of(instance, True, 0.0)
+        data = tables(instance)
+        left = np.array([job.target for job in data.jobs], dtype=np.int64)
+        jobs = np.arange(6)
+        recursion = Recursion(market, jobs, left, 1)
+        value, _ = recursion.best(0, data.machine_capacity.copy())
+        plain = max(_taken_in_order(market, recursion, subset, left) for subset in range(64))
+        assert value == pytest.approx(plain, rel=1e-12)
+
+
+def _taken_in_order(market: Market, recursion: Recursion, subset: int, left: np.ndarray) -> float:
+    from schedgap.heuristics.hadar.rounds import find_alloc, prices
+
+    free = market.data.machine_capacity.copy()
+    total = 0.0
+    for j in range(6):
+        if subset >> j & 1:
+            price = prices(free, market.data.machine_capacity, recursion.low, recursion.high)
+            payoff, grid = find_alloc(
+                free,
+                price,
+                int(market.workers[j]),
+                market.type_steps[j],
+                int(left[j]),
+                market.utilities[j],
+                1,
+                1,
+                True,
+                0.0,
+            )
+            if payoff <= 0:
+                return -1.0
+            total += payoff
+            free = free - grid
+    return total
+
+
+def test_a_round_of_2048_jobs_places_whole_gangs() -> None:
+    instance = rounds(0, jobs=2048)
+    data = tables(instance)
+    left = np.array([job.target for job in data.jobs], dtype=np.int64)
+    taken = Market.of(instance, True, 0.0).take(np.arange(2048), data.machine_capacity, left, 1)
+    used = sum(taken.values())
+    assert (used <= data.machine_capacity).all() and len(taken) > 50
+    assert all(int(grid.sum()) == data.jobs[j].workers for j, grid in taken.items())
+
+
+def test_fractions_of_gavel_are_feasible_and_makespan_is_a_bound() -> None:
+    for seed in range(4):
+        instance = small(seed, jobs=6, horizon=30)
+        data = tables(instance)
+        jobs = np.arange(6)
+        left = np.array([float(job.target) for job in data.jobs])
+        for policy in ("max-min", "max-sum", "makespan"):
+            y, value = time_fractions(data, jobs, left, policy)
+            workers = np.array([job.workers for job in data.jobs])
+            assert (y.sum(axis=1) <= 1 + 1e-7).all()
+            assert ((workers[:, None] * y).sum(axis=0) <= data.capacity + 1e-6).all()
+            assert value > 0
+        share = np.array([job.type_step / job.target for job in data.jobs])
+        # a job that no single type can hold does not count
+        able = ((share > 0) & (workers[:, None] <= data.capacity[None, :])).any(axis=1)
+        assert (1.0 / (y * share).sum(axis=1)[able]).max() == pytest.approx(value, rel=1e-6)
+
+
+def test_hadare_is_checked_by_its_own_checker() -> None:
+    for instance in (nodes(1), nodes(5), small(0, jobs=8, horizon=12)):
+        for options in ({}, {"throughput": "estimated"}, {"copies": 1}):
+            run = hadare(instance, **options)
+            report = check_forked(instance, run.solution or {})
+            assert report.feasible, report.violations[:1]
+            assert float(report.objective or 0) <= (run.bound or 0) * (1 + 1e-9)
+            assert run.info["outside_model"] and run.info["jobs_finished"] == sum(
+                slot is not None for slot in report.details["completion"].values()
+            )
+    wrong = hadare(nodes(1)).solution or {}
+    slot = next(iter(wrong["rounds"]))
+    node = next(iter(wrong["rounds"][slot]))
+    wrong["rounds"][slot][node]["steps"] *= 50
+    assert {v.constraint for v in check_forked(nodes(1), wrong).violations} >= {"speed"}
+    with pytest.raises(InputError, match="no machine"):
+        check_forked(nodes(1), {"rounds": {"1": {"nowhere": {"job": "j0", "steps": 1.0}}}})
+    found = run_method(HADAR, nodes(1), "hadare", SolveOptions())
+    assert found.info["outside_model"] and found.status is Status.FEASIBLE
+
+
+def test_a_copy_needs_its_gang_on_one_node() -> None:
+    instance = contended(0)
+    speed = node_speeds(instance)
+    for j, job in enumerate(instance.jobs):
+        # two devices of two types on each machine: both have to be usable for a gang of two
+        assert (speed[j] > 0).all() == (job.workers == 1 or (job.workers == 2 and len(job.throughput) == 2))
+
+
+def test_equation_10_and_the_utilisation_of_the_counterexample() -> None:
+    assert estimate(DEVICES["V100"], 2.0, 1.0, 1.0) == 2 * estimate(DEVICES["V100"], 1.0, 1.0, 1.0)
+    assert estimate(DEVICES["V100"], 1.0, 2.0, 2.0) == estimate(DEVICES["V100"], 1.0, 1.0, 1.0) / 4
+    assert DEVICES["V100"].index > DEVICES["K80"].index
+    data = json.loads((COUNTEREXAMPLES / "thm3-chain-violated.json").read_text())
+    cru = utilisation_by_copies(np.array(data["work"]), np.array(data["speed"]), 3)
+    assert cru == pytest.approx(data["cru"], rel=1e-12)
+    tie = json.loads((COUNTEREXAMPLES / "thm3-tie.json").read_text())
+    assert utilisation_by_copies(np.array(tie["work"]), np.array(tie["speed"]), 2) == pytest.approx(tie["cru"])
