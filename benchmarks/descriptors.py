@@ -44,6 +44,7 @@ class Method:
     source : where it comes from ("paper 000, Algorithm 1"), "ours" where it is ours
     outside_model : its schedules are not what the problem's meaning allows: no ratio to the optimum
     deadline : a heuristic that takes a ``deadline`` keyword and stops by it
+    checker : "module:name" of its own checker where it is outside the model
     """
 
     id: str
@@ -54,6 +55,7 @@ class Method:
     source: str = "ours"
     outside_model: bool = False
     deadline: bool = False
+    checker: str = ""
 
     @cached_property
     def call(self) -> Callable[..., Any]:
@@ -74,6 +76,81 @@ class Preset:
 
 
 @dataclass(frozen=True)
+class Batch:
+    """A row of a suite: instances of one preset, and the methods that run on each of them.
+
+    Attributes
+    ----------
+    suite : the suite's name
+    preset : a preset's id, or "module:name" of a generator ``f(seed, **settings) -> Instance``
+    count : how many instances at ``--scale 1``
+    exact : exact methods (ids of the problem's methods or of `extra`) to run on each
+    heuristics : heuristics to run on each; None is all of the problem's, within the model or not
+    group : what tables call these instances; the preset's id where empty
+    settings : of the generator
+    method_settings : of single methods, by id; a list of settings runs the method once with each
+    first : number of the first instance, so that batches of one preset can differ
+    work_limit : repeatable limit of each exact solve (see ``SolveOptions.work_limit``)
+    extra : exact methods that only suites know, such as a brute force
+    series, axis : the figure this batch belongs to, and its x: the name of a setting of the generator or of
+        a method's option
+    """
+
+    suite: str
+    preset: str
+    count: int
+    exact: tuple[str, ...] = ()
+    heuristics: tuple[str, ...] | None = None
+    group: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    method_settings: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
+    first: int = 0
+    work_limit: float | None = None
+    extra: tuple[Method, ...] = ()
+    series: str = ""
+    axis: str = ""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A row of a suite that measures something else than a ratio: ``f(*, seed, **settings) -> rows``.
+
+    Attributes
+    ----------
+    suite, id, title : the suite's name, its own, and one line for the table's head
+    function : "module:name", returns a sequence of rows; a row is a mapping of column name to a JSON value
+    settings : keywords of the function
+    timed : columns that hold times or what follows from them; they are left out of comparisons
+    """
+
+    suite: str
+    id: str
+    title: str
+    function: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    timed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Importer:
+    """A format that instances of one problem can be made from.
+
+    Attributes
+    ----------
+    id, title : its name after ``schedgap import``, and one line
+    function : "module:name", ``f(files, [throughputs=path,] **settings) -> (Instance, messages)``
+    options : what ``--set`` accepts
+    throughputs : whether it takes a file of measured rates
+    """
+
+    id: str
+    title: str
+    function: str
+    options: Mapping[str, Option] = field(default_factory=dict)
+    throughputs: bool = False
+
+
+@dataclass(frozen=True)
 class Problem:
     """Everything that belongs to one problem.
 
@@ -90,6 +167,7 @@ class Problem:
         bound when maximising)
     methods : in the order of ``schedgap list``; the first EXACT or ENGINE one is the default method
     presets, importers, guarantees, figure : as named; a figure is ``f(instance, solution) -> Figure``
+    suites : "module:name" of a tuple of :class:`Batch` and :class:`Measurement`: its part in every suite
     """
 
     id: str
@@ -107,7 +185,8 @@ class Problem:
     presets: tuple[Preset, ...]
     guarantees: str
     figure: str
-    importers: Mapping[str, str] = field(default_factory=dict)
+    importers: tuple[Importer, ...] = ()
+    suites: str = ""
 
     @cached_property
     def instance_class(self) -> type[Instance]:
@@ -134,6 +213,12 @@ class Problem:
     def all_guarantees(self) -> tuple[Guarantee, ...]:
         """Its rows of the ledger."""
         rows: tuple[Guarantee, ...] = tuple(resolve(self.guarantees))
+        return rows
+
+    @cached_property
+    def suite_rows(self) -> tuple[Batch | Measurement, ...]:
+        """Its part in every suite."""
+        rows: tuple[Batch | Measurement, ...] = tuple(resolve(self.suites)) if self.suites else ()
         return rows
 
     @cached_property

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from schedgap.benchmarks.descriptors import Kind, Method, Preset, Problem
+from schedgap.benchmarks.descriptors import Kind, Method, Problem
+from schedgap.benchmarks.presets import RAR_DDLS_IMPORTERS, RAR_DDLS_PRESETS
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance, read_json
 from schedgap.formulations.common.numbers import MINIMISE
@@ -20,7 +21,6 @@ _ENGINE_METHODS = (
 
 _RAR = "schedgap.formulations.rar_ddls"
 _RAR_HEURISTICS = "schedgap.heuristics.rar_ddls"
-_RAR_GENERATORS = "schedgap.benchmarks.generators.rar_ddls"
 
 _TIME_LIMIT_T = Option(int, None, "T, the largest execution time limit theta; the horizon where not given", minimum=1)
 _ESTIMATES = {
@@ -95,16 +95,10 @@ RAR_DDLS = Problem(
             f"{_RAR_HEURISTICS}.lpt_colocate:lpt_colocate",
         ),
     ),
-    presets=(
-        Preset("tiny", "3 to 4 jobs, brute force is possible", f"{_RAR_GENERATORS}:tiny"),
-        Preset("contended", "tiny, and rings are forced to cross and contend", f"{_RAR_GENERATORS}:contended"),
-        Preset("small", "measured job rates, solved to optimality in seconds", f"{_RAR_GENERATORS}:small"),
-        Preset("paper", "160 jobs on 20 servers, as in section 7", f"{_RAR_GENERATORS}:paper"),
-        Preset("large", "10,000 jobs on 10,000 GPUs", f"{_RAR_GENERATORS}:large"),
-    ),
+    presets=RAR_DDLS_PRESETS,
     guarantees=f"{_RAR_HEURISTICS}.guarantees:GUARANTEES",
     figure="schedgap.benchmarks.figures.rar_ddls:gantt",
-    importers={"gavel": "schedgap.benchmarks.importers.gavel:import_rar_ddls"},
+    importers=RAR_DDLS_IMPORTERS,
 )
 
 PROBLEMS: Mapping[str, Problem] = {problem.id: problem for problem in (RAR_DDLS,)}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
-
-import pulp
+from typing import TYPE_CHECKING, Any
 
 from schedgap.formulations.common.instance import Solution
+
+if TYPE_CHECKING:  # importing PuLP loads HiGHS
+    import pulp
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,7 @@ class Option:
     choices : the allowed values, where they are few
     minimum : the smallest allowed number, where there is one
     exclusive : the minimum itself is not allowed
+    maximum : the largest allowed number, where there is one
     """
 
     kind: type
@@ -50,9 +51,12 @@ class Option:
     choices: tuple[Any, ...] = ()
     minimum: float | None = None
     exclusive: bool = False
+    maximum: float | None = None
 
-    def parse(self, name: str, text: str) -> Any:
-        """The value that `text` means.
+    def parse(self, name: str, text: Any) -> Any:
+        """The value that `text` means; a value that is not text must have the option's kind already.
+
+        An int is taken for a float; None is the default.
 
         Raises
         ------
@@ -60,8 +64,12 @@ class Option:
             One line that names the option and the value.
         """
         value: Any
+        if text is None:
+            return self.default
         try:
-            if self.kind is bool:
+            if not isinstance(text, str):
+                value = self._of_kind(text)
+            elif self.kind is bool:
                 value = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}[text.lower()]
             else:
                 value = self.kind(text)
@@ -77,4 +85,49 @@ class Option:
             if low:
                 relation = "greater than" if self.exclusive else "at least"
                 raise InputError(f"option {name}: must be {relation} {self.minimum:g}, got {text!r}")
+        if self.maximum is not None and value > self.maximum:
+            raise InputError(f"option {name}: must be at most {self.maximum:g}, got {text!r}")
         return value
+
+    def _of_kind(self, value: Any) -> Any:
+        """`value` itself where it has this option's kind; ValueError otherwise."""
+        if self.kind is float and isinstance(value, int) and not isinstance(value, bool):
+            return float(value)
+        if not isinstance(value, self.kind) or (isinstance(value, bool) and self.kind is not bool):
+            raise ValueError(f"not {self.kind.__name__}")
+        return value
+
+    @property
+    def range_text(self) -> str:
+        """The allowed values in words: ``int >= 1``, ``float in (0, 1]``, ``one of a, b``."""
+        if self.choices:
+            return "one of " + ", ".join(str(choice) for choice in self.choices)
+        name = self.kind.__name__
+        if self.minimum is not None and self.maximum is not None:
+            return f"{name} in {'(' if self.exclusive else '['}{self.minimum:g}, {self.maximum:g}]"
+        if self.minimum is not None:
+            return f"{name} {'>' if self.exclusive else '>='} {self.minimum:g}"
+        return name if self.maximum is None else f"{name} <= {self.maximum:g}"
+
+
+def parse_settings(options: Mapping[str, Option], given: Mapping[str, Any], what: str) -> dict[str, Any]:
+    """Every option in `given`, as text or as a value, validated; the others are left out.
+
+    Parameters
+    ----------
+    options : the options there are
+    given : the chosen ones, values as text (``--set``) or typed
+    what : what they belong to, for the message: ``method sjf-bco``
+
+    Raises
+    ------
+    InputError
+        An unknown name (the line lists the options there are) or a value out of range.
+    """
+    result: dict[str, Any] = {}
+    for name, value in given.items():
+        if name not in options:
+            known = ", ".join(options) or "none"
+            raise InputError(f"{what}: unknown option {name!r} (options: {known})")
+        result[name] = options[name].parse(name, value)
+    return result

@@ -1,0 +1,260 @@
+"""The checker of rar-ddls: exact rationals, its own rates, its own run through time.
+
+It shares no code with the dynamics, the models or the heuristics; a test compares them.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any
+
+from schedgap.formulations.common.check import CheckReport, Violation
+from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.instance import LARGEST_COUNT
+from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
+from schedgap.formulations.rar_ddls.instance import Job, RarDdlsInstance
+
+Starts = dict[str, int]
+Placements = dict[str, dict[str, int]]
+
+
+def check(instance: RarDdlsInstance, solution: Any) -> CheckReport:
+    """Check a solution against every constraint and recompute its makespan exactly.
+
+    Constraints, by the short names in the report: ``start`` (a job starts in slot 1 or later), ``placement``
+    (a job's GPUs sum to G_j), ``capacity`` (GPUs of each server in each slot), ``completion`` (every job
+    completes), ``horizon`` (not after the horizon).
+
+    Parameters
+    ----------
+    instance : the instance
+    solution : ``{"start": {job: slot}, "placement": {job: {server: gpus}}}``
+
+    Returns
+    -------
+    CheckReport; objective = max_j T_j in slots (None where a job never completes), also for a solution that
+    breaks other constraints; ``details["completion"]`` has the completion slot of every job.
+
+    Raises
+    ------
+    InputError
+        The solution is not of this form: another type, an unknown or a missing id, an entry of 0 GPUs.
+
+    Notes
+    -----
+    Iterations are counted over intervals in which no job starts or completes on a server that the job crosses;
+    O(E (log E + S_j)) for E such changes, whatever the horizon. The rate is floor(1/tau + 1e-9) with tau of
+    eq. (8), paper 000, as a rational of the decimal numbers written in the instance.
+    """
+    starts, placements = _read(instance, solution)
+    violations = [
+        Violation("start", f"job {job.id}: starts in slot {starts[job.id]}, the first slot is 1", 1 - starts[job.id])
+        for job in instance.jobs
+        if starts[job.id] < 1
+    ]
+    for job in instance.jobs:
+        placed = sum(placements[job.id].values())
+        if placed != job.gpus:
+            text = f"job {job.id}: placed on {_gpus(placed)}, needs {job.gpus}"
+            violations.append(Violation("placement", text, abs(placed - job.gpus)))
+    run = _Run(instance, starts, placements)
+    violations.extend(_capacity(instance, starts, placements, run.completion))
+    latest = 0
+    for job in instance.jobs:
+        slot = run.completion.get(job.id)
+        if slot is None:
+            text = (
+                f"job {job.id}: never completes, its rate stays 0 from slot {run.since[job.id]} "
+                f"with {run.done[job.id]} of {job.iterations} iterations done"
+            )
+            violations.append(Violation("completion", text, job.iterations - run.done[job.id]))
+            continue
+        latest = max(latest, slot)
+        if slot > instance.horizon:
+            text = f"job {job.id}: completes in slot {slot}, the horizon is {instance.horizon}"
+            violations.append(Violation("horizon", text, slot - instance.horizon))
+    completion = {job.id: run.completion.get(job.id) for job in instance.jobs}
+    complete = None not in completion.values()
+    return CheckReport(tuple(violations), Fraction(latest) if complete else None, {"completion": completion})
+
+
+class _Run:
+    """The jobs' lives. `completion` has the jobs that complete; `done` and `since` tell of the last change."""
+
+    def __init__(self, instance: RarDdlsInstance, starts: Starts, placements: Placements) -> None:
+        self.completion: dict[str, int] = {}
+        self.done: dict[str, int] = dict.fromkeys(starts, 0)
+        self.since: dict[str, int] = {}
+        self._needs = {job.id: job.iterations for job in instance.jobs}
+        self._rates = {job.id: _Rate(instance, job, len(placements[job.id])) for job in instance.jobs}
+        self._links = {
+            job.id: [server for server, gpus in placements[job.id].items() if gpus < job.gpus] for job in instance.jobs
+        }
+        self._speed: dict[str, int] = {}
+        self._due: dict[str, int] = {}
+        self._walk(starts)
+
+    def _walk(self, starts: Starts) -> None:
+        begin = defaultdict(list)
+        for name, slot in starts.items():
+            begin[slot].append(name)
+        finish: defaultdict[int, set[str]] = defaultdict(set)  # by the slot after the last one
+        on_link: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        agenda = sorted(begin)
+        heapq.heapify(agenda)
+        seen = None
+        while agenda:
+            slot = heapq.heappop(agenda)
+            if slot == seen:
+                continue
+            seen = slot
+            arrivals = begin.get(slot, [])
+            touched: dict[str, None] = {}
+            for name in sorted(finish.pop(slot, ())):
+                self.completion[name] = slot - 1
+                del self._due[name], self._speed[name]
+                for link in self._links[name]:
+                    del on_link[link][name]
+                    touched[link] = None
+            for name in arrivals:
+                self._speed[name] = 0
+                self.since[name] = slot
+                for link in self._links[name]:
+                    on_link[link][name] = None
+                    touched[link] = None
+            affected = dict.fromkeys(arrivals)
+            for link in touched:
+                affected.update(on_link[link])
+            for name in affected:
+                rings = max((len(on_link[link]) for link in self._links[name]), default=0)
+                rate = self._rates[name].with_rings(rings)
+                before = self._speed[name]
+                if rate == before:
+                    continue
+                self.done[name] += before * (slot - self.since[name])
+                self.since[name] = slot
+                self._speed[name] = rate
+                due = self._due.pop(name, None)
+                if due is not None:
+                    finish[due].discard(name)
+                if rate > 0:
+                    left = self._needs[name] - self.done[name]
+                    due = slot + (left + rate - 1) // rate
+                    self._due[name] = due
+                    finish[due].add(name)
+                    heapq.heappush(agenda, due)
+
+
+class _Rate:
+    """Iterations per slot of one job on its servers, as the number of rings on its busiest link varies."""
+
+    def __init__(self, instance: RarDdlsInstance, job: Job, servers_used: int) -> None:
+        network = instance.network
+        share = exact(job.gradient_size) / job.gpus * (job.gpus - 1)
+        self._fixed = (
+            share / exact(instance.reduce_speed)
+            + exact(network.server_overhead) * servers_used
+            + exact(job.forward_time) * job.batch_size
+            + exact(job.backward_time)
+        )
+        self._traffic = 2 * share
+        self._network = network
+        self._local = servers_used <= 1
+        self._known: dict[int, int] = {}
+
+    def with_rings(self, rings: int) -> int:
+        if self._local:
+            rings = 0
+        rate = self._known.get(rings)
+        if rate is None:
+            rate = (1 / (self._fixed + self._traffic / self._bandwidth(rings)) + CHECK_TOLERANCE).__floor__()
+            self._known[rings] = rate
+        return rate
+
+    def _bandwidth(self, rings: int) -> Fraction:
+        if self._local:
+            return exact(self._network.intra_bandwidth)
+        contenders = max(Fraction(1), exact(self._network.contention_scale) * rings)
+        degradation = contenders + exact(self._network.contention_penalty) * (contenders - 1)
+        return exact(self._network.inter_bandwidth) / degradation
+
+
+def _capacity(
+    instance: RarDdlsInstance, starts: Starts, placements: Placements, completion: Mapping[str, int]
+) -> Iterator[Violation]:
+    """Every interval in which a server holds more GPUs' worth of jobs than it has."""
+    changes: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+    for name, placed in placements.items():
+        for server, gpus in placed.items():
+            changes[server].append((starts[name], gpus))
+            if name in completion:
+                changes[server].append((completion[name] + 1, -gpus))
+    for server in instance.servers:
+        steps = sorted(changes[server.id])
+        used = 0
+        for position, (slot, gpus) in enumerate(steps):
+            used += gpus
+            after = steps[position + 1][0] if position + 1 < len(steps) else None
+            if used > server.gpus and after != slot:
+                if after is None:
+                    when = f"from slot {slot} on"
+                else:
+                    when = f"slot {slot}" if after == slot + 1 else f"slots {slot} to {after - 1}"
+                text = f"server {server.id}, {when}: {_gpus(used)} used, {server.gpus} there"
+                yield Violation("capacity", text, used - server.gpus)
+
+
+def _gpus(number: int) -> str:
+    return f"{number} GPU{'' if number == 1 else 's'}"
+
+
+def _read(instance: RarDdlsInstance, solution: Any) -> tuple[Starts, Placements]:
+    if not isinstance(solution, Mapping):
+        raise InputError(f"solution: must be a JSON object, got {type(solution).__name__}")
+    for key in solution:
+        if key not in ("start", "placement"):
+            raise InputError(f"solution: unknown key {key!r}, must be start or placement")
+    start = _by_job(instance, solution, "start")
+    placement = _by_job(instance, solution, "placement")
+    starts = {job.id: _whole(start[job.id], f"start.{job.id}", -LARGEST_COUNT) for job in instance.jobs}
+    placements: Placements = {}
+    for job in instance.jobs:
+        place = f"placement.{job.id}"
+        servers = placement[job.id]
+        if not isinstance(servers, Mapping):
+            raise InputError(f"solution: {place}: must be a JSON object, got {type(servers).__name__}")
+        if not servers:
+            raise InputError(f"solution: {place}: is empty, the job needs {_gpus(job.gpus)}")
+        for server in servers:
+            if server not in instance.server_index:
+                raise InputError(f"solution: {place}: the instance has no server {server!r}")
+        placements[job.id] = {server: _whole(gpus, f"{place}.{server}", 1) for server, gpus in servers.items()}
+    return starts, placements
+
+
+def _by_job(instance: RarDdlsInstance, solution: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    if key not in solution:
+        raise InputError(f"solution: {key}: is missing")
+    part = solution[key]
+    if not isinstance(part, Mapping):
+        raise InputError(f"solution: {key}: must be a JSON object, got {type(part).__name__}")
+    for name in part:
+        if name not in instance.job_index:
+            raise InputError(f"solution: {key}: the instance has no job {name!r}")
+    for job in instance.jobs:
+        if job.id not in part:
+            raise InputError(f"solution: {key}: job {job.id!r} is missing")
+    return part
+
+
+def _whole(value: Any, place: str, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        shown = value if isinstance(value, (bool, float, str)) or value is None else type(value).__name__
+        raise InputError(f"solution: {place}: must be a whole number, got {shown!r}")
+    if not least <= value <= LARGEST_COUNT:
+        shown = value if abs(value) < 10**20 else "a number of more than 20 digits"
+        raise InputError(f"solution: {place}: must be {least} to {LARGEST_COUNT}, got {shown}")
+    return value
