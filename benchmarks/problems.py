@@ -11,7 +11,7 @@ from schedgap.benchmarks.presets import RAR_DDLS_IMPORTERS, RAR_DDLS_PRESETS
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance, read_json
 from schedgap.formulations.common.numbers import MINIMISE
-from schedgap.heuristics.common.run import Option
+from schedgap.heuristics.rar_ddls import options as rar_ddls_options
 
 _ENGINE_METHODS = (
     Method("cbc", "declarative model solved by CBC (PuLP's bundled solver)", Kind.ENGINE, "cbc"),
@@ -21,15 +21,6 @@ _ENGINE_METHODS = (
 
 _RAR = "schedgap.formulations.rar_ddls"
 _RAR_HEURISTICS = "schedgap.heuristics.rar_ddls"
-
-_TIME_LIMIT_T = Option(int, None, "T, the largest execution time limit theta; the horizon where not given", minimum=1)
-_ESTIMATES = {
-    "T": _TIME_LIMIT_T,
-    "u": Option(float, 1.0, "u >= 1: rho_hat / u is added to a GPU's load", minimum=1.0),
-    "l": Option(
-        float, 1.0, "l <= 1: lower end of the estimate's error, used by the guarantees only", minimum=0, exclusive=True
-    ),
-}
 
 RAR_DDLS = Problem(
     id="rar-ddls",
@@ -56,20 +47,15 @@ RAR_DDLS = Problem(
             "smallest job first with balanced contention and overhead",
             Kind.HEURISTIC,
             f"{_RAR_HEURISTICS}.sjf_bco:sjf_bco",
-            options={
-                **_ESTIMATES,
-                "lambda": Option(float, 1.0, "lambda_j of Algorithm 3, for every job", minimum=1.0),
-                "bisection": Option(str, "improved", "what moves theta down", choices=("improved", "feasible")),
-                "kappa": Option(int, None, "only this kappa instead of 1..n_g", minimum=1),
-            },
-            source="paper 000, Algorithms 1 to 3",
+            rar_ddls_options.SJF_BCO,
+            "paper 000, Algorithms 1 to 3",
         ),
         Method(
             "ff",
             "first fit within theta",
             Kind.HEURISTIC,
             f"{_RAR_HEURISTICS}.baselines:ff",
-            _ESTIMATES,
+            rar_ddls_options.ESTIMATES,
             "paper 000, section 7",
         ),
         Method(
@@ -77,7 +63,7 @@ RAR_DDLS = Problem(
             "list scheduling, least loaded GPUs",
             Kind.HEURISTIC,
             f"{_RAR_HEURISTICS}.baselines:ls",
-            _ESTIMATES,
+            rar_ddls_options.ESTIMATES,
             "paper 000, section 7",
         ),
         Method(
@@ -85,7 +71,7 @@ RAR_DDLS = Problem(
             "random servers and GPUs, theta = T",
             Kind.HEURISTIC,
             f"{_RAR_HEURISTICS}.baselines:rand",
-            _ESTIMATES,
+            rar_ddls_options.ESTIMATES,
             "paper 000, section 7",
         ),
         Method(

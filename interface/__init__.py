@@ -1,0 +1,109 @@
+"""schedgap: how far is a GPU-cluster scheduler from the best possible schedule?
+
+Everything here is loaded when it is first used, so that importing the package loads no engine.
+
+Examples
+--------
+>>> import schedgap
+>>> instance = schedgap.generate("rar-ddls", "contended", seed=3)
+>>> result = schedgap.solve(instance, "cp", time_limit=60)
+>>> result.status, result.objective, result.bound  # doctest: +SKIP
+>>> print(schedgap.compare(instance).to_text())  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from schedgap.api import (
+        bench,
+        check,
+        compare,
+        export,
+        generate,
+        import_trace,
+        load,
+        methods,
+        parse,
+        plot,
+        problems,
+        solve,
+        verify,
+    )
+    from schedgap.formulations.common.check import CheckReport, Violation
+    from schedgap.formulations.common.errors import Disagreement, EngineMissing, InputError, ModelRefused, SchedgapError
+    from schedgap.formulations.common.instance import Instance
+    from schedgap.solvers.result import Result, Status, Termination
+
+_HOME = {
+    **dict.fromkeys(
+        (
+            "bench",
+            "check",
+            "compare",
+            "export",
+            "generate",
+            "import_trace",
+            "load",
+            "methods",
+            "parse",
+            "plot",
+            "problems",
+            "solve",
+            "verify",
+        ),
+        "schedgap.api",
+    ),
+    **dict.fromkeys(("CheckReport", "Violation"), "schedgap.formulations.common.check"),
+    **dict.fromkeys(
+        ("Disagreement", "EngineMissing", "InputError", "ModelRefused", "SchedgapError"),
+        "schedgap.formulations.common.errors",
+    ),
+    "Instance": "schedgap.formulations.common.instance",
+    **dict.fromkeys(("Result", "Status", "Termination"), "schedgap.solvers.result"),
+}
+
+__all__ = [
+    "CheckReport",
+    "Disagreement",
+    "EngineMissing",
+    "InputError",
+    "Instance",
+    "ModelRefused",
+    "Result",
+    "SchedgapError",
+    "Status",
+    "Termination",
+    "Violation",
+    "bench",
+    "check",
+    "compare",
+    "export",
+    "generate",
+    "import_trace",
+    "load",
+    "methods",
+    "parse",
+    "plot",
+    "problems",
+    "solve",
+    "verify",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """The public object called `name`, loaded now (PEP 562)."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("schedgap")
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'schedgap' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """What the package offers."""
+    return sorted([*__all__, "__version__"])

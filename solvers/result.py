@@ -92,6 +92,7 @@ class SolveOptions:
     start : a solution to start from
     report : told of every new incumbent and bound, for the progress line and for Ctrl-C
     log : receives the engine's log, line by line
+    feasibility_tolerance : what an engine may miss a row or an integer by; None is the engine's default
     """
 
     deadline: Deadline = field(default_factory=Deadline)
@@ -102,6 +103,7 @@ class SolveOptions:
     start: Solution | None = None
     report: Incumbent | None = None
     log: Callable[[str], None] | None = None
+    feasibility_tolerance: float | None = None
 
 
 @dataclass(frozen=True)

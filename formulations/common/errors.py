@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 
 class SchedgapError(Exception):
     """Base of every error schedgap raises on purpose; its message is one clear line."""
@@ -27,6 +30,19 @@ class Disagreement(SchedgapError):
     """Two parts that must agree do not: engines, checker, or a heuristic better than a proven optimum.
 
     The instance is written to a file that the message names.
+
+    Parameters
+    ----------
+    message : one line that says what disagrees, with the numbers
+    solution : the solution at issue, where there is one
+    details : what else helps to reproduce it (engine, objective, bound, violations), JSON-compatible
     """
 
     exit_status = 5
+
+    def __init__(
+        self, message: str, *, solution: dict[str, Any] | None = None, details: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.solution = solution
+        self.details: dict[str, Any] = dict(details or {})

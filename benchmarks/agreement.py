@@ -1,0 +1,138 @@
+"""What several answers to one instance say together: the optimum, the best bound, and who contradicts whom."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from schedgap.formulations.common.instance import Instance
+from schedgap.formulations.common.numbers import MINIMISE, agrees, better, ratio
+from schedgap.solvers.result import Status
+
+DISAGREEMENTS = Path("disagreements")
+"""Where the instance of a disagreement is written unless the caller says otherwise."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One method's answer to an instance, as far as it concerns the others.
+
+    Attributes
+    ----------
+    label : who answered, for messages
+    status, objective, bound : as in :class:`~schedgap.solvers.result.Result`
+    exact : an exact method; only its "infeasible" or "unbounded" counts as a proof
+    outside_model : its schedule is not a schedule of the problem; it takes no part in any comparison
+    """
+
+    label: str
+    status: Status
+    objective: float | None
+    bound: float | None
+    exact: bool = False
+    outside_model: bool = False
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What is proven about one instance.
+
+    Attributes
+    ----------
+    optimum : the proven optimum, or None
+    bound : the best proven bound on the optimum (the optimum itself where it is known), or None
+    infeasible : somebody proved that there is no solution
+    contradictions : one line for each pair of answers that cannot both be true
+    """
+
+    optimum: float | None
+    bound: float | None
+    infeasible: bool
+    contradictions: tuple[str, ...]
+
+    def ratio(self, objective: float | None, sense: int) -> tuple[float | None, str]:
+        """The ratio of `objective` and what it is to: "optimum", "bound", or "" where nothing is known."""
+        if self.optimum is not None:
+            return ratio(objective, self.optimum, sense), "optimum"
+        if self.bound is not None:
+            return ratio(objective, self.bound, sense), "bound"
+        return None, ""
+
+
+def agree(answers: Iterable[Answer], sense: int, certified: float | None = None) -> Agreement:
+    """Put the answers to one instance together.
+
+    Parameters
+    ----------
+    answers : of any methods; those outside the model are ignored
+    sense : +1 minimise, -1 maximise
+    certified : the problem's own certified bound, or None
+
+    Returns
+    -------
+    Agreement
+        An objective that meets the best bound is a proven optimum, whoever found either. Contradictions
+        are: two different optima, a solution of an instance proven infeasible, an unbounded instance with
+        an optimum, and an objective better than a proven bound.
+    """
+    inside = [answer for answer in answers if not answer.outside_model]
+    contradictions: list[str] = []
+    solved = [(a.objective, a.label) for a in inside if a.objective is not None]
+    proven = [(a.objective, a.label) for a in inside if a.objective is not None and a.status is Status.OPTIMAL]
+    limits = [(a.bound, a.label) for a in inside if a.bound is not None and a.status is not Status.INFEASIBLE]
+    infeasible = [a for a in inside if a.status is Status.INFEASIBLE and a.exact]
+    unbounded = [a for a in inside if a.status is Status.UNBOUNDED and a.exact]
+    for value, who in proven[1:]:
+        if not agrees(value, proven[0][0]):
+            contradictions.append(f"{proven[0][1]} proves the optimum {proven[0][0]:.9g}, {who} proves {value:.9g}")
+    if infeasible and solved:
+        contradictions.append(
+            f"{infeasible[0].label} proves that there is no solution, "
+            f"{solved[0][1]} has one with objective {solved[0][0]:.9g}"
+        )
+    if infeasible and unbounded:
+        contradictions.append(f"{infeasible[0].label} says infeasible, {unbounded[0].label} says unbounded")
+    if unbounded and proven:
+        contradictions.append(f"{unbounded[0].label} says unbounded, {proven[0][1]} proves an optimum")
+
+    if certified is not None:
+        limits.append((certified, "the certified bound"))
+    tightest = max(limits, key=lambda pair: sense * pair[0]) if limits else None
+    optimum = proven[0][0] if proven else None
+    side = "below" if sense == MINIMISE else "above"
+    for value, who in solved:
+        if optimum is not None and better(value, optimum, sense):
+            contradictions.append(
+                f"{who} has {value:.9g}, better than the optimum {optimum:.9g} that {proven[0][1]} proves"
+            )
+        elif tightest is not None and better(value, tightest[0], sense):
+            contradictions.append(f"{who} has {value:.9g}, {side} the bound {tightest[0]:.9g} of {tightest[1]}")
+    if optimum is None and tightest is not None:
+        optimum = next((value for value, _ in solved if agrees(value, tightest[0])), None)
+    bound = optimum if optimum is not None else (tightest[0] if tightest else None)
+    unique = tuple(dict.fromkeys(contradictions))
+    return Agreement(optimum, bound, bool(infeasible), unique)
+
+
+def write_disagreement(instance: Instance, directory: Path = DISAGREEMENTS) -> Path:
+    """Write the instance of a disagreement where ``solve`` and ``compare`` can read it.
+
+    Returns
+    -------
+    Path
+        ``directory/<problem>-<first 12 digits of its hash>.json``, in the system's temporary folder where
+        `directory` cannot be written.
+    """
+    stem = re.sub(r"[^A-Za-z0-9_.-]", "_", instance.problem_id)
+    name = f"{stem}-{instance.content_hash()[:12]}.json"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        path = directory / name
+        path.write_text(instance.to_json(), encoding="utf-8")
+    except OSError:
+        path = Path(tempfile.mkdtemp(prefix="schedgap-")) / name
+        path.write_text(instance.to_json(), encoding="utf-8")
+    return path

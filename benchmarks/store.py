@@ -1,0 +1,273 @@
+"""The store of a run: one SQLite file, one transaction a row, so that whatever had finished stays.
+
+A row is written as soon as its work has finished, in a transaction that reaches the disk before the next
+one begins (write-ahead log, synchronous = FULL). Killing the process at any moment, or pulling the plug,
+loses at most the row that was being written. On closing, the log is folded back into the one file.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+from schedgap.formulations.common.errors import InputError
+
+FILE = "run.sqlite"
+LOCK = "run.lock"
+_JSON = ("settings", "limits", "versions", "info", "solution", "at", "payload")
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one item of a suite gave: one method on one instance, or one measurement.
+
+    Attributes
+    ----------
+    key : identifies the work: see :func:`row_key`
+    position : its place in the run's plan; tables are in this order, whatever finished first
+    suite, problem, batch : where it belongs; `batch` is the group's name in tables
+    instance_hash, instance_name : the instance's identity (its file is ``instances/<hash>.json``); empty for
+        a measurement
+    method, settings, seed, limits, versions : what ran
+    status, termination, objective, bound, solution, info : as in Result; status "error" has `error`
+    disagreement : the error is a disagreement between parts
+    series, axis, at : the series of a figure this row is a point of, the name and value of its x
+    payload : the rows of a measurement
+    build_seconds, solve_seconds : as in Result; `seconds` is the wall-clock time of the whole item
+    worker, finished : process id, and seconds since the epoch
+    """
+
+    key: str
+    position: int
+    suite: str
+    problem: str
+    batch: str
+    instance_hash: str
+    instance_name: str
+    method: str
+    settings: Mapping[str, Any]
+    seed: int
+    limits: Mapping[str, Any]
+    versions: Mapping[str, Any]
+    status: str
+    termination: str = ""
+    objective: float | None = None
+    bound: float | None = None
+    engine: str | None = None
+    engine_version: str | None = None
+    solution: Any = None
+    info: Mapping[str, Any] = field(default_factory=dict)
+    series: str = ""
+    axis: str = ""
+    at: Any = None
+    payload: Any = None
+    build_seconds: float | None = None
+    solve_seconds: float | None = None
+    seconds: float | None = None
+    error: str = ""
+    disagreement: bool = False
+    worker: int = 0
+    finished: float = field(default_factory=time.time)
+
+
+COLUMNS = tuple(f.name for f in fields(Row))
+_SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS rows (number INTEGER PRIMARY KEY, "
+    + ", ".join("key TEXT NOT NULL UNIQUE" if name == "key" else name for name in COLUMNS)
+    + ")",
+)
+
+
+def row_key(parts: Mapping[str, Any]) -> str:
+    """The identity of a piece of work: SHA-256 of the canonical JSON of all that determines its result."""
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class StoreError(InputError):
+    """The store cannot be written or read; one line that names the file and the reason."""
+
+
+class Store:
+    """The rows of one run.
+
+    Parameters
+    ----------
+    path : the SQLite file; its folder must exist
+    read_only : only read; the file must exist
+
+    Raises
+    ------
+    StoreError
+        The file cannot be opened or is not a store.
+    """
+
+    def __init__(self, path: Path, read_only: bool = False) -> None:
+        self.path = path
+        self._rows = 0
+        if read_only and not path.is_file():
+            raise StoreError(f"{path}: there is no run here")
+        try:
+            if read_only:
+                self._db = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=30)
+            else:
+                self._db = sqlite3.connect(path, isolation_level=None, timeout=30)
+                self._db.execute("PRAGMA journal_mode = WAL")
+                self._db.execute("PRAGMA synchronous = FULL")
+                for statement in _SCHEMA:
+                    self._db.execute(statement)
+            self._rows = self._db.execute("SELECT count(*) FROM rows").fetchone()[0]
+        except sqlite3.Error as error:
+            raise self._failed("open", error) from error
+
+    def put(self, row: Row) -> None:
+        """Write one row, replacing one of the same key, in a transaction of its own.
+
+        Raises
+        ------
+        StoreError
+            It cannot be written (a full disk, say); every row written before is still there.
+        """
+        values = asdict(row)
+        for name in _JSON:
+            values[name] = None if values[name] is None else json.dumps(values[name], allow_nan=False)
+        marks = ", ".join("?" for _ in COLUMNS)
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.execute("DELETE FROM rows WHERE key = ?", (row.key,))
+            self._db.execute(
+                f"INSERT INTO rows ({', '.join(COLUMNS)}) VALUES ({marks})", [values[name] for name in COLUMNS]
+            )
+            self._db.execute("COMMIT")
+            self._rows += 1
+        except sqlite3.Error as error:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise self._failed("write", error) from error
+
+    def rows(self) -> Iterator[Row]:
+        """Every row, in the order of the plan."""
+        try:
+            cursor = self._db.execute(f"SELECT {', '.join(COLUMNS)} FROM rows ORDER BY position, number")
+            for values in cursor:
+                data = dict(zip(COLUMNS, values, strict=True))
+                for name in _JSON:
+                    data[name] = None if data[name] is None else json.loads(data[name])
+                data["disagreement"] = bool(data["disagreement"])
+                yield Row(**data)
+        except sqlite3.Error as error:
+            raise self._failed("read", error) from error
+
+    def finished(self) -> set[str]:
+        """Keys of the work that has finished; work that ended in an error has not."""
+        try:
+            return {key for (key,) in self._db.execute("SELECT key FROM rows WHERE status != 'error' OR disagreement")}
+        except sqlite3.Error as error:
+            raise self._failed("read", error) from error
+
+    def keep(self, keys: Collection[str]) -> int:
+        """Drop every row whose key is not among `keys` (results of other versions); how many there were."""
+        try:
+            stale = [key for (key,) in self._db.execute("SELECT key FROM rows") if key not in keys]
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.executemany("DELETE FROM rows WHERE key = ?", [(key,) for key in stale])
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise self._failed("write", error) from error
+        self._rows -= len(stale)
+        return len(stale)
+
+    def set_meta(self, **values: Any) -> None:
+        """Remember facts of the run (JSON values) by name."""
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.executemany(
+                "INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)",
+                [(name, json.dumps(value, allow_nan=False)) for name, value in values.items()],
+            )
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise self._failed("write", error) from error
+
+    def meta(self) -> dict[str, Any]:
+        """What :meth:`set_meta` remembered."""
+        try:
+            return {name: json.loads(value) for name, value in self._db.execute("SELECT name, value FROM meta")}
+        except sqlite3.Error as error:
+            raise self._failed("read", error) from error
+
+    def close(self) -> None:
+        """Fold the log into the one file and close it; safe to call twice."""
+        # A full disk or a read-only store cannot fold: the rows are safe in the log, and the next opening does it.
+        with suppress(sqlite3.Error):
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _failed(self, what: str, error: sqlite3.Error) -> StoreError:
+        kept = f"; its {self._rows} finished rows are kept, --resume goes on" if what == "write" else ""
+        return StoreError(f"{self.path}: cannot {what}: {error}{kept}")
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the run in `folder` for this process alone; the system lets go of it even after kill -9.
+
+    Raises
+    ------
+    StoreError
+        Another process works on this run, or the folder cannot be written.
+    """
+    handle: IO[str]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = (folder / LOCK).open("a+", encoding="utf-8")
+    except OSError as error:
+        raise StoreError(f"{folder}: {error.strerror or error}") from error
+    with handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            handle.seek(0)
+            who = handle.read().strip() or "unknown"
+            raise StoreError(f"{folder}: another bench is writing there (process {who})") from None
+        handle.truncate(0)
+        handle.write(str(os.getpid()))
+        handle.flush()
+        yield
+
+
+def holds_a_run(folder: Path) -> bool:
+    """Whether there is a run in `folder`."""
+    return (folder / FILE).is_file()
+
+
+def fresh_folder(folder: Path) -> Path:
+    """`folder` itself if it holds no run, otherwise the first of ``folder-2``, ``folder-3``, ... that does not."""
+    candidate, k = folder, 1
+    while holds_a_run(candidate):
+        k += 1
+        candidate = folder.with_name(f"{folder.name}-{k}")
+    return candidate

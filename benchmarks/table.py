@@ -1,0 +1,201 @@
+"""The tables of a run as text, 120 columns wide at most; without times they are the same on every run."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from schedgap.benchmarks.analysis import Analysis, Claim, EngineSummary, Solved, engine_summaries, summaries
+from schedgap.benchmarks.descriptors import Measurement, Problem
+from schedgap.benchmarks.methods import label
+from schedgap.benchmarks.store import Row
+from schedgap.benchmarks.text import fixed, number, seconds, table
+from schedgap.formulations.common.numbers import MINIMISE
+
+WIDTH = 120
+
+
+def run_text(analysis: Analysis, times: bool = True) -> str:
+    """Every table of a run.
+
+    Parameters
+    ----------
+    analysis : the run
+    times : with columns of seconds and of what follows from them
+    """
+    parts: list[str] = []
+    for problem in analysis.problems:
+        here = [s for s in analysis.solved if s.problem.id == problem.id]
+        plain = [s for s in here if not s.entries[0].row.series]
+        if plain:
+            parts.append(f"{_title(problem)}\n{_counted(plain)}")
+            parts += [heuristic_table(plain), claim_table(plain), exact_table(plain, times)]
+        parts += series_tables([s for s in here if s.entries[0].row.series])
+        parts += [measurement_table(row, problem, times) for row in analysis.measurements if row.problem == problem.id]
+    parts.append(_findings(analysis))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def heuristic_table(solved: Sequence[Solved]) -> str:
+    """Per heuristic: instances, mean and worst ratio with what it is to, its bounds and verdicts."""
+    head = ["heuristic", "ratio to", "runs", "mean", "worst", "none"]
+    head += ["printed bound", "verdict", "repaired bound", "verdict"]
+    rows: list[list[str]] = []
+    for summary in summaries(solved):
+        claims = [_bound_cells(summary.claims, kind) for kind in ("printed", "repaired")]
+        tail = [cell for pair in claims for cell in pair]
+        none = str(summary.nothing_found + summary.errors)
+        if not summary.ratios:
+            what = "outside model" if summary.outside else "-"
+            rows.append([summary.label, what, str(summary.runs), "-", "-", none, *tail])
+        for position, ratios in enumerate(summary.ratios):
+            name, rest = (summary.label, [none, *tail]) if position == 0 else ("", [])
+            rows.append([name, ratios.to, str(len(ratios.values)), fixed(ratios.mean), fixed(ratios.worst[0]), *rest])
+    return table(head, rows, "llrrrr") if rows else ""
+
+
+def claim_table(solved: Sequence[Solved]) -> str:
+    """The claims as formulas, each with its largest left / right and its verdict on these runs."""
+    rows = []
+    for summary in summaries(solved):
+        for claim in summary.claims:
+            statement = claim.guarantee.statement
+            bound = f"{fixed(claim.tightness)}"
+            rows.append([claim.method, claim.guarantee.id, _clipped(statement, 44), bound, claim.verdict])
+    if not rows:
+        return ""
+    return "Guarantees on these runs (worst left / right: above 1 refutes the claim)\n" + table(
+        ["heuristic", "claim", "statement", "worst", "verdict"], rows, "lllrl"
+    )
+
+
+def exact_table(solved: Sequence[Solved], times: bool) -> str:
+    """Per exact method and group: how many instances it proved, and its seconds."""
+    rows = []
+    for one in engine_summaries(solved):
+        row = [one.batch, one.label, *(str(n) for n in (one.runs, one.proven, one.infeasible, one.feasible))]
+        row.append(str(one.nothing + one.errors))
+        rows.append(row + (_seconds_cells(one) if times else []))
+    head = ["instances", "exact method", "runs", "optimal", "infeasible", "feasible", "nothing"]
+    if times:
+        head += ["seconds mean", "worst"]
+    return table(head, rows, "llrrrrrrr") if rows else ""
+
+
+def series_tables(solved: Sequence[Solved]) -> list[str]:
+    """One table per series: x against methods, the mean objective and the mean ratio."""
+    result = []
+    for name in dict.fromkeys(s.entries[0].row.series for s in solved):
+        points = series_points([s for s in solved if s.entries[0].row.series == name])
+        problem = next(s.problem for s in solved if s.entries[0].row.series == name)
+        axis = next(s.entries[0].row.axis for s in solved if s.entries[0].row.series == name)
+        methods = list(dict.fromkeys(method for _, method in points))
+        rows = []
+        for at in dict.fromkeys(x for x, _ in points):
+            cells = [points.get((at, method)) for method in methods]
+            rows.append([str(at), *("-" if c is None else f"{c[0]:.1f} ({fixed(c[1], 2)})" for c in cells)])
+        head = [axis or "all", *methods]
+        title = f"{name}: mean {problem.objective_name} in {problem.unit} (mean ratio to the best bound)"
+        result.append(title + "\n" + table(head, rows, "r" * len(head)))
+    return result
+
+
+def series_points(solved: Iterable[Solved]) -> dict[tuple[Any, str], tuple[float, float | None]]:
+    """(x, method without the axis) to (mean objective, mean ratio) over the instances of a series."""
+    gathered: dict[tuple[Any, str], list[tuple[float, float | None]]] = {}
+    for one in solved:
+        for entry in one.entries:
+            row = entry.row
+            if row.objective is None:
+                continue
+            own = {key: value for key, value in row.settings.items() if key != row.axis}
+            x = row.at if row.axis else ""
+            gathered.setdefault((x, label(row.method, own)), []).append((row.objective, entry.ratio))
+    points: dict[tuple[Any, str], tuple[float, float | None]] = {}
+    for key, values in gathered.items():
+        ratios = [ratio for _, ratio in values if ratio is not None]
+        points[key] = (statistics.fmean(v for v, _ in values), statistics.fmean(ratios) if ratios else None)
+    return points
+
+
+def measurement_table(row: Row, problem: Problem, times: bool) -> str:
+    """The rows that a measurement gave, with its own columns."""
+    if row.error or not row.payload:
+        return f"{row.batch}: {row.error.splitlines()[0] if row.error else 'no rows'}"
+    timed = _timed(row, problem)
+    columns = [c for c in dict.fromkeys(key for line in row.payload for key in line) if times or c not in timed]
+    cells = [[_cell(line.get(column)) for column in columns] for line in row.payload]
+    numeric = ["r" if all(_is_number(line.get(c)) for line in row.payload) else "l" for c in columns]
+    return f"{row.batch}\n" + table([c.replace("_", " ") for c in columns], cells, "".join(numeric))
+
+
+def _timed(row: Row, problem: Problem) -> tuple[str, ...]:
+    for part in problem.suite_rows:
+        if isinstance(part, Measurement) and (part.suite, part.id) == (row.suite, row.method):
+            return part.timed
+    return ()
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return number(value, 4) if isinstance(value, int | float) else str(value)
+
+
+def _title(problem: Problem) -> str:
+    what = "smaller is better" if problem.sense == MINIMISE else "larger is better"
+    return f"{problem.id}: {problem.title} ({what}; {problem.source})"
+
+
+def _counted(solved: Sequence[Solved]) -> str:
+    """One line: how many instances of which groups, and for how many the optimum is proven."""
+    groups: dict[str, int] = {}
+    for one in solved:
+        groups[one.batch] = groups.get(one.batch, 0) + 1
+    proven = sum(1 for one in solved if one.agreement.optimum is not None)
+    infeasible = sum(1 for one in solved if one.agreement.infeasible)
+    text = ", ".join(f"{count} {name}" for name, count in groups.items())
+    rest = len(solved) - proven - infeasible
+    parts = [f"{proven} with a proven optimum"]
+    parts += [f"{infeasible} proven infeasible"] if infeasible else []
+    parts += [f"{rest} with a certified bound only"] if rest else []
+    return f"{len(solved)} instances ({text}): {', '.join(parts)}"
+
+
+def _bound_cells(claims: Sequence[Claim], kind: str) -> list[str]:
+    """The range of values of the first ratio bound of this kind, and its verdict."""
+    for claim in claims:
+        if claim.guarantee.kind == kind and claim.guarantee.ratio_bound is not None:
+            if claim.least is None or claim.most is None:
+                return ["-", claim.verdict]
+            same = fixed(claim.least, 2) == fixed(claim.most, 2)
+            low, high = fixed(claim.least, 2), fixed(claim.most, 2)
+            return [low if same else f"{low} to {high}", claim.verdict]
+    return ["-", "none"]
+
+
+def _seconds_cells(one: EngineSummary) -> list[str]:
+    if not one.seconds:
+        return ["-", "-"]
+    return [seconds(statistics.fmean(one.seconds)), seconds(max(one.seconds))]
+
+
+def _clipped(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def _findings(analysis: Analysis) -> str:
+    """Disagreements and failures, each on its line; their number even where there is none."""
+    lines = [f"disagreements between methods, engines and checker: {len(analysis.disagreements)}"]
+    lines += [f"  {line}" for line in analysis.disagreements]
+    if analysis.failures:
+        lines.append(f"items that failed: {len(analysis.failures)}")
+        lines += [f"  {line}" for line in analysis.failures]
+    return "\n".join(lines)

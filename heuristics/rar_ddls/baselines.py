@@ -1,0 +1,105 @@
+"""The rivals of SJF-BCO in section 7 of paper 000: first fit, list scheduling, random."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
+from schedgap.heuristics.common.run import HeuristicRun, parse_settings
+from schedgap.heuristics.rar_ddls import passes
+from schedgap.heuristics.rar_ddls.options import ESTIMATES
+from schedgap.heuristics.rar_ddls.report import base_info, finished, pass_facts
+from schedgap.heuristics.rar_ddls.search import Outcome, Search, make_plan
+from schedgap.heuristics.rar_ddls.workload import build_workload, estimates, impossible, require_gpu_arrays
+
+
+def ff(instance: RarDdlsInstance, *, seed: int = 0, **options: Any) -> HeuristicRun:
+    """First fit: jobs in input order, each on the available GPUs with the lowest indices.
+
+    A GPU is available while it is idle and its load U_g has ``U_g + rho_hat_j / u <= theta``, with rho_hat_j
+    the best contention-free duration; the job waits until there are G_j, and nobody overtakes it. theta is
+    bisected in 1..T like that of SJF-BCO: down when the makespan improved, up otherwise. No guarantee is known.
+
+    Parameters
+    ----------
+    instance : the instance
+    seed : not used; the algorithm is deterministic
+    options : T (the horizon), u (1), l (not used here), as in ``options.ESTIMATES``
+
+    Returns
+    -------
+    HeuristicRun; the solution is None where nothing was found within T and the horizon (``info["reason"]``).
+    ``info``: T, u, l, N, n_g, rho_hat, ``theta_probes``, ``bisected`` as in ``report.pass_facts``, and of it
+    theta_tilde, W_max, makespan and phi.
+
+    Raises
+    ------
+    InputError
+        An option out of range, or an instance too large for arrays over GPUs.
+
+    Notes
+    -----
+    O(J N) for a theta, and the rings that contend.
+    """
+    return _search(instance, "ff", passes.FIRST_FIT, options)
+
+
+def ls(instance: RarDdlsInstance, *, seed: int = 0, **options: Any) -> HeuristicRun:
+    """List scheduling: jobs in input order, each on the available GPUs of least load, ties by index.
+
+    As :func:`ff` but for the choice of GPUs; the same parameters, results and errors. O(sum_j G_j log N) for a
+    theta that does not bind, O(J N) otherwise, and the rings that contend.
+    """
+    return _search(instance, "ls", passes.LEAST_LOADED, options)
+
+
+def rand(instance: RarDdlsInstance, *, seed: int = 0, **options: Any) -> HeuristicRun:
+    """Random servers and GPUs: jobs in input order, theta = T.
+
+    Each GPU of a job in turn: a server drawn uniformly among those with available GPUs left, then one of these
+    drawn uniformly. Otherwise as :func:`ff`; the same parameters, results and errors.
+
+    Parameters
+    ----------
+    seed : of the draws; the same seed gives the same schedule
+    """
+    return _search(instance, "rand", passes.RANDOM, options, seed)
+
+
+def _search(
+    instance: RarDdlsInstance, method: str, policy: int, options: dict[str, Any], seed: int | None = None
+) -> HeuristicRun:
+    given = parse_settings(ESTIMATES, options, f"method {method}")
+    chosen = {name: given.get(name, option.default) for name, option in ESTIMATES.items()}
+    info = base_info(instance, chosen["T"], chosen["u"], chosen["l"])
+    reason = impossible(instance)
+    if reason is not None:
+        return HeuristicRun(None, {**info, "reason": reason})
+    require_gpu_arrays(instance)
+    guess = estimates(instance, None, chosen["u"])
+    work = build_workload(instance)
+    order = np.arange(work.gangs.size, dtype=np.int64)
+    largest: int = info["T"]
+    # With kappa = n_g every job is placed by Algorithm 2, the least loaded GPUs.
+    kappa = instance.largest_gang
+    best: Outcome | None
+    if policy == passes.RANDOM:
+        plan = make_plan(work, guess.weights, order, 1.0, draws=2 * int(work.gangs.sum()), seed=seed or 0)
+        search = Search(work, plan, guess, policy)
+        best = search.one_pass(largest, kappa, largest + 1)
+        probes = [[largest, largest + 1 if best is None else best.makespan]]
+    else:
+        search = Search(work, make_plan(work, guess.weights, order, 1.0), guess, policy)
+        best, probes = search.bisect(largest, "improved", [kappa])
+    if best is not None:
+        best = replace(best, kappa=0)
+    facts = pass_facts(instance, guess, best)
+    info.update({"rho_hat": list(guess.rho_hat), "theta_probes": probes, "bisected": facts})
+    if facts is not None:
+        info["returned"] = "bisected"
+        info["theta_tilde"] = facts["theta"]
+        info.update({name: facts[name] for name in ("W_max", "makespan", "phi")})
+    return finished(instance, work, best, info, f"no pass ends within T = {largest} slots")

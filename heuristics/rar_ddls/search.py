@@ -1,0 +1,159 @@
+"""Algorithm 1 of paper 000: bisection on theta, a loop over kappa, and what of it need not be run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from schedgap.formulations.common.numbers import exact
+from schedgap.formulations.rar_ddls.dynamics import Integers
+from schedgap.heuristics.rar_ddls import passes
+from schedgap.heuristics.rar_ddls.passes import Plan, new_gpus, run_pass
+from schedgap.heuristics.rar_ddls.simulation import Running, new_running
+from schedgap.heuristics.rar_ddls.workload import NEVER, Estimates, Workload
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A pass that went through.
+
+    Attributes
+    ----------
+    theta, kappa : its limits; theta may be infinite
+    makespan : slots, from the dynamics
+    weight : W_max as a sum of weights
+    run : the schedule
+    """
+
+    theta: float
+    kappa: int
+    makespan: int
+    weight: int
+    run: Running
+
+
+@dataclass(frozen=True)
+class _Known:
+    """How a pass with one kappa ends for every limit in [low, high) and every `beat` up to the one it had."""
+
+    low: int
+    high: int
+    beat: int
+    status: int
+    outcome: Outcome | None
+
+
+@dataclass
+class Search:
+    """Passes over theta and kappa, none of them run twice.
+
+    Attributes
+    ----------
+    work, plan, estimates : what is to be scheduled
+    policy : as in ``passes``
+    literal : run every pass as printed, with none of the accelerations (for counting steps)
+    passes_run : passes that were run
+    attempts : how often Algorithms 2 and 3 looked for GPUs in them
+    """
+
+    work: Workload
+    plan: Plan
+    estimates: Estimates
+    policy: int = passes.LEAST_LOADED
+    literal: bool = False
+    passes_run: int = 0
+    attempts: list[int] = field(default_factory=lambda: [0, 0])
+    _known: dict[int, list[_Known]] = field(default_factory=dict)
+
+    def one_pass(self, theta: float, kappa: int, beat: int) -> Outcome | None:
+        """The pass (theta, kappa), or None where it breaks off or its makespan is not below `beat`.
+
+        An outcome that was known from another theta keeps that theta, and may have a makespan of `beat` or more.
+        """
+        limit = self.estimates.limit(theta)
+        for known in self._known.get(kappa, ()):
+            if known.low <= limit < known.high and (known.status != passes.ABANDONED or beat <= known.beat):
+                return known.outcome
+        run, gpus = new_running(self.work), new_gpus(self.work, int(self.plan.row[-1]))
+        facts = np.zeros(5, dtype=np.int64)
+        status = int(run_pass(self.work, self.plan, run, gpus, self.policy, kappa, limit, beat, self.literal, facts))
+        self.passes_run += 1
+        self.attempts[0] += int(facts[passes.ATTEMPTS_2])
+        self.attempts[1] += int(facts[passes.ATTEMPTS_3])
+        weight = int(facts[passes.LARGEST])
+        outcome = Outcome(theta, kappa, int(facts[passes.MAKESPAN]), weight, run) if status == passes.COMPLETE else None
+        if not self.literal:
+            high = int(facts[passes.HIGH])
+            above = NEVER + 1 if high == NEVER else high
+            self._known.setdefault(kappa, []).append(_Known(weight, above, beat, status, outcome))
+        return outcome
+
+    def bisect(self, largest: int, bisection: str, kappas: Sequence[int]) -> tuple[Outcome | None, list[list[int]]]:
+        """Algorithm 1, lines 4 to 24, with T + 1 as the makespan of what is infeasible.
+
+        Parameters
+        ----------
+        largest : T
+        bisection : "improved" moves theta down when the makespan improved (as printed), "feasible" when
+            some pass was feasible
+        kappas : in the order in which they are tried; of equal makespans the first stays
+
+        Returns
+        -------
+        The best pass, or None; and for each theta that was tried [theta, makespan], where the makespan is
+        T + 1 unless the best one so far improved.
+        """
+        best: Outcome | None = None
+        makespan = largest + 1
+        probes = []
+        left, right = 1, largest
+        while left <= right:
+            theta = (left + right) // 2
+            improved = feasible = False
+            for kappa in kappas:
+                beat = makespan if feasible or bisection == "improved" else largest + 1
+                outcome = self.one_pass(theta, kappa, beat)
+                if outcome is None or outcome.makespan > largest:
+                    continue
+                feasible = True
+                # A pass that is known already was compared when it was run: it is never better than the best.
+                if outcome.makespan < makespan:
+                    best, makespan, improved = outcome, outcome.makespan, True
+            probes.append([theta, makespan if improved else largest + 1])
+            if improved if bisection == "improved" else feasible:
+                right = theta - 1
+            else:
+                left = theta + 1
+        return best, probes
+
+
+def make_plan(work: Workload, weights: Integers, order: Integers, scale: float, draws: int = 0, seed: int = 0) -> Plan:
+    """What all passes of a search have in common.
+
+    Parameters
+    ----------
+    weights : (J,) what a job adds to the load of its GPUs
+    order : (J,) jobs in the order in which they are taken
+    scale : lambda of Algorithm 3
+    draws, seed : how many random numbers, and their seed
+    """
+    jobs, total = work.gangs.size, int(work.first[-1])
+    longest, area = np.zeros(jobs + 1, dtype=np.int64), np.zeros(jobs + 1, dtype=np.int64)
+    longest[:jobs] = np.maximum.accumulate(work.best[order][::-1])[::-1]
+    area[:jobs] = np.cumsum((work.gangs * work.best)[order][::-1])[::-1]
+    row = np.zeros(jobs + 1, dtype=np.int64)
+    np.cumsum(work.gangs, out=row[1:])
+    factor: Fraction = exact(scale)
+    need = {int(g): min(total, -(-factor.numerator * int(g) // factor.denominator)) for g in np.unique(work.gangs)}
+    return Plan(
+        order=order,
+        weights=weights,
+        need=np.array([need[g] for g in work.gangs.tolist()], dtype=np.int64),
+        longest=longest,
+        area=area,
+        row=row,
+        draws=np.random.default_rng(seed).random(draws),
+    )

@@ -1,0 +1,111 @@
+"""SJF-BCO, smallest job first with balanced contention and overhead: Algorithms 1 to 3 of paper 000."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
+from schedgap.heuristics.common.run import HeuristicRun, parse_settings
+from schedgap.heuristics.rar_ddls.options import SJF_BCO
+from schedgap.heuristics.rar_ddls.report import base_info, finished, pass_facts
+from schedgap.heuristics.rar_ddls.search import Search, make_plan
+from schedgap.heuristics.rar_ddls.workload import NEVER, build_workload, estimates, impossible, require_gpu_arrays
+
+
+def sjf_bco(
+    instance: RarDdlsInstance,
+    *,
+    seed: int = 0,
+    rho_hat: Sequence[float] | Mapping[str, float] | None = None,
+    **options: Any,
+) -> HeuristicRun:
+    """Schedule by SJF-BCO.
+
+    Jobs are taken by (G_j, input order). The head job waits until enough idle GPUs have a load U_g with
+    ``U_g + rho_hat_j / u <= theta``: of the whole cluster for G_j <= kappa (Algorithm 2), of the servers with
+    the least average load and at least lambda G_j GPUs otherwise (Algorithm 3); it takes those of least
+    load, ties by index. theta is bisected in 1..T and every kappa in 1..n_g is tried; real durations come
+    from the dynamics. The pass with theta = infinity and kappa = n_g, the probe, is always compared as well.
+
+    Guarantee (ours, proven in docs/proofs-rar-ddls.md): with r_j the realised and d_j the best durations
+    of the probe, and phi = max_j r_j / d_j,
+    ``makespan <= (2 - 1/N) max(sum_j G_j r_j / N, max_j r_j) <= (2 - 1/N) phi T*``.
+
+    Parameters
+    ----------
+    instance : the instance
+    seed : not used; the algorithm is deterministic
+    rho_hat : estimated durations in slots, in input order or by id; the best contention-free durations where
+        not given
+    options : as in ``options.SJF_BCO``. ``T``: largest theta, and the largest makespan that counts (the
+        horizon). ``u`` >= 1 and ``l`` in (0, 1]: the error of the estimates; l enters the guarantees only.
+        ``lambda`` >= 1 of Algorithm 3 (pass it as ``**{"lambda": 2}``). ``bisection``: "improved" moves theta
+        down when the makespan improved, as printed, "feasible" when some pass was feasible. ``kappa``: only
+        this one, also for theta = infinity; below n_g the guarantee does not hold
+
+    Returns
+    -------
+    HeuristicRun; the solution is None where nothing was found within T and the horizon (``info["reason"]``).
+    ``info``: T, u, l, lambda, bisection, N, n_g, rho_hat; ``theta_probes`` as [theta, makespan] (T + 1: not
+    improved); ``bisected``, ``probe`` as in ``report.pass_facts``; ``returned``, which of the two it is,
+    and of it theta_tilde, kappa, W_max, makespan and phi; ``probe_within_T``; ``passes_run``.
+
+    Raises
+    ------
+    InputError
+        An option out of range, or an instance too large for arrays over GPUs.
+
+    Notes
+    -----
+    The schedule is that of the algorithm as printed, read as docs/rar-ddls.md says. Not run: kappas between
+    two job sizes, passes that cannot beat the best one, passes known from another theta. The printed
+    algorithm takes O(n_g J N log N log T) (Theorem 6 of the paper).
+    """
+    given = parse_settings(SJF_BCO, options, "method sjf-bco")
+    chosen = {name: given.get(name, option.default) for name, option in SJF_BCO.items()}
+    info = base_info(instance, chosen["T"], chosen["u"], chosen["l"])
+    info.update({"lambda": chosen["lambda"], "bisection": chosen["bisection"]})
+    reason = impossible(instance)
+    if reason is not None:
+        return HeuristicRun(None, {**info, "reason": reason})
+    require_gpu_arrays(instance)
+    guess = estimates(instance, rho_hat, chosen["u"])
+    work = build_workload(instance)
+    order = np.argsort(work.gangs, kind="stable").astype(np.int64)
+    search = Search(work, make_plan(work, guess.weights, order, chosen["lambda"]), guess)
+    kappa = chosen["kappa"]
+    # Between two job sizes every kappa means the same; the first of them stays, as in a loop over all.
+    kappas = sorted({1, *work.gangs.tolist()}) if kappa is None else [kappa]
+    bisected, probes = search.bisect(info["T"], chosen["bisection"], kappas)
+    unlimited = search.one_pass(math.inf, kappas[-1], NEVER)
+    best, returned = bisected, "bisected" if bisected is not None else None
+    if unlimited is not None and unlimited.makespan < (info["T"] + 1 if best is None else best.makespan):
+        best, returned = unlimited, "probe"
+    facts = {"bisected": pass_facts(instance, guess, bisected), "probe": pass_facts(instance, guess, unlimited)}
+    if unlimited is not None:
+        # It may have been known from a pass whose theta did not bind.
+        unlimited = replace(unlimited, theta=math.inf)
+    info.update(
+        {
+            "rho_hat": list(guess.rho_hat),
+            "theta_probes": probes,
+            "passes_run": search.passes_run,
+            **facts,
+            "probe_compared": kappas[-1] >= instance.largest_gang,
+            "probe_within_T": unlimited is not None and unlimited.makespan <= info["T"],
+            "returned": returned,
+        }
+    )
+    if returned is not None:
+        chosen_pass = facts[returned] or {}
+        info["theta_tilde"] = chosen_pass["theta"]
+        info.update({name: chosen_pass[name] for name in ("kappa", "W_max", "makespan", "phi")})
+    why = f"no pass ends within T = {info['T']} slots"
+    if unlimited is None:
+        why += "; without a limit on loads, rings stall each other for ever"
+    return finished(instance, work, best, info, why)

@@ -1,0 +1,121 @@
+"""Arguments that several commands share, and a parser whose errors are one line."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from schedgap.formulations.common.errors import InputError
+
+_SETTING = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*=")
+LARGEST_SEED = 2**31 - 1
+
+
+class Parser(argparse.ArgumentParser):
+    """An ArgumentParser that raises InputError instead of printing its usage, and takes no abbreviations."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs.setdefault("allow_abbrev", False)
+        super().__init__(*args, **kwargs)
+
+    def error(self, message: str) -> NoReturn:
+        """Bad usage: one line."""
+        raise InputError(f"{message} (see: {self.prog} --help)")
+
+
+def split_settings(arguments: Sequence[str]) -> list[str]:
+    """``--set a=1 b=2`` as ``--set a=1 --set b=2``, so that it may be written either way."""
+    result: list[str] = []
+    settings = False
+    for position, argument in enumerate(arguments):
+        if argument == "--":
+            return [*result, *arguments[position:]]
+        if settings and result[-1] != "--set" and _SETTING.match(argument):
+            result.append("--set")
+        elif argument == "--set":
+            settings = True
+        elif not (settings and result[-1] == "--set"):
+            settings = False
+        result.append(argument)
+    return result
+
+
+def seconds(text: str) -> float:
+    """A time limit: positive and finite."""
+    value = _float(text)
+    if value is None or not 0 < value < 1e9:
+        raise argparse.ArgumentTypeError(f"must be seconds, positive and finite, got {text!r}")
+    return value
+
+
+def factor(text: str) -> float:
+    """A positive factor."""
+    value = _float(text)
+    if value is None or not 0 < value <= 1e6:
+        raise argparse.ArgumentTypeError(f"must be a positive number, got {text!r}")
+    return value
+
+
+def count(text: str) -> int:
+    """A whole number from 1."""
+    if not re.fullmatch(r"[0-9]{1,9}", text) or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1, got {text!r}")
+    return int(text)
+
+
+def seed(text: str) -> int:
+    """A whole number from 0 that every engine takes as a seed."""
+    if not re.fullmatch(r"[0-9]{1,10}", text) or int(text) > LARGEST_SEED:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to {LARGEST_SEED}, got {text!r}")
+    return int(text)
+
+
+def names(text: str) -> list[str]:
+    """A list separated by commas."""
+    found = [name.strip() for name in text.split(",")]
+    if not all(found):
+        raise argparse.ArgumentTypeError(f"must be names separated by commas, got {text!r}")
+    return found
+
+
+def add_settings(parser: argparse.ArgumentParser, what: str, form: str = "option=value") -> None:
+    """``--set``, read with :func:`settings_of`."""
+    parser.add_argument("--set", action="append", default=[], metavar=form, dest="settings", help=what)
+
+
+def settings_of(arguments: argparse.Namespace) -> dict[str, str]:
+    """The values of ``--set`` by name.
+
+    Raises
+    ------
+    InputError
+        An argument without "=", or a name that is given twice.
+    """
+    result: dict[str, str] = {}
+    for text in arguments.settings:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise InputError(f"--set: must be option=value, got {text!r}")
+        if name in result:
+            raise InputError(f"--set: {name} is given twice ({result[name]!r} and {value!r})")
+        result[name] = value
+    return result
+
+
+def add_seed(parser: argparse.ArgumentParser, default: int | None = 0) -> None:
+    """``--seed``."""
+    parser.add_argument("--seed", type=seed, default=default, metavar="N", help="seed of all randomness (default 0)")
+
+
+def add_time_limit(parser: argparse.ArgumentParser, what: str) -> None:
+    """``--time-limit``."""
+    parser.add_argument("--time-limit", type=seconds, metavar="S", help=what)
+
+
+def _float(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

@@ -1,0 +1,76 @@
+"""``schedgap check`` and ``schedgap verify``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from schedgap.cli.arguments import add_seed, count
+
+if TYPE_CHECKING:
+    from schedgap.formulations.common.check import CheckReport, Violation
+
+
+def add_check(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``check``."""
+    parser.add_argument("instance", metavar="INSTANCE", help="instance file, or - for standard input")
+    parser.add_argument(
+        "solution",
+        metavar="SOLUTION",
+        help="a bare solution, or the object that solve --json prints; - for standard input",
+    )
+    parser.add_argument("--json", action="store_true", help="print the report as one JSON object")
+
+
+def check(arguments: argparse.Namespace) -> int:
+    """Check a solution: 0 when it is feasible, 1 when it is not."""
+    from schedgap.cli import files
+
+    files.once(arguments.instance, arguments.solution)
+    problem, instance = files.read_instance(arguments.instance)
+    solution, claimed = files.read_solution(arguments.solution, problem)
+    report = problem.check(instance, solution)
+    violations = [*report.violations, *_claims(report, claimed, problem.objective_name)]
+    objective = None if report.objective is None else files.plain_number(float(report.objective))
+    if arguments.json:
+        data = {
+            "problem": problem.id,
+            "instance": instance.name,
+            "feasible": not violations,
+            "objective": objective,
+            "violations": [{"constraint": v.constraint, "message": v.message, "amount": v.amount} for v in violations],
+            "details": dict(report.details),
+        }
+        print(files.to_json(data))
+    else:
+        for violation in violations:
+            print(f"{violation.constraint}: {violation.message}")
+        verdict = "feasible" if not violations else f"{len(violations)} violated"
+        shown = "not defined" if objective is None else f"{objective} {problem.unit}".rstrip()
+        print(f"{verdict}; {problem.objective_name}: {shown}")
+    return 1 if violations else 0
+
+
+def _claims(report: CheckReport, claimed: Mapping[str, Any] | None, name: str) -> list[Violation]:
+    """The objective that came with the solution, where it is not the recomputed one."""
+    from schedgap.formulations.common.check import Violation
+    from schedgap.formulations.common.numbers import agrees
+
+    value = None if claimed is None else claimed.get("objective")
+    if not isinstance(value, int | float) or isinstance(value, bool) or report.objective is None:
+        return []
+    computed = float(report.objective)
+    if agrees(float(value), computed):
+        return []
+    return [Violation("objective", f"{name} {value:.9g} reported, {computed:.9g} recomputed", abs(value - computed))]
+
+
+def add_verify(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``verify``."""
+    parser.add_argument("guarantees", nargs="*", metavar="GUARANTEE", help="ids as in schedgap list (default: all)")
+    parser.add_argument("--instances", type=count, metavar="N", help="instances to try for each guarantee")
+    add_seed(parser)
+    parser.add_argument("--out", type=Path, metavar="DIR", help="directory for counterexample files")
+    parser.add_argument("--json", action="store_true", help="print the ledger as one JSON object")

@@ -1,0 +1,137 @@
+"""The command ``schedgap``: reads the arguments, loads the one command that was asked for, runs it."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+import threading
+import traceback
+from collections.abc import Sequence
+
+from schedgap.cli.arguments import Parser, split_settings
+from schedgap.formulations.common.errors import SchedgapError
+
+PIPE_CLOSED = 141
+"""As for every command whose reader went away (128 + SIGPIPE)."""
+INTERRUPTED = 130
+
+COMMANDS = {
+    "bench": ("benching", "bench", "run suites: table and HTML report"),
+    "report": ("benching", "report", "the report of one run, or of two runs compared"),
+    "solve": ("solving", "solve", "solve an instance by one method"),
+    "compare": ("solving", "compare", "several methods on one instance, with ratios and guarantees"),
+    "check": ("checking", "check", "check a solution independently"),
+    "verify": ("checking", "verify", "try what the papers prove on many instances"),
+    "generate": ("making", "generate", "a random instance"),
+    "import": ("making", "import_", "an instance made of a real trace"),
+    "plot": ("showing", "plot", "draw a solution"),
+    "export": ("showing", "export", "write the declarative model as MPS or LP"),
+    "schema": ("showing", "schema", "JSON Schema of an instance"),
+    "list": ("showing", "list_all", "problems, methods, guarantees, suites, presets"),
+}
+"""Command: (module in schedgap.cli, function, one line of help). ``add_<command>`` adds its arguments."""
+
+EXITS = """exit status: 0 solution found, check passed; 1 check failed; 2 bad input or usage; 3 proven infeasible or
+unbounded; 4 nothing found; 5 internal disagreement; 130 interrupted, after printing the best so far"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    argv : the arguments; those of the process where not given
+
+    Returns
+    -------
+    The exit status.
+    """
+    status = _run(sys.argv[1:] if argv is None else list(argv))
+    if argv is None and any(thread.name == "engine" for thread in threading.enumerate()):
+        # An engine that was left behind still works in native code: end without waiting for it.
+        os._exit(status)
+    return status
+
+
+def _run(arguments: list[str]) -> int:
+    try:
+        status = _dispatch(arguments)
+        sys.stdout.flush()
+        return status
+    except SchedgapError as error:
+        return _fail(f"error: {error}", error.exit_status)
+    except KeyboardInterrupt:
+        return _fail("interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        # What is still buffered has no reader either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
+    except MemoryError:
+        return _fail("error: out of memory", 4)
+    except OSError as error:
+        if error.filename is None and not _is_output(error):
+            traceback.print_exc()
+            return _fail("internal error, please report it", 5)
+        return _fail(f"error: {error.filename or 'standard output'}: {error.strerror}", 2)
+    except Exception:
+        traceback.print_exc()
+        return _fail("internal error, please report it", 5)
+
+
+def _is_output(error: OSError) -> bool:
+    """Whether it is standard output that could not be written (a full disk, say)."""
+    import errno
+
+    return error.errno in (errno.ENOSPC, errno.EIO, errno.EBADF)
+
+
+def _fail(message: str, status: int) -> int:
+    try:
+        print("schedgap: " + " ".join(message.splitlines()), file=sys.stderr, flush=True)
+    except (OSError, ValueError):
+        return status
+    return status
+
+
+def _dispatch(arguments: list[str]) -> int:
+    name = next((argument for argument in arguments if not argument.startswith("-")), None)
+    parser = _parser(name)
+    try:
+        parsed = parser.parse_args(split_settings(arguments))
+    except SystemExit as ending:  # --help and --version
+        return int(ending.code or 0)
+    module, function, _ = COMMANDS[parsed.command]
+    result: int = getattr(importlib.import_module(f"schedgap.cli.{module}"), function)(parsed)
+    return result
+
+
+def _parser(wanted: str | None) -> argparse.ArgumentParser:
+    """The parser; only the command that is wanted loads its module and knows its arguments."""
+    parser = Parser(
+        prog="schedgap",
+        description="How far is a GPU-cluster scheduler from the best possible schedule?",
+        epilog=EXITS,
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, (module, _, line) in COMMANDS.items():
+        sub = commands.add_parser(name, help=line, description=line[0].upper() + line[1:] + ".", epilog=EXITS)
+        if name == wanted:
+            getattr(importlib.import_module(f"schedgap.cli.{module}"), f"add_{name}")(sub)
+    return parser
+
+
+class _Version(argparse.Action):
+    """Prints the version of the installed package, which takes a while to look up."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version
+
+        print(f"schedgap {version('schedgap')}")
+        parser.exit()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

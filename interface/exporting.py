@@ -1,0 +1,49 @@
+"""Declarative models as MPS and LP files."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+from schedgap.benchmarks.descriptors import Problem
+from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.instance import Instance
+from schedgap.output import check_writable
+
+FORMATS = ("mps", "lp")
+
+
+def write_model(problem: Problem, instance: Instance, out: Path, form: str) -> None:
+    """Write the declarative model of `instance`.
+
+    The sense of the objective stands in the file (section OBJSENSE of an MPS file). Neither format has a
+    constant in the objective that every reader understands, so one is written as a variable fixed at 1.
+
+    Parameters
+    ----------
+    form : "mps" or "lp"
+
+    Raises
+    ------
+    InputError
+        Another format, or a file that cannot be written.
+    """
+    import pulp
+
+    if form not in FORMATS:
+        raise InputError(f"format: must be one of {', '.join(FORMATS)}, got {form!r}")
+    check_writable(out)
+    model = problem.build_model(instance).problem
+    constant = float(model.objective.constant)
+    if constant:
+        one = pulp.LpVariable("objective_constant", 1, 1)
+        model.objective += constant * one - constant
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PuLP on characters of names that it replaces
+        try:
+            if form == "mps":
+                model.writeMPS(str(out), with_objsense=True)
+            else:
+                model.writeLP(str(out))
+        except OSError as error:
+            raise InputError(f"{out}: {error.strerror or error}") from None

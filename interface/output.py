@@ -1,0 +1,57 @@
+"""Files that a user asked for: checked before long work begins, never left half written."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from schedgap.formulations.common.errors import InputError
+
+
+def check_writable(path: Path) -> None:
+    """Make sure that `path` can be written, without changing it.
+
+    Raises
+    ------
+    InputError
+        It is a directory, its directory is not there, or it cannot be opened for writing.
+    """
+    if path.is_dir():
+        raise InputError(f"{path}: is a directory, cannot be written as a file")
+    try:
+        existed = path.exists()
+        with path.open("ab"):
+            pass
+        if not existed:
+            path.unlink()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write `text` to `path`: all of it, or nothing where that fails.
+
+    Raises
+    ------
+    InputError
+        It cannot be written.
+    """
+    try:
+        if path.exists() and not path.is_file():  # a device or a pipe cannot be replaced
+            path.write_text(text, encoding="utf-8")
+            return
+        target = path.resolve()  # a link stays a link
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            umask = os.umask(0)
+            os.umask(umask)
+            Path(name).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~umask)
+            Path(name).replace(target)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None

@@ -1,0 +1,174 @@
+"""What every engine returns, and the rules they share: when a proof counts, how progress is told."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import pulp
+
+from schedgap.formulations.common.declarative import DeclarativeModel
+from schedgap.formulations.common.numbers import MINIMISE, agrees
+from schedgap.solvers.engines.arrays import FloatArray, ModelArrays
+from schedgap.solvers.result import SolveOptions, Status, Termination
+
+BOUND_TOLERANCE = 1e-6
+"""How far, relatively, a floating-point engine's bound may be off; rounding keeps this distance."""
+
+
+@dataclass(frozen=True)
+class EngineAnswer:
+    """What an engine found, in the model's own sense and with the objective's constant.
+
+    Attributes
+    ----------
+    status, termination : what is known, and why the engine stopped
+    objective : of `values`, recomputed from them; None without values
+    bound : a proven bound on the optimum (lower when minimising), or None
+    values : by variable; integer variables are whole numbers. None when there is no feasible point
+    nodes : branch-and-bound nodes (CP-SAT: branches), or None
+    version : of the engine
+    seconds : taken by the engine, handing the model over included
+    info : further facts, JSON-compatible
+    """
+
+    status: Status
+    termination: Termination
+    version: str
+    seconds: float
+    objective: float | None = None
+    bound: float | None = None
+    values: Mapping[pulp.LpVariable, float] | None = None
+    nodes: int | None = None
+    info: Mapping[str, Any] = field(default_factory=dict)
+
+    def value(self, variable: pulp.LpVariable) -> float:
+        """The value of `variable`; one that the model never mentions takes the value nearest 0 in its bounds.
+
+        Raises
+        ------
+        ValueError
+            There are no values.
+        """
+        if self.values is None:
+            raise ValueError("the engine found no feasible point, so there is no value to read")
+        found = self.values.get(variable)
+        return nearest_to_zero(variable) if found is None else found
+
+
+class Engine(Protocol):
+    """Solves declarative models."""
+
+    name: str
+
+    def version(self) -> str:
+        """The version of the solver behind it."""
+        ...
+
+    def solve(self, model: DeclarativeModel, options: SolveOptions) -> EngineAnswer:
+        """Solve `model` within `options`.
+
+        Raises
+        ------
+        ModelRefused
+            The engine cannot solve this model truthfully.
+        """
+        ...
+
+
+def nearest_to_zero(variable: pulp.LpVariable) -> float:
+    """The value nearest 0 within the bounds of `variable`."""
+    low = -math.inf if variable.lowBound is None else float(variable.lowBound)
+    high = math.inf if variable.upBound is None else float(variable.upBound)
+    return min(max(0.0, low), high)
+
+
+def rounded_bound(bound: float, sense: int) -> float:
+    """`bound` moved to the next whole number that the optimum can have, when objectives are whole numbers.
+
+    Up when minimising, down when maximising, after giving way by the tolerance of a floating-point bound:
+    ceil(bound - t) with t = min(1/2, 1e-6 max(1, |bound|)).
+    """
+    slack = min(0.5, BOUND_TOLERANCE * max(1.0, abs(bound)))
+    return float(math.ceil(bound - slack)) if sense == MINIMISE else float(math.floor(bound + slack))
+
+
+def meets(objective: float, bound: float, sense: int, integral: bool) -> bool:
+    """Whether `bound` proves `objective` optimal: they agree, or nothing lies between them.
+
+    For whole-number objectives the rounded bound must reach the objective exactly, however large both are.
+    """
+    if integral:
+        return sense * (objective - rounded_bound(bound, sense)) < 0.5
+    return sense * objective <= sense * bound or agrees(objective, bound)
+
+
+class Progress:
+    """Keeps the best point and bound seen during a run, and tells ``options.report`` of them."""
+
+    def __init__(self, model: DeclarativeModel, arrays: ModelArrays, options: SolveOptions) -> None:
+        self._model = model
+        self._arrays = arrays
+        self._report = options.report
+        self.values: FloatArray | None = None
+        self.objective: float | None = None
+        self.bound: float | None = None
+
+    def incumbent(self, raw: FloatArray, bound: float | None = None) -> None:
+        """A feasible point (by position), and the bound where the engine knows one."""
+        values = self._arrays.tidy(raw)
+        objective = self._arrays.objective(values)
+        self._keep_bound(bound)
+        if self.objective is not None and self._arrays.sense * (objective - self.objective) >= 0:
+            return
+        self.values, self.objective = values, objective
+        if self._report is not None:
+            answer = EngineAnswer(
+                Status.FEASIBLE, Termination.FINISHED, "", 0.0, objective, self.bound, self._arrays.by_variable(values)
+            )
+            self._report(self._model.extract(answer.value), objective, self.bound)
+
+    def new_bound(self, bound: float | None) -> None:
+        """A bound that may be better than the last one."""
+        if self._keep_bound(bound) and self._report is not None:
+            self._report(None, self.objective, self.bound)
+
+    def _keep_bound(self, bound: float | None) -> bool:
+        if bound is None or not math.isfinite(bound):
+            return False
+        sense = self._arrays.sense
+        if self.bound is not None and sense * (bound - self.bound) <= 1e-9 * max(1.0, abs(bound)):
+            return False
+        self.bound = bound
+        return True
+
+
+def conclude(
+    model: DeclarativeModel,
+    arrays: ModelArrays,
+    *,
+    values: FloatArray | None,
+    bound: float | None,
+    termination: Termination,
+    version: str,
+    seconds: float,
+    nodes: int | None = None,
+    info: Mapping[str, Any] | None = None,
+) -> EngineAnswer:
+    """The answer that follows from a point, a bound and the reason for stopping.
+
+    OPTIMAL only when the bound meets the objective, whatever the engine calls it; FEASIBLE with a point and
+    no such bound; UNKNOWN without a point.
+    """
+    if bound is not None and not math.isfinite(bound):
+        bound = None
+    if values is None:
+        return EngineAnswer(Status.UNKNOWN, termination, version, seconds, None, bound, None, nodes, info or {})
+    tidy = arrays.tidy(values)
+    objective = arrays.objective(tidy)
+    proven = bound is not None and meets(objective, bound, arrays.sense, model.objective_is_integral)
+    status = Status.OPTIMAL if proven else Status.FEASIBLE
+    ending = Termination.PROVEN if proven else termination
+    return EngineAnswer(status, ending, version, seconds, objective, bound, arrays.by_variable(tidy), nodes, info or {})

@@ -1,0 +1,196 @@
+"""The arrays of a PuLP problem, taken out once in one pass; what every engine is built from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pulp
+from numpy.typing import NDArray
+
+from schedgap.formulations.common.declarative import DeclarativeModel
+from schedgap.formulations.common.errors import ModelRefused
+from schedgap.formulations.common.instance import Solution
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int32]
+
+INTEGRALITY_TOLERANCE = 1e-5
+"""Engines accept integer variables this close to a whole number; such values are rounded."""
+
+
+@dataclass(frozen=True)
+class ModelArrays:
+    """A linear model as arrays: sense * (cost @ x) -> min, row_lower <= A x <= row_upper, lower <= x <= upper.
+
+    Attributes
+    ----------
+    variables : (n,) in the order in which the objective and then the rows first mention them
+    names : (m,) of the rows
+    sense : +1 minimise, -1 maximise
+    cost : (n,), `constant` : the objective's constant
+    lower, upper : (n,), infinite where there is no bound
+    integral : (n,) whether a variable is declared integer
+    row_lower, row_upper : (m,), infinite where a row is one-sided
+    starts : (m + 1,), `indices`, `coefficients` : (nonzeros,) the rows of A, compressed
+    """
+
+    variables: tuple[pulp.LpVariable, ...]
+    names: tuple[str, ...]
+    sense: int
+    cost: FloatArray
+    constant: float
+    lower: FloatArray
+    upper: FloatArray
+    integral: NDArray[np.bool_]
+    row_lower: FloatArray
+    row_upper: FloatArray
+    starts: IntArray
+    indices: IntArray
+    coefficients: FloatArray
+
+    @property
+    def is_mip(self) -> bool:
+        """Whether a variable is integer."""
+        return bool(self.integral.any())
+
+    @cached_property
+    def position(self) -> dict[int, int]:
+        """Position of each variable by ``id(variable)``."""
+        return {id(variable): place for place, variable in enumerate(self.variables)}
+
+    def objective(self, values: FloatArray) -> float:
+        """The objective at `values`, constant included."""
+        return float(self.cost @ values) + self.constant
+
+    def tidy(self, values: FloatArray) -> FloatArray:
+        """`values` with integer variables rounded where they are within tolerance, clipped to the bounds."""
+        tidy = np.array(values, dtype=np.float64)
+        whole = np.rint(tidy)
+        near = self.integral & (np.abs(tidy - whole) <= INTEGRALITY_TOLERANCE)
+        tidy[near] = whole[near]
+        tidy += 0.0  # -0.0 becomes 0.0
+        return np.clip(tidy, self.lower, self.upper)
+
+    def by_variable(self, values: FloatArray) -> dict[pulp.LpVariable, float]:
+        """`values` (n,) as a mapping by variable."""
+        return dict(zip(self.variables, values.tolist(), strict=True))
+
+    def start(self, model: DeclarativeModel, solution: Solution | None) -> dict[int, float]:
+        """The warm start that `solution` means, by position; empty where there is none."""
+        if solution is None or model.assign is None:
+            return {}
+        assigned: Mapping[pulp.LpVariable, float] = model.assign(solution)
+        places = self.position
+        return {places[id(v)]: float(value) for v, value in assigned.items() if id(v) in places}
+
+
+def rows_of(problem: pulp.LpProblem) -> list[tuple[str, Any]]:
+    """(name, constraint) of every row; PuLP 3.3 has a mapping that warns when it is used as one."""
+    kept = getattr(problem, "_constraints", None)
+    if kept is None:
+        kept = problem.constraints
+    return list(kept.items())
+
+
+def model_arrays(model: DeclarativeModel) -> ModelArrays:
+    """Take the arrays out of ``model.problem``.
+
+    Raises
+    ------
+    ModelRefused
+        Special ordered sets, a number that is not finite, bounds that contradict their type, or a sense
+        that differs from the PuLP problem's.
+
+    Complexity: O(nonzeros), a few C-level passes; no Python code runs per nonzero except hashing by identity.
+    """
+    problem = model.problem
+    if problem.sense != model.sense:
+        raise ModelRefused(f"model: sense is {model.sense:+d}, its PuLP problem says {problem.sense:+d}")
+    if problem.sos1 or problem.sos2:
+        raise ModelRefused("model: special ordered sets are not supported, restate them with binary variables")
+    objective = problem.objective
+    cost_terms: Mapping[Any, Any] = {} if objective is None else objective
+    rows = rows_of(problem)
+    names = tuple(name for name, _ in rows)
+    constraints = [constraint for _, constraint in rows]
+
+    mentioned = {id(v): v for v in cost_terms}
+    for constraint in constraints:
+        mentioned.update((id(v), v) for v in constraint.keys())  # noqa: SIM118 - a constraint is not a mapping
+    variables = tuple(mentioned.values())
+    place = dict(zip(mentioned, range(len(variables)), strict=True))
+
+    sizes = np.fromiter(map(len, constraints), dtype=np.int64, count=len(constraints))
+    starts = np.zeros(len(constraints) + 1, dtype=np.int32)
+    total = int(sizes.sum())
+    if total > np.iinfo(np.int32).max:
+        raise ModelRefused(f"model: {total} nonzeros are more than 32-bit indices hold")
+    np.cumsum(sizes, out=starts[1:])
+    indices = np.fromiter(
+        map(place.__getitem__, map(id, chain.from_iterable(c.keys() for c in constraints))), np.int32, total
+    )
+    coefficients = np.fromiter(chain.from_iterable(c.values() for c in constraints), np.float64, total)
+    cost = np.zeros(len(variables))
+    for variable, value in cost_terms.items():
+        cost[place[id(variable)]] = value
+
+    level = -np.fromiter((c.constant for c in constraints), np.float64, len(constraints))
+    row_sense = np.fromiter((c.sense for c in constraints), np.int8, len(constraints))
+    arrays = ModelArrays(
+        variables=variables,
+        names=names,
+        sense=model.sense,
+        cost=cost,
+        constant=0.0 if objective is None else float(objective.constant),
+        lower=np.array([-np.inf if v.lowBound is None else v.lowBound for v in variables], dtype=np.float64),
+        upper=np.array([np.inf if v.upBound is None else v.upBound for v in variables], dtype=np.float64),
+        integral=np.array([v.cat == pulp.LpInteger for v in variables], dtype=np.bool_),
+        row_lower=np.where(row_sense >= 0, level, -np.inf),
+        row_upper=np.where(row_sense <= 0, level, np.inf),
+        starts=starts,
+        indices=indices,
+        coefficients=coefficients,
+    )
+    _refuse_bad_numbers(arrays, level)
+    return _without_zeros(arrays)
+
+
+def _refuse_bad_numbers(arrays: ModelArrays, level: FloatArray) -> None:
+    def first(bad: NDArray[np.bool_]) -> int | None:
+        return int(np.argmax(bad)) if bad.any() else None
+
+    if not np.isfinite(arrays.constant):
+        raise ModelRefused(f"model: the objective's constant is {arrays.constant}")
+    if (place := first(~np.isfinite(arrays.cost))) is not None:
+        raise ModelRefused(f"model: cost of {arrays.variables[place].name} is {arrays.cost[place]}")
+    if (place := first(~np.isfinite(arrays.coefficients))) is not None:
+        row = int(np.searchsorted(arrays.starts, place, side="right")) - 1
+        name = arrays.variables[arrays.indices[place]].name
+        raise ModelRefused(f"model: row {arrays.names[row]}: coefficient of {name} is {arrays.coefficients[place]}")
+    if (row_place := first(~np.isfinite(level))) is not None:
+        raise ModelRefused(f"model: row {arrays.names[row_place]}: right-hand side is {level[row_place]}")
+    wrong = np.isnan(arrays.lower) | np.isnan(arrays.upper) | (arrays.lower == np.inf) | (arrays.upper == -np.inf)
+    if (place := first(wrong)) is not None:
+        name = arrays.variables[place].name
+        raise ModelRefused(f"model: bounds of {name} are {arrays.lower[place]} and {arrays.upper[place]}")
+
+
+def _without_zeros(arrays: ModelArrays) -> ModelArrays:
+    """Explicit zeros dropped: engines count or warn about them."""
+    keep = arrays.coefficients != 0
+    if keep.all():
+        return arrays
+    before = np.concatenate(([0], np.cumsum(keep)))
+    return ModelArrays(
+        **{
+            **{name: getattr(arrays, name) for name in arrays.__dataclass_fields__},
+            "starts": before[arrays.starts].astype(np.int32),
+            "indices": arrays.indices[keep],
+            "coefficients": arrays.coefficients[keep],
+        }
+    )

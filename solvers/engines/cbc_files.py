@@ -1,0 +1,156 @@
+"""What passes between us and the CBC program: an MPS file, a start file, its log, its binary solution."""
+
+from __future__ import annotations
+
+import re
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from schedgap.solvers.engines.arrays import FloatArray, ModelArrays
+
+NOTHING_FOUND = 1e49
+"""CBC writes 1e+50 for an objective it does not have."""
+
+
+def write_mps(arrays: ModelArrays, path: Path, *, with_cost: bool = True) -> None:
+    """Write the model as MPS, always minimising and without the constant: CBC's log handles neither well.
+
+    Numbers are written with all their digits. Variable j is Xj, row i is Ri; every bound is explicit, because
+    MPS readers differ on defaults for integer variables.
+    """
+    kinds = np.where(arrays.row_lower == arrays.row_upper, "E", np.where(np.isinf(arrays.row_lower), "L", "G")).tolist()
+    levels = np.where(np.isinf(arrays.row_lower), arrays.row_upper, arrays.row_lower).tolist()
+    order = np.argsort(arrays.indices, kind="stable")
+    rows = np.repeat(np.arange(len(arrays.names)), np.diff(arrays.starts))[order].tolist()
+    numbers = arrays.coefficients[order].tolist()
+    ends = np.searchsorted(arrays.indices[order], np.arange(len(arrays.variables)), side="right").tolist()
+    costs = (arrays.sense * arrays.cost).tolist()
+    integral = arrays.integral.tolist()
+
+    lines = ["NAME          MODEL", "ROWS", " N  OBJ"]
+    lines.extend(f" {kind}  R{i}" for i, kind in enumerate(kinds))
+    lines.append("COLUMNS")
+    inside = False
+    begin = 0
+    for j, end in enumerate(ends):
+        if integral[j] != inside:
+            inside = integral[j]
+            lines.append(f"    MARK      'MARKER'                 '{'INTORG' if inside else 'INTEND'}'")
+        cost = costs[j] if with_cost else 0.0
+        if cost or begin == end:
+            lines.append(f"    {f'X{j}':<8}  OBJ       {cost!r}")
+        lines.extend(f"    {f'X{j}':<8}  {f'R{rows[k]}':<8}  {numbers[k]!r}" for k in range(begin, end))
+        begin = end
+    if inside:
+        lines.append("    MARK      'MARKER'                 'INTEND'")
+    lines.append("RHS")
+    lines.extend(f"    RHS       {f'R{i}':<8}  {level!r}" for i, level in enumerate(levels) if level)
+    lines.append("BOUNDS")
+    for j, (low, high) in enumerate(zip(arrays.lower.tolist(), arrays.upper.tolist(), strict=True)):
+        if low == high:
+            lines.append(f" FX BND       {f'X{j}':<8}  {low!r}")
+            continue
+        lines.append(f" MI BND       X{j}" if low == -np.inf else f" LO BND       {f'X{j}':<8}  {low!r}")
+        lines.append(f" PL BND       X{j}" if high == np.inf else f" UP BND       {f'X{j}':<8}  {high!r}")
+    lines.append("ENDATA\n")
+    path.write_text("\n".join(lines), encoding="ascii")
+
+
+def write_start(start: dict[int, float], path: Path) -> None:
+    """Write a warm start in CBC's form: a heading, then ``index name value cost``."""
+    lines = ["Stopped on iterations - objective value 0"]
+    lines.extend(f"{j:>7} X{j} {value!r} 0" for j, value in sorted(start.items()))
+    path.write_text("\n".join(lines) + "\n", encoding="ascii")
+
+
+def read_values(path: Path, columns: int) -> FloatArray | None:
+    """The point that ``-saveSolution`` wrote, with all digits; None where there is no such file.
+
+    The file holds two ints (rows, columns), then doubles: objective, row activities, row duals, column
+    values, reduced costs.
+
+    Raises
+    ------
+    RuntimeError
+        The file does not fit the model.
+    """
+    if not path.exists():
+        return None
+    data = path.read_bytes()
+    rows, found = struct.unpack_from("=ii", data) if len(data) >= 8 else (-1, -1)
+    if found != columns or len(data) != 8 + 8 * (1 + 2 * rows + 2 * columns):
+        raise RuntimeError(f"CBC wrote a solution of {found} columns for a model of {columns}")
+    return np.frombuffer(data, dtype=np.float64, count=columns, offset=16 + 16 * rows).copy()
+
+
+@dataclass(frozen=True)
+class Log:
+    """What CBC's log tells, in the minimised form without constant; None where it does not say."""
+
+    result: str | None
+    bound: float | None
+    nodes: int | None
+    relaxation_bounded: bool
+    gap_stop: bool
+    without_point: bool
+
+
+_RESULT = re.compile(r"^Result - (.*)$")
+_LOWER = re.compile(r"^Lower bound:\s+(\S+)")
+_NODES = re.compile(r"^Enumerated nodes:\s+(\d+)")
+_POSSIBLE = re.compile(r"best possible ([-+0-9.eE]+)")
+_SOLUTION = re.compile(r"^Cbc0010I .* ([-+0-9.eE]+) best solution, best possible")
+_INTEGER = re.compile(r"^Cbc00(?:04|12|16|38)I .*?[Ss]olution (?:of|for|found of) ([-+0-9.eE]+)")
+
+
+def safe_lower(text: str) -> float | None:
+    """The least number that prints as `text`: half a unit of the last printed place below it.
+
+    CBC prints "Lower bound:" with three decimals, so the number itself may lie above the true bound.
+    """
+    number = float(text)
+    if not abs(number) < NOTHING_FOUND:
+        return None
+    mantissa, _, exponent = text.lower().partition("e")
+    decimals = len(mantissa.partition(".")[2])
+    return number - 0.5 * 10.0 ** (int(exponent or 0) - decimals)
+
+
+def bound_in(line: str) -> float | None:
+    """A lower bound that a line of the log states, or None."""
+    match = _LOWER.match(line) or _POSSIBLE.search(line)
+    return safe_lower(match.group(1).rstrip(".")) if match else None
+
+
+def objective_in(line: str) -> float | None:
+    """The objective of a solution that a line of the log reports, or None."""
+    match = _SOLUTION.match(line) or _INTEGER.match(line)
+    if match is None:
+        return None
+    value = float(match.group(1))
+    return value if abs(value) < NOTHING_FOUND else None
+
+
+def read_log(lines: list[str]) -> Log:
+    """What the log says at its end."""
+    result: str | None = None
+    bound: float | None = None
+    nodes: int | None = None
+    for line in lines:
+        if match := _RESULT.match(line):
+            result = match.group(1).strip()
+        elif match := _NODES.match(line):
+            nodes = int(match.group(1))
+        if (found := bound_in(line)) is not None:
+            bound = found if bound is None else max(bound, found)
+    return Log(
+        result,
+        bound,
+        nodes,
+        any(line.startswith("Continuous objective value is") for line in lines),
+        any(line.startswith("Cbc0011I") or "within gap tolerance" in line for line in lines),
+        any(line.startswith("No feasible solution found") for line in lines),
+    )

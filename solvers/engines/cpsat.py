@@ -1,0 +1,261 @@
+"""CP-SAT through ortools: a direct, exact translation; what cannot be translated exactly is refused."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import math
+import os
+import time
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from ortools.sat.python import cp_model
+
+from schedgap.formulations.common.declarative import DeclarativeModel
+from schedgap.formulations.common.numbers import gap
+from schedgap.solvers.engines.answer import EngineAnswer, Progress, conclude
+from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, model_arrays
+from schedgap.solvers.engines.domains import Rays, bound_domains
+from schedgap.solvers.engines.integers import IntegerModel, activity, integer_model, refuse_overflow
+from schedgap.solvers.engines.watch import watched
+from schedgap.solvers.result import SolveOptions, Status, Termination
+
+# What each native status says: what is proven, if anything. OPTIMAL is concluded from point and bound.
+_NATIVE: dict[str, Status | None] = {
+    "OPTIMAL": None,
+    "FEASIBLE": None,
+    "UNKNOWN": None,
+    "INFEASIBLE": Status.INFEASIBLE,
+    "MODEL_INVALID": Status.ERROR,
+}
+
+
+def native_meaning(name: str) -> Status | None:
+    """What the native status `name` proves, or None where point and bound tell.
+
+    Raises
+    ------
+    RuntimeError
+        A status that is not mapped: a newer CP-SAT than this was written for.
+    """
+    if name not in _NATIVE:
+        raise RuntimeError(f"CP-SAT ended with a status that is not mapped: {name}")
+    return _NATIVE[name]
+
+
+class _Watcher(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
+    """Passes points on, and stops the search when the caller's gap is reached."""
+
+    def __init__(self, run: _Run) -> None:
+        super().__init__()
+        self._run = run
+
+    def on_solution_callback(self) -> None:
+        """Called by CP-SAT at every better solution."""
+        try:
+            self._run.point([self.value(v) for v in self._run.variables], self.best_objective_bound)
+        except BaseException as error:  # must not unwind through native code; raised again in solve()
+            self._run.error = error
+        if self._run.error is not None or self._run.close_enough:
+            self.stop_search()
+
+
+class _Run:
+    """One CP-SAT model and its search."""
+
+    def __init__(
+        self, arrays: ModelArrays, integers: IntegerModel, options: SolveOptions, progress: Progress | None
+    ) -> None:
+        self.error: BaseException | None = None
+        self.close_enough = False
+        self._integers = integers
+        self._options = options
+        self._progress = progress
+        self._model = cp_model.CpModel()
+        self._solver = cp_model.CpSolver()
+        self.places = [p for p in range(len(arrays.variables)) if p not in integers.fixed]
+        self.variables = [self._model.new_int_var(integers.low[p], integers.high[p], "") for p in self.places]
+        self._by_place = dict(zip(self.places, self.variables, strict=True))
+        self._build()
+
+    def _build(self) -> None:
+        for row in self._integers.rows:
+            least, most = activity(row, self._integers.low, self._integers.high)
+            low = least if row.low is None else row.low
+            high = most if row.high is None else row.high
+            terms = [self._by_place[p] for p in row.places]
+            expression = cp_model.LinearExpr.weighted_sum(terms, row.coefficients)
+            self._model.add_linear_constraint(expression, low, high)
+        if self._integers.cost:
+            places, costs = list(self._integers.cost), list(self._integers.cost.values())
+            self._model.minimize(cp_model.LinearExpr.weighted_sum([self._by_place[p] for p in places], costs))
+
+    def hint(self, start: dict[int, float]) -> None:
+        """Values to try first."""
+        for place, value in start.items():
+            if place in self._by_place:
+                self._model.add_hint(self._by_place[place], round(value))
+
+    def point(self, values: Sequence[int], internal_bound: float) -> None:
+        """A solution, from the search's own thread."""
+        if self._progress is None:
+            return
+        self._progress.incumbent(self.full(values), self._outer_bound(internal_bound))
+        self._look_at_gap()
+
+    def _bound_found(self, internal: float) -> None:
+        try:
+            if self._progress is not None:
+                self._progress.new_bound(self._outer_bound(internal))
+                self._look_at_gap()
+        except BaseException as error:  # as above
+            self.error = error
+        if self.error is not None or self.close_enough:
+            self._solver.stop_search()
+
+    def _look_at_gap(self) -> None:
+        assert self._progress is not None
+        found = gap(self._progress.objective, self._progress.bound)
+        if self._options.relative_gap > 0 and found is not None and found <= self._options.relative_gap:
+            self.close_enough = True
+
+    def _outer_bound(self, internal: float) -> float | None:
+        """The bound in the model's own sense. CP-SAT's is a whole number, exact below 2^53."""
+        if not self._integers.cost or not math.isfinite(internal):
+            return None
+        least = sum(
+            c * (bound or 0)
+            for p, c in self._integers.cost.items()
+            for bound in (self._integers.low[p] if c > 0 else self._integers.high[p],)
+        )
+        return self._integers.objective(max(least, math.ceil(internal - 1e-6)))
+
+    def full(self, values: Sequence[int]) -> FloatArray:
+        """Values of all variables by position, fixed ones included."""
+        result = np.zeros(len(self.places) + len(self._integers.fixed))
+        result[self.places] = values
+        for place, value in self._integers.fixed.items():
+            result[place] = float(value)
+        return result
+
+    def go(self) -> tuple[str, FloatArray | None, float | None, Termination, int | None]:
+        """Search; the native status' name, the best point, the bound, why it stopped, and branches."""
+        options, parameters = self._options, self._solver.parameters
+        left = options.deadline.left()
+        if left is not None:
+            parameters.max_time_in_seconds = left
+        if options.work_limit is not None:
+            parameters.max_deterministic_time = options.work_limit
+        one_thread = options.threads is None and options.work_limit is not None
+        parameters.num_workers = 1 if one_thread else (options.threads or os.cpu_count() or 1)
+        parameters.random_seed = int(options.seed) % 2**31
+        parameters.catch_sigint_signal = False
+        if options.log is not None:
+            parameters.log_search_progress = True
+            parameters.log_to_stdout = False
+            self._solver.log_callback = options.log
+        self._solver.best_bound_callback = self._bound_found
+        watcher = _Watcher(self)
+        run = watched(lambda: self._solver.solve(self._model, watcher), self._solver.stop_search, options.deadline)
+        if self.error is not None:
+            raise self.error
+        if not run.finished:
+            ending = Termination.INTERRUPTED if run.interrupted else Termination.TIME_LIMIT
+            if self._progress is None:
+                return "UNKNOWN", None, None, ending, None
+            return "UNKNOWN", self._progress.values, self._progress.bound, ending, None
+        name = self._solver.status_name(run.value)
+        found = name in ("OPTIMAL", "FEASIBLE")
+        values = self.full([self._solver.value(v) for v in self.variables]) if found else None
+        if found and self._integers.cost:
+            bound = self._outer_bound(self._solver.best_objective_bound)
+        elif found:
+            bound = float(self._integers.offset)  # nothing to optimise: every point is best
+        else:
+            bound = self._outer_bound(-(2.0**53)) if self._progress is None else self._progress.bound
+        return name, values, bound, self._ending(run.interrupted), int(self._solver.num_branches)
+
+    def _ending(self, interrupted: bool) -> Termination:
+        if interrupted:
+            return Termination.INTERRUPTED
+        if self.close_enough:
+            return Termination.GAP_LIMIT
+        limit = self._options.work_limit
+        if limit is not None and self._solver.deterministic_time >= limit:
+            return Termination.WORK_LIMIT
+        return Termination.TIME_LIMIT
+
+
+class CpSat:
+    """CP-SAT: integer models."""
+
+    name = "cpsat"
+
+    def version(self) -> str:
+        """The version of ortools."""
+        return importlib.metadata.version("ortools")
+
+    def solve(self, model: DeclarativeModel, options: SolveOptions) -> EngineAnswer:
+        """Solve `model` over integers; the optimum is the model's own, or the model is refused.
+
+        Raises
+        ------
+        ModelRefused
+            A continuous variable that matters, a domain that cannot be proven finite, or numbers that cannot
+            be scaled to whole numbers within 64 bits.
+        """
+        started = time.monotonic()
+        arrays = model_arrays(model)
+        names = [v.name for v in arrays.variables]
+        integers = integer_model(arrays, model.restated_integral)
+        if integers is None:
+            return self._answer(Status.INFEASIBLE, Termination.PROVEN, started)
+        rays = bound_domains(integers, names)
+        if any(_crossed(integers, p) for p in range(len(names))):
+            return self._answer(Status.INFEASIBLE, Termination.PROVEN, started)
+        refuse_overflow(integers, names)
+        run = _Run(arrays, integers, options, None if rays.directions else Progress(model, arrays, options))
+        run.hint(arrays.start(model, options.start))
+        native, values, bound, termination, branches = run.go()
+        status = native_meaning(native)
+        if status is not None:
+            failed = status is Status.ERROR
+            return self._answer(status, Termination.FAILED if failed else Termination.PROVEN, started, branches)
+        if rays.directions:
+            return self._unbounded(rays, values, termination, started, branches)
+        return conclude(
+            model,
+            arrays,
+            values=values,
+            bound=bound,
+            termination=termination,
+            version=self.version(),
+            seconds=time.monotonic() - started,
+            nodes=branches,
+        )
+
+    def _unbounded(
+        self, rays: Rays, values: FloatArray | None, termination: Termination, started: float, branches: int | None
+    ) -> EngineAnswer:
+        if values is None:
+            return self._answer(Status.UNKNOWN, termination, started, branches)
+        return self._answer(Status.UNBOUNDED, Termination.PROVEN, started, branches)
+
+    def _answer(
+        self, status: Status, termination: Termination, started: float, branches: int | None = None
+    ) -> EngineAnswer:
+        return EngineAnswer(status, termination, self.version(), time.monotonic() - started, nodes=branches)
+
+
+ENGINE = CpSat()
+
+
+def _crossed(integers: IntegerModel, place: int) -> bool:
+    low, high = integers.low[place], integers.high[place]
+    return low is not None and high is not None and low > high
+
+
+def exact_value(integers: IntegerModel, place: int, values: Sequence[int]) -> Fraction | int:
+    """The exact value at `place` of a point, fixed positions included."""
+    return integers.fixed.get(place, values[place])

@@ -1,0 +1,244 @@
+"""A linear model restated over integers, exactly: rows and objective scaled to whole numbers, or refused."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+from schedgap.formulations.common.errors import ModelRefused
+from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
+from schedgap.solvers.engines.arrays import FloatArray, ModelArrays
+
+LARGEST_EXACT = 2**53
+"""Whole numbers up to here are exact as floats, so values and objectives survive the way back."""
+LARGEST_ACTIVITY = 2**62
+"""Activities beyond this could overflow 64-bit integers inside the solver."""
+
+
+@dataclass
+class Row:
+    """low <= sum of coefficients * x <= high over integers; None where one-sided."""
+
+    name: str
+    places: list[int]
+    coefficients: list[int]
+    low: int | None
+    high: int | None
+
+
+@dataclass
+class IntegerModel:
+    """Minimise sum(cost[j] * x[j]) / scale over integers x, subject to `rows` and bounds.
+
+    Attributes
+    ----------
+    low, high : bounds by position, None where there is none
+    fixed : positions whose value is known already, with that value (not necessarily whole); they occur in
+        no row and not in `cost`
+    rows, cost, scale : whole numbers; `offset` : what the fixed positions and the constant add to the objective
+    sense : of the original model; its objective is offset + sense * sum(cost * x) / scale
+    """
+
+    low: list[int | None]
+    high: list[int | None]
+    fixed: dict[int, Fraction]
+    rows: list[Row]
+    cost: dict[int, int]
+    scale: int
+    offset: Fraction
+    sense: int
+
+    def objective(self, internal: int) -> float:
+        """The original objective where sum(cost * x) is `internal`."""
+        return float(self.offset + Fraction(self.sense * internal, self.scale))
+
+
+@lru_cache(maxsize=65536)
+def _exact(number: float) -> Fraction:
+    return exact(number)
+
+
+def integer_model(arrays: ModelArrays, restated: frozenset[str]) -> IntegerModel | None:
+    """Restate `arrays` over integers without changing its optimum; None where bounds alone are infeasible.
+
+    A number is read as the decimal it is written as. Each row is multiplied by the common denominator of its
+    coefficients. A right-hand side is rounded inwards to a whole number after giving way by 1e-9 relative,
+    the tolerance of every checker, so that 0.1 + 0.2 fits 0.3.
+
+    Parameters
+    ----------
+    arrays : the model
+    restated : names of continuous variables that are integral in some optimal solution
+
+    Raises
+    ------
+    ModelRefused
+        A continuous variable that matters and is not in `restated`.
+    """
+    low, high = _bounds(arrays)
+    fixed = _fixed(arrays, restated)
+    integer = arrays.integral | np.array([v.name in restated for v in arrays.variables], dtype=np.bool_)
+    for place in np.flatnonzero(~integer).tolist():
+        if place not in fixed:
+            raise ModelRefused(
+                f"engine cpsat: {arrays.variables[place].name} is continuous; CP-SAT solves integer models only "
+                "(methods highs and cbc take this one)"
+            )
+    for place in fixed:
+        low[place] = high[place] = None
+    if any(a is not None and b is not None and a > b for a, b in zip(low, high, strict=True)):
+        return None
+    cost = {
+        place: arrays.sense * _exact(float(arrays.cost[place]))
+        for place in np.flatnonzero(arrays.cost).tolist()
+        if place not in fixed
+    }
+    offset = _exact(arrays.constant) + sum(
+        (_exact(float(arrays.cost[place])) * value for place, value in fixed.items()), Fraction(0)
+    )
+    scaled, scale = _whole(list(cost.values()))
+    return IntegerModel(
+        low, high, fixed, _rows(arrays, fixed), dict(zip(cost, scaled, strict=True)), scale, offset, arrays.sense
+    )
+
+
+def _bounds(arrays: ModelArrays) -> tuple[list[int | None], list[int | None]]:
+    low = [None if math.isinf(b) else _ceil(_exact(b)) for b in arrays.lower.tolist()]
+    high = [None if math.isinf(b) else _floor(_exact(b)) for b in arrays.upper.tolist()]
+    return low, high
+
+
+def _fixed(arrays: ModelArrays, restated: frozenset[str]) -> dict[int, Fraction]:
+    """Continuous variables that need no decision: fixed by bounds, or in no row and best at a bound."""
+    used = np.zeros(len(arrays.variables), dtype=np.bool_)
+    used[arrays.indices] = True
+    fixed: dict[int, Fraction] = {}
+    for place in np.flatnonzero(~arrays.integral).tolist():
+        lower, upper = float(arrays.lower[place]), float(arrays.upper[place])
+        if arrays.variables[place].name in restated and lower != upper:
+            continue
+        if lower == upper:
+            fixed[place] = _exact(lower)
+        elif not used[place]:
+            slope = arrays.sense * arrays.cost[place]
+            best = min(max(0.0, lower), upper) if slope == 0 else (lower if slope > 0 else upper)
+            if math.isfinite(best):
+                fixed[place] = _exact(best)
+    return fixed
+
+
+def _rows(arrays: ModelArrays, fixed: dict[int, Fraction]) -> list[Row]:
+    whole = np.rint(arrays.coefficients)
+    is_whole = (whole == arrays.coefficients) & (np.abs(whole) < LARGEST_EXACT)
+    starts = arrays.starts.tolist()
+    places = arrays.indices.tolist()
+    numbers: list[int] = np.where(is_whole, whole, 0).astype(np.int64).tolist()
+    row_is_whole = np.ones(len(arrays.names), dtype=np.bool_)
+    row_is_whole[np.repeat(np.arange(len(arrays.names)), np.diff(arrays.starts))[~is_whole]] = False
+    flags = row_is_whole.tolist()
+    lows, highs = arrays.row_lower.tolist(), arrays.row_upper.tolist()
+    rows = []
+    for place, name in enumerate(arrays.names):
+        begin, end = starts[place], starts[place + 1]
+        members = places[begin:end]
+        if flags[place] and not (fixed and any(p in fixed for p in members)):
+            coefficients, scale, shift = numbers[begin:end], 1, Fraction(0)
+        else:
+            members, coefficients, scale, shift = _scaled(arrays, begin, end, fixed)
+        rows.append(
+            Row(
+                name,
+                members,
+                coefficients,
+                None if math.isinf(lows[place]) else _ceil(scale * _slackened(lows[place], -1) - scale * shift),
+                None if math.isinf(highs[place]) else _floor(scale * _slackened(highs[place], 1) - scale * shift),
+            )
+        )
+    return rows
+
+
+def _scaled(
+    arrays: ModelArrays, begin: int, end: int, fixed: dict[int, Fraction]
+) -> tuple[list[int], list[int], int, Fraction]:
+    """Places, whole coefficients, the factor they were multiplied by, and what the fixed places add."""
+    shift = Fraction(0)
+    members, exacts = [], []
+    for place, number in zip(arrays.indices[begin:end].tolist(), arrays.coefficients[begin:end].tolist(), strict=True):
+        if place in fixed:
+            shift += _exact(number) * fixed[place]
+        else:
+            members.append(place)
+            exacts.append(_exact(number))
+    coefficients, scale = _whole(exacts)
+    return members, coefficients, scale, shift
+
+
+def _whole(numbers: Sequence[Fraction]) -> tuple[list[int], int]:
+    """`numbers` times their common denominator, and that denominator."""
+    scale = math.lcm(*(number.denominator for number in numbers)) if numbers else 1
+    return [int(number * scale) for number in numbers], scale
+
+
+def _slackened(level: float, direction: int) -> Fraction:
+    value = _exact(level)
+    return value + direction * CHECK_TOLERANCE * max(Fraction(1), abs(value))
+
+
+def _ceil(number: Fraction) -> int:
+    return math.ceil(number)
+
+
+def _floor(number: Fraction) -> int:
+    return math.floor(number)
+
+
+def activity(row: Row, low: Sequence[int | None], high: Sequence[int | None]) -> tuple[int | None, int | None]:
+    """Smallest and largest value that the row's expression can take, None where unbounded."""
+    least: int | None = 0
+    most: int | None = 0
+    for place, coefficient in zip(row.places, row.coefficients, strict=True):
+        down, up = (low[place], high[place]) if coefficient > 0 else (high[place], low[place])
+        least = None if least is None or down is None else least + coefficient * down
+        most = None if most is None or up is None else most + coefficient * up
+    return least, most
+
+
+def refuse_overflow(model: IntegerModel, names: Sequence[str]) -> None:
+    """Refuse a model whose numbers leave the range in which integer arithmetic is exact.
+
+    Every variable must have finite bounds by now.
+
+    Raises
+    ------
+    ModelRefused
+        Naming the variable, the row or the objective.
+    """
+    reach: list[int] = []
+    for place, (a, b) in enumerate(zip(model.low, model.high, strict=True)):
+        size = max(abs(a or 0), abs(b or 0))
+        if size > LARGEST_EXACT:
+            raise ModelRefused(f"engine cpsat: {names[place]} ranges up to {size}, which is beyond 2^53")
+        reach.append(size)
+    for row in model.rows:
+        total = sum(abs(c) * reach[p] for p, c in zip(row.places, row.coefficients, strict=True))
+        if total > LARGEST_ACTIVITY or max(map(abs, row.coefficients), default=0) > LARGEST_ACTIVITY:
+            raise ModelRefused(
+                f"engine cpsat: row {row.name} cannot be scaled to whole numbers within 64 bits "
+                "(coefficients with too many decimal places or too wide a range)"
+            )
+    total = sum(abs(c) * reach[p] for p, c in model.cost.items())
+    if total > LARGEST_EXACT:
+        raise ModelRefused(
+            "engine cpsat: the objective cannot be scaled to whole numbers below 2^53 "
+            "(costs with too many decimal places or too wide a range)"
+        )
+
+
+def as_float(values: Sequence[Fraction | int]) -> FloatArray:
+    """Exact values as floats."""
+    return np.array([float(v) for v in values], dtype=np.float64)

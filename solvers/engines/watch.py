@@ -1,0 +1,102 @@
+"""Running an engine so that Ctrl-C and the deadline are noticed while native code works."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from schedgap.solvers.result import Deadline
+
+T = TypeVar("T")
+
+STOP_AFTER = 0.2
+"""Seconds after the deadline at which an engine that did not stop by itself is told to."""
+ABANDON_AFTER = 0.7
+"""Seconds after the deadline (or after Ctrl-C, see :data:`PATIENCE`) at which it is left behind."""
+PATIENCE = 3.0
+"""Seconds an engine has to stop after Ctrl-C; a second Ctrl-C ends the wait at once."""
+
+
+@dataclass(frozen=True)
+class Watched(Generic[T]):
+    """How a watched run ended.
+
+    Attributes
+    ----------
+    value : what the work returned, or None when it was left behind
+    finished : it returned
+    interrupted : Ctrl-C came
+    late : it had to be told to stop because of the deadline
+    """
+
+    value: T | None
+    finished: bool
+    interrupted: bool
+    late: bool
+
+
+def watched(work: Callable[[], T], stop: Callable[[], None], deadline: Deadline) -> Watched[T]:
+    """Run `work` in a thread; this thread waits, so that Python handles signals.
+
+    Parameters
+    ----------
+    work : releases the interpreter lock while its native code runs
+    stop : asks it to end early; called again until it does
+    deadline : `stop` is called 0.2 s after it, and 0.7 s after it the work is left behind (its thread is a
+        daemon, and ends at the next moment at which the engine looks at the request)
+
+    Raises
+    ------
+    BaseException
+        What `work` raised.
+    """
+    done = threading.Event()
+    values: list[T] = []
+    errors: list[BaseException] = []
+
+    def body() -> None:
+        try:
+            values.append(work())
+        except BaseException as error:  # handed to the waiting thread
+            errors.append(error)
+        finally:
+            done.set()
+
+    thread = threading.Thread(target=body, daemon=True, name="engine")
+    thread.start()
+    interrupts = 0
+    late = False
+    given_up = Deadline()
+    while not done.is_set():
+        try:
+            done.wait(0.05)
+            if done.is_set():
+                break
+            overdue = _overdue(deadline)
+            if overdue > STOP_AFTER:
+                late = True
+            if interrupts or late:
+                stop()
+            if overdue > ABANDON_AFTER or given_up.passed:
+                break
+        except KeyboardInterrupt:
+            interrupts += 1
+            if interrupts > 1:
+                break
+            given_up = Deadline.after(PATIENCE)
+            stop()
+    if done.is_set():
+        thread.join()
+    if errors:
+        raise errors[0]
+    return Watched(values[0] if values else None, bool(values), interrupts > 0, late)
+
+
+def _overdue(deadline: Deadline) -> float:
+    """Seconds since the deadline, negative before it."""
+    if deadline.moment is None:
+        return -1.0
+    return time.monotonic() - deadline.moment
