@@ -20,7 +20,7 @@ from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance, Job
 
-_DIGITS = decimal.Context(prec=90)
+_DIGITS = decimal.Context(prec=90, Emax=999999, Emin=-999999)
 _MARGIN = Fraction(1, 10**60)
 _KEYS = ("start", "gpus", "accumulation")
 
