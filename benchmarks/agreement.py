@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from schedgap.formulations.common.instance import Instance
+from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import MINIMISE, agrees, better, ratio
 from schedgap.solvers.result import Status
 
@@ -108,7 +110,7 @@ def agree(answers: Iterable[Answer], sense: int, certified: float | None = None)
             contradictions.append(
                 f"{who} has {value:.9g}, better than the optimum {optimum:.9g} that {proven[0][1]} proves"
             )
-        elif tightest is not None and better(value, tightest[0], sense):
+        elif not contradictions and tightest is not None and better(value, tightest[0], sense):
             contradictions.append(f"{who} has {value:.9g}, {side} the bound {tightest[0]:.9g} of {tightest[1]}")
     if optimum is None and tightest is not None:
         optimum = next((value for value, _ in solved if agrees(value, tightest[0])), None)
@@ -117,8 +119,18 @@ def agree(answers: Iterable[Answer], sense: int, certified: float | None = None)
     return Agreement(optimum, bound, bool(infeasible), unique)
 
 
-def write_disagreement(instance: Instance, directory: Path = DISAGREEMENTS) -> Path:
+def write_disagreement(
+    instance: Instance,
+    directory: Path = DISAGREEMENTS,
+    *,
+    message: str = "",
+    solution: Solution | None = None,
+    details: Mapping[str, Any] | None = None,
+) -> Path:
     """Write the instance of a disagreement where ``solve`` and ``compare`` can read it.
+
+    What helps to reproduce it stands beside the instance under keys that reading ignores:
+    ``reference_disagreement`` and ``reference_solution``.
 
     Returns
     -------
@@ -128,11 +140,17 @@ def write_disagreement(instance: Instance, directory: Path = DISAGREEMENTS) -> P
     """
     stem = re.sub(r"[^A-Za-z0-9_.-]", "_", instance.problem_id)
     name = f"{stem}-{instance.content_hash()[:12]}.json"
+    data = instance.to_dict()
+    if message or details:
+        data["reference_disagreement"] = {"message": message, **(details or {})}
+    if solution is not None:
+        data["reference_solution"] = solution
+    text = json.dumps(data, indent=1, default=str) + "\n"
     try:
         directory.mkdir(parents=True, exist_ok=True)
         path = directory / name
-        path.write_text(instance.to_json(), encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     except OSError:
         path = Path(tempfile.mkdtemp(prefix="schedgap-")) / name
-        path.write_text(instance.to_json(), encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     return path

@@ -230,8 +230,9 @@ def _side_by_side(
     answers = [answer_of(method, result) for method, _, results, _ in answered for result in results]
     agreement = agree(answers, problem.sense, certified_bound(problem, instance))
     if agreement.contradictions:
-        path = write_disagreement(instance, disagreements)
-        raise Disagreement(f"{'; '.join(agreement.contradictions)}; the instance is in {path}")
+        message = "; ".join(agreement.contradictions)
+        path = write_disagreement(instance, disagreements, message=message)
+        raise Disagreement(f"{message}; the instance is in {path}")
     rows = []
     for method, own, results, error in answered:
         outside = method.outside_model or any(r.info.get("outside_model") for r in results)

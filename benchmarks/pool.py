@@ -109,13 +109,13 @@ class Pool(Generic[_T, _R]):
         assert item is not None and future is not None
         try:
             outcome = future.result()
-        except BrokenExecutor as error:
+        except BrokenExecutor:
             slot.executor.shutdown(wait=True, kill_workers=True)
             slot.executor = None
             if slot.tries < TRIES:
                 queue.appendleft((item, slot.tries))
             else:
-                died(item, f"its worker process died {slot.tries} times: {_first_line(error)}", _since(slot))
+                died(item, f"its worker process died {slot.tries} times (a crash, or out of memory)", _since(slot))
             return
         except Exception as error:  # the item or its outcome cannot be pickled
             died(item, f"{type(error).__name__}: {_first_line(error)}", _since(slot))

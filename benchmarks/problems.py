@@ -85,6 +85,7 @@ RAR_DDLS = Problem(
     guarantees=f"{_RAR_HEURISTICS}.guarantees:GUARANTEES",
     figure="schedgap.benchmarks.figures.rar_ddls:gantt",
     importers=RAR_DDLS_IMPORTERS,
+    suites="schedgap.benchmarks.suites_rar_ddls:ROWS",
 )
 
 PROBLEMS: Mapping[str, Problem] = {problem.id: problem for problem in (RAR_DDLS,)}

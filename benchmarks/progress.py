@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Callable
 from typing import TextIO
+
+Sink = TextIO | Callable[[str], None]
+"""A stream, or a function that is told whole lines."""
 
 LINE_EVERY = 5.0
 """Seconds between plain lines."""
@@ -12,53 +16,55 @@ BAR = 24
 
 
 class Progress:
-    """Tells a stream how far the work has come.
+    """Tells how far the work has come.
 
     Parameters
     ----------
     total : how many pieces of work there are
-    stream : where to; None is silent
+    sink : a stream (a bar where it is a terminal), or a function for plain lines; None is silent
     title : the first word of every line
     """
 
-    def __init__(self, total: int, stream: TextIO | None, title: str) -> None:
+    def __init__(self, total: int, sink: Sink | None, title: str) -> None:
         self.total = total
-        self.stream = stream
         self.title = title
         self.done = 0
+        self._sink = sink
         self._began = time.monotonic()
         self._last = self._began
-        self._bar = bool(stream is not None and stream.isatty())
+        self._bar: TextIO | None = None
+        if sink is not None and not callable(sink) and sink.isatty():
+            self._bar = sink
 
     def step(self, what: str, pieces: int = 1) -> None:
         """`pieces` more are done, the last of them `what`."""
         self.done += pieces
-        if self.stream is None:
-            return
         now = time.monotonic()
-        if self._bar:
+        if self._bar is not None:
             filled = BAR * self.done // max(1, self.total)
             text = f"{self.title} [{'#' * filled}{'.' * (BAR - filled)}] {self._count(now)} {what}"
             width = shutil.get_terminal_size().columns - 1
-            self.stream.write("\r" + text[:width].ljust(width))
-            self.stream.flush()
+            self._bar.write("\r" + text[:width].ljust(width))
+            self._bar.flush()
         elif now - self._last >= LINE_EVERY or self.done == self.total:
             self._last = now
             self.say(f"{self.title} {self._count(now)}: {what}")
 
     def say(self, line: str) -> None:
         """A whole line of its own."""
-        if self.stream is None:
+        if self._sink is None:
             return
-        if self._bar:
-            width = shutil.get_terminal_size().columns - 1
-            self.stream.write("\r" + " " * width + "\r")
-        print(line, file=self.stream, flush=True)
+        if callable(self._sink):
+            self._sink(line)
+            return
+        if self._bar is not None:
+            self._bar.write("\r" + " " * (shutil.get_terminal_size().columns - 1) + "\r")
+        print(line, file=self._sink, flush=True)
 
     def finish(self) -> None:
         """End the bar's line."""
-        if self.stream is not None and self._bar and self.done:
-            print(file=self.stream, flush=True)
+        if self._bar is not None and self.done:
+            print(file=self._bar, flush=True)
 
     def _count(self, now: float) -> str:
         return f"{self.done}/{self.total} after {now - self._began:.0f} s"

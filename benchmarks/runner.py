@@ -6,17 +6,18 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from schedgap.benchmarks.analysis import Analysis, analyse, instance_path
 from schedgap.benchmarks.descriptors import Problem
 from schedgap.benchmarks.pool import Pool
-from schedgap.benchmarks.progress import Progress
+from schedgap.benchmarks.progress import Progress, Sink
 from schedgap.benchmarks.store import FILE, Row, Store, StoreError, fresh_folder, holds_a_run, locked
 from schedgap.benchmarks.suites import Item, check_names, plan
 from schedgap.benchmarks.table import run_text
 from schedgap.benchmarks.versions import environment
 from schedgap.benchmarks.worker import Outcome, Task, execute
+from schedgap.benchmarks.writing import write_whole
 from schedgap.formulations.common.errors import InputError
 from schedgap.solvers.result import Deadline, Status
 
@@ -61,7 +62,7 @@ def run_suites(
     seed: int | None = None,
     scale: float | None = None,
     resume: bool = False,
-    progress: TextIO | None = None,
+    progress: Sink | None = None,
     problems: Sequence[Problem] | None = None,
 ) -> Run:
     """Run suites, each finished item written to the store at once.
@@ -76,7 +77,8 @@ def run_suites(
     seed, scale : default 0 and 1, or those of the resumed run
     resume : go on with the run in `out`; nothing that had finished is repeated, work that had failed is
         tried again
-    progress : where progress lines go; None is silent
+    progress : where progress goes: a stream (a bar where it is a terminal) or a function for lines; None is
+        silent
     problems : instead of those in the table
 
     Raises
@@ -120,7 +122,7 @@ def run_suites(
         )
         store.set_meta(sessions=sessions)
         analysis = analyse(store.rows(), folder, problems)
-    _write(folder / TABLE, run_text(analysis, times=False))
+    write_whole(folder / TABLE, run_text(analysis, times=False))
     report = None
     if not interrupted:
         from schedgap.benchmarks.report import write_report
@@ -246,16 +248,6 @@ def _write_instances(folder: Path, items: Iterable[Item]) -> None:
             seen.add(item.instance_hash)
             path = instance_path(folder, item.instance_hash)
             if not path.is_file():
-                _write(path, item.instance.to_json())
+                write_whole(path, item.instance.to_json())
     except OSError as error:
         raise StoreError(f"{folder}: {error.strerror or error}") from error
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file so that it is either there as a whole or not at all."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    except OSError as error:
-        raise StoreError(f"{path}: {error.strerror or error}") from error

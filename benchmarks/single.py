@@ -63,8 +63,11 @@ def run_method(
             result = chosen.call(instance, options, **given)
         return _certified(problem, instance, _confirmed(problem, instance, chosen, result))
     except Disagreement as error:
-        path = write_disagreement(instance, disagreements)
-        raise Disagreement(f"{error}; the instance is in {path}") from error
+        path = write_disagreement(
+            instance, disagreements, message=str(error), solution=error.solution, details=error.details
+        )
+        text = f"{error}; the instance is in {path}"
+        raise Disagreement(text, solution=error.solution, details=error.details) from error
 
 
 def certified_bound(problem: Problem, instance: Instance) -> float | None:

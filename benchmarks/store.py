@@ -215,7 +215,7 @@ class Store:
         """Fold the log into the one file and close it; safe to call twice."""
         # A full disk or a read-only store cannot fold: the rows are safe in the log, and the next opening does it.
         with suppress(sqlite3.Error):
-            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._db.execute("PRAGMA journal_mode = DELETE")
         self._db.close()
 
     def __enter__(self) -> Self:

@@ -25,16 +25,25 @@ def run_text(analysis: Analysis, times: bool = True) -> str:
     times : with columns of seconds and of what follows from them
     """
     parts: list[str] = []
-    for problem in analysis.problems:
-        here = [s for s in analysis.solved if s.problem.id == problem.id]
+    for suite, problem in sections(analysis):
+        here = [s for s in analysis.solved if (s.suite, s.problem.id) == (suite, problem.id)]
         plain = [s for s in here if not s.entries[0].row.series]
+        parts.append(_title(suite, problem) + (f"\n{counted(plain)}" if plain else ""))
         if plain:
-            parts.append(f"{_title(problem)}\n{_counted(plain)}")
             parts += [heuristic_table(plain), claim_table(plain), exact_table(plain, times)]
         parts += series_tables([s for s in here if s.entries[0].row.series])
-        parts += [measurement_table(row, problem, times) for row in analysis.measurements if row.problem == problem.id]
+        rows = [row for row in analysis.measurements if (row.suite, row.problem) == (suite, problem.id)]
+        parts += [measurement_table(row, problem, times) for row in rows]
     parts.append(_findings(analysis))
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def sections(analysis: Analysis) -> list[tuple[str, Problem]]:
+    """Every suite with each problem that takes part in it, in the order of the plan."""
+    rows = [s.entries[0].row for s in analysis.solved] + list(analysis.measurements)
+    pairs = [(row.suite, row.problem) for row in sorted(rows, key=lambda row: row.position)]
+    suites = dict.fromkeys(suite for suite, _ in pairs)
+    return [(suite, problem) for suite in suites for problem in analysis.problems if (suite, problem.id) in pairs]
 
 
 def heuristic_table(solved: Sequence[Solved]) -> str:
@@ -43,7 +52,7 @@ def heuristic_table(solved: Sequence[Solved]) -> str:
     head += ["printed bound", "verdict", "repaired bound", "verdict"]
     rows: list[list[str]] = []
     for summary in summaries(solved):
-        claims = [_bound_cells(summary.claims, kind) for kind in ("printed", "repaired")]
+        claims = [bound_cells(summary.claims, kind) for kind in ("printed", "repaired")]
         tail = [cell for pair in claims for cell in pair]
         none = str(summary.nothing_found + summary.errors)
         if not summary.ratios:
@@ -76,7 +85,7 @@ def exact_table(solved: Sequence[Solved], times: bool) -> str:
     for one in engine_summaries(solved):
         row = [one.batch, one.label, *(str(n) for n in (one.runs, one.proven, one.infeasible, one.feasible))]
         row.append(str(one.nothing + one.errors))
-        rows.append(row + (_seconds_cells(one) if times else []))
+        rows.append(row + (seconds_cells(one) if times else []))
     head = ["instances", "exact method", "runs", "optimal", "infeasible", "feasible", "nothing"]
     if times:
         head += ["seconds mean", "worst"]
@@ -123,11 +132,17 @@ def measurement_table(row: Row, problem: Problem, times: bool) -> str:
     """The rows that a measurement gave, with its own columns."""
     if row.error or not row.payload:
         return f"{row.batch}: {row.error.splitlines()[0] if row.error else 'no rows'}"
+    head, cells, right = measurement_cells(row, problem, times)
+    return f"{row.batch}\n" + table(head, cells, right)
+
+
+def measurement_cells(row: Row, problem: Problem, times: bool) -> tuple[list[str], list[list[str]], str]:
+    """Titles, cells and alignment of a measurement's table."""
     timed = _timed(row, problem)
     columns = [c for c in dict.fromkeys(key for line in row.payload for key in line) if times or c not in timed]
     cells = [[_cell(line.get(column)) for column in columns] for line in row.payload]
-    numeric = ["r" if all(_is_number(line.get(c)) for line in row.payload) else "l" for c in columns]
-    return f"{row.batch}\n" + table([c.replace("_", " ") for c in columns], cells, "".join(numeric))
+    right = "".join("r" if all(_is_number(line.get(c)) for line in row.payload) else "l" for c in columns)
+    return [c.replace("_", " ") for c in columns], cells, right
 
 
 def _timed(row: Row, problem: Problem) -> tuple[str, ...]:
@@ -149,12 +164,13 @@ def _cell(value: Any) -> str:
     return number(value, 4) if isinstance(value, int | float) else str(value)
 
 
-def _title(problem: Problem) -> str:
+def _title(suite: str, problem: Problem) -> str:
     what = "smaller is better" if problem.sense == MINIMISE else "larger is better"
-    return f"{problem.id}: {problem.title} ({what}; {problem.source})"
+    line = f"== {suite} == {problem.id}: {problem.title} ({what}; {problem.source})"
+    return _clipped(line, WIDTH)
 
 
-def _counted(solved: Sequence[Solved]) -> str:
+def counted(solved: Sequence[Solved]) -> str:
     """One line: how many instances of which groups, and for how many the optimum is proven."""
     groups: dict[str, int] = {}
     for one in solved:
@@ -169,7 +185,7 @@ def _counted(solved: Sequence[Solved]) -> str:
     return f"{len(solved)} instances ({text}): {', '.join(parts)}"
 
 
-def _bound_cells(claims: Sequence[Claim], kind: str) -> list[str]:
+def bound_cells(claims: Sequence[Claim], kind: str) -> list[str]:
     """The range of values of the first ratio bound of this kind, and its verdict."""
     for claim in claims:
         if claim.guarantee.kind == kind and claim.guarantee.ratio_bound is not None:
@@ -181,7 +197,8 @@ def _bound_cells(claims: Sequence[Claim], kind: str) -> list[str]:
     return ["-", "none"]
 
 
-def _seconds_cells(one: EngineSummary) -> list[str]:
+def seconds_cells(one: EngineSummary) -> list[str]:
+    """Mean and worst seconds."""
     if not one.seconds:
         return ["-", "-"]
     return [seconds(statistics.fmean(one.seconds)), seconds(max(one.seconds))]

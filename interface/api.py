@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from schedgap.benchmarks.descriptors import Method, Problem
 from schedgap.benchmarks.methods import default_method, find_method
@@ -19,6 +19,7 @@ from schedgap.solvers.result import Deadline, Incumbent, Result, SolveOptions, S
 
 if TYPE_CHECKING:
     from schedgap.benchmarks.evaluate import Comparison
+    from schedgap.benchmarks.runner import Run
 
 InstanceLike = Instance | Mapping[str, Any] | str | Path
 """An instance, its JSON object, or the path of its file."""
@@ -179,7 +180,11 @@ def solve(
     given = _instance(instance)
     problem = find_problem(given.problem_id)
     chosen = default_method(problem) if method is None else find_method(problem, method)
-    first = None if start is None else _start(problem, given, start)
+    first: tuple[Solution, float] | None = None
+    if start is not None:
+        solution = read_solution(start, problem)
+        source = str(start) if isinstance(start, str | Path) else "start"
+        first = solution, feasible_start(problem, given, solution, source)
     preload(problem, chosen)
     options = SolveOptions(
         deadline=Deadline.after(time_limit),
@@ -221,15 +226,20 @@ def preload(problem: Problem, method: Method) -> None:
         _ = method.call
 
 
-def _start(problem: Problem, instance: Instance, start: SolutionLike) -> tuple[Solution, float]:
-    """The bare solution and its objective; a start that the checker rejects is bad input."""
-    source = str(start) if isinstance(start, str | Path) else "start"
-    solution = read_solution(start, problem)
-    report = problem.check(instance, solution)
-    if report.violations or report.objective is None:
-        what = report.violations[0].message if report.violations else "it has no objective"
-        raise InputError(f"{source}: not a feasible start: {what}")
-    return solution, float(report.objective)
+def feasible_start(problem: Problem, instance: Instance, solution: Solution, source: str) -> float:
+    """The objective of a start; one that the checker rejects is bad input.
+
+    Raises
+    ------
+    InputError
+        Malformed, or not feasible: the line names the first violated constraint.
+    """
+    report = checked(problem, instance, solution, source)
+    if report.violations:
+        raise InputError(f"{source}: not a feasible start: {report.violations[0].message}")
+    if report.objective is None:
+        raise InputError(f"{source}: not a feasible start: it has no objective")
+    return float(report.objective)
 
 
 def _not_worse(problem: Problem, instance: Instance, result: Result, solution: Solution, objective: float) -> Result:
@@ -307,7 +317,22 @@ def check(instance: InstanceLike, solution: SolutionLike) -> CheckReport:
     """
     given = _instance(instance)
     problem = find_problem(given.problem_id)
-    return problem.check(given, read_solution(solution, problem))
+    source = str(solution) if isinstance(solution, str | Path) else "solution"
+    return checked(problem, given, read_solution(solution, problem), source)
+
+
+def checked(problem: Problem, instance: Instance, solution: Solution, source: str) -> CheckReport:
+    """The checker's report; what is malformed is told with `source`, the file it came from.
+
+    Raises
+    ------
+    InputError
+        The solution is malformed.
+    """
+    try:
+        return problem.check(instance, solution)
+    except InputError as error:
+        raise InputError(f"{source}: {str(error).removeprefix('solution: ')}") from None
 
 
 def verify(
@@ -341,25 +366,29 @@ def bench(
     suites: Sequence[str] = (),
     *,
     out: str | Path = "results",
-    workers: int = 1,
+    workers: int | None = None,
     time_limit: float | None = None,
-    seed: int = 0,
-    scale: float = 1.0,
+    seed: int | None = None,
+    scale: float | None = None,
     resume: bool = False,
-    progress: Callable[[str], None] | None = None,
-) -> Any:
-    """Run suites into a result store, as ``schedgap bench`` does.
+    progress: TextIO | None = None,
+) -> Run:
+    """Run suites into a result store and write their report, as ``schedgap bench`` does.
 
     Parameters
     ----------
     suites : names; the quick suite where empty
-    out : the directory of results
-    workers : processes
-    time_limit : seconds for each piece of work
-    seed : of all instances
-    scale : factor on the number of instances
-    resume : go on with the run in `out` instead of starting a new one beside it
-    progress : told of progress
+    out : the run's directory; a new one beside it where it holds a run already
+    workers : processes; one per core where not given
+    time_limit : seconds for each solve; the suites' own repeatable limits where not given
+    seed, scale : of the instances, and factor on their number; 0 and 1 where not given
+    resume : go on with the run in `out`
+    progress : where progress lines go
+
+    Returns
+    -------
+    Run
+        Its tables as text, the path of the report, and what came out.
     """
     from schedgap.benchmarks.runner import run_suites
 
@@ -396,7 +425,9 @@ def plot(instance: InstanceLike, solution: SolutionLike, out: str | Path | None 
 
     given = _instance(instance)
     problem = find_problem(given.problem_id)
-    return draw(problem, given, read_solution(solution, problem), None if out is None else Path(out))
+    chosen = read_solution(solution, problem)
+    checked(problem, given, chosen, str(solution) if isinstance(solution, str | Path) else "solution")
+    return draw(problem, given, chosen, None if out is None else Path(out))
 
 
 def export(instance: InstanceLike, out: str | Path, form: str = "mps") -> None:

@@ -84,7 +84,8 @@ def contended(
     if servers < 2:
         raise InputError(f"preset contended: servers: must be at least 2, got {servers}")
     gangs = [gpus + 1] * n_rings + [int(rng.integers(1, gpus + 1)) for _ in range(n_singles)]
-    return _small_scale(rng, f"contended-{seed}", [gpus] * servers, gangs, slots, slack, horizon)
+    sizes = [gpus] * servers
+    return _small_scale(rng, f"contended-{seed}", sizes, gangs, slots, slack, horizon, (0.4, 1.2), (0.75, 1.0))
 
 
 def _small_scale(
@@ -95,15 +96,23 @@ def _small_scale(
     slots: int,
     slack: float,
     horizon: int | None,
+    exchanges: tuple[float, float] = (0.1, 1.2),
+    scales: tuple[float, ...] = (0.5, 0.75, 1.0),
 ) -> RarDdlsInstance:
-    """An instance with few iterations per slot, in which crossing and contention cost whole slots."""
+    """An instance with few iterations per slot, in which crossing and contention cost whole slots.
+
+    Parameters
+    ----------
+    exchanges : range of the time that a ring's exchange takes when it crosses alone, over its computation
+    scales : values of xi_1; at 0.5 two rings on one server do not yet slow each other down
+    """
     overhead = float(rng.choice([0.0, 0.005, 0.02]))
     jobs = []
     for position, size in enumerate(gangs):
         rate = int(rng.integers(2, 8))
         # Between two whole rates: the rate on one server is exactly `rate` before its small overheads.
         compute = 1.0 / (rate + rng.uniform(0.2, 0.8))
-        exchange = compute * rng.uniform(0.1, 1.2)
+        exchange = compute * rng.uniform(*exchanges)
         # Crossing alone on the most servers still makes at least one iteration a slot.
         exchange = min(exchange, 0.9 - compute - overhead * min(size, len(sizes)))
         duration = int(rng.integers(1, slots + 1))
@@ -121,7 +130,7 @@ def _small_scale(
     network = {
         "inter_bandwidth": INTER_BANDWIDTH,
         "intra_bandwidth": INTRA_BANDWIDTH,
-        "contention_scale": float(rng.choice([0.5, 0.75, 1.0])),
+        "contention_scale": float(rng.choice(scales)),
         "contention_penalty": float(rng.choice([0.0, 0.2, 0.5, 1.0])),
         "server_overhead": overhead,
     }

@@ -77,6 +77,20 @@ def not_applicable(reason: str) -> Evaluation:
 
 
 @dataclass(frozen=True)
+class Measurement:
+    """What a claim about growth or frequency comes out as: MEASURED, never held or refuted.
+
+    Attributes
+    ----------
+    values : what was measured, by name (exponents, counts, frequencies)
+    summary : one line with the numbers
+    """
+
+    values: Mapping[str, float]
+    summary: str
+
+
+@dataclass(frozen=True)
 class Guarantee:
     """One claim about one heuristic (or about the problem itself).
 
@@ -92,6 +106,10 @@ class Guarantee:
     kind : "printed" or "repaired"
     ratio_bound : the proven bound on objective / optimum for this case, where the claim is such a bound
     hint : names of generator presets and options under which the claim is worth trying, for `verify`
+    sample : for a claim about things that are not instances of the problem (graphs, say): ``sample(seed)`` makes
+        one at random and evaluates the claim on it; `evaluate` is not applicable then
+    measure : for a claim about growth or frequency: ``measure(seed)`` runs on instances of its own and returns
+        what was measured; `evaluate` is not applicable then
     """
 
     id: str
@@ -104,3 +122,5 @@ class Guarantee:
     kind: str = "printed"
     ratio_bound: Callable[[Case], float | None] | None = None
     hint: Mapping[str, Any] = field(default_factory=dict)
+    sample: Callable[[int], Evaluation] | None = None
+    measure: Callable[[int], Measurement] | None = None

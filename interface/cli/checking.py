@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,12 +27,13 @@ def add_check(parser: argparse.ArgumentParser) -> None:
 
 def check(arguments: argparse.Namespace) -> int:
     """Check a solution: 0 when it is feasible, 1 when it is not."""
+    from schedgap.api import checked
     from schedgap.cli import files
 
     files.once(arguments.instance, arguments.solution)
     problem, instance = files.read_instance(arguments.instance)
     solution, claimed = files.read_solution(arguments.solution, problem)
-    report = problem.check(instance, solution)
+    report = checked(problem, instance, solution, files.name_of(arguments.solution))
     violations = [*report.violations, *_claims(report, claimed, problem.objective_name)]
     objective = None if report.objective is None else files.plain_number(float(report.objective))
     if arguments.json:
@@ -74,3 +76,19 @@ def add_verify(parser: argparse.ArgumentParser) -> None:
     add_seed(parser)
     parser.add_argument("--out", type=Path, metavar="DIR", help="directory for counterexample files")
     parser.add_argument("--json", action="store_true", help="print the ledger as one JSON object")
+
+
+def verify(arguments: argparse.Namespace) -> int:
+    """Try guarantees on many instances; refutations are findings, not failures."""
+    from schedgap import api
+    from schedgap.cli import files
+
+    ledger = api.verify(
+        arguments.guarantees,
+        instances=arguments.instances,
+        seed=arguments.seed,
+        out=arguments.out,
+        progress=sys.stderr,
+    )
+    print(files.to_json(ledger.to_dict()) if arguments.json else ledger.to_text())
+    return 0

@@ -35,6 +35,11 @@ def read_solution(path: str, problem: Problem) -> tuple[Solution, Mapping[str, A
     return read_result(path, problem)
 
 
+def name_of(path: str) -> str:
+    """The name of a file in messages."""
+    return STANDARD_INPUT if path == "-" else path
+
+
 def once(*paths: str) -> None:
     """Refuse to read standard input twice."""
     if paths.count("-") > 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ def add_plot(parser: argparse.ArgumentParser) -> None:
 
 def plot(arguments: argparse.Namespace) -> int:
     """Draw a solution."""
+    from schedgap.api import checked
     from schedgap.cli import files
     from schedgap.figures import check_ending, draw
 
@@ -29,7 +31,7 @@ def plot(arguments: argparse.Namespace) -> int:
     check_ending(arguments.out)
     problem, instance = files.read_instance(arguments.instance)
     solution, _ = files.read_solution(arguments.solution, problem)
-    violations = problem.check(instance, solution).violations
+    violations = checked(problem, instance, solution, files.name_of(arguments.solution)).violations
     if violations:
         print(f"schedgap: note: not feasible ({violations[0].message}); drawn all the same", file=sys.stderr)
     draw(problem, instance, solution, arguments.out)
@@ -71,59 +73,77 @@ def instance_schema(problem: Problem) -> dict[str, Any]:
     """The JSON Schema of the problem's instances; ``note`` and ``reference*`` are allowed and ignored."""
     found: dict[str, Any] = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     found.update(problem.instance_class.model_json_schema(by_alias=True))
+    for part in [found, *found.get("$defs", {}).values()]:
+        if "description" in part:  # the docstring's first paragraph says what it is
+            part["description"] = " ".join(part["description"].split("\n\n")[0].split())
     found["properties"] = {**found["properties"], "note": {"description": "ignored"}}
     found["patternProperties"] = {"^reference": {"description": "ignored"}}
     return found
 
 
 def add_list(parser: argparse.ArgumentParser) -> None:
-    """``list`` has no arguments."""
+    """Arguments of ``list``."""
+    parser.add_argument("problem", nargs="?", metavar="PROBLEM", help="only this one, with every option explained")
 
 
 def list_all(arguments: argparse.Namespace) -> int:
-    """Print problems, methods, guarantees, suites, presets and importers."""
-    from schedgap.benchmarks.problems import PROBLEMS
-
-    for problem in PROBLEMS.values():
-        _print_problem(problem)
+    """Print problems, methods, guarantees, suites, presets and formats."""
+    from schedgap.benchmarks.problems import PROBLEMS, find_problem
     from schedgap.benchmarks.suites import SUITES
 
-    print("suites (schedgap bench)")
-    _print_pairs(SUITES.items())
+    whole = arguments.problem is not None
+    for problem in [find_problem(arguments.problem)] if whole else PROBLEMS.values():
+        print("\n".join(_describe(problem, whole)))
+        print()
+    if not whole:
+        print("suites (schedgap bench)")
+        print("\n".join(_pairs(SUITES.items(), "  ")))
+        print("\nschedgap list PROBLEM explains the options (--set)")
     return 0
 
 
-def _print_problem(problem: Problem) -> None:
+def _describe(problem: Problem, whole: bool) -> list[str]:
+    """The lines about one problem; `whole` explains every option instead of naming it."""
     from schedgap.benchmarks.methods import default_method
 
-    print(f"{problem.id}: {problem.title}; {problem.source}")
     default = default_method(problem).id
-    print("\n  methods (--method; the default is marked *)")
+    lines = [f"{problem.id}: {problem.title}; {problem.source}", "  methods (--method; * is the default)"]
     for method in problem.methods:
-        mark = "*" if method.id == default else " "
         source = "" if method.source == "ours" else f" ({method.source})"
-        print(f"  {mark} {method.id:<22} {method.title}{source}")
-        _print_options(method.options)
-    print("\n  presets (schedgap generate)")
+        lines += _pairs([(method.id, method.title + source)], "  * " if method.id == default else "    ")
+        lines += _options(method.options, whole)
+    lines.append("  presets (schedgap generate)")
     for preset in problem.presets:
-        print(f"    {preset.id:<22} {preset.title}")
-        _print_options(preset.options)
+        lines += [*_pairs([(preset.id, preset.title)], "    "), *_options(preset.options, whole)]
     if problem.importers:
-        print("\n  formats (schedgap import)")
+        lines.append("  formats (schedgap import)")
     for importer in problem.importers:
-        print(f"    {importer.id:<22} {importer.title}")
-        _print_options(importer.options)
-    print("\n  guarantees (schedgap verify)")
-    _print_pairs((g.id, f"{g.kind}: {g.statement}") for g in problem.all_guarantees)
-    print()
+        lines += [*_pairs([(importer.id, importer.title)], "    "), *_options(importer.options, whole)]
+    lines.append("  guarantees (schedgap verify)")
+    lines += _pairs([(g.id, f"{g.kind}: {g.statement}") for g in problem.all_guarantees], "    ")
+    return lines
 
 
-def _print_options(options: Mapping[str, Option]) -> None:
+def _options(options: Mapping[str, Option], whole: bool) -> list[str]:
+    """What ``--set`` accepts: one line each with range and meaning, or the names with their defaults."""
+    if not options:
+        return []
+    if not whole:
+        text = " ".join(name if o.default is None else f"{name}={_shown(o.default)}" for name, o in options.items())
+        return textwrap.wrap(f"--set {text}", 100, initial_indent=" " * 8, subsequent_indent=" " * 14)
+    lines = []
     for name, option in options.items():
-        default = "" if option.default is None else f", default {option.default}"
-        print(f"        {name}={option.range_text}{default}: {option.help}")
+        default = "" if option.default is None else f", default {_shown(option.default)}"
+        lines.append(f"        {name}: {option.help} [{option.range_text}{default}]")
+    return lines
 
 
-def _print_pairs(pairs: Iterable[tuple[str, str]]) -> None:
-    for name, text in pairs:
-        print(f"    {name:<22} {text}")
+def _shown(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _pairs(pairs: Iterable[tuple[str, str]], indent: str) -> list[str]:
+    """Names in a column, then a line of text each."""
+    found = list(pairs)
+    width = max([14, *(len(name) for name, _ in found)])
+    return [f"{indent}{name:<{width}}  {text}" for name, text in found]

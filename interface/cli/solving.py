@@ -50,6 +50,8 @@ def solve(arguments: argparse.Namespace) -> int:
     method = default_method(problem) if arguments.method is None else find_method(problem, arguments.method)
     settings = method_settings(method, settings_of(arguments))
     start = None if arguments.start is None else files.read_solution(arguments.start, problem)[0]
+    if start is not None:
+        api.feasible_start(problem, instance, start, files.name_of(arguments.start))
     if start is not None and method.kind is Kind.HEURISTIC:
         print(f"schedgap: note: {method.id} makes no use of --start", file=sys.stderr)
     api.preload(problem, method)

@@ -1,0 +1,102 @@
+"""The rows of a run as CSV or Parquet."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from schedgap.benchmarks.analysis import Analysis
+from schedgap.benchmarks.descriptors import Problem
+from schedgap.benchmarks.report import read_run
+from schedgap.benchmarks.store import StoreError
+from schedgap.benchmarks.writing import write_whole
+from schedgap.formulations.common.errors import InputError
+
+COLUMNS = (
+    "suite", "problem", "batch", "instance", "instance_hash", "method", "settings", "seed", "status", "termination",
+    "objective", "bound", "optimum", "best_bound", "ratio", "ratio_to", "outside_model", "engine", "engine_version",
+    "build_seconds", "solve_seconds", "seconds", "error",
+)  # fmt: skip
+
+
+def export_csv(folder: Path, path: Path, problems: Sequence[Problem] | None = None) -> Path:
+    """Write every run of a method in the run at `folder` as one line of a CSV file with a header.
+
+    Unknown numbers are empty cells; settings are JSON.
+
+    Raises
+    ------
+    StoreError
+        There is no run, or the file cannot be written.
+    """
+    analysis, _ = read_run(folder, problems)
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(flat_rows(analysis))
+    return write_whole(path, buffer.getvalue())
+
+
+def export_parquet(folder: Path, path: Path, problems: Sequence[Problem] | None = None) -> Path:
+    """The same as a Parquet file.
+
+    Raises
+    ------
+    InputError
+        pyarrow is not installed.
+    StoreError
+        There is no run, or the file cannot be written.
+    """
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise InputError("--parquet: needs the package pyarrow, which is not installed (pip install pyarrow)") from None
+    analysis, _ = read_run(folder, problems)
+    rows = flat_rows(analysis)
+    table = pyarrow.table({name: [row[name] for row in rows] for name in COLUMNS})
+    try:
+        pyarrow.parquet.write_table(table, path)
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be written: {error.strerror or error}") from error
+    return path
+
+
+def flat_rows(analysis: Analysis) -> list[dict[str, Any]]:
+    """One flat mapping per run of a method, with what the whole run knows of its instance."""
+    flat = []
+    for one in analysis.solved:
+        for entry in one.entries:
+            row = entry.row
+            flat.append(
+                {
+                    "suite": row.suite,
+                    "problem": row.problem,
+                    "batch": row.batch,
+                    "instance": one.name,
+                    "instance_hash": one.hash,
+                    "method": row.method,
+                    "settings": json.dumps(dict(row.settings), sort_keys=True),
+                    "seed": row.seed,
+                    "status": row.status,
+                    "termination": row.termination,
+                    "objective": row.objective,
+                    "bound": row.bound,
+                    "optimum": one.agreement.optimum,
+                    "best_bound": one.agreement.bound,
+                    "ratio": entry.ratio,
+                    "ratio_to": entry.ratio_to,
+                    "outside_model": entry.outside,
+                    "engine": row.engine,
+                    "engine_version": row.engine_version,
+                    "build_seconds": row.build_seconds,
+                    "solve_seconds": row.solve_seconds,
+                    "seconds": row.seconds,
+                    "error": row.error.splitlines()[0] if row.error else "",
+                }
+            )
+    return flat

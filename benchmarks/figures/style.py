@@ -1,0 +1,81 @@
+"""Colours and sizes that every figure shares. Figures are made without pyplot, so nothing global is touched."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from schedgap.formulations.common.errors import InputError
+
+PALETTE = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#0072B2", "#D55E00", "#999999")
+"""The colour-blind safe palette of Okabe and Ito, black left out."""
+INK = "#222222"
+FAINT = "#d0d0d0"
+GRID = "#e6e6e6"
+MARK = "#B2182B"
+"""Lines that a reader must not miss: the makespan, a bound."""
+FORMATS = (".svg", ".png", ".pdf")
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure with its own canvas; sizes in inches."""
+    figure = Figure(figsize=(width, height), facecolor="white")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def job_colour(position: int) -> tuple[float, float, float]:
+    """A light, distinct colour for the job at this position; neighbours always differ."""
+    hue = PALETTE[position % len(PALETTE)]
+    red, green, blue = (int(hue[k : k + 2], 16) / 255 for k in (1, 3, 5))
+    mix = (0.25, 0.55, 0.05, 0.4)[position // len(PALETTE) % 4]
+    return (red + (1 - red) * mix, green + (1 - green) * mix, blue + (1 - blue) * mix)
+
+
+def ink_on(colour: tuple[float, float, float]) -> str:
+    """Black or white, whichever can be read on `colour` (relative luminance)."""
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour)
+    return INK if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.22 else "white"
+
+
+def plain_axes(axes: Axes) -> None:
+    """Only the lines that help: no frame on top and at the right, faint ticks."""
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_color("#888888")
+    axes.tick_params(colors=INK, labelsize=9, width=0.6, length=3)
+
+
+def as_svg(figure: Figure) -> str:
+    """The figure as SVG text for an HTML page, the same on every run: fixed ids, no date, text as text."""
+    buffer = io.StringIO()
+    with matplotlib.rc_context({"svg.hashsalt": "schedgap", "svg.fonttype": "none"}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    text = buffer.getvalue()
+    return text[text.index("<svg") :]
+
+
+def save(figure: Figure, path: str | Path) -> None:
+    """Write the figure as its file name says: .svg, .png or .pdf.
+
+    Raises
+    ------
+    InputError
+        Another ending, or the file cannot be written.
+    """
+    target = Path(path)
+    ending = target.suffix.lower()
+    if ending not in FORMATS:
+        raise InputError(f"{path}: a figure's name must end in {', '.join(FORMATS)}")
+    metadata = {".svg": {"Date": None, "Creator": None}, ".pdf": {"CreationDate": None}, ".png": {}}[ending]
+    try:
+        with matplotlib.rc_context({"svg.hashsalt": "schedgap", "svg.fonttype": "none"}):
+            figure.savefig(target, dpi=150, metadata=metadata)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from None

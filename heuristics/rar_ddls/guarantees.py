@@ -1,0 +1,310 @@
+"""What paper 000 proves about SJF-BCO, and what holds instead; the proofs are in docs/proofs-rar-ddls.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import numpy as np
+
+from schedgap.formulations.rar_ddls.dynamics import rate_table
+from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
+from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, Verdict, at_most, not_applicable
+from schedgap.heuristics.rar_ddls.growth import running_time_growth
+from schedgap.heuristics.rar_ddls.theta_star import smallest_limit
+from schedgap.heuristics.rar_ddls.vertex_coloring import evaluate_coloring
+from schedgap.heuristics.rar_ddls.workload import estimates
+
+LARGEST_ASSIGNMENT = 40
+"""Lemma 4 is evaluated when all jobs together ask for at most so many GPUs: theta* takes exhaustive search."""
+
+Facts = Mapping[str, Any]
+
+
+def _instance(case: Case) -> RarDdlsInstance:
+    return cast(RarDdlsInstance, case.instance)
+
+
+def _printed(case: Case) -> Facts | None:
+    """The pass that Algorithm 1 as printed returns (without the probe), or None."""
+    return cast("Facts | None", case.info.get("bisected"))
+
+
+def _probe(case: Case) -> Facts | None:
+    """The probe, where it was among the passes compared and went through."""
+    return cast("Facts | None", case.info.get("probe")) if case.info.get("probe_compared") else None
+
+
+NO_PRINTED = "Algorithm 1 found no schedule within T"
+NO_PROBE = "the pass with theta = infinity and kappa = n_g was not compared, or never ends"
+NOTHING = "no schedule was returned"
+
+
+def _worst_durations(instance: RarDdlsInstance) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """(J,) slots on the most servers under the most contention; infinite where the rate there is 0."""
+    table = rate_table(instance)
+    jobs = np.arange(table.gpus.size)
+    most = np.minimum(table.gpus, len(instance.servers))
+    rate = table.rates(jobs, most, np.where(most > 1, table.p_max, 1))
+    with np.errstate(divide="ignore"):
+        durations: np.ndarray[Any, np.dtype[np.float64]] = np.ceil(table.iterations / rate.astype(np.float64))
+    return durations
+
+
+def _paper_constants(case: Case) -> tuple[float, float, float] | str:
+    """(phi, u, l) as section 5 and Lemma 4 define them, or why there are none.
+
+    phi is the largest ratio of two durations of one job, with contention up to max_s O_s as the paper estimates
+    it; u is the option; l is the option, or less where l rho <= rho_hat needs it.
+    """
+    instance = _instance(case)
+    worst, best = _worst_durations(instance), rate_table(instance).best_duration
+    if not np.isfinite(worst).all():
+        return "phi is infinite: a job makes no progress under the largest contention"
+    rho_hat = np.array(case.info["rho_hat"], dtype=np.float64)
+    u = float(case.info["u"])
+    if (rho_hat > u * best * (1 + 1e-12)).any():
+        return "rho_hat <= u rho does not hold for every schedule"
+    return float((worst / best).max()), u, min(float(case.info["l"]), float((rho_hat / worst).min()))
+
+
+def _to_optimum(case: Case, makespan: float, factor: float) -> Evaluation:
+    """``makespan <= factor T*``; with a lower bound instead of T* it can be shown to hold, not to fail."""
+    if case.optimum is not None:
+        return at_most(makespan, factor * case.optimum, f"{factor:.6g} times the optimum {case.optimum:g}")
+    if case.bound is not None:
+        shown = at_most(makespan, factor * case.bound, f"{factor:.6g} times the lower bound {case.bound:g}")
+        if shown.verdict is Verdict.HELD:
+            return shown
+    return not_applicable("the optimum is not known")
+
+
+def _lemma_2(case: Case) -> Evaluation:
+    facts = _printed(case)
+    if facts is None:
+        return not_applicable(NO_PRINTED)
+    # W_max <= theta always holds, so equality is theta <= W_max.
+    return at_most(facts["theta"], facts["W_max"], "theta and W_max, which are said to be equal")
+
+
+def _lemma_2_repaired(case: Case) -> Evaluation:
+    facts = _printed(case)
+    return not_applicable(NO_PRINTED) if facts is None else at_most(facts["W_max"], facts["theta"], "W_max and theta")
+
+
+def _lemma_3(case: Case) -> Evaluation:
+    facts = _printed(case)
+    if facts is None:
+        return not_applicable(NO_PRINTED)
+    return at_most(facts["makespan"], case.info["n_g"] * facts["W_max"], "makespan and n_g W_max")
+
+
+def _lemma_3_repaired(case: Case) -> Evaluation:
+    returned, probe = case.info.get("returned"), _probe(case)
+    if returned is None:
+        return not_applicable(NOTHING)
+    gangs = case.info["n_g"] > 1
+    if gangs and probe is None:
+        return not_applicable(NO_PROBE)
+    facts: Facts = case.info[returned]
+    # The pass whose durations the estimates have to bound: for gangs the proof is about the probe.
+    durations = cast("Facts", probe) if gangs else facts
+    low = min(float(case.info["l"]), durations["l_realised"])
+    factor = (2 - 1 / case.info["N"] if gangs else 1.0) * case.info["u"] / low
+    reason = f"makespan and {factor:.6g} W_max, with l = {low:.6g}"
+    return at_most(facts["makespan"], factor * facts["W_max"], reason)
+
+
+def _lemma_4(case: Case) -> Evaluation:
+    facts, instance = _printed(case), _instance(case)
+    if facts is None:
+        return not_applicable(NO_PRINTED)
+    constants = _paper_constants(case)
+    if isinstance(constants, str):
+        return not_applicable(constants)
+    gangs = [job.gpus for job in instance.jobs]
+    if sum(gangs) > LARGEST_ASSIGNMENT:
+        return not_applicable(f"theta* is computed for at most {LARGEST_ASSIGNMENT} GPUs asked for, here {sum(gangs)}")
+    if _worst_durations(instance).sum() > case.info["T"]:
+        return not_applicable("T is too short for every assignment to be the placement of a schedule")
+    guess = estimates(instance, case.info["rho_hat"], case.info["u"])
+    weight = smallest_limit(gangs, guess.weights.tolist(), instance.total_gpus)
+    if weight is None:
+        return not_applicable("the search for theta* did not end within its nodes")
+    phi, u, low = constants
+    star = guess.load(weight)
+    right = phi * u / low * star
+    return at_most(facts["theta"], right, f"theta and phi (u/l) theta*, phi = {phi:.6g}, theta* = {star:.6g}")
+
+
+def _printed_factor(case: Case) -> float | None:
+    constants = _paper_constants(case)
+    if isinstance(constants, str):
+        return None
+    phi, u, low = constants
+    return float(case.info["n_g"] * phi * u / low)
+
+
+def _theorem_5(case: Case) -> Evaluation:
+    facts = _printed(case)
+    if facts is None:
+        return not_applicable(NO_PRINTED)
+    constants = _paper_constants(case)
+    if isinstance(constants, str):
+        return not_applicable(constants)
+    return _to_optimum(case, facts["makespan"], cast(float, _printed_factor(case)))
+
+
+def _gang_factor(case: Case) -> float | None:
+    probe = _probe(case)
+    if probe is None:
+        return None
+    return float(case.info["n_g"] * probe["phi"] * case.info["u"] / case.info["l"])
+
+
+def _theorem_5_gang(case: Case) -> Evaluation:
+    if case.objective is None:
+        return not_applicable(NOTHING)
+    if case.info["n_g"] < 2:
+        return not_applicable("n_g = 1")
+    factor = _gang_factor(case)
+    return not_applicable(NO_PROBE) if factor is None else _to_optimum(case, case.objective, factor)
+
+
+def _repaired_factor(case: Case) -> float | None:
+    probe = _probe(case)
+    return None if probe is None else float((2 - 1 / case.info["N"]) * probe["phi"])
+
+
+def _theorem_5_repaired(case: Case) -> Evaluation:
+    if case.objective is None:
+        return not_applicable(NOTHING)
+    factor = _repaired_factor(case)
+    return not_applicable(NO_PROBE) if factor is None else _to_optimum(case, case.objective, factor)
+
+
+def _theorem_5_area(case: Case) -> Evaluation:
+    probe = _probe(case)
+    if case.objective is None:
+        return not_applicable(NOTHING)
+    if probe is None:
+        return not_applicable(NO_PROBE)
+    gpus = case.info["N"]
+    right = (2 - 1 / gpus) * max(probe["area"] / gpus, probe["longest"])
+    return at_most(case.objective, right, "makespan and (2 - 1/N) max(sum G_j r_j / N, max r_j)")
+
+
+def _elsewhere(what: str) -> Callable[[Case], Evaluation]:
+    return lambda _: not_applicable(what)
+
+
+def _claim(
+    id: str, source: str, statement: str, assumptions: str, evaluate: Callable[[Case], Evaluation], **more: Any
+) -> Guarantee:
+    settings: dict[str, Any] = {"method": "sjf-bco", **more}
+    return Guarantee(f"000-{id}", "rar-ddls", source, statement, assumptions, evaluate, **settings)
+
+
+_PROBED = "the pass with theta = infinity and kappa = n_g (the probe) is among those compared, and ends"
+_CONSTANTS = "l rho <= rho_hat <= u rho for every schedule; phi = max_j of the largest ratio of two durations rho_j"
+
+GUARANTEES: tuple[Guarantee, ...] = (
+    _claim(
+        "theorem-1",
+        "paper 000, Theorem 1",
+        "makespan of the reduced instance = chromatic number",
+        "unit jobs on fixed GPU sets: about that variant, not about rar-ddls, where GPU sets are chosen",
+        _elsewhere("about graphs: the reduced instance fixes GPU sets"),
+        method=None,
+        sample=evaluate_coloring,
+    ),
+    _claim(
+        "lemma-2",
+        "paper 000, Lemma 2",
+        "W_max = theta~",
+        "Algorithm 1 as printed returns a schedule",
+        _lemma_2,
+        hint={"families": ("single_gpu", "estimates", "contended")},
+    ),
+    _claim(
+        "lemma-2-repaired",
+        "ours",
+        "W_max <= theta~",
+        "Algorithm 1 as printed returns a schedule",
+        _lemma_2_repaired,
+        kind="repaired",
+        hint={"families": ("single_gpu", "estimates", "contended")},
+    ),
+    _claim(
+        "lemma-3",
+        "paper 000, Lemma 3",
+        "makespan <= n_g W_max",
+        "Algorithm 1 as printed returns a schedule",
+        _lemma_3,
+        hint={"families": ("estimates", "contended")},
+    ),
+    _claim(
+        "lemma-3-repaired",
+        "ours",
+        "makespan <= (2 - 1/N) (u/l) W_max for n_g >= 2, (u/l) W_max for n_g = 1",
+        f"one rho_hat per job; l r_j <= rho_hat_j for its realised duration r_j; for n_g >= 2, {_PROBED}",
+        _lemma_3_repaired,
+        kind="repaired",
+        hint={"families": ("estimates", "single_gpu", "contended", "worst_ratio")},
+    ),
+    _claim(
+        "lemma-4",
+        "paper 000, Lemma 4",
+        "theta~ <= phi (u/l) theta*_u",
+        f"{_CONSTANTS}; theta*_u is the optimum of (14) to (16)",
+        _lemma_4,
+        hint={"families": ("single_gpu", "contended")},
+    ),
+    _claim(
+        "theorem-5",
+        "paper 000, Theorem 5",
+        "makespan <= n_g phi (u/l) T*",
+        _CONSTANTS,
+        _theorem_5,
+        ratio_bound=_printed_factor,
+        hint={"families": ("single_gpu", "contended", "worst_ratio")},
+    ),
+    _claim(
+        "theorem-5-gang",
+        "ours",
+        "makespan <= n_g phi (u/l) T*, phi = max_j r_j / d_j",
+        f"n_g >= 2; {_PROBED}; r_j its realised, d_j the best durations",
+        _theorem_5_gang,
+        kind="repaired",
+        ratio_bound=_gang_factor,
+        hint={"families": ("contended", "worst_ratio", "gangs")},
+    ),
+    _claim(
+        "theorem-5-repaired",
+        "ours",
+        "makespan <= (2 - 1/N) phi T*, phi = max_j r_j / d_j",
+        f"{_PROBED}; r_j its realised, d_j the best durations",
+        _theorem_5_repaired,
+        kind="repaired",
+        ratio_bound=_repaired_factor,
+        hint={"families": ("single_gpu", "gangs", "contended", "worst_ratio")},
+    ),
+    _claim(
+        "theorem-5-area",
+        "ours",
+        "makespan <= (2 - 1/N) max(sum_j G_j r_j / N, max_j r_j)",
+        f"{_PROBED}; r_j its realised durations",
+        _theorem_5_area,
+        kind="repaired",
+        hint={"families": ("single_gpu", "gangs", "contended", "worst_ratio")},
+    ),
+    _claim(
+        "theorem-6",
+        "paper 000, Theorem 6",
+        "running time O(n_g J N log N log T)",
+        "sorting counts, as in the printed proof",
+        _elsewhere("about growth: measured on instances of its own"),
+        measure=running_time_growth,
+    ),
+)
+"""The rows of the ledger for paper 000."""

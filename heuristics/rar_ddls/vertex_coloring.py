@@ -1,0 +1,95 @@
+"""Theorem 1 of paper 000: scheduling unit jobs on fixed GPU sets is colouring a graph."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from schedgap.heuristics.common.guarantee import Evaluation, Verdict
+
+Edge = tuple[int, int]
+
+LARGEST_GRAPH = 9
+
+
+def reduced_instance(nodes: int, edges: Sequence[Edge]) -> list[frozenset[int]]:
+    """The reduction in the proof of Theorem 1: one unit job per node, on one GPU for each edge at the node.
+
+    Returns
+    -------
+    The GPUs of each job; GPU e belongs to ``edges[e]``. The gang of a job is the degree of its node.
+
+    Notes
+    -----
+    The GPU set of a job is fixed, while rar-ddls lets the scheduler choose it: the hardness that the reduction
+    shows is that of the variant with fixed sets.
+    """
+    return [frozenset(e for e, edge in enumerate(edges) if node in edge) for node in range(nodes)]
+
+
+def fixed_set_makespan(jobs: Sequence[frozenset[int]]) -> int:
+    """The fewest slots in which all unit jobs run, each on its own GPUs, none of them shared in a slot.
+
+    Breadth first over the sets of jobs that are done; O(4^n) for n jobs.
+    """
+    everything = (1 << len(jobs)) - 1
+    slots = [
+        chosen
+        for chosen in range(1, everything + 1)
+        if all(
+            not (jobs[a] & jobs[b])
+            for a, b in itertools.combinations([j for j in range(len(jobs)) if chosen >> j & 1], 2)
+        )
+    ]
+    reached, makespan = {0}, 0
+    while everything not in reached:
+        reached = {done | slot for done in reached for slot in slots}
+        makespan += 1
+    return makespan
+
+
+def chromatic_number(nodes: int, edges: Sequence[Edge]) -> int:
+    """The fewest colours that give the ends of every edge different colours.
+
+    By inclusion and exclusion: k colours suffice exactly when
+    ``sum over node sets X of (-1)^(n - |X|) i(X)^k > 0``, where i(X) counts the independent sets inside X,
+    the empty one included. O(2^n n).
+
+    References
+    ----------
+    A. Bjorklund, T. Husfeldt, M. Koivisto, Set partitioning via inclusion-exclusion, SIAM J. Comput. 39 (2009).
+    """
+    if nodes == 0:
+        return 0
+    near = [0] * nodes
+    for a, b in edges:
+        near[a] |= 1 << b
+        near[b] |= 1 << a
+    inside = [1] * (1 << nodes)
+    for chosen in range(1, 1 << nodes):
+        lowest = (chosen & -chosen).bit_length() - 1
+        rest = chosen & ~(1 << lowest)
+        inside[chosen] = inside[rest] + inside[rest & ~near[lowest]]
+    colours = 1
+    while sum((-1) ** (nodes - chosen.bit_count()) * inside[chosen] ** colours for chosen in range(1 << nodes)) <= 0:
+        colours += 1
+    return colours
+
+
+def random_graph(seed: int) -> tuple[int, list[Edge]]:
+    """A graph of 1 to ``LARGEST_GRAPH`` nodes, each edge present with a probability that is drawn first."""
+    rng = np.random.default_rng(seed)
+    nodes = int(rng.integers(1, LARGEST_GRAPH + 1))
+    density = rng.random()
+    return nodes, [pair for pair in itertools.combinations(range(nodes), 2) if rng.random() < density]
+
+
+def evaluate_coloring(seed: int) -> Evaluation:
+    """Theorem 1's reduction on a random graph: the makespan of the reduced instance is the chromatic number."""
+    nodes, edges = random_graph(seed)
+    makespan = fixed_set_makespan(reduced_instance(nodes, edges))
+    colours = chromatic_number(nodes, edges)
+    verdict = Verdict.HELD if makespan == colours else Verdict.REFUTED
+    return Evaluation(verdict, makespan, colours, f"graph of {nodes} nodes and {len(edges)} edges")

@@ -1,0 +1,83 @@
+"""``schedgap bench`` and ``schedgap report``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from schedgap.cli.arguments import add_seed, add_time_limit, count, factor
+from schedgap.formulations.common.errors import InputError
+
+_BESIDE = ""
+"""The value of ``--csv`` and ``--parquet`` without a file: beside the run."""
+
+
+def add_bench(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``bench``."""
+    parser.add_argument("suites", nargs="*", metavar="SUITE", help="names as in schedgap list (default: quick)")
+    parser.add_argument(
+        "--out", type=Path, default=Path("results"), metavar="DIR", help="the run's directory (default: results)"
+    )
+    parser.add_argument("--workers", type=count, metavar="N", help="processes (default: one per core)")
+    add_time_limit(parser, "seconds for each solve (default: the suites' own repeatable limits)")
+    add_seed(parser, default=None)
+    parser.add_argument("--scale", type=factor, metavar="F", help="factor on the number of instances (default 1)")
+    parser.add_argument(
+        "--resume", action="store_true", help="go on with the run in DIR (default: a new run, beside one that is there)"
+    )
+
+
+def bench(arguments: argparse.Namespace) -> int:
+    """Run suites, print the table and the path of the report."""
+    from schedgap.benchmarks.runner import run_suites
+
+    run = run_suites(
+        arguments.suites,
+        out=arguments.out,
+        workers=arguments.workers,
+        time_limit=arguments.time_limit,
+        seed=arguments.seed,
+        scale=arguments.scale,
+        resume=arguments.resume,
+        progress=sys.stderr,
+    )
+    print(run.text)
+    if run.report is not None:
+        print(f"\nreport: {run.report}")
+    if run.interrupted:
+        again = f"schedgap bench --out {run.folder} --resume"
+        print(f"schedgap: interrupted, every finished row is kept; goes on with: {again}", file=sys.stderr)
+    return run.exit_status
+
+
+def add_report(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``report``."""
+    parser.add_argument("runs", nargs="+", type=Path, metavar="DIR", help="a run's directory; a second to compare with")
+    for form in ("csv", "parquet"):
+        parser.add_argument(
+            f"--{form}",
+            nargs="?",
+            const=_BESIDE,
+            metavar="FILE",
+            help=f"also write the rows of the run as {form} (default: DIR/rows.{form})",
+        )
+
+
+def report(arguments: argparse.Namespace) -> int:
+    """Write the report of a run, or of two side by side, and print its path."""
+    from schedgap.benchmarks.export import export_csv, export_parquet
+    from schedgap.benchmarks.report import write_report
+
+    runs: list[Path] = arguments.runs
+    if len(runs) > 2:
+        raise InputError(f"report: takes one run or two, got {len(runs)}")
+    for form, write in (("csv", export_csv), ("parquet", export_parquet)):
+        path = getattr(arguments, form)
+        if path is None:
+            continue
+        if len(runs) == 2:
+            raise InputError(f"--{form}: exports one run, got two")
+        print(write(runs[0], runs[0] / f"rows.{form}" if path == _BESIDE else Path(path)))
+    print(write_report(*runs))
+    return 0

@@ -1,0 +1,167 @@
+"""generate, import, plot, export, schema, list, help: output, files, exit statuses; nothing heavy is loaded."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.command import Command
+
+from schedgap.benchmarks.problems import PROBLEMS
+from schedgap.benchmarks.suites import SUITES
+
+ENTRY = [sys.executable, "-m", "schedgap.cli.main"]
+HEAVY = ("pulp", "highspy", "ortools", "numba", "matplotlib", "joblib")
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_generate_prints_an_instance_of_every_problem(command: Command, problem: str) -> None:
+    ran = command("generate", problem, "--seed", 5)
+    data = json.loads(ran.out)
+    assert ran.status == 0 and ran.err == "" and data["problem"] == problem
+    assert command("generate", problem, "--seed", "5").out == ran.out
+    assert command("generate", problem, "--seed", "6").out != ran.out
+
+
+def test_generate_writes_a_file_with_settings(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "made.json"
+    arguments = ["generate", "rar-ddls", "--preset", "contended", "--set", "jobs=2", "singles=0", "--out", path]
+    ran = command(*arguments)
+    assert (ran.status, ran.out, ran.err) == (0, "", "")
+    assert [job["gpus"] for job in json.loads(path.read_text())["jobs"]] == [3, 3]
+    again = command("generate", "rar-ddls", "--preset", "contended", "--set", "jobs=2", "--set", "singles=0")
+    assert json.loads(again.out) == json.loads(path.read_text())
+    assert [p.name for p in tmp_path.iterdir()] == ["made.json"]
+    assert command(*arguments[:-1], "-").out == again.out
+
+
+def test_import_reports_on_standard_error(command: Command, tmp_path: Path) -> None:
+    row = ["ResNet-50 (batch size 64)", "python3 main.py", "folder", "-step", "1", "5000", "4", "1", "-1.0", "0"]
+    trace = tmp_path / "some.trace"
+    trace.write_text("\t".join(row) + "\n")
+    ran = command("import", "gavel", trace, "--problem", "rar-ddls", "--set", "steps_scale=0.1")
+    data = json.loads(ran.out)
+    assert ran.status == 0 and data["jobs"][0]["iterations"] == 500 and data["jobs"][0]["gpus"] == 4
+    assert ran.err.startswith("schedgap: note: ResNet-50 (batch size 64) on 4 v100: unconsolidated is not slower")
+    ran = command("import", "gavel", trace, trace, "--problem", "rar-ddls")
+    assert ran.status == 2 and "takes one trace, got 2 files" in ran.message
+
+
+@pytest.mark.parametrize(("ending", "magic"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")])
+def test_plot(command: Command, mixed: Path, tmp_path: Path, ending: str, magic: bytes) -> None:
+    solution = tmp_path / "s.json"
+    solution.write_text(json.dumps(json.loads(mixed.read_text())["reference_solution"]))
+    out = tmp_path / f"chart.{ending}"
+    ran = command("plot", mixed, solution, "--out", out)
+    assert (ran.status, ran.out, ran.err) == (0, "", "")
+    first = out.read_bytes()
+    assert first.startswith(magic)
+    command("plot", mixed, solution, "--out", out)
+    assert out.read_bytes() == first
+
+
+def test_plot_of_what_is_not_feasible_says_so(command: Command, mixed: Path, tmp_path: Path) -> None:
+    wrong = json.loads(mixed.read_text())["reference_solution"]
+    wrong["start"]["j0"] = 1
+    (tmp_path / "s.json").write_text(json.dumps(wrong))
+    ran = command("plot", mixed, tmp_path / "s.json", "--out", tmp_path / "x.svg")
+    assert ran.status == 0 and ran.err.startswith("schedgap: note: not feasible (server s2, slot")
+    wrong["start"]["j9"] = 1
+    (tmp_path / "s.json").write_text(json.dumps(wrong))
+    assert command("plot", mixed, tmp_path / "s.json", "--out", tmp_path / "x.svg").status == 2
+
+
+@pytest.mark.parametrize("form", ["mps", "lp"])
+def test_export_can_be_solved_elsewhere(command: Command, data: Path, tmp_path: Path, form: str) -> None:
+    import highspy
+
+    out = tmp_path / f"model.{form}"
+    ran = command("export", data / "rar-03-forced-crossing-one.json", "--format", form, "--out", out)
+    assert (ran.status, ran.out, ran.err) == (0, "", "")
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    highs.setOptionValue("mip_rel_gap", 0.0)
+    assert highs.readModel(str(out)) == highspy.HighsStatus.kOk
+    highs.run()
+    assert highs.getInfo().objective_function_value == pytest.approx(6)
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_schema_knows_what_the_parser_knows(command: Command, problem: str) -> None:
+    ran = command("schema", problem)
+    schema = json.loads(ran.out)
+    assert ran.status == 0 and ran.err == ""
+    instance = json.loads(command("generate", problem).out)
+    assert set(instance) <= set(schema["properties"]) and set(schema["required"]) <= set(instance) | {"problem"}
+    assert schema["additionalProperties"] is False
+    assert "note" in schema["properties"] and re.match(next(iter(schema["patternProperties"])), "reference_solution")
+
+
+def test_list_names_everything(command: Command) -> None:
+    ran = command("list")
+    assert ran.status == 0 and ran.err == ""
+    words = set(re.findall(r"[\w.-]+", ran.out))
+    for problem in PROBLEMS.values():
+        assert problem.id in words and set(problem.method_ids) <= words
+        assert {preset.id for preset in problem.presets} <= words
+        assert {guarantee.id for guarantee in problem.all_guarantees} <= words
+        assert {importer.id for importer in problem.importers} <= words
+        whole = command("list", problem.id).out
+        for method in problem.methods:
+            assert all(f"        {name}: {option.help} [" in whole for name, option in method.options.items())
+    assert set(SUITES) <= words
+    assert max(map(len, ran.out.splitlines())) <= 160
+
+
+def test_help_of_every_command(command: Command) -> None:
+    from schedgap.cli.main import COMMANDS
+
+    for name in COMMANDS:
+        ran = command(name, "--help")
+        assert ran.status == 0 and ran.out.startswith(f"usage: schedgap {name} ") and ran.err == ""
+    ran = command("--help")
+    assert ran.status == 0 and all(f"    {name} " in ran.out for name in COMMANDS)
+    ran = command("--version")
+    assert ran.status == 0 and re.fullmatch(r"schedgap \d+\.\d+\.\d+\S*\n", ran.out)
+
+
+def loaded_after(code: str) -> set[str]:
+    """Which of the heavy packages are loaded once `code` has run in a fresh interpreter."""
+    show = f"import sys; print('loaded:', *[name for name in {HEAVY} if name in sys.modules])"
+    ran = subprocess.run([sys.executable, "-c", f"{code}\n{show}"], capture_output=True, text=True, check=True)
+    return set(ran.stdout.splitlines()[-1].split()[1:])
+
+
+def test_nothing_heavy_is_loaded_without_need(mixed: Path) -> None:
+    assert loaded_after("import schedgap; dir(schedgap); schedgap.problems(); schedgap.__version__") == set()
+    run = "from schedgap.cli.main import main\nassert main({!r}) == 0"
+    assert loaded_after(run.format(["--help"])) == set()
+    assert loaded_after(run.format(["list"])) == set()
+    assert loaded_after(run.format(["solve", "--help"])) == set()
+    assert loaded_after(run.format(["schema", "rar-ddls"])) == set()
+    assert loaded_after(f"import schedgap; schedgap.load({str(mixed)!r})") == set()
+
+
+def test_a_reader_that_goes_away_gives_no_traceback() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    ran = subprocess.run([*ENTRY, "list"], stdout=write, stderr=subprocess.PIPE, check=False)
+    os.close(write)
+    assert (ran.returncode, ran.stderr) == (141, b"")
+
+
+def test_output_that_cannot_be_written() -> None:
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run([*ENTRY, "schema", "rar-ddls"], stdout=full, stderr=subprocess.PIPE, check=False)
+    assert ran.returncode == 2
+    assert ran.stderr == b"schedgap: error: standard output: No space left on device\n"
+
+
+def test_the_installed_command(mixed: Path) -> None:
+    """The console script itself, from another directory."""
+    script = Path(sys.executable).with_name("schedgap")
+    ran = subprocess.run([script, "check", mixed, "none"], capture_output=True, text=True, check=False, cwd="/")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", "schedgap: error: none: No such file or directory\n")
