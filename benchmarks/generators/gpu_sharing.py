@@ -54,7 +54,7 @@ def small(
     jobs: int = 16,
     gpus: int = 8,
     horizon: int = 48,
-    slots: int = 8,
+    slots: int = 5,
     arrivals: int = 12,
     gang: int = 4,
     spread: float = 0.25,

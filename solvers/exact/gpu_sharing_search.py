@@ -69,8 +69,20 @@ def search(instance: GpuSharingInstance, choices: Choices, *, seed: int, rounds:
             for b in range(counts[k]):
                 fits[j, k, a, b] = fits[k, j, b, a] = (a, b) not in clashes
     data = choices.tables
+    rng = np.random.default_rng(seed)
+    order = np.argsort(work[:, 0], kind="stable")
     start, end, mode, overlap, total = _anneal(
-        data.arrival, data.gpus, work, counts, data.slowdown, fits, instance.total_gpus, instance.horizon, seed, rounds
+        data.arrival,
+        data.gpus,
+        work,
+        counts,
+        data.slowdown,
+        fits,
+        instance.total_gpus,
+        instance.horizon,
+        order,
+        rng,
+        rounds,
     )
     return None if total >= _FAR else Found(start, end, mode, overlap, int(total))
 
@@ -193,12 +205,11 @@ def _anneal(
     fits: Flags,
     total_gpus: int,
     horizon: int,
-    seed: int,
+    order: Ints,
+    rng: np.random.Generator,
     rounds: int,
 ) -> tuple[Ints, Ints, Ints, Ints, int]:  # pragma: no cover - compiled
-    np.random.seed(seed)
     n = len(arrival)
-    order = np.argsort(work[:, 0])
     mode = np.zeros(n, dtype=np.int64)
     allowed = np.ones((n, n), dtype=np.bool_)
     eager = np.zeros(n, dtype=np.bool_)
@@ -216,8 +227,8 @@ def _anneal(
     for r in range(rounds):
         phase = (r % max(1, rounds // 4)) / max(1, rounds // 4)
         heat = top * (1 - phase) + 0.05
-        kind = np.random.randint(0, 10)
-        a, b = np.random.randint(0, n), np.random.randint(0, n)
+        kind = int(10 * rng.random())
+        a, b = int(n * rng.random()), int(n * rng.random())
         old_mode, old_allowed = mode[a], allowed[a, b]
         kept = order.copy()
         if kind < 3:
@@ -232,13 +243,13 @@ def _anneal(
         elif kind < 8:
             allowed[a, b] = not old_allowed
         elif kind < 9:
-            mode[a] = np.random.randint(0, counts[a])
+            mode[a] = int(counts[a] * rng.random())
         else:
             eager[a] = not eager[a]
         value = _decode(
             order, mode, allowed, eager, arrival, gpus, work, slowdown, fits, total_gpus, horizon, start, end, overlap
         )
-        if value <= now or np.random.random() < np.exp((now - value) / heat):
+        if value <= now or rng.random() < np.exp((now - value) / heat):
             now = value
             if value < best:
                 best = value
