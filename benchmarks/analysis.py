@@ -192,6 +192,18 @@ class Analysis:
     problems: tuple[Problem, ...] = field(default=())
 
 
+def headline(claims: Iterable[Claim], kind: str) -> Claim | None:
+    """The bound on the ratio that a table shows: a refuted one first, otherwise the tightest.
+
+    Parameters
+    ----------
+    claims : of one heuristic
+    kind : "printed" or "repaired"
+    """
+    bounds = [c for c in claims if c.guarantee.kind == kind and c.guarantee.ratio_bound is not None]
+    return min(bounds, key=lambda c: (not c.refuted, c.most is None, c.most or 0.0), default=None)
+
+
 def instance_path(folder: Path, digest: str) -> Path:
     """Where a run keeps an instance."""
     return folder / "instances" / f"{digest[:16]}.json"

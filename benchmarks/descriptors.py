@@ -115,6 +115,9 @@ class Batch:
 class Measurement:
     """A row of a suite that measures something else than a ratio: ``f(*, seed, **settings) -> rows``.
 
+    The function is also given ``scale`` and ``time_limit`` where it names them and the run has them. It runs
+    alone, after everything else, so that its times are not disturbed by the run itself.
+
     Attributes
     ----------
     suite, id, title : the suite's name, its own, and one line for the table's head
@@ -168,6 +171,9 @@ class Problem:
     methods : in the order of ``schedgap list``; the first EXACT or ENGINE one is the default method
     presets, importers, guarantees, figure : as named; a figure is ``f(instance, solution) -> Figure``
     suites : "module:name" of a tuple of :class:`Batch` and :class:`Measurement`: its part in every suite
+    families : "module:name" of a mapping of name to ``f(seed) -> (instance, options)``: instances on which
+        guarantees are tried, with the options that the heuristic runs with; a guarantee's
+        ``hint["families"]`` names those worth trying, the others are tried on all
     """
 
     id: str
@@ -187,6 +193,7 @@ class Problem:
     figure: str
     importers: tuple[Importer, ...] = ()
     suites: str = ""
+    families: str = ""
 
     @cached_property
     def instance_class(self) -> type[Instance]:
@@ -222,6 +229,19 @@ class Problem:
         return rows
 
     @cached_property
+    def trial_families(self) -> Mapping[str, Callable[[int], tuple[Instance, Mapping[str, Any]]]]:
+        """Families of instances on which its guarantees are tried; its presets where it names none."""
+        if self.families:
+            found: Mapping[str, Callable[[int], tuple[Instance, Mapping[str, Any]]]] = resolve(self.families)
+            return found
+        return {preset.id: _plain_trial(preset) for preset in self.presets}
+
+    @cached_property
     def method_ids(self) -> tuple[str, ...]:
         """Ids of its methods, in order."""
         return tuple(method.id for method in self.methods)
+
+
+def _plain_trial(preset: Preset) -> Callable[[int], tuple[Instance, Mapping[str, Any]]]:
+    """Instances of a preset, on which a heuristic runs with its defaults."""
+    return lambda seed: (resolve(preset.function)(seed, **preset.settings), {})

@@ -49,8 +49,9 @@ class Judgement:
 
 
 def guarantees_of(problem: Problem, method: str) -> tuple[Guarantee, ...]:
-    """The claims about one method, printed ones first."""
-    rows = [g for g in problem.all_guarantees if g.method == method]
+    """The claims about runs of one method, printed ones first; not those measured in their own way."""
+    every = problem.all_guarantees
+    rows = [g for g in every if g.method == method and g.measure is None and g.sample is None]
     return tuple(sorted(rows, key=lambda g: g.kind != "printed"))
 
 

@@ -33,7 +33,7 @@ table { border-collapse: collapse; margin: 6px 0 12px; font-size: 14px; }
 th, td { padding: 4px 12px 4px 0; text-align: left; border-bottom: 1px solid var(--line); vertical-align: top; }
 th { font-weight: 600; border-bottom: 1.5px solid var(--ink); white-space: nowrap; }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-td.code, code { font-family: ui-monospace, "DejaVu Sans Mono", monospace; font-size: 12.5px; }
+td.code, code { font-family: ui-monospace, "DejaVu Sans Mono", monospace; font-size: 12.5px; white-space: nowrap; }
 .held { color: var(--good); } .refuted, .failed { color: var(--bad); font-weight: 600; }
 figure { margin: 10px 0 18px; }
 figure svg, figure img { width: 100%; height: auto; display: block; }

@@ -86,6 +86,7 @@ RAR_DDLS = Problem(
     figure="schedgap.benchmarks.figures.rar_ddls:gantt",
     importers=RAR_DDLS_IMPORTERS,
     suites="schedgap.benchmarks.suites_rar_ddls:ROWS",
+    families="schedgap.benchmarks.generators.rar_ddls_adversarial:FAMILIES",
 )
 
 PROBLEMS: Mapping[str, Problem] = {problem.id: problem for problem in (RAR_DDLS,)}

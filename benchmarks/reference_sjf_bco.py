@@ -240,7 +240,7 @@ def plain_sjf_bco(
     kappa: int | None = None,
     **options: Any,
 ) -> PlainRun:
-    """Algorithms 1 to 3 of paper 000 as printed, with the readings that `docs` lists.
+    """Algorithms 1 to 3 of paper 000 as printed, with the readings that docs/rar-ddls.md lists.
 
     Parameters
     ----------
@@ -315,7 +315,7 @@ def plain_rand(instance: RarDdlsInstance, *, seed: int = 0, T: int | None = None
         0,
     )
     if one is None or one.makespan > largest:
-        return PlainRun(makespan=largest + 1)
+        return PlainRun(makespan=largest + 1, probes=[(largest, largest + 1)])
     return PlainRun(makespan=one.makespan, returned=one, probes=[(largest, one.makespan)])
 
 

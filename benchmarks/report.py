@@ -20,8 +20,10 @@ from schedgap.formulations.common.instance import Instance
 REPORT = "report.html"
 COMPARISON = "comparison.html"
 WORST_CASES = 3
+LARGE = 40
+"""Charts of instances with at most so many jobs are preferred: they can be read."""
 LARGEST_CHART = 400
-"""A Gantt chart of an instance with more jobs than this is left out: nobody could read it."""
+"""A chart of an instance with more jobs than this is left out: nobody could read it."""
 
 
 def write_report(folder: Path, other: Path | None = None, problems: Sequence[Problem] | None = None) -> Path:
@@ -75,7 +77,8 @@ def _head(analysis: Analysis, meta: Mapping[str, Any]) -> list[str]:
     sessions = meta.get("sessions", [])
     ended = time.strftime("%Y-%m-%d %H:%M", time.gmtime(sessions[-1]["ended"])) + " UTC" if sessions else "unknown"
     claims = [claim for summary in summaries(analysis.solved) for claim in summary.claims]
-    tried = [claim for claim in claims if claim.held + claim.refuted]
+    tried = {claim.guarantee.id for claim in claims if claim.held + claim.refuted}
+    refuted = {claim.guarantee.id for claim in claims if claim.refuted}
     proven = sum(1 for one in analysis.solved if one.agreement.optimum is not None)
     runs = sum(len(one.entries) for one in analysis.solved)
     facts = tiles(
@@ -84,8 +87,8 @@ def _head(analysis: Analysis, meta: Mapping[str, Any]) -> list[str]:
             (proven, "with a proven optimum"),
             (runs, "runs of methods"),
             (len(analysis.disagreements), "disagreements"),
-            (sum(1 for c in tried if not c.refuted), "claims held on every instance"),
-            (sum(1 for c in tried if c.refuted), "claims refuted"),
+            (len(tried - refuted), "claims held on every instance"),
+            (len(refuted), "claims refuted"),
         ]
     )
     links = "".join(f'<a href="#{_anchor(s, p)}">{text(s)}: {text(p.id)}</a>' for s, p in sections(analysis))
@@ -154,7 +157,9 @@ def heuristic_grid(solved: Sequence[Solved]) -> str:
         if not one.ratios:
             rows.append([one.label, "outside the model" if one.outside else "-", one.runs, "-", "-", none, *tail])
         for position, ratios in enumerate(one.ratios):
-            name, rest = (one.label, [none, *tail]) if position == 0 else ("", [])
+            first = position == 0
+            name = one.label if first else ""
+            rest: list[object] = [none, *tail] if first else []
             worst, _ = ratios.worst
             rows.append([name, f"to {ratios.to}", len(ratios.values), fixed(ratios.mean), fixed(worst), *rest])
     head = ["heuristic", "ratio", "runs", "mean", "worst", "nothing found"]
@@ -169,8 +174,8 @@ def _claims(folder: Path, solved: Sequence[Solved]) -> list[str]:
             g = claim.guarantee
             name, digest = names.get(claim.worst, ("", ""))
             file = Raw(f'<a href="instances/{digest[:16]}.json">{text(name or digest[:12])}</a>') if digest else ""
-            cells = [one.label, g.id, g.statement, g.assumptions, fixed(claim.tightness), file, verdict(claim.verdict)]
-            rows.append(cells)
+            words = [g.id, g.statement, g.assumptions, fixed(claim.tightness)]
+            rows.append([one.label, *words, file, verdict(claim.verdict)])
     if not rows:
         return []
     head = ["heuristic", "claim", "statement", "assumptions", "worst left/right", "on", "verdict"]
@@ -189,7 +194,9 @@ def _worst_cases(folder: Path, problem: Problem, solved: Sequence[Solved]) -> li
             known = entry.ratio is not None and entry.ratio > 1 and entry.row.solution is not None
             if entry.method.kind is Kind.HEURISTIC and known and entry.ratio_to == "optimum":
                 cases.append((entry.ratio or 0.0, one, entry, best))
-    cases.sort(key=lambda case: (-case[0], case[1].hash, case[2].label))
+    sizes = {one.hash: _size(load(folder, problem, one.hash)) for _, one, _, _ in cases}
+    cases = [case for case in cases if sizes[case[1].hash] <= LARGEST_CHART]
+    cases.sort(key=lambda case: (sizes[case[1].hash] > LARGE, -case[0], case[1].hash, case[2].label))
     body: list[str] = []
     shown: set[str] = set()
     seen: set[str] = set()
@@ -197,19 +204,27 @@ def _worst_cases(folder: Path, problem: Problem, solved: Sequence[Solved]) -> li
         # One chart per instance and per heuristic: the worst of each, not the same story several times.
         if len(shown) == WORST_CASES or one.hash in shown or entry.label in seen:
             continue
-        instance = load(folder, problem, one.hash)
-        if _size(instance) > LARGEST_CHART:
-            continue
-        draw = resolve(problem.figure)
         shown.add(one.hash)
         seen.add(entry.label)
-        what, unit = problem.objective_name, problem.unit
-        left = f"{entry.label}: {what} {number(entry.row.objective)} {unit}, ratio {fixed(ratio)} to optimum"
-        right = f"optimum ({best.label}): {what} {number(best.row.objective)} {unit}"
-        pair = [picture(draw(instance, entry.row.solution), left), picture(draw(instance, best.row.solution), right)]
         link = f'<a href="instances/{one.hash[:16]}.json">{text(one.name or one.hash[:12])}</a>'
-        body.append(f"<h3>Worst case of {text(entry.label)}: {link}</h3>" + f'<div class="pair">{"".join(pair)}</div>')
+        pair = _pair(problem, load(folder, problem, one.hash), entry, best, ratio)
+        body.append(f"<h3>Worst case of {text(entry.label)}: {link}</h3>{pair}")
     return body
+
+
+def _pair(problem: Problem, instance: Instance, entry: Entry, best: Entry, ratio: float) -> str:
+    """A heuristic's schedule beside the optimum, both over the same range of x."""
+    draw = resolve(problem.figure)
+    left, right = draw(instance, entry.row.solution), draw(instance, best.row.solution)
+    if left.axes and right.axes:
+        ends = [axes.get_xlim() for axes in (left.axes[0], right.axes[0])]
+        for figure in (left, right):
+            figure.set_size_inches(0.8 * figure.get_size_inches())  # half as wide as the page: larger letters
+            figure.axes[0].set_xlim(min(low for low, _ in ends), max(high for _, high in ends))
+    what, unit = problem.objective_name, problem.unit
+    words = f"{entry.label}: {what} {number(entry.row.objective)} {unit}, ratio {fixed(ratio)} to optimum"
+    beside = f"optimum ({best.label}): {what} {number(best.row.objective)} {unit}"
+    return f'<div class="pair">{picture(left, words)}{picture(right, beside)}</div>'
 
 
 def _size(instance: Instance) -> int:
@@ -270,7 +285,7 @@ def _measurement(row: Row, problem: Problem) -> list[str]:
 def _where(meta: Mapping[str, Any], analysis: Analysis) -> list[str]:
     body = ['<h2 id="where">What ran where</h2>']
     limit = meta.get("time_limit")
-    facts = [
+    facts: list[list[object]] = [
         ["suites", ", ".join(meta.get("suites", []))],
         ["seed", meta.get("seed")],
         ["scale", meta.get("scale")],
@@ -278,27 +293,11 @@ def _where(meta: Mapping[str, Any], analysis: Analysis) -> list[str]:
         ["threads per solve", 1],
     ]
     body.append(grid(["of the run", ""], facts))
-    rows = []
-    for session in meta.get("sessions", []):
-        packages = ", ".join(f"{name} {version}" for name, version in session["packages"].items())
-        began = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(session["began"]))
-        took = f"{session['ended'] - session['began']:.0f} s"
-        note = "interrupted" if session.get("interrupted") else "finished"
-        machine = f"{session['processor']}, {session['cores']} cores, {session['system']} {session['machine']}"
-        rows.append(
-            [
-                began,
-                took,
-                session["items"],
-                session["workers"],
-                note,
-                machine,
-                f"Python {session['python']}, {packages}",
-                session["code"],
-            ]
-        )
-    head = ["began (UTC)", "took", "items", "workers", "", "machine", "versions", "digest of the code"]
-    body.append(grid(head, rows, "llrrlllc"))
+    sessions = meta.get("sessions", [])
+    told = [_session_facts(session) for session in sessions]
+    if told:
+        head = ["", *(f"session {k + 1}" for k in range(len(told)))]
+        body.append(grid(head, [[name, *(one.get(name, "-") for one in told)] for name in told[-1]]))
     engines = sorted(
         {f"{e.row.engine} {e.row.engine_version}" for s in analysis.solved for e in s.entries if e.row.engine}
     )
@@ -323,3 +322,20 @@ def _ranges(numbers: Sequence[int]) -> str:
         else:
             runs.append([k, k])
     return ", ".join(str(a) if a == b else f"{a} to {b}" for a, b in runs)
+
+
+def _session_facts(session: Mapping[str, Any]) -> dict[str, object]:
+    """One sitting of a run: when, with what, on what."""
+    return {
+        "began (UTC)": time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(session["began"])),
+        "took": f"{session['ended'] - session['began']:.0f} s",
+        "ended": "interrupted" if session.get("interrupted") else "finished",
+        "items": session["items"],
+        "workers": session["workers"],
+        "processor": session["processor"],
+        "cores": session["cores"],
+        "system": f"{session['system']} {session['machine']}",
+        "Python": session["python"],
+        **{name: version or "not installed" for name, version in session["packages"].items()},
+        "digest of the code": session["code"],
+    }

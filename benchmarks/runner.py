@@ -13,7 +13,7 @@ from schedgap.benchmarks.descriptors import Problem
 from schedgap.benchmarks.pool import Pool
 from schedgap.benchmarks.progress import Progress, Sink
 from schedgap.benchmarks.store import FILE, Row, Store, StoreError, fresh_folder, holds_a_run, locked
-from schedgap.benchmarks.suites import Item, check_names, plan
+from schedgap.benchmarks.suites import Item, check_names, check_numbers, plan
 from schedgap.benchmarks.table import run_text
 from schedgap.benchmarks.versions import environment
 from schedgap.benchmarks.worker import Outcome, Task, execute
@@ -93,6 +93,7 @@ def run_suites(
         raise InputError(f"workers: must be from 1 to 1024, got {workers}")
     Deadline.after(time_limit)
     check_names(names or (), problems)
+    check_numbers(seed, scale)
     goes_on = resume and holds_a_run(out)
     folder = out if resume else fresh_folder(out)
     with locked(folder), Store(folder / FILE) as store:
@@ -189,9 +190,12 @@ def _work(store: Store, todo: Iterable[Item], workers: int, folder: Path, bar: P
         limit = pair[0].time_limit
         return None if limit is None else 2 * limit + 60
 
-    pool: Pool[tuple[Item, Task], Outcome] = Pool(_execute, workers, allowed)
+    pairs = [(item, _task(item, folder)) for item in todo]
+    solves = [pair for pair in pairs if pair[0].instance is not None]
+    measurements = [pair for pair in pairs if pair[0].instance is None]
     try:
-        pool.run(((item, _task(item, folder)) for item in todo), done, died)
+        for work, processes in ((solves, workers), (measurements, 1)):
+            Pool(_execute, processes, allowed).run(work, done, died)
     except KeyboardInterrupt:
         return True
     finally:

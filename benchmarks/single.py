@@ -56,7 +56,7 @@ def run_method(
     given = method_settings(chosen, settings)
     try:
         if chosen.kind is Kind.HEURISTIC:
-            return _run_heuristic(problem, instance, chosen, options, given)
+            return run_heuristic(problem, instance, chosen, options, given)
         if chosen.kind is Kind.ENGINE:
             result = _run_engine(problem, instance, chosen, options)
         else:
@@ -132,9 +132,16 @@ def _certified(problem: Problem, instance: Instance, result: Result) -> Result:
     )
 
 
-def _run_heuristic(
+def run_heuristic(
     problem: Problem, instance: Instance, method: Method, options: SolveOptions, settings: Mapping[str, Any]
 ) -> Result:
+    """A heuristic's result with `settings` passed on as they are, which may be more than ``--set`` can say.
+
+    Raises
+    ------
+    InputError, Disagreement
+        As :func:`run_method`, but no file is written.
+    """
     users = is_users(method.id)
     call: Callable[..., Any] = import_users(method.id) if users else method.call
     keywords: dict[str, Any] = {**settings, "seed": options.seed}

@@ -94,6 +94,14 @@ def check_names(names: Iterable[str], problems: Sequence[Problem] | None = None)
     return chosen
 
 
+def check_numbers(seed: int | None, scale: float | None) -> None:
+    """Raise InputError where the seed or the scale of a run is out of range; None is the default."""
+    if scale is not None and not 0 < scale <= 1000:
+        raise InputError(f"scale: must be greater than 0 and at most 1000, got {scale:g}")
+    if seed is not None and not 0 <= seed <= 10**9:
+        raise InputError(f"seed: must be from 0 to 10^9, got {seed}")
+
+
 def plan(
     names: Iterable[str],
     *,
@@ -118,10 +126,7 @@ def plan(
         An unknown suite, a scale that is not positive, a negative seed.
     """
     chosen = check_names(names, problems)
-    if not 0 < scale <= 1000:
-        raise InputError(f"scale: must be greater than 0 and at most 1000, got {scale:g}")
-    if not 0 <= seed <= 10**9:
-        raise InputError(f"seed: must be from 0 to 10^9, got {seed}")
+    check_numbers(seed, scale)
     sweep = _Sweep(seed, scale, time_limit, relevant_versions())
     items: list[Item] = []
     for suite in chosen:

@@ -5,10 +5,106 @@ from __future__ import annotations
 from schedgap.benchmarks.descriptors import Batch, Kind, Measurement, Method
 
 _ENGINES = ("cbc", "highs", "cpsat")
-
-_QUICK = (
-    Batch("quick", "tiny", 8, exact=("cp", *_ENGINES)),
-    Batch("quick", "contended", 8, exact=("cp", *_ENGINES)),
+_POLICIES = ("sjf-bco", "ff", "ls", "rand", "lpt-colocate")
+_BRUTE_FORCE = Method(
+    "brute-force",
+    "every schedule, slot by slot",
+    Kind.EXACT,
+    "schedgap.benchmarks.brute_force_rar_ddls:solve_brute_force",
 )
 
-ROWS: tuple[Batch | Measurement, ...] = (*_QUICK,)
+_WORK = 60.0
+"""CP-SAT's deterministic time for one solve, far more than any instance of these suites takes."""
+
+_QUICK = (
+    Batch("quick", "paper", 3),
+    Batch("quick", "small", 8, exact=("cp",), work_limit=_WORK),
+    Batch("quick", "tiny", 10, exact=("cp", *_ENGINES), work_limit=_WORK),
+    Batch("quick", "contended", 10, exact=("cp", *_ENGINES), work_limit=_WORK),
+)
+
+_CROSS = tuple(
+    Batch(
+        "cross",
+        "schedgap.benchmarks.brute_force_rar_ddls:random_case",
+        150,
+        exact=("brute-force", "cp", *_ENGINES),
+        group=group,
+        settings={"contended": contended},
+        extra=(_BRUTE_FORCE,),
+        work_limit=_WORK,
+    )
+    for group, contended in (("random", False), ("forced to contend", True))
+)
+
+_PAPER = (
+    Batch("paper", "paper", 10, heuristics=_POLICIES, group="figure 4", series="Figure 4: policies"),
+    Batch(
+        "paper",
+        "paper",
+        5,
+        heuristics=("sjf-bco",),
+        group="figure 5",
+        series="Figure 5: kappa from 1 to 32",
+        axis="kappa",
+        method_settings={"sjf-bco": tuple({"kappa": kappa} for kappa in range(1, 33))},
+    ),
+    *(
+        Batch(
+            "paper",
+            "paper",
+            5,
+            heuristics=_POLICIES,
+            group=f"figure 6, {servers} servers",
+            series="Figure 6: 10 to 20 servers, T = 1500",
+            axis="servers",
+            settings={"servers": servers, "horizon": 1500},
+        )
+        for servers in range(10, 21, 2)
+    ),
+    Batch(
+        "paper",
+        "paper",
+        5,
+        heuristics=("sjf-bco",),
+        group="figure 7",
+        series="Figure 7: lambda",
+        axis="lambda",
+        method_settings={"sjf-bco": tuple({"lambda": value} for value in (1.0, 2.0, 4.0, 8.0))},
+    ),
+)
+
+_SPEED = "schedgap.benchmarks.speed_rar_ddls"
+_SCALE = (
+    Measurement(
+        "scale",
+        "literal-speedup",
+        "rar-ddls: SJF-BCO against its literal form, paper scale",
+        f"{_SPEED}:literal_speedup",
+        timed=("fast_seconds", "literal_seconds", "times_faster", "load"),
+    ),
+    Measurement(
+        "scale",
+        "large",
+        "rar-ddls: heuristics on 10,000 jobs and 10,000 GPUs",
+        f"{_SPEED}:large_times",
+        timed=("seconds", "load"),
+    ),
+    Measurement(
+        "scale",
+        "large-from-start",
+        "rar-ddls: SJF-BCO on 10,000 jobs and 10,000 GPUs, start-up included",
+        f"{_SPEED}:large_from_start",
+        timed=("seconds", "load"),
+    ),
+    Measurement(
+        "scale",
+        "growth",
+        "rar-ddls: seconds of SJF-BCO as jobs and GPUs grow together",
+        f"{_SPEED}:running_times",
+        timed=("seconds", "exponent", "load"),
+    ),
+)
+
+ROWS: tuple[Batch | Measurement, ...] = (*_QUICK, *_CROSS, *_SCALE, *_PAPER)
+"""Every batch and measurement."""

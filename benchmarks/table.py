@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from schedgap.benchmarks.analysis import Analysis, Claim, EngineSummary, Solved, engine_summaries, summaries
+from schedgap.benchmarks.analysis import Analysis, Claim, EngineSummary, Solved, engine_summaries, headline, summaries
 from schedgap.benchmarks.descriptors import Measurement, Problem
 from schedgap.benchmarks.methods import label
 from schedgap.benchmarks.store import Row
@@ -186,15 +186,13 @@ def counted(solved: Sequence[Solved]) -> str:
 
 
 def bound_cells(claims: Sequence[Claim], kind: str) -> list[str]:
-    """The range of values of the first ratio bound of this kind, and its verdict."""
-    for claim in claims:
-        if claim.guarantee.kind == kind and claim.guarantee.ratio_bound is not None:
-            if claim.least is None or claim.most is None:
-                return ["-", claim.verdict]
-            same = fixed(claim.least, 2) == fixed(claim.most, 2)
-            low, high = fixed(claim.least, 2), fixed(claim.most, 2)
-            return [low if same else f"{low} to {high}", claim.verdict]
-    return ["-", "none"]
+    """The range of values of the headline bound of this kind, and its verdict."""
+    claim = headline(claims, kind)
+    if claim is None:
+        return ["-", "none"]
+    if claim.least is None or claim.most is None:
+        return ["-", claim.verdict]
+    return [" to ".join(dict.fromkeys((fixed(claim.least, 2), fixed(claim.most, 2)))), claim.verdict]
 
 
 def seconds_cells(one: EngineSummary) -> list[str]:

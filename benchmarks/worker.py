@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import os
 import signal
@@ -10,6 +11,7 @@ import time
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from schedgap.benchmarks.descriptors import Measurement, Method, Problem, resolve
@@ -88,8 +90,6 @@ def execute(task: Task) -> Outcome:
 
 
 def _solve(task: Task, method: Method) -> dict[str, Any]:
-    from pathlib import Path
-
     if task.instance is None:
         raise ValueError("a method needs an instance")
     options = SolveOptions(
@@ -113,11 +113,12 @@ def _solve(task: Task, method: Method) -> dict[str, Any]:
 
 
 def _measure(task: Task) -> dict[str, Any]:
-    keywords = dict(task.settings)
-    if task.time_limit is not None:
-        keywords["time_limit"] = task.time_limit
-    rows = resolve(task.what.function)(seed=task.seed, **keywords)
-    return {"status": "measured", "payload": [plain(row) for row in rows]}
+    function = resolve(task.what.function)
+    takes = inspect.signature(function).parameters
+    keywords = {"seed": task.seed, "time_limit": task.time_limit, **task.settings}
+    # A measurement that has no use for a limit or a scale does not name it.
+    given = {name: value for name, value in keywords.items() if name in takes and value is not None}
+    return {"status": "measured", "payload": [plain(row) for row in function(**given)]}
 
 
 def plain(value: Any) -> Any:

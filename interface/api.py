@@ -6,25 +6,22 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
-from schedgap.benchmarks.descriptors import Method, Problem
+from schedgap.benchmarks.descriptors import Method
 from schedgap.benchmarks.methods import default_method, find_method
 from schedgap.benchmarks.problems import PROBLEMS, find_problem, load_instance, parse_instance
 from schedgap.formulations.common.check import CheckReport
-from schedgap.formulations.common.errors import Disagreement, InputError
-from schedgap.formulations.common.instance import Instance, Solution, read_json
-from schedgap.formulations.common.numbers import better
-from schedgap.solvers.result import Deadline, Incumbent, Result, SolveOptions, Status, Termination
+from schedgap.formulations.common.instance import Instance, Solution
+from schedgap.reading import InstanceLike, SolutionLike, as_instance, checked, feasible_start, name_of, read_solution
+from schedgap.running import not_worse, preload
+from schedgap.solvers.result import Deadline, Incumbent, Result, SolveOptions
 
 if TYPE_CHECKING:
     from schedgap.benchmarks.evaluate import Comparison
+    from schedgap.benchmarks.progress import Sink
     from schedgap.benchmarks.runner import Run
-
-InstanceLike = Instance | Mapping[str, Any] | str | Path
-"""An instance, its JSON object, or the path of its file."""
-SolutionLike = Mapping[str, Any] | str | Path
-"""A bare solution object, the whole object that ``solve --json`` prints, or the path of a file with either."""
+    from schedgap.benchmarks.verify import Ledger
 
 
 def problems() -> tuple[str, ...]:
@@ -177,14 +174,13 @@ def solve(
     """
     from schedgap.benchmarks.single import run_method
 
-    given = _instance(instance)
+    given = as_instance(instance)
     problem = find_problem(given.problem_id)
     chosen = default_method(problem) if method is None else find_method(problem, method)
     first: tuple[Solution, float] | None = None
     if start is not None:
         solution = read_solution(start, problem)
-        source = str(start) if isinstance(start, str | Path) else "start"
-        first = solution, feasible_start(problem, given, solution, source)
+        first = solution, feasible_start(problem, given, solution, name_of(start, "start"))
     preload(problem, chosen)
     options = SolveOptions(
         deadline=Deadline.after(time_limit),
@@ -200,61 +196,7 @@ def solve(
     result = run_method(problem, given, chosen, options, settings)
     if result.seconds is None:
         result = replace(result, solve_seconds=time.monotonic() - began)
-    return result if first is None else _not_worse(problem, given, result, *first)
-
-
-def preload(problem: Problem, method: Method) -> None:
-    """Import what `method` needs, so that a time limit does not pay for it.
-
-    Raises
-    ------
-    EngineMissing
-        The method's engine is not installed, or does not load here.
-    """
-    from schedgap.benchmarks.descriptors import Kind, resolve
-    from schedgap.benchmarks.methods import is_users
-
-    resolve(problem.checker)
-    resolve(problem.lower_bound)
-    if method.kind is Kind.ENGINE:
-        from schedgap.solvers import declarative  # noqa: F401
-        from schedgap.solvers.engines import engine
-
-        engine(method.function)
-        resolve(problem.model)
-    elif not is_users(method.id):
-        _ = method.call
-
-
-def feasible_start(problem: Problem, instance: Instance, solution: Solution, source: str) -> float:
-    """The objective of a start; one that the checker rejects is bad input.
-
-    Raises
-    ------
-    InputError
-        Malformed, or not feasible: the line names the first violated constraint.
-    """
-    report = checked(problem, instance, solution, source)
-    if report.violations:
-        raise InputError(f"{source}: not a feasible start: {report.violations[0].message}")
-    if report.objective is None:
-        raise InputError(f"{source}: not a feasible start: it has no objective")
-    return float(report.objective)
-
-
-def _not_worse(problem: Problem, instance: Instance, result: Result, solution: Solution, objective: float) -> Result:
-    """The result, or the start where that is better than what was found."""
-    if result.status in (Status.INFEASIBLE, Status.UNBOUNDED):
-        from schedgap.benchmarks.agreement import write_disagreement
-
-        path = write_disagreement(instance)
-        raise Disagreement(
-            f"the start has objective {objective:.9g}, but the instance is claimed {result.status}; it is in {path}"
-        )
-    if result.objective is not None and not better(objective, result.objective, problem.sense):
-        return result
-    info = {**result.info, "solution_from": "start"}
-    return replace(result, status=Status.FEASIBLE, objective=objective, solution=solution, info=info)
+    return result if first is None else not_worse(problem, given, result, *first)
 
 
 def compare(
@@ -291,7 +233,7 @@ def compare(
     """
     from schedgap.benchmarks.evaluate import compare as side_by_side
 
-    given = _instance(instance)
+    given = as_instance(instance)
     problem = find_problem(given.problem_id)
     chosen = None if methods is None else [find_method(problem, name) for name in methods]
     for method in chosen or ():
@@ -315,24 +257,9 @@ def check(instance: InstanceLike, solution: SolutionLike) -> CheckReport:
     InputError
         The solution is malformed: an id the instance does not have, a wrong type, a missing part.
     """
-    given = _instance(instance)
+    given = as_instance(instance)
     problem = find_problem(given.problem_id)
-    source = str(solution) if isinstance(solution, str | Path) else "solution"
-    return checked(problem, given, read_solution(solution, problem), source)
-
-
-def checked(problem: Problem, instance: Instance, solution: Solution, source: str) -> CheckReport:
-    """The checker's report; what is malformed is told with `source`, the file it came from.
-
-    Raises
-    ------
-    InputError
-        The solution is malformed.
-    """
-    try:
-        return problem.check(instance, solution)
-    except InputError as error:
-        raise InputError(f"{source}: {str(error).removeprefix('solution: ')}") from None
+    return checked(problem, given, read_solution(solution, problem), name_of(solution, "solution"))
 
 
 def verify(
@@ -341,8 +268,8 @@ def verify(
     instances: int | None = None,
     seed: int = 0,
     out: str | Path | None = None,
-    progress: Callable[[str], None] | None = None,
-) -> Any:
+    progress: Sink | None = None,
+) -> Ledger:
     """Try guarantees on many instances; every verdict is computed.
 
     Parameters
@@ -350,12 +277,20 @@ def verify(
     guarantees : ids; all where not given
     instances : how many for each
     seed : of all instances
-    out : the directory for counterexample files
-    progress : told of progress, line by line
+    out : the directory for counterexample files; ``counterexamples`` where not given
+    progress : a stream, or a function that is told whole lines
 
     Returns
     -------
-    One row of the ledger per guarantee.
+    Ledger
+        One row per guarantee.
+
+    Raises
+    ------
+    InputError
+        An unknown guarantee.
+    Disagreement
+        A heuristic beat a proven optimum, or the checker rejected a solution.
     """
     from schedgap.benchmarks.verify import verify as run
 
@@ -371,7 +306,7 @@ def bench(
     seed: int | None = None,
     scale: float | None = None,
     resume: bool = False,
-    progress: TextIO | None = None,
+    progress: Sink | None = None,
 ) -> Run:
     """Run suites into a result store and write their report, as ``schedgap bench`` does.
 
@@ -383,7 +318,7 @@ def bench(
     time_limit : seconds for each solve; the suites' own repeatable limits where not given
     seed, scale : of the instances, and factor on their number; 0 and 1 where not given
     resume : go on with the run in `out`
-    progress : where progress lines go
+    progress : a stream, or a function that is told whole lines
 
     Returns
     -------
@@ -423,10 +358,10 @@ def plot(instance: InstanceLike, solution: SolutionLike, out: str | Path | None 
     """
     from schedgap.figures import draw
 
-    given = _instance(instance)
+    given = as_instance(instance)
     problem = find_problem(given.problem_id)
     chosen = read_solution(solution, problem)
-    checked(problem, given, chosen, str(solution) if isinstance(solution, str | Path) else "solution")
+    checked(problem, given, chosen, name_of(solution, "solution"))
     return draw(problem, given, chosen, None if out is None else Path(out))
 
 
@@ -446,73 +381,5 @@ def export(instance: InstanceLike, out: str | Path, form: str = "mps") -> None:
     """
     from schedgap.exporting import write_model
 
-    given = _instance(instance)
+    given = as_instance(instance)
     write_model(find_problem(given.problem_id), given, Path(out), form)
-
-
-def read_solution(solution: SolutionLike, problem: Problem, text: str | None = None) -> Solution:
-    """The bare solution object in `solution`: bare itself, or inside the object that ``solve --json`` prints.
-
-    Parameters
-    ----------
-    solution : the object, or the path of its file
-    problem : whose solution is expected
-    text : the file's content, where it was read already (standard input)
-
-    Raises
-    ------
-    InputError
-        Not JSON, not an object, of another problem, or a result without a solution.
-    """
-    return read_result(solution, problem, text)[0]
-
-
-def read_result(
-    solution: SolutionLike, problem: Problem, text: str | None = None
-) -> tuple[Solution, Mapping[str, Any] | None]:
-    """As :func:`read_solution`, with the whole object of ``solve --json`` where it was one."""
-    source = str(solution) if isinstance(solution, str | Path) else "solution"
-    data = read_json(solution, text) if isinstance(solution, str | Path) else solution
-    if not isinstance(data, Mapping):
-        raise InputError(f"{source}: a solution must be a JSON object, got {type(data).__name__}")
-    if not ("solution" in data and "status" in data):
-        return dict(data), None
-    if data.get("problem", problem.id) != problem.id:
-        raise InputError(f"{source}: problem: is {data['problem']!r}, the instance is of {problem.id}")
-    inner = data["solution"]
-    if inner is None:
-        raise InputError(f"{source}: solution: is null (status {data['status']}), there is nothing to check")
-    if not isinstance(inner, Mapping):
-        raise InputError(f"{source}: solution: must be a JSON object, got {type(inner).__name__}")
-    return dict(inner), data
-
-
-def _instance(instance: InstanceLike) -> Instance:
-    if isinstance(instance, Instance):
-        return instance
-    return load(instance) if isinstance(instance, str | Path) else parse(instance)
-
-
-def interrupted(
-    problem: Problem, instance: Instance, best: Solution | None, bound: float | None, seconds: float
-) -> Result:
-    """The result of a run that Ctrl-C ended from outside the method: the best it had told of, scored by the checker.
-
-    Parameters
-    ----------
-    best, bound : what the method reported last, or None
-    seconds : since the start
-    """
-    objective = None
-    if best is not None:
-        report = problem.check(instance, best)
-        objective = None if report.violations or report.objective is None else float(report.objective)
-    found = objective is not None
-    return Result(
-        Status.FEASIBLE if found else Status.UNKNOWN,
-        objective=objective,
-        bound=bound,
-        solution=best if found else None,
-        termination=Termination.INTERRUPTED,
-        solve_seconds=seconds,
-    )

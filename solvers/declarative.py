@@ -136,7 +136,10 @@ def _solve(search: _Search, options: SolveOptions) -> tuple[Status | None, Termi
     for attempt in range(ATTEMPTS):
         if options.deadline.passed:
             return None, Termination.TIME_LIMIT
-        answer = search.engine.solve(search.model, options)
+        try:
+            answer = search.engine.solve(search.model, options)
+        except KeyboardInterrupt:  # between two native runs; engines handle it during one
+            return None, Termination.INTERRUPTED
         search.info.update(answer.info)
         if answer.nodes is not None:
             search.info["nodes"] = search.info.get("nodes", 0) + answer.nodes

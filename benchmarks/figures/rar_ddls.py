@@ -10,6 +10,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
+from matplotlib.ticker import MaxNLocator
 
 from schedgap.benchmarks.figures.style import FAINT, INK, MARK, ink_on, job_colour, new_figure
 from schedgap.formulations.common.instance import Solution
@@ -20,10 +21,26 @@ LEVELS = ("#ffffff", "#cfd8e3", "#8fa3bd", "#4d6a92", "#1b2f52")
 """Shades of a server's strip: 0, 1, 2, 3 and at least 4 rings that cross it."""
 EDGE = "#444444"
 HATCH = (0.0, 0.0, 0.0, 0.38)
-STRIP = 0.62
-"""Height of a server's strip, in GPU rows."""
-GAP = 0.55
-"""Space between servers, in GPU rows."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Heights: of a GPU's row in inches, of a server's strip and of the space between servers in GPU rows.
+
+    Few GPUs get tall rows that hold labels; hundreds share 13 inches, and strips stay thick enough to be seen.
+    """
+
+    row: float
+    strip: float
+    gap: float
+    units: float
+
+    @classmethod
+    def of(cls, gpus: int, servers: int) -> Layout:
+        """For so many GPUs and servers."""
+        row = min(0.42, max(0.035, 13.0 / (gpus + 1.2 * servers)))
+        strip, gap = max(0.62, 0.13 / row), max(0.55, 0.07 / row)
+        return cls(row, strip, gap, gpus + servers * (strip + gap))
 
 
 @dataclass(frozen=True)
@@ -53,7 +70,7 @@ def gantt(instance: RarDdlsInstance, solution: Solution) -> Figure:
 
     Returns
     -------
-    Figure of its own (no pyplot state), 10 inches wide; its height grows with the GPUs, up to 15 inches.
+    Figure of its own (no pyplot state), 10 inches wide; its height grows with the GPUs.
     """
     schedule = simulate(instance, solution["start"], solution["placement"])
     placed = [job for job in instance.jobs if job.id in solution["start"]]
@@ -62,23 +79,23 @@ def gantt(instance: RarDdlsInstance, solution: Solution) -> Figure:
     latest = max([*known, *starts, 1])
     blocks = _blocks(instance, solution, schedule.completion, latest)
 
-    rows = sum(server.gpus for server in instance.servers)
-    units = rows + len(instance.servers) * (STRIP + GAP)
-    # Few GPUs get tall rows that hold labels; hundreds share 13 inches.
-    row = min(0.42, max(0.05, 13.0 / units))
-    height = units * row + 1.5
+    layout = Layout.of(instance.total_gpus, len(instance.servers))
+    tall = layout.units * layout.row
+    height = tall + 1.5
     figure = new_figure(10.0, height)
     left = 0.9
-    axes = figure.add_axes((left / 10.0, 0.95 / height, (10.0 - left - 0.35) / 10.0, (units * row) / height))
-    _draw(axes, instance, blocks, latest, row)
+    axes = figure.add_axes((left / 10.0, 0.95 / height, (10.0 - left - 0.35) / 10.0, tall / height))
+    _draw(axes, instance, blocks, latest, layout)
     makespan = max(known) if len(known) == len(placed) and known else None
-    _finish(axes, instance, makespan, latest, units)
+    _finish(axes, instance, makespan, latest, layout)
     _legend(figure, height)
     return figure
 
 
-def _draw(axes: Axes, instance: RarDdlsInstance, blocks: Sequence[Sequence[Block]], latest: int, row: float) -> None:
-    y = 0.0
+def _draw(
+    axes: Axes, instance: RarDdlsInstance, blocks: Sequence[Sequence[Block]], latest: int, layout: Layout
+) -> None:
+    y, row = 0.0, layout.row
     label_size = max(4.5, min(9.0, row * 72 * 0.55))
     slot_width = 8.75 * 72 / (latest + 1)
     for server, here in zip(instance.servers, blocks, strict=True):
@@ -88,8 +105,8 @@ def _draw(axes: Axes, instance: RarDdlsInstance, blocks: Sequence[Sequence[Block
                 axes.plot([0.5, latest + 0.5], [y + k, y + k], color="white", linewidth=0.8, zorder=0.5)
         for block in here:
             _draw_block(axes, instance, block, y, row, label_size, slot_width)
-        _draw_strip(axes, here, y + server.gpus + 0.08, latest, label_size if row > 0.12 else 0.0, slot_width)
-        size = max(5.0, min(9.0, (server.gpus + STRIP) * row * 72 * 0.45))
+        _draw_strip(axes, here, y + server.gpus + 0.08, latest, layout, slot_width)
+        size = max(5.0, min(9.0, (server.gpus + layout.strip) * row * 72 * 0.45))
         unit = "GPU" if server.gpus == 1 else "GPUs"
         text = f"{_short(server.id, 12)}\n{server.gpus} {unit}" if server.gpus * row > 0.3 else _short(server.id, 12)
         axes.text(
@@ -102,7 +119,7 @@ def _draw(axes: Axes, instance: RarDdlsInstance, blocks: Sequence[Sequence[Block
             color=INK,
             transform=axes.get_yaxis_transform(),
         )
-        y += server.gpus + STRIP + GAP
+        y += server.gpus + layout.strip + layout.gap
 
 
 def _draw_block(
@@ -138,8 +155,10 @@ def _draw_block(
         )
 
 
-def _draw_strip(axes: Axes, here: Sequence[Block], y: float, latest: int, size: float, slot_width: float) -> None:
+def _draw_strip(axes: Axes, here: Sequence[Block], y: float, latest: int, layout: Layout, slot_width: float) -> None:
     """How many rings cross this server, slot by slot, as shades with their number."""
+    high = layout.strip - 0.08
+    size = min(7.5, high * layout.row * 72 * 0.72)
     change: dict[int, int] = {}
     for job in {block.job for block in here if block.crossing}:
         block = next(b for b in here if b.job == job)
@@ -157,33 +176,31 @@ def _draw_strip(axes: Axes, here: Sequence[Block], y: float, latest: int, size: 
     for first, following, crossing in pieces:
         shade = LEVELS[min(crossing, len(LEVELS) - 1)]
         axes.add_patch(
-            Rectangle((first - 0.5, y), following - first, STRIP - 0.08, facecolor=shade, edgecolor="none", zorder=1)
+            Rectangle((first - 0.5, y), following - first, high, facecolor=shade, edgecolor="none", zorder=1)
         )
-        if crossing >= 2 and size and (following - first) * slot_width > 8:
+        if crossing >= 2 and (following - first) * slot_width > 8:
             axes.text(
                 (first + following) / 2 - 0.5,
-                y + (STRIP - 0.08) / 2,
+                y + high / 2,
                 str(crossing),
                 ha="center",
                 va="center",
-                fontsize=max(4.5, size * 0.8),
+                fontsize=size,
                 color="white" if crossing >= 3 else INK,
                 zorder=3,
             )
-    axes.add_patch(
-        Rectangle((0.5, y), latest, STRIP - 0.08, facecolor="none", edgecolor=FAINT, linewidth=0.5, zorder=1.5)
-    )
+    axes.add_patch(Rectangle((0.5, y), latest, high, facecolor="none", edgecolor=FAINT, linewidth=0.5, zorder=1.5))
 
 
-def _finish(axes: Axes, instance: RarDdlsInstance, makespan: int | None, latest: int, units: float) -> None:
+def _finish(axes: Axes, instance: RarDdlsInstance, makespan: int | None, latest: int, layout: Layout) -> None:
     axes.set_xlim(0.5, latest + 0.5 + max(0.3, latest * 0.01))
-    axes.set_ylim(units - GAP, -0.2)
+    axes.set_ylim(layout.units - layout.gap, -0.2)
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
     axes.set_yticks([])
     axes.tick_params(axis="x", labelsize=9, colors=INK)
     axes.set_xlabel("slot", fontsize=10, color=INK)
-    axes.xaxis.get_major_locator().set_params(integer=True)  # type: ignore[attr-defined]
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     text = f"{len(instance.jobs)} jobs on {len(instance.servers)} servers, {instance.total_gpus} GPUs"
     name = f"{instance.name}: " if instance.name else ""
     if makespan is None:

@@ -9,11 +9,12 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from schedgap.benchmarks.analysis import Claim, Solved, Summary, summaries
+from schedgap.benchmarks.analysis import Solved, Summary, headline, summaries
 from schedgap.benchmarks.descriptors import Kind, Problem
 from schedgap.benchmarks.figures.style import GRID, INK, MARK, PALETTE, new_figure, plain_axes
+from schedgap.benchmarks.text import number
 
 REPAIRED = "#0072B2"
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
@@ -30,16 +31,18 @@ def ratio_figure(problem: Problem, solved: Sequence[Solved]) -> Figure | None:
     if not rows:
         return None
     finite = [v for s in rows for r in s.ratios for v, _ in r.values if math.isfinite(v)]
-    bounds = [b for s in rows for b in _all_bounds(s) if math.isfinite(b)]
-    largest = max([*finite, *bounds, 1.1])
-    height = 0.62 * len(rows) + 1.75
+    heads = [claim for s in rows for kind in ("printed", "repaired") if (claim := headline(s.claims, kind)) is not None]
+    least = [claim.least for claim in heads if claim.least is not None and math.isfinite(claim.least)]
+    # Wide enough for every dot and for where each bound begins; a bound that goes on beyond is an arrow.
+    largest = max([1.1, *(1.08 * v for v in finite), *(1.1 * b for b in least if b < 50)])
+    height = 0.7 * len(rows) + 1.75
     figure = new_figure(9.0, height)
-    axes = figure.add_axes((0.16, 0.95 / height, 0.80, (height - 1.5) / height))
+    axes = figure.add_axes((0.16, 0.95 / height, 0.74, (height - 1.5) / height))
     for y, summary in enumerate(rows):
         _draw_ratios(axes, y, summary, largest)
         _draw_bounds(axes, y, summary, largest)
     axes.set_yticks(range(len(rows)), [s.label for s in rows], fontsize=10)
-    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.set_ylim(len(rows) - 0.35, -0.5)
     _ratio_axis(axes, largest)
     axes.axvline(1.0, color="#888888", linewidth=0.8, zorder=0)
     axes.set_title(f"{problem.id}: ratio of each heuristic, one dot per instance", fontsize=11, loc="left", color=INK)
@@ -68,7 +71,7 @@ def _draw_ratios(axes: Axes, y: int, summary: Summary, largest: float) -> None:
         for value in values:
             key = round(value, 3)
             k = seen[key] = seen.get(key, -1) + 1
-            xs.append(min(value, largest * 1.08))
+            xs.append(min(value, largest))
             ys.append(y - 0.05 + min(0.2, 0.035 * ((k + 1) // 2)) * (1 if k % 2 else -1))
         face = hue if ratios.to == "optimum" else "white"
         axes.plot(
@@ -90,49 +93,41 @@ def _draw_ratios(axes: Axes, y: int, summary: Summary, largest: float) -> None:
 
 
 def _draw_bounds(axes: Axes, y: int, summary: Summary, largest: float) -> None:
-    for kind, colour, offset in (("printed", MARK, 0.24), ("repaired", REPAIRED, 0.34)):
-        for claim in summary.claims:
-            if claim.guarantee.kind != kind or claim.least is None or claim.most is None:
-                continue
-            ends = [min(claim.least, largest * 1.08), min(claim.most, largest * 1.08)]
-            axes.plot(
-                ends,
-                [y + offset] * 2,
+    """The values of each bound as a thin bar; what lies beyond the axis is told in words."""
+    for kind, colour, offset in (("printed", MARK, 0.24), ("repaired", REPAIRED, 0.4)):
+        claim = headline(summary.claims, kind)
+        if claim is None or claim.least is None or claim.most is None:
+            continue
+        low, high, level = min(claim.least, largest), min(claim.most, largest), y + offset
+        beyond = claim.most > largest
+        axes.plot([low, high], [level, level], color=colour, linewidth=2.0, zorder=2, solid_capstyle="butt")
+        axes.plot([low], [level], color=colour, marker="|", markersize=7, zorder=2)
+        axes.plot([high], [level], color=colour, marker=">" if beyond else "|", markersize=5 if beyond else 7, zorder=2)
+        words = [f"to {number(claim.most, 3)}"] if beyond else []
+        words += ["refuted"] if claim.refuted else []
+        if words:
+            axes.annotate(
+                ", ".join(words),
+                (high, level),
+                xytext=(7, 0),
+                textcoords="offset points",
+                fontsize=7.5,
                 color=colour,
-                linewidth=2.0,
-                marker="|",
-                markersize=7,
-                zorder=2,
-                solid_capstyle="butt",
+                va="center",
+                annotation_clip=False,
             )
-            if claim.refuted:
-                axes.annotate(
-                    "refuted",
-                    (ends[1], y + offset),
-                    xytext=(6, 0),
-                    textcoords="offset points",
-                    fontsize=7.5,
-                    color=colour,
-                    va="center",
-                )
-
-
-def _all_bounds(summary: Summary) -> list[float]:
-    claims: Sequence[Claim] = summary.claims
-    return [b for claim in claims for b in (claim.least, claim.most) if b is not None]
 
 
 def _ratio_axis(axes: Axes, largest: float) -> None:
-    """Linear up to 4, logarithmic beyond, so that bounds far away do not squeeze the dots."""
-    if largest > 4:
+    """Linear up to 6, logarithmic beyond."""
+    if largest > 6:
         axes.set_xscale("log")
-        axes.set_xlim(0.97, largest * 1.25)
+        axes.set_xlim(0.97, largest)
         axes.xaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 1.5, 2.0, 3.0, 5.0, 7.0)))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.xaxis.set_minor_formatter(NullFormatter())
     else:
-        margin = 0.04 * (largest - 1)
-        axes.set_xlim(1 - margin, largest + 3 * margin)
+        axes.set_xlim(1 - 0.03 * (largest - 1), largest)
     axes.grid(axis="x", color=GRID, linewidth=0.8)
     axes.set_axisbelow(True)
 
@@ -177,7 +172,7 @@ def proof_figure(problem: Problem, solved: Sequence[Solved]) -> Figure | None:
     axes.set_xlim(fastest * 0.8, slowest * 1.3)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set_ylim(bottom=0)
-    axes.yaxis.get_major_locator().set_params(integer=True)  # type: ignore[attr-defined]
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(color=GRID, linewidth=0.8)
     axes.set_axisbelow(True)
     axes.set_xlabel("seconds, one thread, building included", fontsize=10, color=INK)

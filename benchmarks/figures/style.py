@@ -56,7 +56,7 @@ def as_svg(figure: Figure) -> str:
     """The figure as SVG text for an HTML page, the same on every run: fixed ids, no date, text as text."""
     buffer = io.StringIO()
     with matplotlib.rc_context({"svg.hashsalt": "schedgap", "svg.fonttype": "none"}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+        figure.savefig(buffer, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
     text = buffer.getvalue()
     return text[text.index("<svg") :]
 

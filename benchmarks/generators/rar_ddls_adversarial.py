@@ -10,6 +10,7 @@ import numpy as np
 from schedgap.benchmarks.generators.rar_ddls import contended, tiny
 from schedgap.formulations.rar_ddls.dynamics import rate_table
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
+from schedgap.heuristics.rar_ddls.workload import worst_durations
 
 Trial = tuple[RarDdlsInstance, dict[str, Any]]
 """An instance, and the options that ``sjf_bco`` is to run with."""
@@ -55,14 +56,11 @@ def estimates(seed: int) -> Trial:
     instance = tiny(seed) if rng.random() < 0.5 else contended(seed)
     # Algorithm 1 tries theta up to T only; a larger T leaves it room.
     options: dict[str, Any] = {"T": 2 * instance.horizon, "u": float(rng.choice([2.0, 3.0, 5.0, 8.0]))}
-    if rng.random() < 0.5:
-        table = rate_table(instance)
-        jobs = np.arange(table.gpus.size)
-        most = np.minimum(table.gpus, len(instance.servers))
-        rate = np.maximum(1, table.rates(jobs, most, np.where(most > 1, table.p_max, 1)))
-        worst = -(-table.iterations // rate)
-        options["rho_hat"] = [int(duration) for duration in worst]
-        options["u"] = max(1.0, float((worst / table.best_duration).max()))
+    worst = worst_durations(instance)
+    if rng.random() < 0.5 and np.isfinite(worst).all():
+        # The smallest u for which rho_hat / u is below every duration, as the paper assumes.
+        options["rho_hat"] = "worst"
+        options["u"] = max(1.0, float((worst / rate_table(instance).best_duration).max()))
     return instance, options
 
 

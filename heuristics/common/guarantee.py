@@ -77,7 +77,7 @@ def not_applicable(reason: str) -> Evaluation:
 
 
 @dataclass(frozen=True)
-class Measurement:
+class Measured:
     """What a claim about growth or frequency comes out as: MEASURED, never held or refuted.
 
     Attributes
@@ -123,4 +123,4 @@ class Guarantee:
     ratio_bound: Callable[[Case], float | None] | None = None
     hint: Mapping[str, Any] = field(default_factory=dict)
     sample: Callable[[int], Evaluation] | None = None
-    measure: Callable[[int], Measurement] | None = None
+    measure: Callable[[int], Measured] | None = None

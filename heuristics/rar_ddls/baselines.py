@@ -79,7 +79,7 @@ def _search(
     if reason is not None:
         return HeuristicRun(None, {**info, "reason": reason})
     require_gpu_arrays(instance)
-    guess = estimates(instance, None, chosen["u"])
+    guess = estimates(instance, "best", chosen["u"])
     work = build_workload(instance)
     order = np.arange(work.gangs.size, dtype=np.int64)
     largest: int = info["T"]

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
-from schedgap.heuristics.common.guarantee import Measurement
-from schedgap.heuristics.rar_ddls.search import Search, make_plan
+from schedgap.heuristics.common.guarantee import Measured
 from schedgap.heuristics.rar_ddls.workload import build_workload, estimates
 
 SERVER_GPUS = 8
@@ -32,7 +31,10 @@ def sorting_steps(instance: RarDdlsInstance) -> int:
     -----
     An attempt is made when a job's turn comes and after each exit that it waits for, so at most 2 J in a pass.
     """
-    guess = estimates(instance, None, 1.0)
+    # Loads numba, which naming the guarantees (schedgap list) has no need of.
+    from schedgap.heuristics.rar_ddls.search import Search, make_plan
+
+    guess = estimates(instance, "best", 1.0)
     work = build_workload(instance)
     order = np.argsort(work.gangs, kind="stable").astype(np.int64)
     search = Search(work, make_plan(work, guess.weights, order, 1.0), guess, literal=True)
@@ -42,7 +44,7 @@ def sorting_steps(instance: RarDdlsInstance) -> int:
     return round(second * _sort(gpus) + third * (_sort(servers) + _sort(gpus)))
 
 
-def running_time_growth(seed: int) -> Measurement:
+def running_time_growth(seed: int) -> Measured:
     """The growth of ``sorting_steps`` in J, N, n_g and T, one at a time, on random instances.
 
     Exponents are slopes of a least-squares line through (log x, log steps), where x is J, N log2 N, n_g and
@@ -71,7 +73,7 @@ def running_time_growth(seed: int) -> Measurement:
         f"{values['exponent_n_g']:.2f} in n_g, {values['exponent_T']:.2f} in log T; "
         f"steps / (n_g J N log N log T) from {min(constants):.2f} to {max(constants):.2f}"
     )
-    return Measurement(values, summary)
+    return Measured(values, summary)
 
 
 def _sort(length: int) -> float:

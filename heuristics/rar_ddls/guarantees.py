@@ -13,7 +13,7 @@ from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, Ve
 from schedgap.heuristics.rar_ddls.growth import running_time_growth
 from schedgap.heuristics.rar_ddls.theta_star import smallest_limit
 from schedgap.heuristics.rar_ddls.vertex_coloring import evaluate_coloring
-from schedgap.heuristics.rar_ddls.workload import estimates
+from schedgap.heuristics.rar_ddls.workload import estimates, worst_durations
 
 LARGEST_ASSIGNMENT = 40
 """Lemma 4 is evaluated when all jobs together ask for at most so many GPUs: theta* takes exhaustive search."""
@@ -40,17 +40,6 @@ NO_PROBE = "the pass with theta = infinity and kappa = n_g was not compared, or 
 NOTHING = "no schedule was returned"
 
 
-def _worst_durations(instance: RarDdlsInstance) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """(J,) slots on the most servers under the most contention; infinite where the rate there is 0."""
-    table = rate_table(instance)
-    jobs = np.arange(table.gpus.size)
-    most = np.minimum(table.gpus, len(instance.servers))
-    rate = table.rates(jobs, most, np.where(most > 1, table.p_max, 1))
-    with np.errstate(divide="ignore"):
-        durations: np.ndarray[Any, np.dtype[np.float64]] = np.ceil(table.iterations / rate.astype(np.float64))
-    return durations
-
-
 def _paper_constants(case: Case) -> tuple[float, float, float] | str:
     """(phi, u, l) as section 5 and Lemma 4 define them, or why there are none.
 
@@ -58,7 +47,7 @@ def _paper_constants(case: Case) -> tuple[float, float, float] | str:
     it; u is the option; l is the option, or less where l rho <= rho_hat needs it.
     """
     instance = _instance(case)
-    worst, best = _worst_durations(instance), rate_table(instance).best_duration
+    worst, best = worst_durations(instance), rate_table(instance).best_duration
     if not np.isfinite(worst).all():
         return "phi is infinite: a job makes no progress under the largest contention"
     rho_hat = np.array(case.info["rho_hat"], dtype=np.float64)
@@ -125,7 +114,7 @@ def _lemma_4(case: Case) -> Evaluation:
     gangs = [job.gpus for job in instance.jobs]
     if sum(gangs) > LARGEST_ASSIGNMENT:
         return not_applicable(f"theta* is computed for at most {LARGEST_ASSIGNMENT} GPUs asked for, here {sum(gangs)}")
-    if _worst_durations(instance).sum() > case.info["T"]:
+    if worst_durations(instance).sum() > case.info["T"]:
         return not_applicable("T is too short for every assignment to be the placement of a schedule")
     guess = estimates(instance, case.info["rho_hat"], case.info["u"])
     weight = smallest_limit(gangs, guess.weights.tolist(), instance.total_gpus)

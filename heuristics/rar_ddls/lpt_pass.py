@@ -6,8 +6,12 @@ import numba
 import numpy as np
 
 from schedgap.formulations.rar_ddls.dynamics import Integers
+from schedgap.heuristics.common.compiled import forget_stale
+from schedgap.heuristics.rar_ddls import simulation, workload
 from schedgap.heuristics.rar_ddls.simulation import DONE, NOW, Running, begin, exit_some
 from schedgap.heuristics.rar_ddls.workload import Workload
+
+forget_stale(__file__, simulation.__file__, workload.__file__)
 
 COMPLETE, STALLED, ABANDONED = 0, 1, 2
 

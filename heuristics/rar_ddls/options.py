@@ -32,4 +32,10 @@ SJF_BCO: Mapping[str, Option] = {
     "lambda": Option(float, 1.0, "lambda_j of Algorithm 3, for every job", minimum=1.0),
     "bisection": Option(str, "improved", "what moves theta down", choices=("improved", "feasible")),
     "kappa": Option(int, None, "only this kappa instead of 1..n_g", minimum=1),
+    "rho_hat": Option(
+        str,
+        "best",
+        "estimated durations: alone, or on the most servers in the worst company",
+        choices=("best", "worst"),
+    ),
 }

@@ -13,8 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from schedgap.formulations.rar_ddls.dynamics import Integers
+from schedgap.heuristics.common.compiled import forget_stale
+from schedgap.heuristics.rar_ddls import simulation, workload
 from schedgap.heuristics.rar_ddls.simulation import DONE, NOW, Running, begin, exit_some
 from schedgap.heuristics.rar_ddls.workload import NEVER, Workload
+
+forget_stale(__file__, simulation.__file__, workload.__file__)
 
 LEAST_LOADED, FIRST_FIT, RANDOM = 0, 1, 2
 COMPLETE, BROKEN_OFF, ABANDONED = 0, 1, 2
@@ -232,13 +236,26 @@ def _take_least(gpus: Gpus, keys: int, out: Integers) -> None:
 
 
 @numba.njit(cache=True)
-def _take_pool(gpus: Gpus, out: Integers) -> None:
-    """The least loaded idle GPUs, ties by index: out of the pool into `out`."""
+def _take_pool(gpus: Gpus, room: int, out: Integers) -> bool:
+    """Move the least loaded idle GPUs, ties by index, from the pool to `out`, if their loads are at most `room`."""
+    count = gpus.load.size
     size = gpus.pool_size[0]
-    for k in range(out.size):
-        out[k] = _pop(gpus.pool, size) % gpus.load.size
+    if size < out.size:
+        return False
+    taken = 0
+    while taken < out.size and gpus.pool[0] // count <= room:
+        out[taken] = _pop(gpus.pool, size)
         size -= 1
+        taken += 1
+    if taken < out.size:
+        for k in range(taken):
+            _push(gpus.pool, size, out[k])
+            size += 1
+        return False
+    for k in range(taken):
+        out[k] %= count
     gpus.pool_size[0] = size
+    return True
 
 
 @numba.njit(cache=True)
@@ -337,12 +354,13 @@ def run_pass(
         if third and not by_server:
             by_server, pooled = True, False
             _order_servers(work, gpus)
+        out = gpus.taken[plan.row[job] : plan.row[job] + size]
         # Count what is available now; `reach` counts busy GPUs too.
         heap_size = 0
-        available = 0
+        available = reach = 0
+        placed = pooled and not third and _take_pool(gpus, room, out)
         if third:
             heap_size = _select_servers(work, gpus, plan.need[job])
-            reach = 0
             for k in range(heap_size, gpus.servers.size):
                 server = gpus.servers[k]
                 for g in range(work.first[server], work.first[server + 1]):
@@ -351,15 +369,18 @@ def run_pass(
                         available += not gpus.busy[g]
                     else:
                         high = min(high, gpus.load[g] + weight)
+        elif placed:
+            available = reach = size
         elif pooled and top <= room:
             reach = count
             available = gpus.pool_size[0]
         else:
-            reach = 0
             for g in range(count):
                 if gpus.load[g] <= room:
                     reach += 1
                     available += not gpus.busy[g]
+                    if policy == FIRST_FIT and available == size:
+                        break  # the first ones are taken, whatever follows
                 else:
                     high = min(high, gpus.load[g] + weight)
         attempts = 1
@@ -388,7 +409,6 @@ def run_pass(
         facts[ATTEMPTS_3 if third else ATTEMPTS_2] += attempts
         if available < size:
             return BROKEN_OFF
-        out = gpus.taken[plan.row[job] : plan.row[job] + size]
         if third:
             keys = 0
             for k in range(heap_size, gpus.servers.size):
@@ -399,7 +419,8 @@ def run_pass(
                         keys += 1
             _take_least(gpus, keys, out)
         elif pooled:
-            _take_pool(gpus, out)
+            if not placed:
+                _take_pool(gpus, room, out)
         elif policy == FIRST_FIT:
             _take_first(gpus, room, out)
         else:

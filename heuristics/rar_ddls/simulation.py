@@ -13,7 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from schedgap.formulations.rar_ddls.dynamics import Integers
+from schedgap.heuristics.common.compiled import forget_stale
+from schedgap.heuristics.rar_ddls import workload
 from schedgap.heuristics.rar_ddls.workload import NEVER, Workload
+
+forget_stale(__file__, workload.__file__)
 
 NOW, HEAP_SIZE, DIRTY, DONE = 0, 1, 2, 3
 
@@ -123,18 +127,19 @@ def _sift_down(run: Running, at: int) -> None:
 
 
 @numba.njit(cache=True)
-def _mark(run: Running, job: int) -> None:
-    if not run.is_dirty[job]:
-        run.is_dirty[job] = True
-        run.dirty[run.clock[DIRTY]] = job
-        run.clock[DIRTY] += 1
-
-
-@numba.njit(cache=True)
 def _mark_server(work: Workload, run: Running, server: int) -> None:
+    """Note every job that crosses `server` as one whose contention may have changed."""
+    # Written out, not a function for one job: a call costs more than a mark, as it counts references to all arrays.
+    is_dirty, dirty, crossing, owner = run.is_dirty, run.dirty, run.crossing, work.owner
+    count = run.clock[DIRTY]
     low = work.ring[server]
     for k in range(low, low + run.rings[server]):
-        _mark(run, work.owner[run.crossing[k]])
+        job = owner[crossing[k]]
+        if not is_dirty[job]:
+            is_dirty[job] = True
+            dirty[count] = job
+            count += 1
+    run.clock[DIRTY] = count
 
 
 @numba.njit(cache=True)
@@ -147,7 +152,9 @@ def begin(work: Workload, run: Running, job: int) -> None:
     run.clock[HEAP_SIZE] += 1
     run.heap[at] = job
     run.place[job] = at
-    _mark(run, job)
+    run.is_dirty[job] = True
+    run.dirty[run.clock[DIRTY]] = job
+    run.clock[DIRTY] += 1
     if run.used[job] > 1:
         for entry in range(work.row[job], work.row[job] + run.used[job]):
             server = run.servers[entry]
@@ -159,16 +166,6 @@ def begin(work: Workload, run: Running, job: int) -> None:
 
 
 @numba.njit(cache=True)
-def contention(work: Workload, run: Running, job: int) -> int:
-    """p_j of eq. (6) now; 0 for a ring inside one server."""
-    most = 0
-    if run.used[job] > 1:
-        for entry in range(work.row[job], work.row[job] + run.used[job]):
-            most = max(most, run.rings[run.servers[entry]])
-    return most
-
-
-@numba.njit(cache=True)
 def _settle(work: Workload, run: Running) -> None:
     """Bring every job whose contention may have changed up to the start of the current slot."""
     now = run.clock[NOW]
@@ -177,7 +174,12 @@ def _settle(work: Workload, run: Running) -> None:
         run.is_dirty[job] = False
         if run.place[job] < 0:
             continue
-        rate = work.rates[work.row[job] + run.used[job] - 1, contention(work, run, job)]
+        row, used = work.row[job], run.used[job]
+        most = 0  # p_j of eq. (6); 0 for a ring inside one server
+        if used > 1:
+            for entry in range(row, row + used):
+                most = max(most, run.rings[run.servers[entry]])
+        rate = work.rates[row + used - 1, most]
         if rate == run.rate[job]:
             continue
         if run.rate[job] > 0:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,14 +13,21 @@ from schedgap.heuristics.common.run import HeuristicRun, parse_settings
 from schedgap.heuristics.rar_ddls.options import SJF_BCO
 from schedgap.heuristics.rar_ddls.report import base_info, finished, pass_facts
 from schedgap.heuristics.rar_ddls.search import Search, make_plan
-from schedgap.heuristics.rar_ddls.workload import NEVER, build_workload, estimates, impossible, require_gpu_arrays
+from schedgap.heuristics.rar_ddls.workload import (
+    NEVER,
+    RhoHat,
+    build_workload,
+    estimates,
+    impossible,
+    require_gpu_arrays,
+)
 
 
 def sjf_bco(
     instance: RarDdlsInstance,
     *,
     seed: int = 0,
-    rho_hat: Sequence[float] | Mapping[str, float] | None = None,
+    rho_hat: RhoHat | None = None,
     **options: Any,
 ) -> HeuristicRun:
     """Schedule by SJF-BCO.
@@ -40,8 +46,8 @@ def sjf_bco(
     ----------
     instance : the instance
     seed : not used; the algorithm is deterministic
-    rho_hat : estimated durations in slots, in input order or by id; the best contention-free durations where
-        not given
+    rho_hat : estimated durations: "best", contention-free (where not given), "worst", on the most servers
+        under the most contention, or slots per job, in input order or by id
     options : as in ``options.SJF_BCO``. ``T``: largest theta, and the largest makespan that counts (the
         horizon). ``u`` >= 1 and ``l`` in (0, 1]: the error of the estimates; l enters the guarantees only.
         ``lambda`` >= 1 of Algorithm 3 (pass it as ``**{"lambda": 2}``). ``bisection``: "improved" moves theta
@@ -62,10 +68,12 @@ def sjf_bco(
 
     Notes
     -----
-    The schedule is that of the algorithm as printed, read as docs/rar-ddls.md says. Not run: kappas between
-    two job sizes, passes that cannot beat the best one, passes known from another theta. The printed
-    algorithm takes O(n_g J N log N log T) (Theorem 6 of the paper).
+    The schedule is that of the algorithm as printed, read as the table in docs/rar-ddls.md says. Not run:
+    kappas between two job sizes, passes that cannot beat the best one, passes known from another theta. The
+    printed algorithm takes O(n_g J N log N log T) (Theorem 6 of the paper).
     """
+    if rho_hat is None or isinstance(rho_hat, str):
+        options["rho_hat"] = rho_hat
     given = parse_settings(SJF_BCO, options, "method sjf-bco")
     chosen = {name: given.get(name, option.default) for name, option in SJF_BCO.items()}
     info = base_info(instance, chosen["T"], chosen["u"], chosen["l"])
@@ -74,7 +82,7 @@ def sjf_bco(
     if reason is not None:
         return HeuristicRun(None, {**info, "reason": reason})
     require_gpu_arrays(instance)
-    guess = estimates(instance, rho_hat, chosen["u"])
+    guess = estimates(instance, chosen["rho_hat"] if isinstance(rho_hat, str | None) else rho_hat, chosen["u"])
     work = build_workload(instance)
     order = np.argsort(work.gangs, kind="stable").astype(np.int64)
     search = Search(work, make_plan(work, guess.weights, order, chosen["lambda"]), guess)
@@ -83,13 +91,13 @@ def sjf_bco(
     kappas = sorted({1, *work.gangs.tolist()}) if kappa is None else [kappa]
     bisected, probes = search.bisect(info["T"], chosen["bisection"], kappas)
     unlimited = search.one_pass(math.inf, kappas[-1], NEVER)
+    if unlimited is not None:
+        # It may have been known from a pass whose theta did not bind.
+        unlimited = replace(unlimited, theta=math.inf)
     best, returned = bisected, "bisected" if bisected is not None else None
     if unlimited is not None and unlimited.makespan < (info["T"] + 1 if best is None else best.makespan):
         best, returned = unlimited, "probe"
     facts = {"bisected": pass_facts(instance, guess, bisected), "probe": pass_facts(instance, guess, unlimited)}
-    if unlimited is not None:
-        # It may have been known from a pass whose theta did not bind.
-        unlimited = replace(unlimited, theta=math.inf)
     info.update(
         {
             "rho_hat": list(guess.rho_hat),

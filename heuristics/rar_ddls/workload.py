@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.numbers import exact
@@ -161,19 +162,34 @@ class Estimates:
         return float(Fraction(weight, self.scale) / self.u)
 
 
-def estimates(instance: RarDdlsInstance, rho_hat: Sequence[float] | Mapping[str, float] | None, u: float) -> Estimates:
+RhoHat = str | Sequence[float] | Mapping[str, float]
+"""Estimates: "best" or "worst" durations, or one number of slots per job, in input order or by id."""
+
+
+def worst_durations(instance: RarDdlsInstance) -> npt.NDArray[np.float64]:
+    """(J,) slots on the most servers under the most contention, up to max_s O_s rings; infinite at rate 0."""
+    table = rate_table(instance)
+    most = np.minimum(table.gpus, len(instance.servers))
+    rate = table.rates(np.arange(most.size), most, np.where(most > 1, table.p_max, 1))
+    with np.errstate(divide="ignore"):
+        durations: npt.NDArray[np.float64] = np.ceil(table.iterations / rate.astype(np.float64))
+    return durations
+
+
+def estimates(instance: RarDdlsInstance, rho_hat: RhoHat, u: float) -> Estimates:
     """The estimated durations that an algorithm is to use.
 
     Parameters
     ----------
-    rho_hat : one positive number of slots per job, in input order or by id; the best contention-free
-        durations where not given
+    rho_hat : "best" for the best contention-free durations, "worst" for ``worst_durations``, or one positive
+        number of slots per job
     u : at least 1
 
     Raises
     ------
     InputError
-        A wrong number of estimates, one that is not positive and finite, or loads beyond 2^62 in whole numbers.
+        A wrong number of estimates, one that is not positive and finite (also among the worst durations), or
+        loads beyond 2^62 in whole numbers.
     """
     values = _estimate_values(instance, rho_hat)
     parts = [exact(value) for value in values]
@@ -187,12 +203,19 @@ def estimates(instance: RarDdlsInstance, rho_hat: Sequence[float] | Mapping[str,
     return Estimates(tuple(values), exact(u), np.array(weights, dtype=np.int64), scale)
 
 
-def _estimate_values(
-    instance: RarDdlsInstance, rho_hat: Sequence[float] | Mapping[str, float] | None
-) -> list[int] | list[float]:
-    if rho_hat is None:
+def _estimate_values(instance: RarDdlsInstance, rho_hat: RhoHat) -> list[int] | list[float]:
+    if rho_hat == "best":
         durations: list[int] = rate_table(instance).best_duration.tolist()
         return durations
+    if rho_hat == "worst":
+        worst = worst_durations(instance)
+        stuck = np.flatnonzero(np.isinf(worst))
+        if stuck.size:
+            job = instance.jobs[int(stuck[0])].id
+            raise InputError(f'rho_hat: "worst" is infinite, job {job!r} makes no progress in the worst company')
+        return [int(slots) for slots in worst]
+    if isinstance(rho_hat, str):
+        raise InputError(f"rho_hat: must be best, worst or a number per job, got {rho_hat!r}")
     if isinstance(rho_hat, Mapping):
         missing = [job.id for job in instance.jobs if job.id not in rho_hat]
         if missing or len(rho_hat) != len(instance.jobs):

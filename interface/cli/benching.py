@@ -79,5 +79,5 @@ def report(arguments: argparse.Namespace) -> int:
         if len(runs) == 2:
             raise InputError(f"--{form}: exports one run, got two")
         print(write(runs[0], runs[0] / f"rows.{form}" if path == _BESIDE else Path(path)))
-    print(write_report(*runs))
+    print(write_report(runs[0], runs[1] if len(runs) == 2 else None))
     return 0

@@ -27,8 +27,8 @@ def add_check(parser: argparse.ArgumentParser) -> None:
 
 def check(arguments: argparse.Namespace) -> int:
     """Check a solution: 0 when it is feasible, 1 when it is not."""
-    from schedgap.api import checked
     from schedgap.cli import files
+    from schedgap.reading import checked
 
     files.once(arguments.instance, arguments.solution)
     problem, instance = files.read_instance(arguments.instance)

@@ -28,7 +28,7 @@ def read_instance(path: str) -> tuple[Problem, Instance]:
 
 def read_solution(path: str, problem: Problem) -> tuple[Solution, Mapping[str, Any] | None]:
     """The bare solution, and the object of ``solve --json`` that it was in, if it was."""
-    from schedgap.api import read_result
+    from schedgap.reading import read_result
 
     if path == "-":
         return read_result(STANDARD_INPUT, problem, _standard_input())

@@ -23,9 +23,9 @@ def add_plot(parser: argparse.ArgumentParser) -> None:
 
 def plot(arguments: argparse.Namespace) -> int:
     """Draw a solution."""
-    from schedgap.api import checked
     from schedgap.cli import files
     from schedgap.figures import check_ending, draw
+    from schedgap.reading import checked
 
     files.once(arguments.instance, arguments.solution)
     check_ending(arguments.out)

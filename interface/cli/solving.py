@@ -41,6 +41,8 @@ def solve(arguments: argparse.Namespace) -> int:
     from schedgap.cli import files
     from schedgap.cli.progress import SolveProgress
     from schedgap.output import check_writable, write_text
+    from schedgap.reading import feasible_start
+    from schedgap.running import interrupted, preload
     from schedgap.solvers.result import Termination
 
     files.once(arguments.instance, arguments.start or "")
@@ -51,10 +53,10 @@ def solve(arguments: argparse.Namespace) -> int:
     settings = method_settings(method, settings_of(arguments))
     start = None if arguments.start is None else files.read_solution(arguments.start, problem)[0]
     if start is not None:
-        api.feasible_start(problem, instance, start, files.name_of(arguments.start))
+        feasible_start(problem, instance, start, files.name_of(arguments.start))
     if start is not None and method.kind is Kind.HEURISTIC:
         print(f"schedgap: note: {method.id} makes no use of --start", file=sys.stderr)
-    api.preload(problem, method)
+    preload(problem, method)
     with SolveProgress(problem.sense, method.id, sys.stderr) as progress:
         try:
             result = api.solve(
@@ -68,7 +70,7 @@ def solve(arguments: argparse.Namespace) -> int:
             )
         except KeyboardInterrupt:
             best = start if progress.solution is None else progress.solution
-            result = api.interrupted(problem, instance, best, progress.bound, time.monotonic() - progress.began)
+            result = interrupted(problem, instance, best, progress.bound, time.monotonic() - progress.began)
     if arguments.out is not None and result.solution is not None:
         write_text(arguments.out, files.to_json(result.solution, indent=1) + "\n")
     if arguments.json:

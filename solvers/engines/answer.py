@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import numpy as np
 import pulp
 
 from schedgap.formulations.common.declarative import DeclarativeModel
@@ -164,11 +165,44 @@ def conclude(
     """
     if bound is not None and not math.isfinite(bound):
         bound = None
+    facts = {**sizes(arrays), **(info or {})}
     if values is None:
-        return EngineAnswer(Status.UNKNOWN, termination, version, seconds, None, bound, None, nodes, info or {})
+        return EngineAnswer(Status.UNKNOWN, termination, version, seconds, None, bound, None, nodes, facts)
     tidy = arrays.tidy(values)
     objective = arrays.objective(tidy)
     proven = bound is not None and meets(objective, bound, arrays.sense, model.objective_is_integral)
     status = Status.OPTIMAL if proven else Status.FEASIBLE
     ending = Termination.PROVEN if proven else termination
-    return EngineAnswer(status, ending, version, seconds, objective, bound, arrays.by_variable(tidy), nodes, info or {})
+    return EngineAnswer(status, ending, version, seconds, objective, bound, arrays.by_variable(tidy), nodes, facts)
+
+
+def settled(model: DeclarativeModel, arrays: ModelArrays, version: str, seconds: float) -> EngineAnswer | None:
+    """The answer to a model that needs no engine, or None: contradictory at sight, or without any row.
+
+    Engines mislead on both: CBC 2.10.3 crashes on a model without rows, and a row without variables is lost
+    on the way to CP-SAT and to HiGHS (where no column is left).
+    """
+    if arrays.contradiction:
+        info = {**sizes(arrays), "contradiction": arrays.contradiction}
+        return EngineAnswer(Status.INFEASIBLE, Termination.PROVEN, version, seconds, info=info)
+    if arrays.names:
+        return None
+    slope = arrays.sense * arrays.cost
+    at_rest = np.clip(0.0, arrays.lower, arrays.upper)
+    values = np.where(slope > 0, arrays.lower, np.where(slope < 0, arrays.upper, at_rest))
+    if not np.isfinite(values).all():
+        return EngineAnswer(Status.UNBOUNDED, Termination.PROVEN, version, seconds, info=sizes(arrays))
+    return conclude(
+        model,
+        arrays,
+        values=values,
+        bound=arrays.objective(values),
+        termination=Termination.PROVEN,
+        version=version,
+        seconds=seconds,
+    )
+
+
+def sizes(arrays: ModelArrays) -> dict[str, int]:
+    """How large the model is, for ``info``."""
+    return {"variables": len(arrays.variables), "rows": len(arrays.names), "nonzeros": len(arrays.indices)}

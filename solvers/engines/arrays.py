@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
+from itertools import chain, compress
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,8 @@ IntArray = NDArray[np.int32]
 
 INTEGRALITY_TOLERANCE = 1e-5
 """Engines accept integer variables this close to a whole number; such values are rounded."""
+TOLERANCE = 1e-9
+"""The checkers' relative tolerance."""
 
 
 @dataclass(frozen=True)
@@ -30,13 +32,17 @@ class ModelArrays:
     Attributes
     ----------
     variables : (n,) in the order in which the objective and then the rows first mention them
-    names : (m,) of the rows
+    names : (m,) of the rows; rows without variables are left out
     sense : +1 minimise, -1 maximise
     cost : (n,), `constant` : the objective's constant
     lower, upper : (n,), infinite where there is no bound
     integral : (n,) whether a variable is declared integer
     row_lower, row_upper : (m,), infinite where a row is one-sided
-    starts : (m + 1,), `indices`, `coefficients` : (nonzeros,) the rows of A, compressed
+    starts : (m + 1,), `indices`, `coefficients` : (nonzeros,) the rows of A, compressed; no explicit zeros
+    contradiction : what makes the model infeasible at sight (crossed bounds, a row 0 >= 1), or ""
+
+    Bounds of integer variables are whole numbers: HiGHS 1.13 calls a point optimal that lies at a fractional
+    bound of an integer variable.
     """
 
     variables: tuple[pulp.LpVariable, ...]
@@ -52,11 +58,32 @@ class ModelArrays:
     starts: IntArray
     indices: IntArray
     coefficients: FloatArray
+    contradiction: str = ""
 
     @property
     def is_mip(self) -> bool:
         """Whether a variable is integer."""
         return bool(self.integral.any())
+
+    @property
+    def endless(self) -> bool:
+        """Whether bounds alone leave the objective unbounded: a variable improves it and has no bound there."""
+        slope = self.sense * self.cost
+        return bool((((slope > 0) & np.isinf(self.lower)) | ((slope < 0) & np.isinf(self.upper))).any())
+
+    def relaxed(self) -> ModelArrays:
+        """The linear relaxation."""
+        return replace(self, integral=np.zeros_like(self.integral))
+
+    def without_cost(self) -> ModelArrays:
+        """The model of feasibility alone."""
+        return replace(self, cost=np.zeros_like(self.cost), constant=0.0)
+
+    @cached_property
+    def cost_scale(self) -> float:
+        """A power of two that lifts small costs to about 1; engines ignore reduced costs below about 1e-7."""
+        largest = float(np.abs(self.cost).max(initial=0.0))
+        return 1.0 if largest == 0 or largest >= 1e-2 else float(2.0 ** -np.floor(np.log2(largest)))
 
     @cached_property
     def position(self) -> dict[int, int]:
@@ -106,7 +133,7 @@ def model_arrays(model: DeclarativeModel) -> ModelArrays:
         Special ordered sets, a number that is not finite, bounds that contradict their type, or a sense
         that differs from the PuLP problem's.
 
-    Complexity: O(nonzeros), a few C-level passes; no Python code runs per nonzero except hashing by identity.
+    Complexity: O(nonzeros), in passes that run in C.
     """
     problem = model.problem
     if problem.sense != model.sense:
@@ -157,7 +184,7 @@ def model_arrays(model: DeclarativeModel) -> ModelArrays:
         coefficients=coefficients,
     )
     _refuse_bad_numbers(arrays, level)
-    return _without_zeros(arrays)
+    return _sharpened(_cleaned(arrays))
 
 
 def _refuse_bad_numbers(arrays: ModelArrays, level: FloatArray) -> None:
@@ -180,17 +207,46 @@ def _refuse_bad_numbers(arrays: ModelArrays, level: FloatArray) -> None:
         raise ModelRefused(f"model: bounds of {name} are {arrays.lower[place]} and {arrays.upper[place]}")
 
 
-def _without_zeros(arrays: ModelArrays) -> ModelArrays:
-    """Explicit zeros dropped: engines count or warn about them."""
+def _cleaned(arrays: ModelArrays) -> ModelArrays:
+    """Without explicit zeros and without rows that have no variables: engines count, warn about or lose them."""
     keep = arrays.coefficients != 0
-    if keep.all():
-        return arrays
     before = np.concatenate(([0], np.cumsum(keep)))
-    return ModelArrays(
-        **{
-            **{name: getattr(arrays, name) for name in arrays.__dataclass_fields__},
-            "starts": before[arrays.starts].astype(np.int32),
-            "indices": arrays.indices[keep],
-            "coefficients": arrays.coefficients[keep],
-        }
+    starts = before[arrays.starts].astype(np.int32)
+    filled = np.diff(starts) > 0
+    if keep.all() and filled.all():
+        return arrays
+    above = arrays.row_lower > _slack(arrays.row_lower)
+    below = arrays.row_upper < -_slack(arrays.row_upper)
+    broken = ~filled & (above | below)
+    contradiction = ""
+    if broken.any():
+        row = int(np.argmax(broken))
+        contradiction = f"row {arrays.names[row]}: {arrays.row_lower[row]:g} <= 0 <= {arrays.row_upper[row]:g}"
+    return replace(
+        arrays,
+        names=tuple(compress(arrays.names, filled)),
+        row_lower=arrays.row_lower[filled],
+        row_upper=arrays.row_upper[filled],
+        starts=np.concatenate((starts[:-1][filled], starts[-1:])),
+        indices=arrays.indices[keep],
+        coefficients=arrays.coefficients[keep],
+        contradiction=contradiction,
     )
+
+
+def _sharpened(arrays: ModelArrays) -> ModelArrays:
+    """Integer variables' bounds moved inwards to whole numbers, after giving way by 1e-9 relative."""
+    lower = np.where(arrays.integral, np.ceil(arrays.lower - _slack(arrays.lower)), arrays.lower)
+    upper = np.where(arrays.integral, np.floor(arrays.upper + _slack(arrays.upper)), arrays.upper)
+    contradiction = arrays.contradiction
+    crossed = lower > upper
+    if crossed.any() and not contradiction:
+        place = int(np.argmax(crossed))
+        name = arrays.variables[place].name
+        contradiction = f"{name}: no value between {arrays.lower[place]:g} and {arrays.upper[place]:g}"
+    return replace(arrays, lower=lower, upper=upper, contradiction=contradiction)
+
+
+def _slack(levels: FloatArray) -> FloatArray:
+    finite = np.where(np.isfinite(levels), np.abs(levels), 0.0)
+    return np.asarray(TOLERANCE * np.maximum(1.0, finite))

@@ -11,17 +11,18 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pulp
 
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import EngineMissing
-from schedgap.formulations.common.numbers import gap
-from schedgap.solvers.engines.answer import EngineAnswer, Progress, conclude
+from schedgap.formulations.common.numbers import agrees, gap
+from schedgap.solvers.engines.answer import EngineAnswer, Progress, conclude, settled, sizes
 from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, model_arrays
 from schedgap.solvers.engines.cbc_files import (
-    Log,
     bound_in,
     objective_in,
     read_log,
@@ -34,6 +35,9 @@ from schedgap.solvers.result import SolveOptions, Status, Termination
 
 INCREMENT = 1e-9
 """CBC ignores solutions that improve by less than this; its default of 1e-5 can miss an optimum."""
+
+EXITS_INFEASIBLE = "Problem is infeasible - tightenPrimalBounds"
+"""CBC says this and exits without writing a solution file."""
 
 # What the first words of CBC's solution file say: what is proven, and why it ended. None: see point and bound.
 # "Stopped on iterations" covers the node limit and Ctrl-C; "Stopped on time (no integer ..." has no point.
@@ -114,7 +118,9 @@ class _Run:
         # seed 0 means the time of day to CBC, so seeds begin at 1
         seed = str(1 + int(options.seed) % (2**31 - 2))
         arguments = ["-timeMode", "elapsed", "-randomSeed", seed, "-randomCbcSeed", seed]
-        arguments += ["-increment", repr(INCREMENT), "-ratioGap", "0", "-allowableGap", "0"]
+        arguments += ["-preprocess", "off", "-increment", repr(INCREMENT), "-ratioGap", "0", "-allowableGap", "0"]
+        if self._arrays.endless:
+            arguments += ["-presolve", "off"]
         left = options.deadline.left()
         if left is not None:
             arguments += ["-seconds", f"{max(0.01, left):.3f}"]
@@ -176,8 +182,7 @@ class _Run:
             self._kill()
 
     def _outer(self, internal: float) -> float:
-        """From CBC's minimised form without constant to the model's own sense."""
-        return self._arrays.sense * internal + self._arrays.constant
+        return _outer(self._arrays, internal)
 
     def _stop(self) -> None:
         """Ask CBC to stop and write the best solution it has: once, it ends at once when asked twice."""
@@ -208,36 +213,29 @@ class Cbc:
         """
         started = time.monotonic()
         program = _program()
-        arrays = model_arrays(model)
-        progress = Progress(model, arrays, options)
-        run = _Run(program, arrays, options, progress)
-        run.go(arrays.start(model, options.start))
-        log = read_log(run.lines)
         version = _version(program)
-
-        def answer(status: Status, termination: Termination) -> EngineAnswer:
+        arrays = model_arrays(model)
+        if (known := settled(model, arrays, version, time.monotonic() - started)) is not None:
+            return known
+        arrays, ray = at_rest(arrays)
+        progress = None if ray else Progress(model, arrays, options)
+        run = _Run(program, arrays, options, progress)
+        run.go(arrays.start(model, options.start), with_cost=not ray)
+        log = read_log(run.lines)
+        status, termination = _meaning(run)
+        values = None if log.without_point or "no integer solution" in (run.heading or "") else run.values
+        if ray:  # only feasibility was solved: unbounded exactly when there is a point
+            found = Status.UNKNOWN if values is None else Status.UNBOUNDED
+            status, termination = (status, termination) if status is not None else (found, termination)
+        elif status is Status.UNBOUNDED or (status is Status.INFEASIBLE and arrays.endless):
+            status, termination = _without_bounded_optimum(program, arrays, options, status)
+        if status is not None:
             seconds = time.monotonic() - started
-            return EngineAnswer(status, termination, version, seconds, nodes=log.nodes)
-
-        ending = _ending(run)
-        if run.heading is None:
-            values, bound, termination = None, progress.bound, ending or Termination.FAILED
-            if ending is None:
-                return answer(Status.ERROR, Termination.FAILED)
-        else:
-            status, native = native_meaning(run.heading)
-            if status is Status.UNBOUNDED or (status is Status.INFEASIBLE and _doubtful(run, log)):
-                status, native = _unbounded_or_infeasible(program, arrays, options, status)
-                if status in (Status.UNBOUNDED, Status.INFEASIBLE, Status.UNKNOWN):
-                    return answer(status, native)
-            if status is not None:
-                return answer(status, native)
-            termination = ending if ending is not None and native is not Termination.PROVEN else native
-            values = None if "no integer solution" in run.heading or log.without_point else run.values
-            bound = progress.bound
-            if native is Termination.PROVEN and values is not None and not log.gap_stop:
-                bound = arrays.objective(arrays.tidy(values))
-                termination = Termination.GAP_LIMIT  # replaced by PROVEN, as the bound meets the objective
+            return EngineAnswer(status, termination, version, seconds, nodes=log.nodes, info=sizes(arrays))
+        assert progress is not None
+        bound = progress.bound
+        if termination is Termination.PROVEN and values is not None:
+            bound = _confirmed(arrays, values, run.heading)
         return conclude(
             model,
             arrays,
@@ -262,28 +260,87 @@ def _ending(run: _Run) -> Termination | None:
     return Termination.TIME_LIMIT if run.late else None
 
 
-def _doubtful(run: _Run, log: Log) -> bool:
-    """Whether CBC says infeasible where it may mean unbounded."""
-    return any("infeasible or unbounded" in line for line in run.lines) and not log.relaxation_bounded
+def _meaning(run: _Run) -> tuple[Status | None, Termination]:
+    """What the run's heading says, corrected by what we did to it."""
+    ending = _ending(run)
+    if run.heading is None:  # killed, or ended without an answer
+        if any(line.startswith(EXITS_INFEASIBLE) for line in run.lines):
+            return Status.INFEASIBLE, Termination.PROVEN
+        return (Status.ERROR, Termination.FAILED) if ending is None else (None, ending)
+    status, termination = native_meaning(run.heading)
+    if status is None and ending is not None and termination is not Termination.PROVEN:
+        return None, ending
+    return status, termination
 
 
-def _unbounded_or_infeasible(
+def _outer(arrays: ModelArrays, internal: float) -> float:
+    """From what CBC says, minimised, scaled and without constant, to the model's own sense."""
+    return arrays.sense * internal / arrays.cost_scale + arrays.constant
+
+
+def _confirmed(arrays: ModelArrays, values: FloatArray, heading: str | None) -> float | None:
+    """The proven optimum in a heading such as ``Optimal - objective value -977.00000000``.
+
+    It is compared with the point's own objective, for CBC can return a point that is not the one it proved
+    (then both differ, and the answer is FEASIBLE). Where they agree, the point's has all digits.
+    """
+    match = re.search(r"objective value\s+(\S+)$", heading or "")
+    if match is None:
+        return None
+    claimed = _outer(arrays, float(match.group(1)))
+    own = arrays.objective(arrays.tidy(values))
+    return own if agrees(claimed, own) or abs(claimed - own) * arrays.cost_scale <= 1e-8 else claimed
+
+
+def at_rest(arrays: ModelArrays) -> tuple[ModelArrays, bool]:
+    """Variables in no row fixed at their best bound, and whether one of them improves without end.
+
+    CBC 2.10.3 calls models infeasible, or even optimal, in which such a variable is unbounded.
+    """
+    idle = np.ones(len(arrays.variables), dtype=np.bool_)
+    idle[arrays.indices] = False
+    slope = arrays.sense * arrays.cost
+    best = np.where(
+        slope > 0, arrays.lower, np.where(slope < 0, arrays.upper, np.clip(0.0, arrays.lower, arrays.upper))
+    )
+    ray = bool((idle & ~np.isfinite(best)).any())
+    value = np.where(np.isfinite(best), best, np.clip(0.0, arrays.lower, arrays.upper))
+    lower, upper = np.where(idle, value, arrays.lower), np.where(idle, value, arrays.upper)
+    return replace(arrays, lower=lower, upper=upper), ray
+
+
+def _without_bounded_optimum(
     program: str, arrays: ModelArrays, options: SolveOptions, claim: Status
 ) -> tuple[Status, Termination]:
-    """Whether a model without a bounded optimum is feasible, by solving it without its objective."""
-    if options.deadline.left() == 0.0:
-        return Status.UNKNOWN, Termination.TIME_LIMIT
+    """What a model is that CBC calls unbounded or infeasible: it does not tell the two apart reliably.
+
+    The model is solved without its objective. Infeasible: so is the model. Feasible: the model is unbounded
+    exactly when its linear relaxation is (Meyer 1974, On the existence of optimal solutions to integer and
+    mixed-integer programs), which a run with all integers relaxed tells; that a relaxation with a known point
+    is "infeasible" then means that it has no bounded optimum.
+    """
     plain = SolveOptions(deadline=options.deadline, seed=options.seed, threads=options.threads, log=options.log)
-    run = _Run(program, arrays, plain, None)
-    run.go({}, with_cost=False)
-    if run.heading is None:
-        return Status.UNKNOWN, _ending(run) or Termination.FAILED
-    status, termination = native_meaning(run.heading)
+
+    def solved(which: ModelArrays, with_cost: bool) -> tuple[Status | None, Termination]:
+        if options.deadline.passed:
+            return Status.UNKNOWN, Termination.TIME_LIMIT
+        run = _Run(program, which, plain, None)
+        run.go({}, with_cost=with_cost)
+        status, termination = _meaning(run)
+        if status is None and termination in (Termination.TIME_LIMIT, Termination.INTERRUPTED):
+            status = Status.UNKNOWN
+        return status, termination
+
+    status, termination = solved(arrays, False)
     if status is Status.INFEASIBLE:
         return Status.INFEASIBLE, Termination.PROVEN
-    if status is None and termination in (Termination.PROVEN, Termination.GAP_LIMIT):
+    if status is not None:
+        return (status, termination) if status is Status.UNKNOWN else (Status.ERROR, Termination.FAILED)
+    relaxed = arrays.relaxed()
+    status, termination = (claim, termination) if claim is Status.UNBOUNDED else solved(relaxed, True)
+    if status in (Status.UNBOUNDED, Status.INFEASIBLE):
         return Status.UNBOUNDED, Termination.PROVEN
-    return Status.UNKNOWN, termination
+    return (status, termination) if status is Status.UNKNOWN else (Status.ERROR, Termination.FAILED)
 
 
 def _log_channel() -> tuple[int, int]:

@@ -18,6 +18,7 @@ NOTHING_FOUND = 1e49
 def write_mps(arrays: ModelArrays, path: Path, *, with_cost: bool = True) -> None:
     """Write the model as MPS, always minimising and without the constant: CBC's log handles neither well.
 
+    Costs are multiplied by ``arrays.cost_scale``, and so is everything that CBC then says of the objective.
     Numbers are written with all their digits. Variable j is Xj, row i is Ri; every bound is explicit, because
     MPS readers differ on defaults for integer variables.
     """
@@ -27,7 +28,7 @@ def write_mps(arrays: ModelArrays, path: Path, *, with_cost: bool = True) -> Non
     rows = np.repeat(np.arange(len(arrays.names)), np.diff(arrays.starts))[order].tolist()
     numbers = arrays.coefficients[order].tolist()
     ends = np.searchsorted(arrays.indices[order], np.arange(len(arrays.variables)), side="right").tolist()
-    costs = (arrays.sense * arrays.cost).tolist()
+    costs = (arrays.sense * arrays.cost_scale * arrays.cost).tolist()
     integral = arrays.integral.tolist()
 
     lines = ["NAME          MODEL", "ROWS", " N  OBJ"]
@@ -88,17 +89,18 @@ def read_values(path: Path, columns: int) -> FloatArray | None:
 
 @dataclass(frozen=True)
 class Log:
-    """What CBC's log tells, in the minimised form without constant; None where it does not say."""
+    """What CBC's log tells; None where it does not say.
 
-    result: str | None
-    bound: float | None
+    Attributes
+    ----------
+    nodes : enumerated
+    without_point : it found no feasible point (its solution file then holds the relaxation's fractional one)
+    """
+
     nodes: int | None
-    relaxation_bounded: bool
-    gap_stop: bool
     without_point: bool
 
 
-_RESULT = re.compile(r"^Result - (.*)$")
 _LOWER = re.compile(r"^Lower bound:\s+(\S+)")
 _NODES = re.compile(r"^Enumerated nodes:\s+(\d+)")
 _POSSIBLE = re.compile(r"best possible ([-+0-9.eE]+)")
@@ -136,21 +138,11 @@ def objective_in(line: str) -> float | None:
 
 def read_log(lines: list[str]) -> Log:
     """What the log says at its end."""
-    result: str | None = None
-    bound: float | None = None
     nodes: int | None = None
     for line in lines:
-        if match := _RESULT.match(line):
-            result = match.group(1).strip()
-        elif match := _NODES.match(line):
+        if match := _NODES.match(line):
             nodes = int(match.group(1))
-        if (found := bound_in(line)) is not None:
-            bound = found if bound is None else max(bound, found)
     return Log(
-        result,
-        bound,
         nodes,
-        any(line.startswith("Continuous objective value is") for line in lines),
-        any(line.startswith("Cbc0011I") or "within gap tolerance" in line for line in lines),
         any(line.startswith("No feasible solution found") for line in lines),
     )

@@ -7,17 +7,16 @@ import math
 import os
 import time
 from collections.abc import Sequence
-from fractions import Fraction
 
 import numpy as np
 from ortools.sat.python import cp_model
 
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.numbers import gap
-from schedgap.solvers.engines.answer import EngineAnswer, Progress, conclude
+from schedgap.solvers.engines.answer import EngineAnswer, Progress, conclude, settled, sizes
 from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, model_arrays
-from schedgap.solvers.engines.domains import Rays, bound_domains
-from schedgap.solvers.engines.integers import IntegerModel, activity, integer_model, refuse_overflow
+from schedgap.solvers.engines.domains import bound_domains
+from schedgap.solvers.engines.integers import LARGEST_ACTIVITY, IntegerModel, integer_model, refuse_overflow
 from schedgap.solvers.engines.watch import watched
 from schedgap.solvers.result import SolveOptions, Status, Termination
 
@@ -44,7 +43,7 @@ def native_meaning(name: str) -> Status | None:
     return _NATIVE[name]
 
 
-class _Watcher(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
+class _Watcher(cp_model.CpSolverSolutionCallback):
     """Passes points on, and stops the search when the caller's gap is reached."""
 
     def __init__(self, run: _Run) -> None:
@@ -75,17 +74,20 @@ class _Run:
         self._model = cp_model.CpModel()
         self._solver = cp_model.CpSolver()
         self.places = [p for p in range(len(arrays.variables)) if p not in integers.fixed]
-        self.variables = [self._model.new_int_var(integers.low[p], integers.high[p], "") for p in self.places]
+        low, high = integers.domains()
+        self.variables = [self._model.new_int_var(low[p], high[p], "") for p in self.places]
+        self._least_cost = sum(c * (low[p] if c > 0 else high[p]) for p, c in integers.cost.items())
         self._by_place = dict(zip(self.places, self.variables, strict=True))
         self._build()
 
     def _build(self) -> None:
         for row in self._integers.rows:
-            least, most = activity(row, self._integers.low, self._integers.high)
-            low = least if row.low is None else row.low
-            high = most if row.high is None else row.high
+            if not row.places:  # it holds; CP-SAT's Python layer would turn it into a constant
+                continue
             terms = [self._by_place[p] for p in row.places]
             expression = cp_model.LinearExpr.weighted_sum(terms, row.coefficients)
+            low = -LARGEST_ACTIVITY if row.low is None else max(row.low, -LARGEST_ACTIVITY)
+            high = LARGEST_ACTIVITY if row.high is None else min(row.high, LARGEST_ACTIVITY)
             self._model.add_linear_constraint(expression, low, high)
         if self._integers.cost:
             places, costs = list(self._integers.cost), list(self._integers.cost.values())
@@ -114,6 +116,14 @@ class _Run:
         if self.error is not None or self.close_enough:
             self._solver.stop_search()
 
+    def _log(self, text: str) -> None:
+        try:
+            if self._options.log is not None:
+                for line in text.rstrip("\n").split("\n"):
+                    self._options.log(line)
+        except BaseException as error:  # as above
+            self.error = error
+
     def _look_at_gap(self) -> None:
         assert self._progress is not None
         found = gap(self._progress.objective, self._progress.bound)
@@ -124,12 +134,7 @@ class _Run:
         """The bound in the model's own sense. CP-SAT's is a whole number, exact below 2^53."""
         if not self._integers.cost or not math.isfinite(internal):
             return None
-        least = sum(
-            c * (bound or 0)
-            for p, c in self._integers.cost.items()
-            for bound in (self._integers.low[p] if c > 0 else self._integers.high[p],)
-        )
-        return self._integers.objective(max(least, math.ceil(internal - 1e-6)))
+        return self._integers.objective(max(self._least_cost, math.ceil(internal - 1e-6)))
 
     def full(self, values: Sequence[int]) -> FloatArray:
         """Values of all variables by position, fixed ones included."""
@@ -154,7 +159,7 @@ class _Run:
         if options.log is not None:
             parameters.log_search_progress = True
             parameters.log_to_stdout = False
-            self._solver.log_callback = options.log
+            self._solver.log_callback = self._log
         self._solver.best_bound_callback = self._bound_found
         watcher = _Watcher(self)
         run = watched(lambda: self._solver.solve(self._model, watcher), self._solver.stop_search, options.deadline)
@@ -207,13 +212,14 @@ class CpSat:
         """
         started = time.monotonic()
         arrays = model_arrays(model)
+        if (known := settled(model, arrays, self.version(), time.monotonic() - started)) is not None:
+            return known
         names = [v.name for v in arrays.variables]
+        info = sizes(arrays)
         integers = integer_model(arrays, model.restated_integral)
-        if integers is None:
-            return self._answer(Status.INFEASIBLE, Termination.PROVEN, started)
         rays = bound_domains(integers, names)
-        if any(_crossed(integers, p) for p in range(len(names))):
-            return self._answer(Status.INFEASIBLE, Termination.PROVEN, started)
+        if integers.contradictory:
+            return self._answer(Status.INFEASIBLE, Termination.PROVEN, started, info)
         refuse_overflow(integers, names)
         run = _Run(arrays, integers, options, None if rays.directions else Progress(model, arrays, options))
         run.hint(arrays.start(model, options.start))
@@ -221,9 +227,10 @@ class CpSat:
         status = native_meaning(native)
         if status is not None:
             failed = status is Status.ERROR
-            return self._answer(status, Termination.FAILED if failed else Termination.PROVEN, started, branches)
-        if rays.directions:
-            return self._unbounded(rays, values, termination, started, branches)
+            return self._answer(status, Termination.FAILED if failed else Termination.PROVEN, started, info, branches)
+        if rays.directions:  # only feasibility was solved: unbounded exactly when there is a point
+            found = Status.UNKNOWN if values is None else Status.UNBOUNDED
+            return self._answer(found, termination if values is None else Termination.PROVEN, started, info, branches)
         return conclude(
             model,
             arrays,
@@ -235,27 +242,16 @@ class CpSat:
             nodes=branches,
         )
 
-    def _unbounded(
-        self, rays: Rays, values: FloatArray | None, termination: Termination, started: float, branches: int | None
-    ) -> EngineAnswer:
-        if values is None:
-            return self._answer(Status.UNKNOWN, termination, started, branches)
-        return self._answer(Status.UNBOUNDED, Termination.PROVEN, started, branches)
-
     def _answer(
-        self, status: Status, termination: Termination, started: float, branches: int | None = None
+        self,
+        status: Status,
+        termination: Termination,
+        started: float,
+        info: dict[str, int],
+        branches: int | None = None,
     ) -> EngineAnswer:
-        return EngineAnswer(status, termination, self.version(), time.monotonic() - started, nodes=branches)
+        seconds = time.monotonic() - started
+        return EngineAnswer(status, termination, self.version(), seconds, nodes=branches, info=info)
 
 
 ENGINE = CpSat()
-
-
-def _crossed(integers: IntegerModel, place: int) -> bool:
-    low, high = integers.low[place], integers.high[place]
-    return low is not None and high is not None and low > high
-
-
-def exact_value(integers: IntegerModel, place: int, values: Sequence[int]) -> Fraction | int:
-    """The exact value at `place` of a point, fixed positions included."""
-    return integers.fixed.get(place, values[place])

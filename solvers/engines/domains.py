@@ -69,6 +69,8 @@ def bound_domains(model: IntegerModel, names: Sequence[str]) -> Rays:
     ModelRefused
         A variable whose bound follows from neither argument.
     """
+    if model.contradictory:
+        return Rays({})
     places = [
         place
         for place in range(len(names))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import highspy
@@ -15,7 +15,7 @@ from highspy import cb
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.numbers import MINIMISE
-from schedgap.solvers.engines.answer import EngineAnswer, Progress, conclude
+from schedgap.solvers.engines.answer import EngineAnswer, Progress, conclude, settled, sizes
 from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, model_arrays
 from schedgap.solvers.engines.watch import watched
 from schedgap.solvers.result import SolveOptions, Status, Termination
@@ -92,7 +92,7 @@ class _Run:
         self._error: BaseException | None = None
         self._last_bound = time.monotonic()
         self._solver = highspy._core._Highs()  # the class without the Python-side callback tables
-        _set(self._solver, "output_flag", options.log is not None)
+        _set(self._solver, "output_flag", False)
         _set(self._solver, "log_to_console", False)
         _set(self._solver, "small_matrix_value", SMALLEST_COEFFICIENT)
         _set(self._solver, "mip_rel_gap", float(options.relative_gap))
@@ -111,7 +111,7 @@ class _Run:
 
     def hand_over(self) -> None:
         """Pass the arrays in one call."""
-        pass_arrays(self._solver, self._arrays)
+        pass_arrays(self._solver, self._arrays, self._arrays.cost_scale)
 
     def warm_start(self, start: dict[int, float]) -> None:
         """Give HiGHS a (possibly partial) point; it completes and checks it."""
@@ -133,6 +133,9 @@ class _Run:
             wanted.append(_CALLBACKS.kCallbackLogging)
         for kind in wanted:
             self._solver.startCallback(kind)
+        if self._options.log is not None:  # the callback is served only where a file or the console is, too
+            _set(self._solver, "output_flag", True)
+            _set(self._solver, "log_file", os.devnull)
         run = watched(self._solver.run, self._stop, deadline)
         if self._error is not None:
             raise self._error
@@ -145,10 +148,15 @@ class _Run:
         feasible = info.primal_solution_status == highspy.kSolutionStatusFeasible
         values = np.asarray(self._solver.getSolution().col_value, dtype=np.float64) if feasible else None
         if self._arrays.is_mip:
-            return _Native(name, values, info.mip_dual_bound, int(info.mip_node_count), run.interrupted)
+            bound = self._outer(info.mip_dual_bound)
+            return _Native(name, values, bound, int(info.mip_node_count), run.interrupted)
         # a linear program's objective is its own bound, by duality
-        bound = info.objective_function_value if name in ("kOptimal", "kModelEmpty") else None
-        return _Native(name, values, bound, None, run.interrupted)
+        optimal = name in ("kOptimal", "kModelEmpty")
+        proven = self._outer(info.objective_function_value) if optimal else None
+        return _Native(name, values, proven, None, run.interrupted)
+
+    def _outer(self, scaled: float) -> float:
+        return scaled / self._arrays.cost_scale
 
     def _left_behind(self, interrupted: bool) -> _Native:
         name = "kInterrupt" if interrupted else "kTimeLimit"
@@ -167,14 +175,16 @@ class _Run:
                         self._options.log(line)
             elif kind == _CALLBACKS.kCallbackMipImprovingSolution:
                 if self._progress is not None and not self._stopping:
-                    self._progress.incumbent(np.asarray(out.mip_solution, dtype=np.float64), out.mip_dual_bound)
+                    self._progress.incumbent(
+                        np.asarray(out.mip_solution, dtype=np.float64), self._outer(out.mip_dual_bound)
+                    )
             elif self._stopping or self._error is not None:
                 inward.user_interrupt = True
             elif kind == _CALLBACKS.kCallbackMipInterrupt and self._progress is not None:
                 now = time.monotonic()
                 if now - self._last_bound > BOUND_INTERVAL:
                     self._last_bound = now
-                    self._progress.new_bound(out.mip_dual_bound)
+                    self._progress.new_bound(self._outer(out.mip_dual_bound))
         except BaseException as error:  # must not unwind through native code; raised again in go()
             self._error = error
 
@@ -202,18 +212,21 @@ class Highs:
         """
         started = time.monotonic()
         arrays = model_arrays(model)
+        if (known := settled(model, arrays, self.version(), time.monotonic() - started)) is not None:
+            return known
         _refuse_small(arrays)
         progress = Progress(model, arrays, options)
-        run = _Run(arrays, options, progress)
-        run.hand_over()
-        run.warm_start(arrays.start(model, options.start))
-        native = run.go()
+        start = arrays.start(model, options.start)
+        if arrays.is_mip and arrays.endless and _relaxation_unbounded(arrays, options):
+            native = _Native("kUnboundedOrInfeasible", None, None, None, False)
+        else:
+            native = _solved(arrays, options, progress, start)
         status, termination = native_meaning(native.status)
         if status is Status.UNBOUNDED:
             status, termination = _unbounded_or_infeasible(arrays, options)
         seconds = time.monotonic() - started
         if status is not None:
-            return EngineAnswer(status, termination, self.version(), seconds, nodes=native.nodes)
+            return EngineAnswer(status, termination, self.version(), seconds, nodes=native.nodes, info=sizes(arrays))
         info = {} if termination is not Termination.FAILED else {"native status": native.status}
         return conclude(
             model,
@@ -231,8 +244,14 @@ class Highs:
 ENGINE = Highs()
 
 
-def pass_arrays(solver: Any, arrays: ModelArrays) -> None:
+def pass_arrays(solver: Any, arrays: ModelArrays, scale: float = 1.0) -> None:
     """Hand the arrays to a highspy solver object in one call, with sense and constant.
+
+    Parameters
+    ----------
+    solver : a highspy solver object
+    arrays : the model
+    scale : multiplies the objective, constant included
 
     Raises
     ------
@@ -246,8 +265,8 @@ def pass_arrays(solver: Any, arrays: ModelArrays) -> None:
         len(arrays.indices),
         int(highspy.MatrixFormat.kRowwise),
         int(sense),
-        arrays.constant,
-        arrays.cost,
+        scale * arrays.constant,
+        scale * arrays.cost,
         arrays.lower,
         arrays.upper,
         arrays.row_lower,
@@ -261,16 +280,46 @@ def pass_arrays(solver: Any, arrays: ModelArrays) -> None:
         raise ModelRefused("engine highs: HiGHS does not accept the model (a number out of its range)")
 
 
+def _solved(arrays: ModelArrays, options: SolveOptions, progress: Progress | None, start: dict[int, float]) -> _Native:
+    """One run; a second one without presolve where the first contradicts itself.
+
+    HiGHS 1.13.1 ends in kSolveError, or calls optimal a point that it knows to be infeasible, on some models
+    that its presolve reduces to nothing. Its presolve also calls some unbounded linear programs infeasible,
+    so it is off from the start for those that bounds leave open.
+    """
+    native = _Native("kNotset", None, None, None, False)
+    for presolve in ("off",) if arrays.endless and not arrays.is_mip else ("choose", "off"):
+        if options.deadline.passed:
+            return replace(native, status="kTimeLimit", values=None, bound=None)
+        run = _Run(arrays, options, progress)
+        run.set("presolve", presolve)
+        run.hand_over()
+        run.warm_start(start)
+        native = run.go()
+        pointless = native.status == "kOptimal" and native.values is None
+        if not pointless and native_meaning(native.status)[0] is not Status.ERROR:
+            return native
+    return replace(native, status="kSolveError")
+
+
+def _relaxation_unbounded(arrays: ModelArrays, options: SolveOptions) -> bool:
+    """Whether the linear relaxation has no bounded optimum (nor is proven infeasible).
+
+    Asked first where bounds leave the objective open: HiGHS 1.13.1 can call a point of an unbounded
+    mixed-integer model optimal.
+    """
+    plain = SolveOptions(deadline=options.deadline, seed=options.seed, threads=options.threads, log=options.log)
+    native = _solved(arrays.relaxed(), plain, None, {})
+    return native_meaning(native.status)[0] is Status.UNBOUNDED
+
+
 def _unbounded_or_infeasible(arrays: ModelArrays, options: SolveOptions) -> tuple[Status, Termination]:
     """Which of the two a model is that cannot have a bounded optimum."""
     left = options.deadline.left()
     if left == 0.0:
         return Status.UNKNOWN, Termination.TIME_LIMIT
     plain = SolveOptions(deadline=options.deadline, seed=options.seed, threads=options.threads, log=options.log)
-    without = _replace_cost(arrays)
-    run = _Run(without, plain, None)
-    run.hand_over()
-    native = run.go()
+    native = _solved(arrays.without_cost(), plain, None, {})
     status, termination = native_meaning(native.status)
     if native.interrupted:
         return Status.UNKNOWN, Termination.INTERRUPTED
@@ -279,11 +328,6 @@ def _unbounded_or_infeasible(arrays: ModelArrays, options: SolveOptions) -> tupl
     if native.values is not None:
         return Status.UNBOUNDED, Termination.PROVEN
     return Status.UNKNOWN, termination
-
-
-def _replace_cost(arrays: ModelArrays) -> ModelArrays:
-    fields = {name: getattr(arrays, name) for name in arrays.__dataclass_fields__}
-    return ModelArrays(**{**fields, "cost": np.zeros_like(arrays.cost), "constant": 0.0})
 
 
 def _refuse_small(arrays: ModelArrays) -> None:

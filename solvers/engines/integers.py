@@ -11,8 +11,8 @@ from functools import lru_cache
 import numpy as np
 
 from schedgap.formulations.common.errors import ModelRefused
-from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
-from schedgap.solvers.engines.arrays import FloatArray, ModelArrays
+from schedgap.formulations.common.numbers import CHECK_TOLERANCE
+from schedgap.solvers.engines.arrays import ModelArrays
 
 LARGEST_EXACT = 2**53
 """Whole numbers up to here are exact as floats, so values and objectives survive the way back."""
@@ -29,6 +29,13 @@ class Row:
     coefficients: list[int]
     low: int | None
     high: int | None
+
+    @property
+    def impossible(self) -> bool:
+        """Whether no whole number fits, or the row has no variable (left) and 0 does not fit."""
+        if self.low is not None and self.high is not None and self.low > self.high:
+            return True
+        return not self.places and ((self.low or 0) > 0 or (self.high or 0) < 0)
 
 
 @dataclass
@@ -53,6 +60,28 @@ class IntegerModel:
     offset: Fraction
     sense: int
 
+    @property
+    def contradictory(self) -> bool:
+        """Whether a variable has no value, or a row asks for a whole number where there is none."""
+        crossed = any(a is not None and b is not None and a > b for a, b in zip(self.low, self.high, strict=True))
+        return crossed or any(row.impossible for row in self.rows)
+
+    def domains(self) -> tuple[list[int], list[int]]:
+        """Lower and upper bounds by position; those that are fixed elsewhere read 0.
+
+        Raises
+        ------
+        ValueError
+            A variable has no finite domain yet (see :mod:`.domains`).
+        """
+        sides = []
+        for side in (self.low, self.high):
+            open_places = [p for p, b in enumerate(side) if b is None and p not in self.fixed]
+            if open_places:
+                raise ValueError(f"no finite domain at positions {open_places[:5]}")
+            sides.append([0 if b is None else b for b in side])
+        return sides[0], sides[1]
+
     def objective(self, internal: int) -> float:
         """The original objective where sum(cost * x) is `internal`."""
         return float(self.offset + Fraction(self.sense * internal, self.scale))
@@ -60,15 +89,20 @@ class IntegerModel:
 
 @lru_cache(maxsize=65536)
 def _exact(number: float) -> Fraction:
-    return exact(number)
+    """The decimal that `number` stands for: every decimal of up to 15 digits survives being a float.
+
+    The 16th and 17th digit are dust of floating-point arithmetic (0.1 + 0.2 = 0.30000000000000004); dropping
+    them moves a number by at most 5e-16 relative.
+    """
+    return Fraction(f"{number:.15g}")
 
 
-def integer_model(arrays: ModelArrays, restated: frozenset[str]) -> IntegerModel | None:
-    """Restate `arrays` over integers without changing its optimum; None where bounds alone are infeasible.
+def integer_model(arrays: ModelArrays, restated: frozenset[str]) -> IntegerModel:
+    """Restate `arrays` over integers without changing its optimum.
 
-    A number is read as the decimal it is written as. Each row is multiplied by the common denominator of its
-    coefficients. A right-hand side is rounded inwards to a whole number after giving way by 1e-9 relative,
-    the tolerance of every checker, so that 0.1 + 0.2 fits 0.3.
+    A number is read as the decimal of at most 15 digits that it stands for. Each row is multiplied by the
+    common denominator of its coefficients. A right-hand side is rounded inwards to a whole number after
+    giving way by 1e-9 relative, the tolerance of every checker.
 
     Parameters
     ----------
@@ -91,8 +125,6 @@ def integer_model(arrays: ModelArrays, restated: frozenset[str]) -> IntegerModel
             )
     for place in fixed:
         low[place] = high[place] = None
-    if any(a is not None and b is not None and a > b for a, b in zip(low, high, strict=True)):
-        return None
     cost = {
         place: arrays.sense * _exact(float(arrays.cost[place]))
         for place in np.flatnonzero(arrays.cost).tolist()
@@ -237,8 +269,3 @@ def refuse_overflow(model: IntegerModel, names: Sequence[str]) -> None:
             "engine cpsat: the objective cannot be scaled to whole numbers below 2^53 "
             "(costs with too many decimal places or too wide a range)"
         )
-
-
-def as_float(values: Sequence[Fraction | int]) -> FloatArray:
-    """Exact values as floats."""
-    return np.array([float(v) for v in values], dtype=np.float64)

@@ -12,9 +12,11 @@ from schedgap.solvers.result import Deadline
 
 T = TypeVar("T")
 
-STOP_AFTER = 0.2
+POLL = 0.05
+"""Seconds between two looks at the clock; a run that ends, or Ctrl-C, is noticed at once."""
+STOP_AFTER = 0.1
 """Seconds after the deadline at which an engine that did not stop by itself is told to."""
-ABANDON_AFTER = 0.7
+ABANDON_AFTER = 0.6
 """Seconds after the deadline (or after Ctrl-C, see :data:`PATIENCE`) at which it is left behind."""
 PATIENCE = 3.0
 """Seconds an engine has to stop after Ctrl-C; a second Ctrl-C ends the wait at once."""
@@ -45,7 +47,7 @@ def watched(work: Callable[[], T], stop: Callable[[], None], deadline: Deadline)
     ----------
     work : releases the interpreter lock while its native code runs
     stop : asks it to end early; called again until it does
-    deadline : `stop` is called 0.2 s after it, and 0.7 s after it the work is left behind (its thread is a
+    deadline : `stop` is called 0.1 s after it, and 0.6 s after it the work is left behind (its thread is a
         daemon, and ends at the next moment at which the engine looks at the request)
 
     Raises
@@ -70,18 +72,16 @@ def watched(work: Callable[[], T], stop: Callable[[], None], deadline: Deadline)
     interrupts = 0
     late = False
     given_up = Deadline()
-    while not done.is_set():
+    while True:
         try:
-            done.wait(0.05)
-            if done.is_set():
-                break
-            overdue = _overdue(deadline)
-            if overdue > STOP_AFTER:
-                late = True
-            if interrupts or late:
-                stop()
-            if overdue > ABANDON_AFTER or given_up.passed:
-                break
+            while not done.wait(POLL):
+                overdue = _overdue(deadline)
+                late = late or overdue > STOP_AFTER
+                if interrupts or late:
+                    stop()
+                if overdue > ABANDON_AFTER or given_up.passed:
+                    break
+            break
         except KeyboardInterrupt:
             interrupts += 1
             if interrupts > 1:

@@ -1,0 +1,97 @@
+"""Instances and solutions as a caller gives them: objects, JSON objects, files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from schedgap.benchmarks.descriptors import Problem
+from schedgap.benchmarks.problems import load_instance, parse_instance
+from schedgap.formulations.common.check import CheckReport
+from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.instance import Instance, Solution, read_json
+
+InstanceLike = Instance | Mapping[str, Any] | str | Path
+"""An instance, its JSON object, or the path of its file."""
+SolutionLike = Mapping[str, Any] | str | Path
+"""A bare solution object, the whole object that ``solve --json`` prints, or the path of a file with either."""
+
+
+def as_instance(instance: InstanceLike) -> Instance:
+    """The instance itself, parsed or read where it has to be."""
+    if isinstance(instance, Instance):
+        return instance
+    return load_instance(instance)[1] if isinstance(instance, str | Path) else parse_instance(instance)[1]
+
+
+def name_of(given: InstanceLike | SolutionLike, otherwise: str) -> str:
+    """How messages name what was given: the path of its file, or `otherwise`."""
+    return str(given) if isinstance(given, str | Path) else otherwise
+
+
+def read_solution(solution: SolutionLike, problem: Problem, text: str | None = None) -> Solution:
+    """The bare solution object in `solution`: bare itself, or inside the object that ``solve --json`` prints.
+
+    Parameters
+    ----------
+    solution : the object, or the path of its file
+    problem : whose solution is expected
+    text : the file's content, where it was read already (standard input)
+
+    Raises
+    ------
+    InputError
+        Not JSON, not an object, of another problem, or a result without a solution.
+    """
+    return read_result(solution, problem, text)[0]
+
+
+def read_result(
+    solution: SolutionLike, problem: Problem, text: str | None = None
+) -> tuple[Solution, Mapping[str, Any] | None]:
+    """As :func:`read_solution`, with the whole object of ``solve --json`` where it was one."""
+    source = name_of(solution, "solution")
+    data = read_json(solution, text) if isinstance(solution, str | Path) else solution
+    if not isinstance(data, Mapping):
+        raise InputError(f"{source}: a solution must be a JSON object, got {type(data).__name__}")
+    if not ("solution" in data and "status" in data):
+        return dict(data), None
+    if data.get("problem", problem.id) != problem.id:
+        raise InputError(f"{source}: problem: is {data['problem']!r}, the instance is of {problem.id}")
+    inner = data["solution"]
+    if inner is None:
+        raise InputError(f"{source}: solution: is null (status {data['status']}), there is nothing to check")
+    if not isinstance(inner, Mapping):
+        raise InputError(f"{source}: solution: must be a JSON object, got {type(inner).__name__}")
+    return dict(inner), data
+
+
+def checked(problem: Problem, instance: Instance, solution: Solution, source: str) -> CheckReport:
+    """The checker's report; what is malformed is told with `source`, the file it came from.
+
+    Raises
+    ------
+    InputError
+        The solution is malformed.
+    """
+    try:
+        return problem.check(instance, solution)
+    except InputError as error:
+        raise InputError(f"{source}: {str(error).removeprefix('solution: ')}") from None
+
+
+def feasible_start(problem: Problem, instance: Instance, solution: Solution, source: str) -> float:
+    """The objective of a start; one that the checker rejects is bad input.
+
+    Raises
+    ------
+    InputError
+        Malformed, or not feasible: the line names the first violated constraint.
+    """
+    report = checked(problem, instance, solution, source)
+    if report.violations:
+        raise InputError(f"{source}: not a feasible start: {report.violations[0].message}")
+    if report.objective is None:
+        raise InputError(f"{source}: not a feasible start: it has no objective")
+    return float(report.objective)

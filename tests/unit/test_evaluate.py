@@ -1,0 +1,218 @@
+"""One method on one instance, and methods against each other, on a toy problem whose methods misbehave on purpose."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from support.toy import ToyInstance, generate, toy
+
+from schedgap.benchmarks.agreement import Answer, agree
+from schedgap.benchmarks.evaluate import compare, run_method
+from schedgap.benchmarks.problems import RAR_DDLS
+from schedgap.formulations.common.errors import Disagreement, InputError
+from schedgap.formulations.common.numbers import MAXIMISE, MINIMISE
+from schedgap.solvers.result import Deadline, SolveOptions, Status
+
+INSTANCE = generate(0)  # list scheduling needs 14 slots, the optimum is 13
+
+
+def _hard() -> ToyInstance:
+    """Optimum 10 above the bound 9."""
+    return ToyInstance.parse({"problem": "toy", "name": "hard-0", "machines": 2, "jobs": [6, 6, 6]})
+
+
+def test_an_exact_method_is_scored_by_the_checker() -> None:
+    result = run_method(toy(), INSTANCE, "brute", SolveOptions())
+    assert result.status is Status.OPTIMAL
+    assert result.objective == result.bound
+
+
+def test_a_heuristic_gets_the_certified_bound_and_is_optimal_when_it_meets_it() -> None:
+    easy = ToyInstance.parse({"problem": "toy", "machines": 2, "jobs": [3, 3]})
+    result = run_method(toy(), easy, "list", SolveOptions())
+    assert (result.status, result.objective, result.bound) == (Status.OPTIMAL, 3.0, 3.0)
+    worse = run_method(toy(), easy, "list", SolveOptions(), {"machines": 1})
+    assert (worse.status, worse.objective, worse.bound) == (Status.FEASIBLE, 6.0, 3.0)
+    assert worse.seconds is not None and worse.engine is None
+
+
+def test_a_heuristic_that_finds_nothing_leaves_the_bound() -> None:
+    result = run_method(toy("nothing"), INSTANCE, "nothing", SolveOptions())
+    assert (result.status, result.objective, result.solution) == (Status.UNKNOWN, None, None)
+    assert result.bound is not None
+
+
+def test_outside_the_model_there_is_no_ratio_and_no_claim() -> None:
+    problem = toy("outside")
+    result = run_method(problem, INSTANCE, "outside", SolveOptions())
+    assert result.status is Status.FEASIBLE and result.info["outside_model"]
+    comparison = compare(problem, INSTANCE, ["brute", "outside"], SolveOptions())
+    row = comparison.rows[1]
+    assert row.outside_model and row.ratio is None and row.ratio_to == ""
+    assert row.objective is not None and comparison.agreement.optimum is not None
+    assert row.objective < comparison.agreement.optimum
+    assert "outside the model" in comparison.to_text()
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [("broken", "rejected by the checker"), ("liar", "the checker computes")],
+)
+def test_our_own_mistakes_are_disagreements_with_the_instance_in_a_file(
+    method: str, words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(Disagreement, match=words) as caught:
+        run_method(toy(method), INSTANCE, method, SolveOptions(), disagreements=tmp_path / "d")
+    assert caught.value.exit_status == 5
+    path = Path(str(caught.value).rsplit("the instance is in ", 1)[1])
+    assert path.parent == tmp_path / "d"
+    assert ToyInstance.parse(json.loads(path.read_text())).content_hash() == INSTANCE.content_hash()
+
+
+def test_two_exact_methods_that_disagree_stop_a_comparison(tmp_path: Path) -> None:
+    with pytest.raises(Disagreement, match="proves the optimum"):
+        compare(toy("too-good"), INSTANCE, ["brute", "too-good"], SolveOptions(), disagreements=tmp_path)
+    assert len(list(tmp_path.glob("toy-*.json"))) == 1
+
+
+def test_a_solution_of_an_instance_proven_infeasible_is_a_disagreement(tmp_path: Path) -> None:
+    with pytest.raises(Disagreement, match="no solution"):
+        compare(toy("no-solution"), INSTANCE, ["no-solution", "list"], SolveOptions(), disagreements=tmp_path)
+
+
+def test_a_heuristic_better_than_a_proven_optimum_is_a_disagreement(tmp_path: Path) -> None:
+    with pytest.raises(Disagreement, match="better than the optimum"):
+        compare(toy("too-good"), INSTANCE, ["too-good", "shuffled"], SolveOptions(), repeat=9, disagreements=tmp_path)
+
+
+def test_an_unknown_method_lists_those_there_are() -> None:
+    with pytest.raises(InputError, match="unknown method 'nope' for toy, one of: brute, list, shuffled"):
+        run_method(toy(), INSTANCE, "nope", SolveOptions())
+
+
+def test_an_unknown_option_or_a_bad_value_is_refused() -> None:
+    with pytest.raises(InputError, match="unknown option 'speed'"):
+        run_method(toy(), INSTANCE, "list", SolveOptions(), {"speed": "2"})
+    with pytest.raises(InputError, match="machines"):
+        run_method(toy(), INSTANCE, "list", SolveOptions(), {"machines": "0"})
+    with pytest.raises(InputError, match="none of the methods"):
+        compare(toy(), INSTANCE, ["brute", "list"], SolveOptions(), {"speed": "2"})
+
+
+def test_a_users_heuristic_runs_by_name() -> None:
+    result = run_method(toy(), INSTANCE, "support.toy:users", SolveOptions())
+    assert result.objective == run_method(toy(), INSTANCE, "list", SolveOptions()).objective
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("support.toy:users_bad", "rejected by the checker: jobs: 7 machines named for 6 jobs"),
+        ("support.toy:users_raising", r"raised KeyError: 'gpus' \(toy.py, line \d+\)"),
+        ("support.toy:users_text", "machine: must be a list"),
+        ("support.toy:not_there", "has no function"),
+        ("support.absent:f", "cannot import support.absent"),
+        ("support.toy:", "package.module:function"),
+    ],
+)
+def test_a_users_mistake_is_bad_input_in_one_line(name: str, words: str) -> None:
+    with pytest.raises(InputError, match=words) as caught:
+        run_method(toy(), INSTANCE, name, SolveOptions())
+    assert not isinstance(caught.value, Disagreement)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_users_mistake_does_not_stop_the_others() -> None:
+    comparison = compare(toy(), INSTANCE, ["brute", "support.toy:users_bad", "list"], SolveOptions())
+    assert [bool(row.error) for row in comparison.rows] == [False, True, False]
+    assert comparison.exit_status == 2
+    assert "users_bad" in comparison.to_text().splitlines()[-1]
+
+
+def test_a_users_heuristic_is_found_in_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine_here.py").write_text("def f(instance, *, seed):\n    return {'machine': [0] * 6}\n")
+    monkeypatch.chdir(tmp_path)
+    assert run_method(toy(), INSTANCE, "mine_here:f", SolveOptions()).objective == sum(INSTANCE.jobs)
+
+
+def test_ratios_are_labelled() -> None:
+    problem, hard = toy(), _hard()
+    with_optimum = compare(problem, hard, ["brute", "list"], SolveOptions())
+    assert [row.ratio_to for row in with_optimum.rows] == ["optimum", "optimum"]
+    assert with_optimum.rows[1].ratio == 1.0
+    without = compare(problem, hard, ["list"], SolveOptions())
+    assert without.rows[0].ratio_to == "bound"
+    assert without.rows[0].ratio == pytest.approx(12 / 9)
+    assert "1.333 to bound" in without.to_text()
+
+
+def test_guarantees_stand_beside_the_ratio() -> None:
+    comparison = compare(toy(), INSTANCE, None, SolveOptions())
+    assert [row.method.id for row in comparison.rows] == ["brute", "list", "shuffled"]
+    verdicts = {j.guarantee.id: str(j.verdict) for j in comparison.rows[1].judgements}
+    assert verdicts == {"toy-false": "refuted", "toy-never": "not applicable", "toy-graham": "held"}
+    data = json.loads(json.dumps(comparison.to_dict()))
+    assert data["rows"][1]["guarantees"][0]["ratio_bound"] == 1.0
+    assert data["optimum"] == comparison.agreement.optimum
+
+
+def test_repeat_tries_several_seeds_of_heuristics_only() -> None:
+    comparison = compare(toy(), INSTANCE, ["brute", "shuffled"], SolveOptions(), repeat=5)
+    exact, shuffled = comparison.rows
+    assert (len(exact.results), len(shuffled.results)) == (1, 5)
+    assert len(set(shuffled.objectives)) > 1
+    assert shuffled.ratio is not None and shuffled.worst_ratio is not None
+    assert 1 <= shuffled.ratio <= shuffled.worst_ratio
+    assert "worst" in comparison.to_text()
+    with pytest.raises(InputError, match="repeat"):
+        compare(toy(), INSTANCE, ["shuffled"], SolveOptions(), repeat=0)
+
+
+def test_each_method_has_the_time_limit_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    left: list[float | None] = []
+
+    def spy(instance: ToyInstance, options: SolveOptions) -> object:
+        from support.toy import brute
+
+        left.append(options.deadline.left())
+        return brute(instance, options)
+
+    monkeypatch.setattr("support.toy.too_good", spy)
+    compare(toy("too-good"), INSTANCE, ["brute", "too-good"], SolveOptions(deadline=Deadline.after(50)))
+    assert left[0] is not None and 45 < left[0] <= 50
+
+
+def test_agreement_sees_what_is_proven_and_what_contradicts() -> None:
+    ours = Answer("ours", Status.FEASIBLE, 8.0, 5.0)
+    met = agree([ours, Answer("other", Status.UNKNOWN, None, 8.0, exact=True)], MINIMISE)
+    assert (met.optimum, met.bound, met.contradictions) == (8.0, 8.0, ())
+    open_ = agree([ours], MINIMISE, certified=6.0)
+    assert (open_.optimum, open_.bound) == (None, 6.0)
+    assert open_.ratio(9.0, MINIMISE) == (1.5, "bound")
+    assert agree([ours], MINIMISE, certified=8.5).contradictions
+    assert agree([Answer("a", Status.FEASIBLE, 8.0, 5.0)], MAXIMISE).contradictions
+    assert not agree([Answer("a", Status.FEASIBLE, 5.0, 8.0)], MAXIMISE).contradictions
+    infeasible = agree([Answer("a", Status.INFEASIBLE, None, None, exact=True), ours], MINIMISE)
+    assert infeasible.infeasible and infeasible.contradictions
+    zero = agree([Answer("a", Status.OPTIMAL, 0.0, 0.0, exact=True)], MINIMISE)
+    assert zero.ratio(0.0, MINIMISE) == (1.0, "optimum")
+    assert zero.ratio(2.0, MINIMISE)[0] == math.inf
+    apart = agree([Answer("a", Status.OPTIMAL, 3.0, 3.0, outside_model=True), ours], MINIMISE)
+    assert not apart.contradictions and apart.optimum is None
+
+
+def test_tolerance_of_agreement_is_the_conventions() -> None:
+    same = [Answer("a", Status.OPTIMAL, 1e6, 1e6), Answer("b", Status.OPTIMAL, 1e6 + 0.5, 1e6 + 0.5)]
+    other = [Answer("a", Status.OPTIMAL, 1e6, 1e6), Answer("b", Status.OPTIMAL, 1e6 + 2, 1e6 + 2)]
+    assert not agree(same, MINIMISE).contradictions
+    assert agree(other, MINIMISE).contradictions
+
+
+def test_the_row_of_a_real_problem_names_things_that_exist() -> None:
+    assert RAR_DDLS.suite_rows
+    for method in RAR_DDLS.methods:
+        if method.kind != "engine":
+            assert callable(method.call)

@@ -1,0 +1,216 @@
+"""The report is one file that needs nothing else; two runs compare; rows export."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from support.toy import toy
+
+from schedgap.benchmarks.export import COLUMNS, export_csv, export_parquet
+from schedgap.benchmarks.figures.style import new_figure, save
+from schedgap.benchmarks.page import Raw, grid, picture
+from schedgap.benchmarks.problems import load_instance
+from schedgap.benchmarks.report import write_report
+from schedgap.benchmarks.runner import Run, run_suites
+from schedgap.benchmarks.store import FILE, Store, StoreError
+from schedgap.formulations.common.errors import InputError
+
+ROOT = Path(__file__).parents[2]
+VOID = {"meta", "img", "br", "path", "use", "rect", "image", "link", "input"}
+
+
+class _Page(HTMLParser):
+    """Reads a page: is every tag closed, and does anything refer to another place?"""
+
+    def __init__(self, content: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.outside: list[str] = []
+        self.text: list[str] = []
+        self.anchors: set[str] = set()
+        self.feed(content)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        for name in ("src", "href", "xlink:href", "data"):
+            value = values.get(name) or ""
+            if value and not value.startswith(("#", "data:", "instances/")):
+                self.outside.append(value)
+        assert tag not in ("script", "link", "iframe")
+        if "id" in values:
+            self.anchors.add(values["id"] or "")
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in VOID:
+            self.handle_starttag(tag, attrs)
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    problems = [toy("raising", "too-good")]
+    out = tmp_path_factory.mktemp("runs") / "r"
+    return run_suites(["quick", "paper", "scale", "raising", "wrong"], out=out, workers=2, problems=problems)
+
+
+def test_the_report_needs_nothing_else_and_tells_everything(run: Run) -> None:
+    assert run.report is not None
+    content = run.report.read_text()
+    page = _Page(content)
+    assert page.open == [] and page.outside == []
+    assert "http://" not in content.replace("http://www.w3.org/", "")
+    assert "url(http" not in content and "@import" not in content
+    words = " ".join(" ".join(page.text).split())
+    for part in (
+        "quick: toy, jobs on identical machines",
+        "refuted (5 of 8)",
+        "held (8)",
+        "Worst case of list",
+        "optimum (brute): makespan",
+        "makespan <= (2 - 1/m) OPT",
+        "machines used",
+        "squares of n",
+        "Disagreements",
+        "too-good proves",
+        "ZeroDivisionError: on purpose",
+        "What ran where",
+        "Python 3.",
+        "highspy",
+        "digest of the code",
+        "Seeds of instances and of methods: 0 to 5",
+    ):
+        assert part in words, part
+    assert content.count("<svg") >= 4
+    assert {"quick-toy", "where"} <= page.anchors
+
+
+def test_the_report_can_be_written_again_from_the_store(run: Run) -> None:
+    assert run.report is not None
+    before = run.report.read_text()
+    assert write_report(run.folder, problems=[toy("raising", "too-good")]).read_text() == before
+
+
+def test_instances_of_the_report_are_files(run: Run) -> None:
+    assert run.report is not None
+    links = [part.split('"')[0] for part in run.report.read_text().split('href="')[1:]]
+    files = {run.folder / link for link in links if link.startswith("instances/")}
+    assert files and all(json.loads(path.read_text())["problem"] == "toy" for path in files)
+
+
+def test_two_runs_compare(run: Run, tmp_path: Path) -> None:
+    other = run_suites(["quick"], out=tmp_path / "s", workers=2, problems=[toy()])
+    with Store(other.folder / FILE) as store:
+        rows = [row for row in store.rows() if row.method == "list"]
+        from dataclasses import replace
+
+        assert rows[0].objective is not None
+        store.put(replace(rows[0], objective=rows[0].objective + 7))
+    path = write_report(run.folder, other.folder, problems=[toy("raising", "too-good")])
+    assert path.name == "comparison.html"
+    page = _Page(path.read_text())
+    assert page.open == [] and page.outside == []
+    words = " ".join(" ".join(page.text).split())
+    assert "22 runs of methods in both" in words and "1 with another outcome" in words
+    assert f"{rows[0].instance_name} list feasible" in words
+
+
+def test_rows_export_as_csv(run: Run, tmp_path: Path) -> None:
+    path = export_csv(run.folder, tmp_path / "rows.csv", [toy("raising", "too-good")])
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert tuple(rows[0]) == COLUMNS
+    assert len(rows) == run.ran - 1  # all but the measurement
+    graded = next(row for row in rows if row["method"] == "list" and row["ratio"])
+    assert float(graded["ratio"]) == pytest.approx(float(graded["objective"]) / float(graded["optimum"]))
+    assert graded["ratio_to"] == "optimum"
+
+
+def test_parquet_without_pyarrow_is_one_clear_line(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(InputError, match="needs the package pyarrow"):
+        export_parquet(run.folder, tmp_path / "rows.parquet", [toy()])
+
+
+def test_no_run_is_one_clear_line(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="there is no run here"):
+        write_report(tmp_path)
+
+
+def test_text_from_outside_is_never_html() -> None:
+    made = grid(["a"], [["<script>alert(1)</script>"], [Raw("<b>ours</b>")]])
+    assert "<script>" not in made and "&lt;script&gt;" in made and "<b>ours</b>" in made
+
+
+def test_a_heavy_figure_goes_in_as_a_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    figure = new_figure(2, 1)
+    figure.add_subplot().plot([0, 1])
+    assert "<svg" in picture(figure, "c")
+    monkeypatch.setattr("schedgap.benchmarks.page.HEAVY", 10)
+    assert "data:image/png;base64," in picture(figure, "c")
+
+
+def test_the_gantt_chart_shows_a_reference_schedule(tmp_path: Path) -> None:
+    import matplotlib
+
+    from schedgap.benchmarks.figures.rar_ddls import gantt
+    from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
+
+    path = ROOT / "tests" / "data" / "rar-14-mixed.json"
+    _, instance = load_instance(path)
+    assert isinstance(instance, RarDdlsInstance)
+    solution = json.loads(path.read_text())["reference_solution"]
+    before = dict(matplotlib.rcParams)
+    figure = gantt(instance, solution)
+    words = {text.get_text() for axes in figure.axes for text in axes.texts}
+    assert {job.id for job in instance.jobs} <= words
+    assert "makespan 12 slots" in figure.axes[0].get_title(loc="left")
+    hatched = [patch for patch in figure.axes[0].patches if patch.get_hatch()]
+    assert len(hatched) == 5  # j1 and j5 cross: two servers and three
+    for name in ("g.svg", "g.png", "g.pdf"):
+        save(gantt(instance, solution), tmp_path / name)
+        assert (tmp_path / name).stat().st_size > 1000
+    save(gantt(instance, solution), tmp_path / "again.svg")
+    assert (tmp_path / "again.svg").read_bytes() == (tmp_path / "g.svg").read_bytes()
+    with pytest.raises(InputError, match="must end in"):
+        save(figure, tmp_path / "g.gif")
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_gantt_rows_never_hold_two_jobs_at_once() -> None:
+    from schedgap.benchmarks.figures.rar_ddls import _blocks
+    from schedgap.benchmarks.generators.rar_ddls import paper
+    from schedgap.formulations.rar_ddls.dynamics import simulate
+    from schedgap.heuristics.rar_ddls.baselines import ls
+
+    instance = paper(3, jobs=60, servers=6)
+    solution = ls(instance).solution
+    assert solution is not None
+    completion = simulate(instance, solution["start"], solution["placement"]).completion
+    for server, blocks in zip(instance.servers, _blocks(instance, solution, completion, 10**6), strict=True):
+        held: dict[int, list[tuple[int, int]]] = {}
+        count: dict[int, int] = {}
+        for block in blocks:
+            count[block.job] = count.get(block.job, 0) + block.gpus
+            for k in range(block.lowest, block.lowest + block.gpus):
+                assert k < server.gpus
+                held.setdefault(k, []).append((block.first, block.last))
+        for spans in held.values():
+            spans.sort()
+            assert all(a[1] < b[0] for a, b in itertools.pairwise(spans))
+        for job, gpus in count.items():
+            assert solution["placement"][instance.jobs[job].id][server.id] == gpus

@@ -1,0 +1,198 @@
+"""Runs of suites: workers that die, resuming after kill -9, Ctrl-C, folders, and the same table every time."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from support.toy import toy
+
+from schedgap.benchmarks.runner import TABLE, Run, run_suites
+from schedgap.benchmarks.store import FILE, Store
+from schedgap.benchmarks.suites import check_names, plan
+from schedgap.formulations.common.errors import InputError
+
+TESTS = Path(__file__).parents[1]
+SCRIPT = """
+import sys
+sys.path.insert(0, {tests!r})
+from pathlib import Path
+from support.toy import toy
+from schedgap.benchmarks.runner import run_suites
+if __name__ == "__main__":
+    run = run_suites(["slow"], out=Path(sys.argv[1]), workers=2, resume=sys.argv[2] == "resume",
+                     problems=[toy("slow")], progress=sys.stderr)
+    sys.exit(run.exit_status)
+"""
+
+
+@pytest.fixture
+def marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "marks"
+    folder.mkdir()
+    monkeypatch.setenv("TOY_MARKS", str(folder))
+    return folder
+
+
+def _count(folder: Path, name: str) -> int:
+    return len((folder / name).read_text()) if (folder / name).exists() else 0
+
+
+def _run(out: Path, *suites: str, odd: tuple[str, ...] = (), **more: object) -> Run:
+    return run_suites(suites, out=out, workers=2, problems=[toy(*odd)], **more)  # type: ignore[arg-type]
+
+
+def test_a_run_gives_its_tables_its_report_and_its_rows(tmp_path: Path) -> None:
+    lines = io.StringIO()
+    run = _run(tmp_path / "r", "quick", "scale", "paper", progress=lines)
+    assert (run.exit_status, run.interrupted, run.reused) == (0, False, 0)
+    assert run.report == tmp_path / "r" / "report.html" and run.report.is_file()
+    text = (tmp_path / "r" / TABLE).read_text()
+    assert "8 instances (6 random, 2 three): 8 with a proven optimum" in text
+    assert "machines used" in text and "squares of n" in text
+    assert "seconds" not in text and "seconds" in run.text
+    assert max(map(len, run.text.splitlines())) <= 120
+    with Store(tmp_path / "r" / FILE, read_only=True) as store:
+        rows = list(store.rows())
+    assert len(rows) == run.ran == 6 * 3 + 2 * 2 + 1 + 2 * 3
+    assert [row.position for row in rows] == list(range(len(rows)))
+    assert all(
+        (tmp_path / "r" / "instances" / f"{row.instance_hash[:16]}.json").is_file() for row in rows if row.instance_hash
+    )
+    assert f"{run.ran}/{run.ran}" in lines.getvalue()
+
+
+def test_a_worker_that_dies_costs_only_its_own_item(tmp_path: Path, marks: Path) -> None:
+    run = _run(tmp_path / "r", "deadly", odd=("deadly",))
+    assert run.exit_status == 0
+    assert len(run.analysis.failures) == 2
+    assert all("died 2 times" in line for line in run.analysis.failures)
+    assert _count(marks, "deadly") == 6 + 2  # each that dies was tried twice, nothing else was repeated
+    assert _count(marks, "list") == 6 + 4
+    assert "toy-2" in run.analysis.failures[0] and "toy-5" in run.analysis.failures[1]
+
+
+def test_a_worker_that_dies_once_is_tried_again(tmp_path: Path, marks: Path) -> None:
+    run = _run(tmp_path / "r", "once", odd=("deadly-once",))
+    assert run.analysis.failures == ()
+    assert all(entry.row.objective is not None for one in run.analysis.solved for entry in one.entries)
+
+
+def test_an_exception_is_an_error_row_and_the_rest_goes_on(tmp_path: Path) -> None:
+    run = _run(tmp_path / "r", "raising", odd=("raising",))
+    assert [line.split(": ", 1)[1] for line in run.analysis.failures] == ["ZeroDivisionError: on purpose"] * 2
+    assert sum(e.row.objective is not None for one in run.analysis.solved for e in one.entries) == 4
+    assert "items that failed: 2" in run.text
+
+
+def test_methods_that_contradict_each_other_end_with_exit_5(tmp_path: Path) -> None:
+    run = _run(tmp_path / "r", "wrong", odd=("too-good",))
+    assert run.exit_status == 5
+    assert run.report is not None
+    path = Path(run.analysis.disagreements[0].rsplit("the instance is in ", 1)[1])
+    assert path.is_file()
+    assert "disagreements between methods, engines and checker: 0" not in run.text
+
+
+def test_resume_repeats_nothing_that_had_finished(tmp_path: Path, marks: Path) -> None:
+    first = _run(tmp_path / "r", "quick")
+    before = _count(marks, "brute")
+    again = _run(tmp_path / "r", resume=True)
+    assert (again.ran, again.reused) == (0, first.ran)
+    assert _count(marks, "brute") == before
+    assert again.folder == first.folder
+    with pytest.raises(InputError, match="has seed 0, not 5"):
+        _run(tmp_path / "r", resume=True, seed=5)
+
+
+def test_a_rerun_starts_a_new_run_beside_the_old_one(tmp_path: Path) -> None:
+    first = _run(tmp_path / "r", "scale")
+    lines = io.StringIO()
+    second = _run(tmp_path / "r", "scale", progress=lines)
+    assert (first.folder, second.folder) == (tmp_path / "r", tmp_path / "r-2")
+    assert "holds a run already" in lines.getvalue()
+
+
+def test_resume_after_kill_9_gives_the_same_table(tmp_path: Path, marks: Path) -> None:
+    script = tmp_path / "sweep.py"
+    script.write_text(SCRIPT.format(tests=str(TESTS)))
+    whole = _run(tmp_path / "whole", "slow", odd=("slow",))
+    (marks / "slow").unlink()
+    sweep = subprocess.Popen([sys.executable, str(script), str(tmp_path / "r"), "new"], stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 30
+    while _count(marks, "slow") < 4 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.kill(sweep.pid, signal.SIGKILL)
+    sweep.wait()
+    with Store(tmp_path / "r" / FILE) as store:
+        finished = {row.key: row.finished for row in store.rows()}
+    assert 0 < len(finished) < whole.ran
+    lines = io.StringIO()
+    resumed = _run(tmp_path / "r", odd=("slow",), resume=True, progress=lines)
+    assert (resumed.reused, resumed.ran) == (len(finished), whole.ran - len(finished))
+    assert f"{len(finished)} of {whole.ran} items had finished" in lines.getvalue()
+    with Store(tmp_path / "r" / FILE) as store:
+        after = {row.key: row.finished for row in store.rows()}
+    assert len(after) == whole.ran
+    assert all(after[key] == moment for key, moment in finished.items())
+    assert (tmp_path / "r" / TABLE).read_text() == (tmp_path / "whole" / TABLE).read_text()
+
+
+def test_ctrl_c_keeps_every_finished_row_and_exits_130(tmp_path: Path, marks: Path) -> None:
+    script = tmp_path / "sweep.py"
+    script.write_text(SCRIPT.format(tests=str(TESTS)))
+    sweep = subprocess.Popen(
+        [sys.executable, str(script), str(tmp_path / "r"), "new"], stderr=subprocess.PIPE, start_new_session=True
+    )
+    deadline = time.monotonic() + 30
+    while _count(marks, "slow") < 3 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.killpg(sweep.pid, signal.SIGINT)
+    _, told = sweep.communicate(timeout=30)
+    assert sweep.returncode == 130, told
+    assert b"Traceback" not in told
+    with Store(tmp_path / "r" / FILE, read_only=True) as store:
+        assert 0 < sum(1 for _ in store.rows()) < 24
+        assert store.meta()["sessions"][0]["interrupted"] is True
+    assert (tmp_path / "r" / TABLE).is_file()
+
+
+def test_the_plan_is_the_same_for_a_seed_and_differs_between_seeds() -> None:
+    problems = [toy()]
+    assert [i.key for i in plan(["quick"], problems=problems)] == [i.key for i in plan(["quick"], problems=problems)]
+    first = {i.instance_hash for i in plan(["quick"], seed=1, problems=problems)}
+    assert not first & {i.instance_hash for i in plan(["quick"], seed=2, problems=problems)}
+    scaled = plan(["quick"], scale=0.5, problems=problems)
+    assert len(scaled) == 3 * 3 + 1 * 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"names": ["nope"]}, "unknown suite 'nope', one of: quick"),
+        ({"names": ["quick"], "workers": 0}, "workers"),
+        ({"names": ["quick"], "scale": 0.0}, "scale"),
+        ({"names": ["quick"], "time_limit": 0.0}, "time limit"),
+        ({"names": ["quick"], "seed": -1}, "seed"),
+    ],
+)
+def test_bad_arguments_are_one_line_and_leave_nothing(arguments: dict[str, object], words: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=words):
+        run_suites(out=tmp_path / "r", problems=[toy()], **arguments)  # type: ignore[arg-type]
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="file"):
+        run_suites(["quick"], out=tmp_path / "file" / "r", problems=[toy()])
+
+
+def test_the_default_suite_is_quick() -> None:
+    assert check_names(()) == ("quick",)

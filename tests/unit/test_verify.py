@@ -1,0 +1,105 @@
+"""The ledger: verdicts are computed, counterexamples are files, the same seed gives the same ledger."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.toy import ToyInstance, toy
+
+from schedgap.benchmarks.evaluate import compare
+from schedgap.benchmarks.verify import Ledger, instance_size, verify
+from schedgap.formulations.common.errors import Disagreement, InputError
+from schedgap.heuristics.common.guarantee import Evaluation, Guarantee, Measured, Verdict, at_most
+from schedgap.solvers.result import SolveOptions
+
+
+def _verify(out: Path, *ids: str, **more: object) -> Ledger:
+    return verify(ids, instances=20, out=out, problems=[toy()], **more)  # type: ignore[arg-type]
+
+
+def test_verdicts_are_computed(tmp_path: Path) -> None:
+    lines = io.StringIO()
+    ledger = _verify(tmp_path / "c", progress=lines)
+    rows = {row.guarantee.id: row for row in ledger.rows}
+    assert {name: str(row.verdict) for name, row in rows.items()} == {
+        "toy-false": "refuted",
+        "toy-graham": "held",
+        "toy-never": "not applicable",
+    }
+    graham = rows["toy-graham"]
+    assert (graham.held, graham.refuted, graham.words) == (20, 0, "held (20 instances)")
+    assert graham.tightness is not None and 0.6 < graham.tightness <= 1
+    assert graham.worst_ratio is not None and 1 < graham.worst_ratio <= 1.5
+    assert graham.bounds == (1.5, 1.5)
+    assert rows["toy-never"].reason == "never applies"
+    assert rows["toy-never"].not_applicable == 20
+    text = ledger.to_text()
+    assert "held (20 instances)" in text and f"counterexample {tmp_path / 'c' / 'toy-false.json'}" in text
+    assert "3/3" in lines.getvalue()
+
+
+def test_the_counterexample_is_the_smallest_and_shows_the_failure(tmp_path: Path) -> None:
+    row = _verify(tmp_path, "toy-false").rows[0]
+    assert row.counterexample == tmp_path / "toy-false.json"
+    assert row.words == f"refuted ({row.refuted} of 20: {row.counterexample})"
+    data = json.loads(row.counterexample.read_text())
+    instance = ToyInstance.parse(data)
+    shown = data["reference_counterexample"]
+    comparison = compare(toy(), instance, ["brute", "list"], SolveOptions())
+    assert comparison.agreement.optimum == shown["optimum"] == data["reference"]["optimum"]
+    assert comparison.rows[1].objective == shown["objective"] == shown["left"] > shown["right"]
+    assert comparison.rows[1].results[0].solution == data["reference_solution"]
+    others = [toy().trial_families["random"](seed)[0] for seed in range(20)]
+    refuted = [i for i in others if compare(toy(), i, ["brute", "list"], SolveOptions()).rows[1].ratio != 1]
+    assert len(refuted) == row.refuted
+    assert instance_size(instance) == min(map(instance_size, refuted))
+
+
+def test_a_seed_gives_one_ledger(tmp_path: Path) -> None:
+    assert _verify(tmp_path).to_dict() == _verify(tmp_path).to_dict()
+    assert _verify(tmp_path, seed=1).to_dict() != _verify(tmp_path).to_dict()
+    json.dumps(_verify(tmp_path).to_dict(), allow_nan=False)
+
+
+def test_samples_and_measurements_have_their_own_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def sample(seed: int) -> Evaluation:
+        return at_most(seed % 5, 3, f"{seed} modulo 5")
+
+    def nowhere(case: object) -> Evaluation:
+        raise AssertionError("not to be called")
+
+    common = {"problem": "toy", "source": "s", "statement": "x", "assumptions": "y", "evaluate": nowhere}
+    rows = (
+        Guarantee("sampled", **common, sample=sample),  # type: ignore[arg-type]
+        Guarantee("measured", **common, measure=lambda seed: Measured({"slope": 1.5}, "grows as n^1.5")),  # type: ignore[arg-type]
+    )
+    monkeypatch.setattr("support.toy.GUARANTEES", rows)
+    ledger = _verify(tmp_path)
+    assert [row.words for row in ledger.rows] == ["refuted (4 of 20)", "measured"]
+    assert ledger.rows[0].reason == "sample 4: 4 modulo 5"
+    assert ledger.rows[1].values == {"slope": 1.5}
+    assert ledger.rows[1].verdict is Verdict.MEASURED
+
+
+def test_a_method_that_is_wrong_stops_the_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    problem = toy("broken")
+    broken = replace(problem.all_guarantees[0], id="about-broken", method="broken")
+    monkeypatch.setattr("support.toy.GUARANTEES", (broken,))
+    with pytest.raises(Disagreement, match=r"rejected by the checker.*the instance is in disagreements"):
+        verify(instances=3, out=tmp_path, problems=[toy("broken")])
+    assert len(list((tmp_path / "disagreements").iterdir())) == 1
+
+
+def test_bad_arguments_are_one_line(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="unknown guarantee 'nope', one of: toy-false"):
+        _verify(tmp_path, "nope")
+    with pytest.raises(InputError, match="instances"):
+        verify(instances=0, problems=[toy()])
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="file"):
+        _verify(tmp_path / "file", "toy-false")
