@@ -35,6 +35,27 @@ def sharing_factor(data: Tables) -> float:
     return float(max(1.0, both[data.may_share].max(initial=1.0)))
 
 
+def capacity_weights(data: Tables) -> Floats:
+    """(J,) weights w with sum_j G_j w_j rate_j <= N in every slot of every schedule.
+
+    That holds when w_j <= 1 and w_j / xi_jk + w_k / xi_kj <= 1 for all pairs that may share: it holds on each
+    GPU. 1/phi for every job is such a choice; weights are then raised one by one, the largest jobs first, as
+    far as the others leave room, which only tightens the bound.
+
+    Notes
+    -----
+    O(J^2).
+    """
+    count = len(data.gpus)
+    weights = np.full(count, 1.0 / sharing_factor(data))
+    area = data.gpus * data.solo_work
+    for j in np.argsort(-area, kind="stable").tolist():
+        partners = data.may_share[j]
+        room = data.slowdown[j, partners] * (1.0 - weights[partners] / data.slowdown[partners, j])
+        weights[j] = max(weights[j], min(1.0, float(room.min(initial=1.0))))
+    return weights
+
+
 @lru_cache(maxsize=64)
 def lower_bound(instance: GpuSharingInstance) -> float | None:
     """A certified lower bound on the mean JCT in slots; None where an infeasible instance has no optimum.
@@ -45,8 +66,9 @@ def lower_bound(instance: GpuSharingInstance) -> float | None:
     - mean busy times. With z_jt <= 1 the work of j in slot t and M_j = sum_t z_jt (t - 1/2) / W_j, a job
       completes no earlier than M_j + (k^2 + 2 k f + f) / (2 W_j), W_j = k + f with k whole, because that is
       the latest mean busy time of a run that ends in a given slot. Work is limited by
-      sum_j G_j z_jt <= phi N. Prices on this capacity (Lagrange multipliers) separate the jobs, and every
-      price vector gives a valid bound; prices are improved by a fixed number of subgradient steps.
+      sum_j G_j w_j z_jt <= N (``capacity_weights``; with w = 1/phi this is phi N). Prices on this capacity
+      (Lagrange multipliers) separate the jobs, and every price vector gives a valid bound; prices are
+      improved by a fixed number of subgradient steps.
 
     Parameters
     ----------
@@ -72,9 +94,9 @@ def lower_bound(instance: GpuSharingInstance) -> float | None:
 
 def _mean_busy(instance: GpuSharingInstance, data: Tables) -> float:
     """The second bound, on the sum of JCT."""
-    work, gpus = data.solo_work, data.gpus.astype(np.float64)
+    work, gpus = data.solo_work, data.gpus * capacity_weights(data)
     arrival = data.arrival.astype(np.float64)
-    capacity = sharing_factor(data) * instance.total_gpus
+    capacity = float(instance.total_gpus)
     first = int(data.arrival.min())
     area = float(gpus @ work)
     end = int(min(instance.horizon, data.arrival.max() + math.ceil(area / capacity) + math.ceil(work.max())))

@@ -6,7 +6,6 @@ xi_N. N starts at kappa in [0, a] (kappa = a: after O has ended).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -131,11 +130,3 @@ def pair_milp(pair: Pair) -> DeclarativeModel:
         return {"kappa": float(value(first)) + float(value(second))}
 
     return DeclarativeModel(problem, extract, 1)
-
-
-def grid_minimum(pair: Pair, points: int) -> float:
-    """The smallest mean over `points` + 1 equally spaced starts, end points included, and the switch."""
-    if points < 1:
-        raise InputError(f"pair: points: must be at least 1, got {points}")
-    starts = [pair.left * i / points for i in range(points + 1)]
-    return min(mean_completion(pair, kappa) for kappa in [*starts, pair.switch, math.nextafter(pair.switch, 0)])
