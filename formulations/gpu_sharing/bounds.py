@@ -7,6 +7,8 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from scipy.optimize import linprog
 
 from schedgap.formulations.gpu_sharing.dynamics import Tables, tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
@@ -15,7 +17,8 @@ from schedgap.formulations.gpu_sharing.modes import impossible
 Floats = NDArray[np.float64]
 
 _BUCKETS = 400
-_EFFORT = 1.5e7
+_CELLS = 60_000
+_LEAST_BUCKETS = 12
 _SAFETY = 1e-9
 
 
@@ -67,8 +70,8 @@ def lower_bound(instance: GpuSharingInstance) -> float | None:
       completes no earlier than M_j + (k^2 + 2 k f + f) / (2 W_j), W_j = k + f with k whole, because that is
       the latest mean busy time of a run that ends in a given slot. Work is limited by
       sum_j G_j w_j z_jt <= N (``capacity_weights``; with w = 1/phi this is phi N). Prices on this capacity
-      (Lagrange multipliers) separate the jobs, and every price vector gives a valid bound; prices are
-      improved by a fixed number of subgradient steps.
+      (Lagrange multipliers) separate the jobs, and every price vector gives a valid bound; they come from
+      the LP and the bound is evaluated from them anew, so the LP's tolerances do not matter.
 
     Parameters
     ----------
@@ -81,8 +84,8 @@ def lower_bound(instance: GpuSharingInstance) -> float | None:
 
     Notes
     -----
-    O(J B log B) for each of at most 150 steps with B <= 400 buckets of slots; a bucket counts as its first
-    slot, which keeps the bound valid. J = 480: about a second.
+    An LP with one cell per job and bucket of slots, at most about 60,000 (at least 12 buckets); a bucket
+    counts as its first slot, which keeps the bound valid. J = 480: about a second.
     """
     if impossible(instance) is not None:
         return None
@@ -100,7 +103,8 @@ def _mean_busy(instance: GpuSharingInstance, data: Tables) -> float:
     first = int(data.arrival.min())
     area = float(gpus @ work)
     end = int(min(instance.horizon, data.arrival.max() + math.ceil(area / capacity) + math.ceil(work.max())))
-    width = max(1, math.ceil((end - first + 1) / _BUCKETS))
+    buckets = int(np.clip(_CELLS // len(work), _LEAST_BUCKETS, _BUCKETS))
+    width = max(1, math.ceil((end - first + 1) / buckets))
     edges = np.arange(first, end + 1, width, dtype=np.float64)
     # The slots beyond the last edge are one bucket without a price: it takes what is left.
     middle = np.append(edges, edges[-1] + width) - 0.5
@@ -111,14 +115,8 @@ def _mean_busy(instance: GpuSharingInstance, data: Tables) -> float:
     part = work - whole
     constant = (whole**2 + 2 * whole * part + part) / (2 * work) - arrival + 1
     problem = _Prices(earliest / work[:, None], room, work, gpus, constant, data.solo_slots, capacity * width)
-    return problem.improve(_start(edges, area, capacity, work, gpus, first))
-
-
-def _start(edges: Floats, area: float, capacity: float, work: Floats, gpus: Floats, first: int) -> Floats:
-    """Prices that fall to zero when the cluster could have done all work; right for equal jobs."""
-    busy = area / capacity
-    slope = float(np.median(1.0 / (work * gpus)))
-    return np.asarray(np.maximum(0.0, first + busy - edges) * slope)
+    prices = problem.best()
+    return max(problem.evaluate(prices * scale) for scale in (0.8, 0.9, 1.0, 1.1))
 
 
 class _Prices:
@@ -137,8 +135,8 @@ class _Prices:
         self.position, self.room, self.work, self.gpus = position, room, work, gpus
         self.constant, self.solo, self.capacity = constant, solo, capacity
 
-    def evaluate(self, prices: Floats) -> tuple[float, Floats]:
-        """The bound these prices prove, and how far the work they attract exceeds the capacity."""
+    def evaluate(self, prices: Floats) -> float:
+        """The bound that these prices prove: a job costs at least its solo slots, and its mean busy time."""
         cost = self.position.copy()
         cost[:, :-1] += self.gpus[:, None] * prices[None, :]
         order = np.argsort(cost, axis=1, kind="stable")
@@ -147,34 +145,25 @@ class _Prices:
         np.cumsum(sorted_room[:, :-1], axis=1, out=before[:, 1:])
         filled = np.clip(self.work[:, None] - before, 0.0, sorted_room)
         own = (filled * np.take_along_axis(cost, order, axis=1)).sum(axis=1) + self.constant
-        busy = own > self.solo
-        value = float(np.where(busy, own, self.solo).sum()) - self.capacity * float(prices.sum())
-        amount = np.zeros_like(filled)
-        np.put_along_axis(amount, order, filled * np.where(busy, self.gpus, 0.0)[:, None], axis=1)
-        return value, amount.sum(axis=0)[:-1] - self.capacity
+        return float(np.maximum(own, self.solo).sum()) - self.capacity * float(prices.sum())
 
-    def improve(self, prices: Floats) -> float:
-        """The best bound of a fixed number of subgradient steps."""
-        steps = int(np.clip(_EFFORT / self.room.size, 5, 150))
-        best, theta, stale = -math.inf, 1.0, 0
-        kept = prices
-        for scale in (0.0, 0.5, 1.0, 1.5):
-            value, _ = self.evaluate(prices * scale)
-            if value > best:
-                best, kept = value, prices * scale
-        prices = kept.copy()
-        for _ in range(steps):
-            value, excess = self.evaluate(prices)
-            if value > best + 1e-9 * abs(best):
-                best, kept, stale = value, prices.copy(), 0
-            else:
-                stale += 1
-                if stale == 5:
-                    theta, stale, prices = theta / 2, 0, kept.copy()
-                    value, excess = self.evaluate(prices)
-            excess = np.where((prices <= 0) & (excess < 0), 0.0, excess)
-            size = float(excess @ excess)
-            if size == 0:
-                break
-            prices = np.maximum(0.0, prices + theta * 0.05 * max(1.0, abs(best)) * excess / size)
-        return best
+    def best(self) -> Floats:
+        """Prices from the LP over the buckets; zero where it is not solved. They need not be exact."""
+        jobs, buckets = self.room.shape
+        row, bucket = np.nonzero(self.room > 0)
+        priced = np.flatnonzero(bucket < buckets - 1)
+        index = np.arange(len(row))
+        demand = sparse.csr_matrix((np.ones(len(row)), (row, index)), shape=(jobs, len(row)))
+        supply = sparse.csr_matrix((self.gpus[row[priced]], (bucket[priced], priced)), shape=(buckets - 1, len(row)))
+        found = linprog(
+            self.position[row, bucket],
+            A_ub=supply,
+            b_ub=np.full(buckets - 1, self.capacity),
+            A_eq=demand,
+            b_eq=self.work,
+            bounds=np.column_stack([np.zeros(len(row)), self.room[row, bucket]]),
+            method="highs",
+        )
+        if found.status != 0:
+            return np.zeros(buckets - 1)
+        return np.maximum(0.0, -np.asarray(found.ineqlin.marginals))
