@@ -11,11 +11,11 @@ _WORK = 60.0
 _QUICK = (
     Batch("quick", "table-iii", 2),
     Batch("quick", "small", 4, exact=("cp",), group="10 jobs", settings={"jobs": 10, "horizon": 30}, work_limit=_WORK),
-    Batch("quick", "tiny", 6, exact=("cp", *_ENGINES), settings={"slots": 3}, work_limit=_WORK),
+    Batch("quick", "tiny", 6, exact=("cp", *_ENGINES), settings={"slots": 3, "arrivals": 2}, work_limit=_WORK),
 )
 
 _CROSS = (
-    Batch("cross", "tiny", 200, exact=("cp", *_ENGINES), heuristics=(), settings={"slots": 3}, work_limit=_WORK),
+    Batch("cross", "tiny", 200, exact=("cp", *_ENGINES), heuristics=(), settings={"slots": 3, "arrivals": 2}, work_limit=_WORK),
     Batch(
         "cross",
         "contended",

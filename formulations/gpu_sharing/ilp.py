@@ -9,10 +9,12 @@ import pulp
 
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.gpu_sharing.dynamics import simulate
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import Choices, choices
 from schedgap.formulations.gpu_sharing.overlap import placed
+from schedgap.formulations.gpu_sharing.quick import latest_ends
 
 Terms = list[tuple[pulp.LpVariable, float]]
 Column = tuple[int, int, int, int]
@@ -33,6 +35,10 @@ def build_ilp(instance: GpuSharingInstance) -> DeclarativeModel:
         sum_t loss[j, t] <= sum budget(m, d) x[j, m, t, d]
 
     loss[j, t] is the largest loss over the partners of slot t, as a staircase over the distinct slowdowns.
+    Runs that end later than they can in anything better than a quick schedule without sharing are left out;
+    for each slowdown, the slots at it or worse are also counted, at most floor((d - W) / (1 - 1/x)), which cuts
+    off fractions only.
+
     The objective's unit 1/J is rounded down to 10 decimals, so that it is an exact decimal: the bound stays
     valid, and an objective is low by less than J 1e-10 relative.
 
@@ -58,14 +64,14 @@ def ilp_nonzeros(instance: GpuSharingInstance) -> int:
     found = choices(instance)
     if found.blocked:
         return 1
-    horizon = instance.horizon
+    latest = latest_ends(instance)
     total = 0
     for j, own in enumerate(found.jobs):
         for mode in own.modes:
             for d in found.slots(j, mode):
-                total += (horizon - d - instance.jobs[j].arrival + 2) * (d + 3)
+                total += max(0, latest[j] - d - instance.jobs[j].arrival + 2) * (d + 3)
     for j, k in found.pairs:
-        window = horizon - max(instance.jobs[j].arrival, instance.jobs[k].arrival) + 1
+        window = min(latest[j], latest[k]) - max(instance.jobs[j].arrival, instance.jobs[k].arrival) + 1
         total += 22 * max(0, window)
     return total
 
@@ -76,6 +82,7 @@ class _Builder:
     def __init__(self, instance: GpuSharingInstance) -> None:
         self.instance = instance
         self.choices: Choices = choices(instance)
+        self.latest = [] if self.choices.blocked else latest_ends(instance)
         self.problem = pulp.LpProblem("gpu_sharing", pulp.LpMinimize)
         self.columns: dict[Column, pulp.LpVariable] = {}
         self.mode: dict[tuple[int, int], pulp.LpVariable] = {}
@@ -115,7 +122,7 @@ class _Builder:
 
     def _job(self, j: int) -> Terms:
         """Columns, modes and run variables of one job; what its columns cost."""
-        job, horizon = self.instance.jobs[j], self.instance.horizon
+        job, horizon = self.instance.jobs[j], self.latest[j]
         unit = _UNIT // len(self.instance.jobs)
         costs: Terms = []
         cover: dict[int, Terms] = {t: [] for t in range(job.arrival, horizon + 1)}
@@ -154,7 +161,7 @@ class _Builder:
         for one, others in clashes.items():
             terms = [(self.mode[j, one], 1.0), (b, 1.0), *((self.mode[k, other], 1.0) for other in others)]
             self.add(terms, "<=", 2)
-        for t in range(max(jobs[j].arrival, jobs[k].arrival), self.instance.horizon + 1):
+        for t in range(max(jobs[j].arrival, jobs[k].arrival), min(self.latest[j], self.latest[k]) + 1):
             run_j, run_k = self.run[j, t], self.run[k, t]
             z = self._binary(f"z_{j}_{k}_{t}")
             now = pulp.LpVariable(f"now_{j}_{k}_{t}", 0, most, pulp.LpInteger)
@@ -167,9 +174,9 @@ class _Builder:
             self.add(terms, ">=", -2 * most)
 
     def _capacity(self) -> None:
-        jobs, horizon = self.instance.jobs, self.instance.horizon
-        for t in range(1, horizon + 1):
-            terms = [(self.run[j, t], float(job.gpus)) for j, job in enumerate(jobs) if job.arrival <= t]
+        jobs = self.instance.jobs
+        for t in range(1, max(self.latest) + 1):
+            terms = [(self.run[j, t], float(job.gpus)) for j, job in enumerate(jobs) if (j, t) in self.run]
             shared = [(self.now[j, k, t], -1.0) for j, k in self.choices.pairs if (j, k, t) in self.now]
             if terms:
                 self.add(terms + shared, "<=", self.instance.total_gpus)
@@ -187,7 +194,7 @@ class _Builder:
         if not own.levels or not partners:
             return
         spent: Terms = []
-        for t in range(self.instance.jobs[j].arrival, self.instance.horizon + 1):
+        for t in range(self.instance.jobs[j].arrival, self.latest[j] + 1):
             before = 0
             for i, x in enumerate(own.levels):
                 q = self._binary(f"level_{j}_{i}_{t}")
@@ -203,6 +210,15 @@ class _Builder:
             (x, -float(own.budget(own.modes[m], d))) for (owner, m, _, d), x in self.columns.items() if owner == j
         ]
         self.add([(v, c) for v, c in spent + budget if c], "<=", 0)
+        for i, x in enumerate(own.levels):
+            loss = 1 - 1 / exact(x)
+            limits = [
+                (column, -float(math.floor((d - own.modes[m].work) / loss)))
+                for (owner, m, _, d), column in self.columns.items()
+                if owner == j
+            ]
+            steps = [(self.level[j, i, t], 1.0) for (owner, place, t) in self.level if owner == j and place == i]
+            self.add(steps + [term for term in limits if term[1]], "<=", 0)
 
     def _extract(self, value: Callable[[pulp.LpVariable], float]) -> Solution:
         start, end, steps = ([0] * len(self.instance.jobs) for _ in range(3))

@@ -15,8 +15,9 @@ from schedgap.solvers.result import Deadline, SolveOptions, Status
 
 
 def instances() -> list[GpuSharingInstance]:
-    mixed = [tiny(seed, slots=3) for seed in range(30)]
-    return mixed + [contended(seed, jobs=3, slots=3, horizon=9 + seed) for seed in range(10)]
+    three = [tiny(seed, jobs=3, slots=3, arrivals=2) for seed in range(22)]
+    four = [tiny(seed, jobs=4, gpus=2, slots=2, arrivals=2) for seed in range(30, 40)]
+    return three + four + [contended(seed, jobs=3, slots=3, horizon=6 + seed) for seed in range(8)]
 
 
 @pytest.mark.parametrize("instance", instances(), ids=lambda i: i.name)
@@ -100,7 +101,7 @@ def test_gpu_sharing_cp_keeps_a_start_and_stops_in_time() -> None:
 
 def test_gpu_sharing_cp_repeats_itself_by_work_limit() -> None:
     instance = small(1, jobs=9, gpus=4, gang=2, horizon=30)
-    results = [solve_cp(instance, SolveOptions(threads=1, work_limit=2.0)) for _ in range(2)]
+    results = [solve_cp(instance, SolveOptions(threads=1, work_limit=0.5)) for _ in range(2)]
     assert results[0].solution == results[1].solution
     assert (results[0].status, results[0].bound) == (results[1].status, results[1].bound)
 
@@ -111,8 +112,8 @@ def test_gpu_sharing_cp_refines_rounded_losses(monkeypatch: pytest.MonkeyPatch) 
     from schedgap.solvers.exact import gpu_sharing
 
     refined = 0
-    for seed in range(8):
-        instance = tiny(seed, jobs=4, gpus=2, cap=2, horizon=16)
+    for seed in range(6):
+        instance = tiny(seed, jobs=3, gpus=2, cap=2, horizon=12)
         optimum = brute_force(instance)
 
         def coarse(given: GpuSharingInstance, scale: int | None = None) -> modes.Choices:

@@ -137,7 +137,7 @@ def test_gpu_sharing_check_names_what_is_broken(rows: dict, constraint: str, wor
 def test_gpu_sharing_check_refuses_malformed_solutions(change, words: str) -> None:
     plan = copy.deepcopy(solution(a=(1, [0], 1)))
     change(plan)
-    with pytest.raises(InputError, match=".*") as error:
+    with pytest.raises(InputError) as error:
         check(instance([job("a")]), plan)
     assert words in str(error.value)
 
