@@ -133,7 +133,7 @@ class Comparison:
         repeated = any(len(row.results) > 1 for row in self.rows)
         head = ["method", "status", "objective", *(["best", "worst"] if repeated else []), "bound", "ratio"]
         head += ["guarantee", "bound on ratio", "verdict", "seconds"]
-        right = "llr" + ("rr" if repeated else "") + "rlrrlr"
+        right = "llr" + ("rr" if repeated else "") + "rllrlr"
         sense = self.problem.sense
         lines: list[list[str]] = []
         for row in self.rows:

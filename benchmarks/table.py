@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -28,7 +29,7 @@ def run_text(analysis: Analysis, times: bool = True) -> str:
     for suite, problem in sections(analysis):
         here = [s for s in analysis.solved if (s.suite, s.problem.id) == (suite, problem.id)]
         plain = [s for s in here if not s.entries[0].row.series]
-        parts.append(_title(suite, problem) + (f"\n{counted(plain)}" if plain else ""))
+        parts.append(_title(suite, problem) + (f"\n{_wrapped(counted(plain))}" if plain else ""))
         if plain:
             parts += [heuristic_table(plain), claim_table(plain), exact_table(plain, times)]
         parts += series_tables([s for s in here if s.entries[0].row.series])
@@ -200,6 +201,10 @@ def seconds_cells(one: EngineSummary) -> list[str]:
     if not one.seconds:
         return ["-", "-"]
     return [seconds(statistics.fmean(one.seconds)), seconds(max(one.seconds))]
+
+
+def _wrapped(text: str) -> str:
+    return "\n".join(textwrap.wrap(text, WIDTH, subsequent_indent="  "))
 
 
 def _clipped(text: str, width: int) -> str:

@@ -26,7 +26,7 @@ from schedgap.solvers.result import Result, SolveOptions, Status
 
 OUT = Path("counterexamples")
 """Where counterexamples are written unless the caller says otherwise."""
-INSTANCES = 100
+INSTANCES = 200
 """Instances tried for each guarantee unless the caller says otherwise."""
 WORK_LIMIT = 20.0
 """Repeatable limit of each exact solve; an optimum that is not proven within it counts as unknown."""

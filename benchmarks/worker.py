@@ -64,14 +64,18 @@ class Outcome:
 
 
 def prepare() -> None:
-    """Set a new worker up: Ctrl-C is the parent's affair, and a worker whose parent is gone ends itself."""
+    """Set a new worker up: Ctrl-C is the parent's affair, and a worker whose parent is gone ends itself.
+
+    It leads a process group of its own, so that an engine it has started (CBC is a program) ends with it.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.setpgid(0, 0)
     parent = os.getppid()
 
     def watch() -> None:
         while os.getppid() == parent:
-            time.sleep(1.0)
-        os._exit(1)
+            time.sleep(0.5)
+        os.killpg(0, signal.SIGKILL)
 
     threading.Thread(target=watch, daemon=True).start()
 

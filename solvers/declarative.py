@@ -78,7 +78,8 @@ def solve_declarative(
     Every solution is re-scored by `check`; its objective is the Result's. A solution that misses by the
     engine's feasibility tolerance is mended (``model.repair``), or the point is cut off and the model solved
     again. With whole-number objectives the bound is rounded to the next whole number. OPTIMAL is returned
-    only when the bound meets the checker's objective. A feasible ``options.start`` is never lost.
+    only when the bound meets the checker's objective. A feasible ``options.start`` is never lost, nor are
+    the start and the bound that the model's builder knows; the engine starts from the better solution.
 
     Parameters
     ----------
@@ -100,7 +101,7 @@ def solve_declarative(
     solver = engine(engine_name)
     began = time.monotonic()
     version = solver.version()
-    if nonzeros is not None and (reason := too_large(nonzeros, options.deadline)) is not None:
+    if nonzeros is not None and (reason := too_large(nonzeros, options.deadline, solver.handover_cost)):
         return _nothing(solver, version, Termination.TOO_LARGE, began, None, {"nonzeros": nonzeros, "reason": reason})
     try:
         model = _built(build)
@@ -108,8 +109,12 @@ def solve_declarative(
         return _nothing(solver, version, Termination.INTERRUPTED, began, None, {})
     built = time.monotonic()
     search = _Search(model, solver, check, model.objective_is_integral)
-    if options.start is not None:
-        _take_start(search, options.start)
+    for start in (options.start, model.start):
+        if start is not None:
+            _take_start(search, start)
+    if search.solution is not None:
+        options = replace(options, start=search.solution)
+    search.learn(model.bound)
     status, termination = _solve(search, options)
     return _result(search, status, termination, version, built - began, time.monotonic() - built)
 
@@ -152,8 +157,8 @@ def _solve(search: _Search, options: SolveOptions) -> tuple[Status | None, Termi
         if miss is None:
             search.learn(answer.bound)
             return None, answer.termination
+        search.learn(answer.bound)  # tolerances only add points, so the bound holds without them
         if answer.status is not Status.OPTIMAL:
-            search.learn(answer.bound)
             if answer.termination is not Termination.GAP_LIMIT:
                 return None, answer.termination
         options = _after_miss(search, miss, options, attempt)

@@ -10,13 +10,13 @@ import pulp
 
 from schedgap.solvers.result import Deadline
 
-BYTES_PER_NONZERO = 220
-"""Memory of a PuLP model with its arrays, measured with tracemalloc at 200,000 nonzeros and rounded up."""
+BYTES_PER_NONZERO = 400
+"""Peak memory of a PuLP model with its arrays at 5 nonzeros a row: 342 measured (tracemalloc), rounded up."""
 SHARE_FOR_BUILDING = 0.8
 """A model whose building would take more than this share of the time left is not attempted."""
 BUILDER_FACTOR = 2.0
 """How much slower a real builder is, per nonzero, than the plain loop that is measured."""
-_SAMPLE_ROWS, _SAMPLE_WIDTH = 200, 20
+_SAMPLE_ROWS, _SAMPLE_WIDTH = 600, 5
 
 
 @functools.cache
@@ -30,7 +30,7 @@ def seconds_per_nonzero() -> float:
         variables = [create(f"x{i}", 0, 1, cat=pulp.LpInteger) for i in range(_SAMPLE_ROWS)]
         for row in range(_SAMPLE_ROWS):
             terms = [(variables[(row + 7 * k) % _SAMPLE_ROWS], 1.0) for k in range(_SAMPLE_WIDTH)]
-            problem += pulp.LpAffineExpression(terms) <= 3
+            problem.addConstraint(pulp.LpConstraint(pulp.LpAffineExpression(terms), pulp.LpConstraintLE, None, 3))
         times.append(time.perf_counter() - began)
     return BUILDER_FACTOR * min(times) / (_SAMPLE_ROWS * _SAMPLE_WIDTH)
 

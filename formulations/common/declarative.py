@@ -26,6 +26,8 @@ class DeclarativeModel:
     restated_integral : names of continuous variables that are integral in some optimal solution, so that
         an engine for integers may declare them integer without changing the optimum
     repair : mends a solution that misses by an engine's feasibility tolerance, or returns None
+    start : a feasible solution that the builder knows; it is re-scored like any other
+    bound : a certified bound on the optimum that the builder knows (of an infeasible model it says nothing)
     """
 
     problem: pulp.LpProblem
@@ -35,4 +37,6 @@ class DeclarativeModel:
     objective_is_integral: bool = False
     restated_integral: frozenset[str] = frozenset()
     repair: Callable[[Solution], Solution | None] | None = None
+    start: Solution | None = None
+    bound: float | None = None
     info: Mapping[str, Any] = field(default_factory=dict)

@@ -192,19 +192,19 @@ def _capacity(
             changes[server].append((starts[name], gpus))
             if name in completion:
                 changes[server].append((completion[name] + 1, -gpus))
-    for server in instance.servers:
-        steps = sorted(changes[server.id])
+    for there in instance.servers:
+        steps = sorted(changes[there.id])
         used = 0
         for position, (slot, gpus) in enumerate(steps):
             used += gpus
             after = steps[position + 1][0] if position + 1 < len(steps) else None
-            if used > server.gpus and after != slot:
+            if used > there.gpus and after != slot:
                 if after is None:
                     when = f"from slot {slot} on"
                 else:
                     when = f"slot {slot}" if after == slot + 1 else f"slots {slot} to {after - 1}"
-                text = f"server {server.id}, {when}: {_gpus(used)} used, {server.gpus} there"
-                yield Violation("capacity", text, used - server.gpus)
+                text = f"server {there.id}, {when}: {_gpus(used)} used, {there.gpus} there"
+                yield Violation("capacity", text, used - there.gpus)
 
 
 def _gpus(number: int) -> str:

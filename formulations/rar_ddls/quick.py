@@ -43,10 +43,11 @@ def quick_schedule(instance: RarDdlsInstance, seed: int = 0) -> tuple[int, Solut
         order = np.argsort(-key, kind="stable").tolist()
         shares_links = (rng.random(jobs) < sharing).tolist()
         found = _Pass(instance, table, rates, shares_links).run(order)
-        makespan = None if found is None else simulate(instance, found["start"], found["placement"]).makespan
-        if found is not None and makespan is not None and makespan <= instance.horizon:
-            if best is None or makespan < best[0]:
-                best = (makespan, found)
+        if found is None:
+            continue
+        makespan = simulate(instance, found["start"], found["placement"]).makespan
+        if makespan is not None and makespan <= (instance.horizon if best is None else best[0] - 1):
+            best = (makespan, found)
     return best
 
 

@@ -14,11 +14,13 @@ import numpy.typing as npt
 
 from schedgap.formulations.rar_ddls.dynamics import Integers
 from schedgap.heuristics.common.compiled import forget_stale
+from schedgap.heuristics.rar_ddls import gpus as gpus_module
 from schedgap.heuristics.rar_ddls import simulation, workload
+from schedgap.heuristics.rar_ddls.gpus import Gpus, order_servers, pop, push, release_servers, select_servers
 from schedgap.heuristics.rar_ddls.simulation import DONE, NOW, Running, begin, exit_some
 from schedgap.heuristics.rar_ddls.workload import NEVER, Workload
 
-forget_stale(__file__, simulation.__file__, workload.__file__)
+forget_stale(__file__, gpus_module.__file__, simulation.__file__, workload.__file__)
 
 LEAST_LOADED, FIRST_FIT, RANDOM = 0, 1, 2
 COMPLETE, BROKEN_OFF, ABANDONED = 0, 1, 2
@@ -46,158 +48,6 @@ class Plan(NamedTuple):
     area: Integers
     row: Integers
     draws: npt.NDArray[np.float64]
-
-
-class Gpus(NamedTuple):
-    """The cluster's GPUs; arrays that compiled code changes.
-
-    Attributes
-    ----------
-    load : (N,) sums of weights
-    busy : (N,) marks
-    taken : (row[J],) GPUs of each job
-    server_of : (N,) the server of a GPU
-    pool, pool_size : heap of the idle GPUs by (load, index), as load * N + index
-    servers : (S,) heap of servers by (average load, index), and `total`: (S,) the sums of their loads
-    selected : (S,) marks of the servers that the head job may use
-    scratch : (N,) room for a selection
-    """
-
-    load: Integers
-    busy: npt.NDArray[np.bool_]
-    taken: Integers
-    server_of: Integers
-    pool: Integers
-    pool_size: Integers
-    servers: Integers
-    total: Integers
-    selected: npt.NDArray[np.bool_]
-    scratch: Integers
-
-
-def new_gpus(work: Workload, taken: int) -> Gpus:
-    """All GPUs idle and without load."""
-    gpus, servers = int(work.first[-1]), work.sizes.size
-    return Gpus(
-        load=np.zeros(gpus, dtype=np.int64),
-        busy=np.zeros(gpus, dtype=np.bool_),
-        taken=np.zeros(taken, dtype=np.int64),
-        server_of=np.repeat(np.arange(servers, dtype=np.int64), work.sizes),
-        pool=np.arange(gpus, dtype=np.int64),
-        pool_size=np.full(1, gpus, dtype=np.int64),
-        servers=np.arange(servers, dtype=np.int64),
-        total=np.zeros(servers, dtype=np.int64),
-        selected=np.zeros(servers, dtype=np.bool_),
-        scratch=np.zeros(gpus, dtype=np.int64),
-    )
-
-
-@numba.njit(cache=True)
-def _push(pool: Integers, size: int, key: int) -> None:
-    at = size
-    while at > 0:
-        parent = (at - 1) >> 1
-        if pool[parent] <= key:
-            break
-        pool[at] = pool[parent]
-        at = parent
-    pool[at] = key
-
-
-@numba.njit(cache=True)
-def _pop(pool: Integers, size: int) -> int:
-    """The smallest key of a heap of `size` keys, which has one less afterwards."""
-    top = pool[0]
-    size -= 1
-    key = pool[size]
-    at = 0
-    while True:
-        child = 2 * at + 1
-        if child >= size:
-            break
-        if child + 1 < size and pool[child + 1] < pool[child]:
-            child += 1
-        if pool[child] >= key:
-            break
-        pool[at] = pool[child]
-        at = child
-    pool[at] = key
-    return int(top)
-
-
-@numba.njit(cache=True)
-def _before(work: Workload, gpus: Gpus, one: int, other: int) -> bool:
-    """Whether server `one` comes before `other`: less load per GPU, ties by index."""
-    left = gpus.total[one] * work.sizes[other]
-    right = gpus.total[other] * work.sizes[one]
-    return left < right or (left == right and one < other)
-
-
-@numba.njit(cache=True)
-def _sink_server(work: Workload, gpus: Gpus, at: int, size: int) -> None:
-    server = gpus.servers[at]
-    while True:
-        child = 2 * at + 1
-        if child >= size:
-            break
-        if child + 1 < size and _before(work, gpus, gpus.servers[child + 1], gpus.servers[child]):
-            child += 1
-        if not _before(work, gpus, gpus.servers[child], server):
-            break
-        gpus.servers[at] = gpus.servers[child]
-        at = child
-    gpus.servers[at] = server
-
-
-@numba.njit(cache=True)
-def _lift_server(work: Workload, gpus: Gpus, at: int) -> None:
-    server = gpus.servers[at]
-    while at > 0:
-        parent = (at - 1) >> 1
-        if not _before(work, gpus, server, gpus.servers[parent]):
-            break
-        gpus.servers[at] = gpus.servers[parent]
-        at = parent
-    gpus.servers[at] = server
-
-
-@numba.njit(cache=True)
-def _order_servers(work: Workload, gpus: Gpus) -> None:
-    """Make the heap of servers from the loads as they are."""
-    gpus.total[:] = 0
-    for g in range(gpus.load.size):
-        gpus.total[gpus.server_of[g]] += gpus.load[g]
-    size = gpus.servers.size
-    for at in range(size // 2 - 1, -1, -1):
-        _sink_server(work, gpus, at, size)
-
-
-@numba.njit(cache=True)
-def _select_servers(work: Workload, gpus: Gpus, need: int) -> int:
-    """Algorithm 3, line 2: the servers of least average load with `need` GPUs together.
-
-    They are moved behind the end of the heap, whose size is returned, and marked.
-    """
-    size = gpus.servers.size
-    capacity = 0
-    while capacity < need and size > 0:
-        size -= 1
-        top = gpus.servers[0]
-        gpus.servers[0] = gpus.servers[size]
-        gpus.servers[size] = top
-        if size > 0:
-            _sink_server(work, gpus, 0, size)
-        gpus.selected[top] = True
-        capacity += work.sizes[top]
-    return size
-
-
-@numba.njit(cache=True)
-def _release_servers(work: Workload, gpus: Gpus, size: int) -> None:
-    """Put the selected servers back into the heap by their new loads."""
-    for at in range(size, gpus.servers.size):
-        gpus.selected[gpus.servers[at]] = False
-        _lift_server(work, gpus, at)
 
 
 @numba.njit(cache=True)
@@ -244,12 +94,12 @@ def _take_pool(gpus: Gpus, room: int, out: Integers) -> bool:
         return False
     taken = 0
     while taken < out.size and gpus.pool[0] // count <= room:
-        out[taken] = _pop(gpus.pool, size)
+        out[taken] = pop(gpus.pool, size)
         size -= 1
         taken += 1
     if taken < out.size:
         for k in range(taken):
-            _push(gpus.pool, size, out[k])
+            push(gpus.pool, size, out[k])
             size += 1
         return False
     for k in range(taken):
@@ -353,14 +203,14 @@ def run_pass(
         third = policy == LEAST_LOADED and size > kappa
         if third and not by_server:
             by_server, pooled = True, False
-            _order_servers(work, gpus)
+            order_servers(work, gpus)
         out = gpus.taken[plan.row[job] : plan.row[job] + size]
         # Count what is available now; `reach` counts busy GPUs too.
         heap_size = 0
         available = reach = 0
         placed = pooled and not third and _take_pool(gpus, room, out)
         if third:
-            heap_size = _select_servers(work, gpus, plan.need[job])
+            heap_size = select_servers(work, gpus, plan.need[job])
             for k in range(heap_size, gpus.servers.size):
                 server = gpus.servers[k]
                 for g in range(work.first[server], work.first[server + 1]):
@@ -402,7 +252,7 @@ def run_pass(
                 for g in gpus.taken[low : low + work.gangs[gone[k]]]:
                     gpus.busy[g] = False
                     if pooled:
-                        _push(gpus.pool, gpus.pool_size[0], gpus.load[g] * count + g)
+                        push(gpus.pool, gpus.pool_size[0], gpus.load[g] * count + g)
                         gpus.pool_size[0] += 1
                     if gpus.load[g] <= room and (not third or gpus.selected[gpus.server_of[g]]):
                         available += 1
@@ -431,7 +281,7 @@ def run_pass(
         largest = max(largest, loaded)
         facts[LARGEST] = largest
         if third:
-            _release_servers(work, gpus, heap_size)
+            release_servers(work, gpus, heap_size)
         if run.clock[NOW] - 1 + work.best[job] >= beat and not literal:
             return ABANDONED
     while run.clock[DONE] < jobs:

@@ -11,7 +11,8 @@ import numpy as np
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.rar_ddls.dynamics import Integers
 from schedgap.heuristics.rar_ddls import passes
-from schedgap.heuristics.rar_ddls.passes import Plan, new_gpus, run_pass
+from schedgap.heuristics.rar_ddls.gpus import new_gpus
+from schedgap.heuristics.rar_ddls.passes import Plan, run_pass
 from schedgap.heuristics.rar_ddls.simulation import Running, new_running
 from schedgap.heuristics.rar_ddls.workload import NEVER, Estimates, Workload
 

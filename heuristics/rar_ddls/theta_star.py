@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 
-def smallest_limit(gangs: Sequence[int], weights: Sequence[int], gpus: int, nodes: int = 50_000) -> int | None:
+def smallest_limit(gangs: Sequence[int], weights: Sequence[int], gpus: int, nodes: int = 20_000) -> int | None:
     """The smallest largest load when every job adds its weight to G_j different GPUs.
 
     ``theta* = min over assignments of max_g sum_{j on g} w_j``, with one weight per job: the optimum of the
@@ -17,7 +17,7 @@ def smallest_limit(gangs: Sequence[int], weights: Sequence[int], gpus: int, node
     gangs : G_j of each job, at most `gpus`
     weights : positive whole numbers
     gpus : N, identical for this purpose
-    nodes : search nodes to spend
+    nodes : assignments of one job to look at
 
     Returns
     -------
@@ -38,6 +38,7 @@ def smallest_limit(gangs: Sequence[int], weights: Sequence[int], gpus: int, node
             loads[g] += weights[j]
     best = max(loads)
     seen: set[tuple[int, tuple[int, ...]]] = set()
+    looked_at = 0
     stack: list[Iterator[tuple[int, ...]]] = []
     state: tuple[int, ...] = (0,) * gpus
     if best > floor:
@@ -47,14 +48,15 @@ def smallest_limit(gangs: Sequence[int], weights: Sequence[int], gpus: int, node
         if following is None:
             stack.pop()
             continue
+        looked_at += 1
+        if looked_at > nodes:
+            return None
         depth = len(stack)
         if following[-1] >= best or (depth, following) in seen:
             continue
         if depth == len(order):
             best = following[-1]
             continue
-        if len(seen) >= nodes:
-            return None
         seen.add((depth, following))
         stack.append(_choices(following, gangs[order[depth]], weights[order[depth]]))
     return best

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, compress
+from operator import attrgetter, methodcaller
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,9 @@ IntArray = NDArray[np.int32]
 INTEGRALITY_TOLERANCE = 1e-5
 """Engines accept integer variables this close to a whole number; such values are rounded."""
 TOLERANCE = 1e-9
-"""The checkers' relative tolerance."""
+"""The checkers' relative tolerance, by which a limit gives way before it is rounded to a whole number."""
+LARGEST_SLACK = 1e-6
+"""It gives way by no more than this, so that large whole numbers stay what they are."""
 
 
 @dataclass(frozen=True)
@@ -100,8 +103,8 @@ class ModelArrays:
         whole = np.rint(tidy)
         near = self.integral & (np.abs(tidy - whole) <= INTEGRALITY_TOLERANCE)
         tidy[near] = whole[near]
-        tidy += 0.0  # -0.0 becomes 0.0
-        return np.clip(tidy, self.lower, self.upper)
+        clipped: FloatArray = np.clip(tidy, self.lower, self.upper)
+        return clipped + 0.0  # no -0.0
 
     def by_variable(self, values: FloatArray) -> dict[pulp.LpVariable, float]:
         """`values` (n,) as a mapping by variable."""
@@ -146,28 +149,27 @@ def model_arrays(model: DeclarativeModel) -> ModelArrays:
     names = tuple(name for name, _ in rows)
     constraints = [constraint for _, constraint in rows]
 
-    mentioned = {id(v): v for v in cost_terms}
-    for constraint in constraints:
-        mentioned.update((id(v), v) for v in constraint.keys())  # noqa: SIM118 - a constraint is not a mapping
+    expressions = [getattr(c, "expr", c) for c in constraints]  # dicts by variable
+    occurrences = list(chain(cost_terms, chain.from_iterable(expressions)))
+    identities = list(map(id, occurrences))
+    mentioned = dict(zip(identities, occurrences, strict=True))  # in the order in which they first occur
     variables = tuple(mentioned.values())
     place = dict(zip(mentioned, range(len(variables)), strict=True))
 
-    sizes = np.fromiter(map(len, constraints), dtype=np.int64, count=len(constraints))
+    sizes = np.fromiter(map(len, expressions), dtype=np.int64, count=len(constraints))
     starts = np.zeros(len(constraints) + 1, dtype=np.int32)
     total = int(sizes.sum())
     if total > np.iinfo(np.int32).max:
         raise ModelRefused(f"model: {total} nonzeros are more than 32-bit indices hold")
     np.cumsum(sizes, out=starts[1:])
-    indices = np.fromiter(
-        map(place.__getitem__, map(id, chain.from_iterable(c.keys() for c in constraints))), np.int32, total
-    )
-    coefficients = np.fromiter(chain.from_iterable(c.values() for c in constraints), np.float64, total)
+    indices = np.fromiter(map(place.__getitem__, identities[len(cost_terms) :]), np.int32, total)
+    coefficients = np.fromiter(chain.from_iterable(map(methodcaller("values"), expressions)), np.float64, total)
     cost = np.zeros(len(variables))
     for variable, value in cost_terms.items():
         cost[place[id(variable)]] = value
 
-    level = -np.fromiter((c.constant for c in constraints), np.float64, len(constraints))
-    row_sense = np.fromiter((c.sense for c in constraints), np.int8, len(constraints))
+    level = -np.fromiter(map(attrgetter("constant"), constraints), np.float64, len(constraints))
+    row_sense = np.fromiter(map(attrgetter("sense"), constraints), np.int8, len(constraints))
     arrays = ModelArrays(
         variables=variables,
         names=names,
@@ -215,8 +217,8 @@ def _cleaned(arrays: ModelArrays) -> ModelArrays:
     filled = np.diff(starts) > 0
     if keep.all() and filled.all():
         return arrays
-    above = arrays.row_lower > _slack(arrays.row_lower)
-    below = arrays.row_upper < -_slack(arrays.row_upper)
+    above = arrays.row_lower > slack(arrays.row_lower)
+    below = arrays.row_upper < -slack(arrays.row_upper)
     broken = ~filled & (above | below)
     contradiction = ""
     if broken.any():
@@ -235,9 +237,9 @@ def _cleaned(arrays: ModelArrays) -> ModelArrays:
 
 
 def _sharpened(arrays: ModelArrays) -> ModelArrays:
-    """Integer variables' bounds moved inwards to whole numbers, after giving way by 1e-9 relative."""
-    lower = np.where(arrays.integral, np.ceil(arrays.lower - _slack(arrays.lower)), arrays.lower)
-    upper = np.where(arrays.integral, np.floor(arrays.upper + _slack(arrays.upper)), arrays.upper)
+    """Integer variables' bounds moved inwards to whole numbers, after giving way by TOLERANCE."""
+    lower = np.where(arrays.integral, np.ceil(arrays.lower - slack(arrays.lower)), arrays.lower) + 0.0
+    upper = np.where(arrays.integral, np.floor(arrays.upper + slack(arrays.upper)), arrays.upper) + 0.0
     contradiction = arrays.contradiction
     crossed = lower > upper
     if crossed.any() and not contradiction:
@@ -247,6 +249,7 @@ def _sharpened(arrays: ModelArrays) -> ModelArrays:
     return replace(arrays, lower=lower, upper=upper, contradiction=contradiction)
 
 
-def _slack(levels: FloatArray) -> FloatArray:
+def slack(levels: FloatArray) -> FloatArray:
+    """By how much limits of these sizes give way before they are rounded to whole numbers."""
     finite = np.where(np.isfinite(levels), np.abs(levels), 0.0)
-    return np.asarray(TOLERANCE * np.maximum(1.0, finite))
+    return np.minimum(LARGEST_SLACK, TOLERANCE * np.maximum(1.0, finite))

@@ -186,8 +186,7 @@ class _Run:
             return Termination.INTERRUPTED
         if self.close_enough:
             return Termination.GAP_LIMIT
-        limit = self._options.work_limit
-        if limit is not None and self._solver.deterministic_time >= limit:
+        if self._options.work_limit is not None and not self._options.deadline.passed:
             return Termination.WORK_LIMIT
         return Termination.TIME_LIMIT
 

@@ -12,15 +12,16 @@ import numpy as np
 
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE
-from schedgap.solvers.engines.arrays import ModelArrays
+from schedgap.solvers.engines.arrays import LARGEST_SLACK, FloatArray, ModelArrays, slack
 
 LARGEST_EXACT = 2**53
 """Whole numbers up to here are exact as floats, so values and objectives survive the way back."""
+_LARGEST_SLACK = Fraction(str(LARGEST_SLACK))
 LARGEST_ACTIVITY = 2**62
 """Activities beyond this could overflow 64-bit integers inside the solver."""
 
 
-@dataclass
+@dataclass(slots=True)
 class Row:
     """low <= sum of coefficients * x <= high over integers; None where one-sided."""
 
@@ -102,7 +103,7 @@ def integer_model(arrays: ModelArrays, restated: frozenset[str]) -> IntegerModel
 
     A number is read as the decimal of at most 15 digits that it stands for. Each row is multiplied by the
     common denominator of its coefficients. A right-hand side is rounded inwards to a whole number after
-    giving way by 1e-9 relative, the tolerance of every checker.
+    giving way by 1e-9 relative, the tolerance of every checker (at most 1e-6).
 
     Parameters
     ----------
@@ -140,8 +141,10 @@ def integer_model(arrays: ModelArrays, restated: frozenset[str]) -> IntegerModel
 
 
 def _bounds(arrays: ModelArrays) -> tuple[list[int | None], list[int | None]]:
-    low = [None if math.isinf(b) else _ceil(_exact(b)) for b in arrays.lower.tolist()]
-    high = [None if math.isinf(b) else _floor(_exact(b)) for b in arrays.upper.tolist()]
+    lows = np.ceil(arrays.lower - slack(arrays.lower)).tolist()
+    highs = np.floor(arrays.upper + slack(arrays.upper)).tolist()
+    low = [None if b == -math.inf else int(b) for b in lows]
+    high = [None if b == math.inf else int(b) for b in highs]
     return low, high
 
 
@@ -172,26 +175,30 @@ def _rows(arrays: ModelArrays, fixed: dict[int, Fraction]) -> list[Row]:
     numbers: list[int] = np.where(is_whole, whole, 0).astype(np.int64).tolist()
     row_is_whole = np.ones(len(arrays.names), dtype=np.bool_)
     row_is_whole[np.repeat(np.arange(len(arrays.names)), np.diff(arrays.starts))[~is_whole]] = False
-    flags = row_is_whole.tolist()
+    small = (_size(arrays.row_lower) < LARGEST_EXACT) & (_size(arrays.row_upper) < LARGEST_EXACT)
+    flags = (row_is_whole & small).tolist()
     lows, highs = arrays.row_lower.tolist(), arrays.row_upper.tolist()
+    whole_lows = np.ceil(arrays.row_lower - slack(arrays.row_lower)).tolist()
+    whole_highs = np.floor(arrays.row_upper + slack(arrays.row_upper)).tolist()
     rows = []
     for place, name in enumerate(arrays.names):
         begin, end = starts[place], starts[place + 1]
         members = places[begin:end]
+        low, high = lows[place], highs[place]
         if flags[place] and not (fixed and any(p in fixed for p in members)):
-            coefficients, scale, shift = numbers[begin:end], 1, Fraction(0)
-        else:
-            members, coefficients, scale, shift = _scaled(arrays, begin, end, fixed)
-        rows.append(
-            Row(
-                name,
-                members,
-                coefficients,
-                None if math.isinf(lows[place]) else _ceil(scale * _slackened(lows[place], -1) - scale * shift),
-                None if math.isinf(highs[place]) else _floor(scale * _slackened(highs[place], 1) - scale * shift),
-            )
-        )
+            least = None if low == -math.inf else int(whole_lows[place])
+            most = None if high == math.inf else int(whole_highs[place])
+            rows.append(Row(name, members, numbers[begin:end], least, most))
+            continue
+        members, coefficients, scale, shift = _scaled(arrays, begin, end, fixed)
+        least = None if math.isinf(low) else math.ceil(scale * (_slackened(low, -1) - shift))
+        most = None if math.isinf(high) else math.floor(scale * (_slackened(high, 1) - shift))
+        rows.append(Row(name, members, coefficients, least, most))
     return rows
+
+
+def _size(levels: FloatArray) -> FloatArray:
+    return np.where(np.isfinite(levels), np.abs(levels), 0.0)
 
 
 def _scaled(
@@ -218,15 +225,7 @@ def _whole(numbers: Sequence[Fraction]) -> tuple[list[int], int]:
 
 def _slackened(level: float, direction: int) -> Fraction:
     value = _exact(level)
-    return value + direction * CHECK_TOLERANCE * max(Fraction(1), abs(value))
-
-
-def _ceil(number: Fraction) -> int:
-    return math.ceil(number)
-
-
-def _floor(number: Fraction) -> int:
-    return math.floor(number)
+    return value + direction * min(_LARGEST_SLACK, CHECK_TOLERANCE * max(Fraction(1), abs(value)))
 
 
 def activity(row: Row, low: Sequence[int | None], high: Sequence[int | None]) -> tuple[int | None, int | None]:

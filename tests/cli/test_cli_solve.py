@@ -54,16 +54,15 @@ def test_what_solve_prints_is_what_check_takes(command: Command, mixed: Path, tm
 
 
 @pytest.mark.parametrize("method", [m.id for m in RAR_DDLS.methods if m.kind == "heuristic"])
-def test_every_heuristic(command: Command, data: Path, method: str) -> None:
-    case = data / "rar-02-colocated-optimum.json"
-    runs = [command("solve", case, "--method", method, "--seed", seed, "--json") for seed in range(4)]
+def test_every_heuristic(command: Command, mixed: Path, method: str) -> None:
+    runs = [command("solve", mixed, "--method", method, "--seed", seed, "--json") for seed in range(4)]
     for ran in runs:
         found = json.loads(ran.out)
         assert found["method"] == method and found["engine"] is None
         if found["solution"] is None:  # rand does not always fit the horizon
             assert (ran.status, found["status"], found["objective"], found["gap"]) == (4, "unknown", None, None)
             continue
-        assert ran.status == 0 and found["status"] in ("optimal", "feasible") and found["objective"] >= 5
+        assert ran.status == 0 and found["status"] in ("optimal", "feasible") and found["objective"] >= 12
         assert found["gap"] == pytest.approx(abs(found["objective"] - found["bound"]) / found["objective"])
     assert any(ran.status == 0 for ran in runs)
 

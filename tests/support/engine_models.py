@@ -16,6 +16,13 @@ from schedgap.formulations.common.declarative import DeclarativeModel
 Terms = Iterable[tuple[pulp.LpVariable, float]]
 
 
+def rows_by_name(model: DeclarativeModel) -> dict[str, Any]:
+    """The problem's own dict of rows (PuLP before 3.3.2 has it under its public name)."""
+    problem = model.problem
+    found: dict[str, Any] = problem._constraints if hasattr(problem, "_constraints") else problem.constraints
+    return found
+
+
 class ModelMaker:
     """Builds a PuLP problem from lists, the way the formulations do."""
 
@@ -28,7 +35,8 @@ class ModelMaker:
         self, low: float | None = 0, high: float | None = None, *, integer: bool = True, name: str = ""
     ) -> pulp.LpVariable:
         category = pulp.LpInteger if integer else pulp.LpContinuous
-        variable = self.problem.add_variable(name or f"x{len(self.variables)}", low, high, category)
+        create = getattr(self.problem, "add_variable", pulp.LpVariable)
+        variable = create(name or f"x{len(self.variables)}", low, high, category)
         self.variables.append(variable)
         return variable
 
@@ -102,7 +110,7 @@ def exact_value(number: float) -> Fraction:
 def violated(model: DeclarativeModel, values: dict[str, float], tolerance: float = 1e-6) -> list[str]:
     """Names of what `values` (by name) break: rows, bounds, integrality."""
     broken = []
-    for name, row in model.problem._constraints.items():
+    for name, row in rows_by_name(model).items():
         total = sum(values[v.name] * c for v, c in row.items()) + row.constant
         if (row.sense <= 0 and total > tolerance) or (row.sense >= 0 and total < -tolerance):
             broken.append(name)
@@ -130,7 +138,7 @@ def enumerate_optimum(model: DeclarativeModel, low: int = -12, high: int = 12) -
     place = {id(v): i for i, v in enumerate(variables)}
     rows = [
         ([(place[id(v)], exact_value(c)) for v, c in row.items()], row.sense, exact_value(-row.constant))
-        for row in model.problem._constraints.values()
+        for row in rows_by_name(model).values()
     ]
     cost = [exact_value(model.problem.objective.get(v, 0)) for v in variables]
     best: Fraction | None = None
@@ -150,7 +158,7 @@ def checker_of(
     model: DeclarativeModel, *, objective: Callable[[dict[str, float]], Fraction] | None = None
 ) -> Callable[[dict[str, Any]], CheckReport]:
     """An exact checker of a model's own rows, on solutions by variable name."""
-    rows = list(model.problem._constraints.items())
+    rows = list(rows_by_name(model).items())
     variables = {v.name: v for v in model.problem.variables()}
 
     def check(solution: dict[str, Any]) -> CheckReport:

@@ -246,9 +246,7 @@ def test_cbc_preprocessing_that_returns_a_wrong_optimum() -> None:
     x1, x2, x3, x5, x6, x8, x0, x4, x7 = (maker.var(low, high) for low, high in bounds)
     maker.minimise([(x1, 0.1), (x2, -1.0), (x3, 1.0), (x5, -1.5), (x6, 0.1), (x8, 2.0)])
     maker.row([(x0, 2.0), (x2, -2.0), (x3, -1.0), (x4, -1.0), (x7, 1.0), (x8, 1.0)], ">=", 7)
-    maker.row(
-        [(x1, -2.0), (x2, 3.0), (x3, -1.0), (x4, 1.0), (x5, -1.0), (x6, -1.0), (x7, 0.1), (x8, 1.0)], "<=", -3
-    )
+    maker.row([(x1, -2.0), (x2, 3.0), (x3, -1.0), (x4, 1.0), (x5, -1.0), (x6, -1.0), (x7, 0.1), (x8, 1.0)], "<=", -3)
     model = maker.model()
     assert enumerate_optimum(model) == pytest.approx(-1.3)
     for name in engine_names():
@@ -277,7 +275,7 @@ def test_cbc_unbounded_column_without_rows() -> None:
 
 
 def test_cbc_infeasible_that_means_unbounded() -> None:
-    """"Problem is infeasible", says CBC; (4, y, 14, 4, 0) is feasible for every large y."""
+    """ "Problem is infeasible", says CBC; (4, y, 14, 4, 0) is feasible for every large y."""
     maker = ModelMaker()
     x0, x1, x2 = maker.var(0.5, 4.5), maker.var(None), maker.var(-2)
     x3, x4 = maker.var(1, 5), maker.var(0, 5)

@@ -1,0 +1,50 @@
+"""The examples in the docs run as they are printed."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from schedgap.cli.main import main
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def _python_blocks(page: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+def test_own_heuristic_of_the_docs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.py").write_text(_python_blocks("docs/extending.md")[0], encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    try:
+        assert main(["generate", "rar-ddls", "--preset", "tiny", "--seed", "1", "--out", "tiny.json"]) == 0
+        assert main(["compare", "tiny.json", "--methods", "cp,sjf-bco,mine:one_by_one"]) == 0
+    finally:
+        sys.modules.pop("mine", None)
+    table = capsys.readouterr().out
+    line = next(row for row in table.splitlines() if row.startswith("mine:one_by_one"))
+    ratio = float(re.search(r"([0-9.]+) to optimum", line).group(1))  # type: ignore[union-attr]
+    assert ratio >= 1
+
+
+def test_python_example_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (block,) = _python_blocks("README.md")
+    names: dict[str, object] = {}
+    exec(compile(block, "README.md", "exec"), names)
+    assert names["result"].status == "optimal"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("page", [*sorted(p.name for p in (ROOT / "docs").glob("*.md")), "../README.md"])
+def test_links_between_pages_lead_somewhere(page: str) -> None:
+    path = (ROOT / "docs" / page).resolve()
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", path.read_text(encoding="utf-8")):
+        if "://" not in target:
+            assert (path.parent / target).exists(), f"{page}: {target}"

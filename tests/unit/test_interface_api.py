@@ -1,0 +1,189 @@
+"""The Python API: names, forms of input, files; what the command line is built on."""
+
+import doctest
+import json
+import stat
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pulp
+import pytest
+
+import schedgap
+from schedgap import api
+from schedgap.benchmarks.problems import RAR_DDLS
+from schedgap.cli.arguments import split_settings
+from schedgap.cli.progress import SolveProgress
+from schedgap.exporting import write_model
+from schedgap.formulations.common.declarative import DeclarativeModel
+from schedgap.formulations.common.errors import Disagreement, InputError
+from schedgap.output import check_writable, write_text
+from schedgap.running import interrupted, not_worse
+from schedgap.solvers.result import Result, Status, Termination
+
+CASES = Path(__file__).parents[1] / "data"
+MIXED = CASES / "rar-14-mixed.json"
+
+
+def reference() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(MIXED.read_text())["reference_solution"]
+    return found
+
+
+def test_every_public_name_is_there() -> None:
+    for name in schedgap.__all__:
+        assert getattr(schedgap, name) is not None
+    assert set(schedgap.__all__) <= set(dir(schedgap))
+    assert schedgap.__version__.count(".") >= 1
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = schedgap.nothing
+
+
+def test_examples_in_the_docstrings() -> None:
+    for module in (api, schedgap):
+        failed, tried = doctest.testmod(module)
+        assert tried > 0 and failed == 0
+
+
+def test_an_instance_in_each_of_its_forms() -> None:
+    instance = schedgap.load(MIXED)
+    solution = reference()
+    for form in (instance, json.loads(MIXED.read_text()), MIXED, str(MIXED)):
+        assert schedgap.check(form, solution).objective == 12
+    with pytest.raises(InputError, match=r"^instance: horizon: "):
+        schedgap.check({**instance.to_dict(), "horizon": 0}, solution)
+
+
+def test_a_solution_in_each_of_its_forms(tmp_path: Path) -> None:
+    whole = {"status": "optimal", "solution": reference()}
+    for number, form in enumerate((reference(), whole)):
+        path = tmp_path / f"{number}.json"
+        path.write_text(json.dumps(form))
+        assert schedgap.check(MIXED, form).feasible and schedgap.check(MIXED, path).feasible
+
+
+def test_solve_with_a_heuristic_and_typed_settings() -> None:
+    result = schedgap.solve(MIXED, "sjf-bco", settings={"kappa": 1})
+    assert result.status in (Status.FEASIBLE, Status.OPTIMAL) and result.seconds is not None
+    with pytest.raises(InputError, match=r"option kappa: must be int, got 1\.5"):
+        schedgap.solve(MIXED, "sjf-bco", settings={"kappa": 1.5})
+    with pytest.raises(InputError, match="time limit"):
+        schedgap.solve(MIXED, "sjf-bco", time_limit=0)
+
+
+def test_an_answer_is_never_worse_than_its_start() -> None:
+    result = schedgap.solve(MIXED, "sjf-bco", start=reference())
+    assert result.objective == 12 and result.solution == reference()
+    assert schedgap.check(MIXED, result.solution).objective == 12
+    instance = schedgap.load(MIXED)
+    kept = Result(Status.OPTIMAL, 11.0, 11.0, {"any": 1})
+    assert not_worse(RAR_DDLS, instance, kept, reference(), 12.0) is kept
+
+
+def test_infeasible_with_a_feasible_start_is_a_disagreement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(Disagreement) as caught:
+        not_worse(RAR_DDLS, schedgap.load(MIXED), Result(Status.INFEASIBLE), reference(), 12.0)
+    path = Path(str(caught.value).rpartition(" ")[2])
+    assert schedgap.load(path) == schedgap.load(MIXED)
+
+
+def test_the_best_so_far_is_scored_by_the_checker() -> None:
+    instance = schedgap.load(MIXED)
+    result = interrupted(RAR_DDLS, instance, reference(), 7.0, 1.5)
+    assert (result.status, result.objective, result.bound) == (Status.FEASIBLE, 12, 7)
+    assert result.termination is Termination.INTERRUPTED and result.seconds == 1.5
+    spoilt = reference()
+    spoilt["start"]["j0"] = 1
+    for best in (None, spoilt):
+        result = interrupted(RAR_DDLS, instance, best, None, 1.5)
+        assert (result.status, result.objective, result.solution) == (Status.UNKNOWN, None, None)
+
+
+def test_progress_keeps_the_best(capsys: pytest.CaptureFixture[str]) -> None:
+    import sys
+
+    progress = SolveProgress(+1, "cp", sys.stderr)
+    with progress:
+        progress.report({"a": 1}, 20.0, 5.0)
+        progress.report({"a": 2}, 22.0, 4.0)
+        progress.report({"a": 3}, 18.0, None)
+        progress.report(None, None, 9.0)
+    assert (progress.solution, progress.objective, progress.bound) == ({"a": 3}, 18.0, 9.0)
+    assert progress.line().endswith("objective 18  bound 9  gap 50.00%")
+    assert capsys.readouterr().err == ""  # over before a line was due
+    upwards = SolveProgress(-1, "cp", sys.stderr)
+    upwards.report({"a": 1}, 20.0, 30.0)
+    upwards.report({"a": 2}, 22.0, 40.0)
+    assert (upwards.objective, upwards.bound) == (22.0, 30.0)
+
+
+def test_settings_may_be_given_together_or_apart() -> None:
+    assert split_settings(["solve", "x", "--set", "a=1", "b=2", "c.json"]) == [
+        "solve", "x", "--set", "a=1", "--set", "b=2", "c.json",
+    ]  # fmt: skip
+    assert split_settings(["--set", "a=1", "--seed", "2", "b=2"]) == ["--set", "a=1", "--seed", "2", "b=2"]
+    assert split_settings(["--", "--set", "a=1", "b=2"]) == ["--", "--set", "a=1", "b=2"]
+
+
+def test_files_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    check_writable(path)
+    assert not path.exists()
+    write_text(path, "one")
+    path.chmod(0o640)
+    write_text(path, "two")
+    assert path.read_text() == "two" and stat.S_IMODE(path.stat().st_mode) == 0o640
+    link = tmp_path / "link.json"
+    link.symlink_to(path)
+    write_text(link, "three")
+    assert link.is_symlink() and path.read_text() == "three"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["link.json", "out.json"]
+    check_writable(path)
+    assert path.read_text() == "three"
+    write_text(Path("/dev/null"), "nothing")
+    for bad in (tmp_path, tmp_path / "no" / "x", path / "x", Path("/dev/full")):
+        with pytest.raises(InputError, match="cannot be written"):
+            check_writable(bad)
+            write_text(bad, "x" * 100_000)
+
+
+def with_constant(instance: object) -> DeclarativeModel:
+    model = pulp.LpProblem("constant", pulp.LpMaximize)
+    x = pulp.LpVariable("x", 0, 4, "Integer")
+    y = pulp.LpVariable("y", -1, 7)
+    model += 3 * x - y + 7
+    model += 2 * x + y <= 5
+    return DeclarativeModel(model, lambda value: {"x": value(x)}, -1)
+
+
+@pytest.mark.parametrize("form", ["mps", "lp"])
+def test_exported_files_keep_the_sense_and_the_constant(
+    tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import highspy
+
+    monkeypatch.setattr("schedgap.benchmarks.descriptors.resolve", lambda reference: with_constant)
+    path = tmp_path / f"model.{form}"
+    write_model(replace(RAR_DDLS, model="tests:with_constant"), schedgap.load(MIXED), path, form)
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    assert highs.readModel(str(path)) == highspy.HighsStatus.kOk
+    highs.run()
+    assert highs.getInfo().objective_function_value == pytest.approx(3 * 3 + 1 + 7)
+
+
+def test_plot_gives_a_figure_and_a_file(tmp_path: Path) -> None:
+    figure = schedgap.plot(MIXED, reference(), tmp_path / "x.png")
+    assert (tmp_path / "x.png").stat().st_size > 1000 and figure.axes
+    with pytest.raises(InputError, match=r"must end in \.svg, \.png, \.pdf"):
+        schedgap.plot(MIXED, reference(), tmp_path / "x.txt")
+
+
+def test_generate_and_methods() -> None:
+    assert schedgap.problems()[0] == "rar-ddls"
+    assert [method.id for method in schedgap.methods("rar-ddls")][:4] == ["cp", "cbc", "highs", "cpsat"]
+    assert schedgap.generate("rar-ddls", seed=3) == schedgap.generate("rar-ddls", "tiny", seed=3)
+    with pytest.raises(InputError, match="unknown problem"):
+        schedgap.generate("rar")
