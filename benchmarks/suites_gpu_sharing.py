@@ -15,7 +15,15 @@ _QUICK = (
 )
 
 _CROSS = (
-    Batch("cross", "tiny", 200, exact=("cp", *_ENGINES), heuristics=(), settings={"slots": 3, "arrivals": 2}, work_limit=_WORK),
+    Batch(
+        "cross",
+        "tiny",
+        200,
+        exact=("cp", *_ENGINES),
+        heuristics=(),
+        settings={"slots": 3, "arrivals": 2},
+        work_limit=_WORK,
+    ),
     Batch(
         "cross",
         "contended",

@@ -44,7 +44,7 @@ def gantt(instance: GpuSharingInstance, solution: Solution) -> Figure:
     figure = new_figure(_WIDTH, height)
     axes = figure.add_axes((0.1, 0.75 / height, 0.87, row * instance.total_gpus / height))
     latest = max(schedule.completion.values())
-    place = {}
+    place: dict[tuple[str, int], int] = {}
     for server in instance.servers:
         for index in range(server.gpus):
             place[server.id, index] = len(place)

@@ -88,7 +88,7 @@ def _rows(path: str | Path, headers: Sequence[Sequence[str]]) -> list[tuple[int,
             if found not in {tuple(header) for header in headers}:
                 wanted = " or ".join(",".join(header) for header in headers)
                 raise InputError(f"{path}: line 1: the columns must be {wanted}, got {','.join(found)}")
-            result = []
+            result: list[tuple[int, Mapping[str, str]]] = []
             for row in reader:
                 if None in row or None in row.values():
                     raise InputError(f"{path}: line {reader.line_num}: {len(found)} columns expected")

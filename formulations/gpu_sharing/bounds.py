@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,7 +156,8 @@ class _Prices:
         index = np.arange(len(row))
         demand = sparse.csr_matrix((np.ones(len(row)), (row, index)), shape=(jobs, len(row)))
         supply = sparse.csr_matrix((self.gpus[row[priced]], (bucket[priced], priced)), shape=(buckets - 1, len(row)))
-        found = linprog(
+        solve: Any = linprog
+        found = solve(
             self.position[row, bucket],
             A_ub=supply,
             b_ub=np.full(buckets - 1, self.capacity),
@@ -166,4 +168,5 @@ class _Prices:
         )
         if found.status != 0:
             return np.zeros(buckets - 1)
-        return np.maximum(0.0, -np.asarray(found.ineqlin.marginals))
+        prices: Floats = np.maximum(0.0, -np.asarray(found.ineqlin.marginals))
+        return prices

@@ -128,7 +128,7 @@ class Tables:
         least = np.array([load[-1] if load else math.inf for load in self.load])
         memory = self.instance.gpu_memory
         total = least[:, None] + least[None, :]
-        result = total < memory
+        result = np.asarray(total < memory, dtype=np.bool_)
         for j, k in np.argwhere(np.abs(total - memory) <= 1e-8 * memory).tolist():
             result[j, k] = self.pair_fits(j, self.steps[j][-1], k, self.steps[k][-1])
         np.fill_diagonal(result, False)

@@ -107,15 +107,17 @@ def fit_iteration_model(data: Measurements) -> IterationModel:
     head = [max(float(line[0]), least), max(float(line[1]), least / float(data.batch.max()))]
     target = np.log(data.seconds)
     best, parameters = np.inf, np.zeros(7)
+
+    def errors(given: Floats) -> Floats:
+        return np.asarray(np.log(np.maximum(_predict(given, data), 1e-300)) - target)
+
     for overlap in (1.0, 2.0, 4.0):
         begin = np.array([*head, 0.2 * scale, 0.01 * scale, 0.5 * scale, 0.01 * scale, overlap])
         low = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
         high = np.array([np.inf] * 6 + [_LARGEST_OVERLAP])
         begin = np.clip(begin, low + least * np.array([1, 1e-6, 1, 1, 1, 1, 0]), high)
         unit = np.array([scale, scale / float(data.batch.max()), *[scale] * 4, 1.0])
-        found = least_squares(
-            lambda p: np.log(np.maximum(_predict(p, data), 1e-300)) - target, begin, bounds=(low, high), x_scale=unit
-        )
+        found = least_squares(errors, begin, bounds=(low, high), x_scale=unit)
         if found.cost < best:
             best, parameters = float(found.cost), found.x
     ratio = _predict(parameters, data) / data.seconds

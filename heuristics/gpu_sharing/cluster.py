@@ -116,12 +116,14 @@ class Cluster:
         fitting = np.flatnonzero(self.free_on >= count)
         if len(fitting):
             server = int(fitting[np.argmin(self.free_on[fitting])])
-            return np.flatnonzero((self.server == server) & (self.occupancy == 0))[:count].tolist()
+            here: list[int] = np.flatnonzero((self.server == server) & (self.occupancy == 0)).tolist()
+            return here[:count]
         order = np.argsort(-self.free_on, kind="stable")
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))
         idle = np.flatnonzero(self.occupancy == 0)
-        return idle[np.argsort(rank[self.server[idle]], kind="stable")][:count].tolist()
+        chosen: list[int] = idle[np.argsort(rank[self.server[idle]], kind="stable")].tolist()
+        return chosen[:count]
 
     def lone_gpus(self, job: int, count: int) -> list[int]:
         """`count` GPUs that only `job` holds, on few servers."""

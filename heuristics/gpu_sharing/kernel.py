@@ -12,7 +12,7 @@ Floats = NDArray[np.float64]
 FIRST_FIT, BEST_BENEFIT, BEST_BENEFIT_PLUS = 0, 1, 2
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def share_now(a: float, n: float, xi_o: float, xi_n: float, wait: float, n_wait: float) -> tuple[bool, float]:
     """Whether starting the new job now beats waiting, and the pair's mean completion from now.
 
@@ -28,7 +28,7 @@ def share_now(a: float, n: float, xi_o: float, xi_n: float, wait: float, n_wait:
     return both < apart, 0.5 * min(both, apart)
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def decide(
     rule: int,
     waiting: Ints,

@@ -215,7 +215,7 @@ class SharingModel:
         return Point(runs, overlap, total)
 
 
-class _Watcher(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
+class _Watcher(cp_model.CpSolverSolutionCallback):
     """Passes points on; an exception must not unwind through native code, so it is kept and raised later."""
 
     def __init__(self, owner: SharingModel, told: Callable[[Point], bool]) -> None:

@@ -87,7 +87,7 @@ def search(instance: GpuSharingInstance, choices: Choices, *, seed: int, rounds:
     return None if total >= _FAR else Found(start, end, mode, overlap, int(total))
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def _decode(
     order: Ints,
     mode: Ints,
@@ -195,7 +195,7 @@ def _decode(
     return cost
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def _anneal(
     arrival: Ints,
     gpus: Ints,
