@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pulp
@@ -101,6 +102,23 @@ def handoff_benchmark(nonzeros: int = 200_000, width: int = 5, repeat: int = 3) 
         ours=_best(ours, repeat),
         highs_version=engine("highs").version(),
     )
+
+
+def handoff_rows(*, scale: float = 1.0) -> list[dict[str, Any]]:
+    """:func:`handoff_benchmark` at three sizes, as rows of the suite ``scale``."""
+    rows = []
+    for nonzeros in (20_000, 60_000, 200_000):
+        one = handoff_benchmark(max(1000, round(nonzeros * scale)))
+        rows.append(
+            {
+                "nonzeros": one.nonzeros,
+                "build_seconds": one.build,
+                "pulp_seconds": one.pulp,
+                "ours_seconds": one.ours,
+                "times_faster": one.ratio,
+            }
+        )
+    return rows
 
 
 def _best(work: Callable[[], None], repeat: int) -> float:

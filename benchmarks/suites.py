@@ -20,7 +20,6 @@ SUITES: Mapping[str, str] = {
     "cross": "random tiny instances on which every exact method and a brute force must agree",
     "scale": "how far each exact method gets, and how much faster than the naive forms the methods are",
     "paper": "the papers' own experiments at their scale",
-    "gavel": "instances imported from measured rates and real traces",
 }
 """Every suite with one line for ``schedgap list``."""
 DEFAULT = "quick"
@@ -137,6 +136,8 @@ def plan(
                 items += (
                     _measurement(row, problem, sweep) if isinstance(row, Measurement) else _batch(row, problem, sweep)
                 )
+        if not any(item.suite == suite for item in items):
+            raise InputError(f"suite: no problem takes part in {suite!r}")
     return [replace(item, position=position) for position, item in enumerate(items)]
 
 

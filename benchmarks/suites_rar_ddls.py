@@ -115,6 +115,13 @@ _SCALE = (
         f"{_SPEED}:running_times",
         timed=("seconds", "exponent", "load"),
     ),
+    Measurement(
+        "scale",
+        "handoff",
+        "engines: a model from PuLP to HiGHS, PuLP's way and ours",
+        "schedgap.benchmarks.engine_handoff:handoff_rows",
+        timed=("build_seconds", "pulp_seconds", "ours_seconds", "times_faster"),
+    ),
 )
 
 ROWS: tuple[Batch | Measurement, ...] = (*_QUICK, *_CROSS, *_SCALE, *_PAPER)

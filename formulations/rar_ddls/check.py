@@ -95,6 +95,7 @@ class _Run:
         }
         self._speed: dict[str, int] = {}
         self._due: dict[str, int] = {}
+        self._rings: dict[str, int] = {}
         self._walk(starts)
 
     def _walk(self, starts: Starts) -> None:
@@ -112,24 +113,30 @@ class _Run:
                 continue
             seen = slot
             arrivals = begin.get(slot, [])
-            touched: dict[str, None] = {}
+            before_now: dict[str, int] = {}
             for name in sorted(finish.pop(slot, ())):
                 self.completion[name] = slot - 1
-                del self._due[name], self._speed[name]
+                del self._due[name], self._speed[name], self._rings[name]
                 for link in self._links[name]:
+                    before_now.setdefault(link, len(on_link[link]))
                     del on_link[link][name]
-                    touched[link] = None
             for name in arrivals:
                 self._speed[name] = 0
+                self._rings[name] = 0
                 self.since[name] = slot
                 for link in self._links[name]:
+                    before_now.setdefault(link, len(on_link[link]))
                     on_link[link][name] = None
-                    touched[link] = None
             affected = dict.fromkeys(arrivals)
-            for link in touched:
-                affected.update(on_link[link])
+            for link, before in before_now.items():
+                now = len(on_link[link])
+                for name in on_link[link]:
+                    # The busiest link of a ring changes when this one outgrows it, or was it and shrinks.
+                    if now > self._rings[name] or (now < before == self._rings[name]):
+                        affected[name] = None
             for name in affected:
                 rings = max((len(on_link[link]) for link in self._links[name]), default=0)
+                self._rings[name] = rings
                 rate = self._rates[name].with_rings(rings)
                 before = self._speed[name]
                 if rate == before:

@@ -42,7 +42,7 @@ def bench(arguments: argparse.Namespace) -> int:
         resume=arguments.resume,
         progress=sys.stderr,
     )
-    print(run.text)
+    print(run.text.rstrip())
     if run.report is not None:
         print(f"\nreport: {run.report}")
     if run.interrupted:

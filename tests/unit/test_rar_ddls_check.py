@@ -1,0 +1,187 @@
+"""The checker of rar-ddls: every constraint by its name and numbers, every malformed solution one clear line."""
+
+from __future__ import annotations
+
+import copy
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.rar_random_schedules import random_edgy, random_schedule
+
+from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.rar_ddls.check import check
+from schedgap.formulations.rar_ddls.dynamics import simulate
+from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
+
+CASE = json.loads((Path(__file__).parents[1] / "data" / "rar-14-mixed.json").read_text())
+MIXED = RarDdlsInstance.parse(CASE)
+
+
+def solution() -> dict[str, Any]:
+    return copy.deepcopy(CASE["reference_solution"])
+
+
+def messages(given: Solution, instance: RarDdlsInstance = MIXED) -> list[tuple[str, str]]:
+    return [(violation.constraint, violation.message) for violation in check(instance, given).violations]
+
+
+def test_reference_solution() -> None:
+    report = check(MIXED, solution())
+    assert report.feasible and report.objective == 12
+    assert report.details == {"completion": {"j0": 6, "j1": 7, "j2": 2, "j3": 9, "j4": 3, "j5": 12}}
+
+
+def test_a_start_before_the_first_slot() -> None:
+    given = solution()
+    given["start"]["j0"] = 0
+    assert ("start", "job j0: starts in slot 0, the first slot is 1") in messages(given)
+
+
+def test_a_gpu_taken_away_and_one_too_many() -> None:
+    given = solution()
+    given["placement"]["j5"]["s1"] = 2
+    assert messages(given)[0] == ("placement", "job j5: placed on 5 GPUs, needs 6")
+    given["placement"]["j5"]["s1"] = 4
+    found = check(MIXED, given).violations
+    assert [(v.constraint, v.amount) for v in found] == [("placement", 1), ("capacity", 1)]
+    assert found[1].message == "server s1, slots 8 to 12: 4 GPUs used, 3 there"
+
+
+def test_an_overfilled_server_in_each_interval() -> None:
+    given = solution()
+    given["placement"]["j3"] = {"s0": 2}
+    given["start"]["j3"] = 1
+    assert messages(given) == [("capacity", "server s0, slots 1 to 3: 4 GPUs used, 2 there")]
+    given["start"]["j3"] = 7
+    assert ("capacity", "server s0, slot 7: 4 GPUs used, 2 there") in messages(given)
+
+
+def test_the_horizon() -> None:
+    tight = MIXED.model_copy(update={"horizon": 11})
+    report = check(tight, solution())
+    assert [v.message for v in report.violations] == ["job j5: completes in slot 12, the horizon is 11"]
+    assert report.objective == 12 and not report.feasible
+
+
+def test_a_job_that_never_completes() -> None:
+    ring = {"gpus": 2, "iterations": 4, "gradient_size": 0.4, "batch_size": 1, "forward_time": 0, "backward_time": 0.1}
+    instance = RarDdlsInstance.parse(
+        {
+            "problem": "rar-ddls",
+            "horizon": 9,
+            "network": {
+                "inter_bandwidth": 1,
+                "intra_bandwidth": 50,
+                "contention_scale": 1,
+                "contention_penalty": 1,
+                "server_overhead": 0,
+            },
+            "reduce_speed": 1000,
+            "servers": [{"id": f"s{s}", "gpus": 1} for s in range(3)],
+            "jobs": [{"id": f"j{j}"} | ring for j in range(2)],
+        }
+    )
+    placement = {"j0": {"s0": 1, "s1": 1}, "j1": {"s1": 1, "s2": 1}}
+    report = check(instance, {"start": {"j0": 1, "j1": 3}, "placement": placement})
+    assert [v.message for v in report.violations] == [
+        "server s1, from slot 3 on: 2 GPUs used, 1 there",
+        "job j0: never completes, its rate stays 0 from slot 3 with 2 of 4 iterations done",
+        "job j1: never completes, its rate stays 0 from slot 3 with 0 of 4 iterations done",
+    ]
+    assert report.objective is None and report.details["completion"] == {"j0": None, "j1": None}
+
+
+def broken(change: str, value: Any) -> Any:
+    given = solution()
+    parts = change.split(".")
+    place = given
+    for part in parts[:-1]:
+        place = place[part]
+    if value is ...:
+        del place[parts[-1]]
+    else:
+        place[parts[-1]] = value
+    return given
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        ([], "solution: must be a JSON object, got list"),
+        (None, "solution: must be a JSON object, got NoneType"),
+        ({}, "solution: start: is missing"),
+        (broken("extra", 1), "solution: unknown key 'extra', must be start or placement"),
+        (broken("placement", ...), "solution: placement: is missing"),
+        (broken("start", [1]), "solution: start: must be a JSON object, got list"),
+        (broken("start.j0", ...), "solution: start: job 'j0' is missing"),
+        (broken("start.j9", 1), "solution: start: the instance has no job 'j9'"),
+        (broken("start.j0", 1.0), "solution: start.j0: must be a whole number, got 1.0"),
+        (broken("start.j0", True), "solution: start.j0: must be a whole number, got True"),
+        (broken("start.j0", "1"), "solution: start.j0: must be a whole number, got '1'"),
+        (broken("start.j0", {}), "solution: start.j0: must be a whole number, got 'dict'"),
+        (broken("start.j0", 10**10), "solution: start.j0: must be -1000000000 to 1000000000, got 10000000000"),
+        (broken("start.j0", 10**5000), "got a number of more than 20 digits"),
+        (broken("placement.j0", ...), "solution: placement: job 'j0' is missing"),
+        (broken("placement.j0", {}), "solution: placement.j0: is empty, the job needs 4 GPUs"),
+        (broken("placement.j0", 4), "solution: placement.j0: must be a JSON object, got int"),
+        (broken("placement.j0.s9", 1), "solution: placement.j0: the instance has no server 's9'"),
+        (broken("placement.j0.s2", 0), "solution: placement.j0.s2: must be 1 to 1000000000, got 0"),
+        (broken("placement.j0.s2", -3), "solution: placement.j0.s2: must be 1 to 1000000000, got -3"),
+    ],
+)
+def test_malformed_solutions(given: Any, line: str) -> None:
+    with pytest.raises(InputError) as raised:
+        check(MIXED, given)
+    assert line in str(raised.value) and "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_capacity_slot_by_slot(seed: int) -> None:
+    """The intervals of the report are exactly the slots that a plain count finds."""
+    rng = np.random.default_rng(seed)
+    instance = random_edgy(rng)
+    start, placement = random_schedule(rng, instance)
+    report = check(instance, {"start": start, "placement": placement})
+    completion = report.details["completion"]
+    reported: set[tuple[str, int, int]] = set()
+    for violation in report.violations:
+        if violation.constraint != "capacity":
+            continue
+        server, rest = violation.message.removeprefix("server ").split(", ", 1)
+        when, numbers = rest.split(": ")
+        words = when.split()
+        first = int(words[2]) if words[0] == "from" else int(words[1])
+        last = 300 if words[0] == "from" else int(words[-1])
+        reported |= {(server, slot, int(numbers.split()[0])) for slot in range(first, min(last, 300) + 1)}
+    counted = set()
+    for server in instance.servers:
+        for slot in range(1, 301):
+            used = sum(
+                placed.get(server.id, 0)
+                for name, placed in placement.items()
+                if start[name] <= slot and (completion[name] is None or slot <= completion[name])
+            )
+            if used > server.gpus:
+                counted.add((server.id, slot, used))
+    assert reported == counted
+
+
+def test_ten_thousand_jobs_in_seconds() -> None:
+    rng = np.random.default_rng(0)
+    data = MIXED.to_dict()
+    data["servers"] = [{"id": f"s{s}", "gpus": 32} for s in range(300)]
+    data["jobs"] = [
+        data["jobs"][j % 6] | {"id": f"j{j}", "gpus": int(rng.integers(1, 9)), "gradient_size": 0.001, "iterations": 99}
+        for j in range(10_000)
+    ]
+    instance = RarDdlsInstance.parse(data)
+    start, placement = random_schedule(rng, instance, latest=20_000)
+    began = time.perf_counter()
+    report = check(instance, {"start": start, "placement": placement})
+    assert time.perf_counter() - began < 30
+    assert report.details["completion"] == simulate(instance, start, placement).completion
