@@ -113,16 +113,17 @@ def _run(
         wanted = allocate(state, present)
         for job in present:
             state.resize(job, wanted.get(job, 0))
-    start = [rows[0][0] for rows in state.segments]
-    end = [rows[-1][1] for rows in state.segments]
     jobs = instance.jobs
+    end = [rows[-1][1] for rows in state.segments]
+    active = [sum(last - first + 1 for first, last, _ in rows) for rows in state.segments]
+    waiting = [end[j] - job.arrival + 1 - active[j] for j, job in enumerate(jobs)]
     solution = {
         "segments": {job.id: state.segments[j] for j, job in enumerate(jobs)},
         "noise": noise,
         "restart": restart,
     }
     changes = sum(len(rows) - 1 for rows in state.segments)
-    info: dict[str, Any] = {"outside_model": True, "interruptions": changes, **metrics(instance, start, end)}
+    info: dict[str, Any] = {"outside_model": True, "interruptions": changes, **metrics(instance, waiting, end)}
     return HeuristicRun(solution, info)
 
 
