@@ -159,7 +159,7 @@ GPU_SHARING_PRESETS = (
             "gpus": Option(int, 8, "number of GPUs", minimum=1, maximum=100_000),
             "horizon": Option(int, 48, "slots", minimum=1, maximum=10**9),
             "slots": Option(int, 5, "longest duration of a job alone", minimum=2, maximum=10_000),
-            "arrivals": Option(int, 12, "last arrival slot", minimum=1, maximum=10**6),
+            "arrivals": Option(int, 16, "last arrival slot", minimum=1, maximum=10**6),
             "gang": Option(int, 4, "most GPUs of a job", minimum=1, maximum=100_000),
             "spread": Option(float, 0.25, "interference is drawn from 1 to 1 + 2 spread", minimum=0, maximum=1000),
         },

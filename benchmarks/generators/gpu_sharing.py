@@ -55,7 +55,7 @@ def small(
     gpus: int = 8,
     horizon: int = 48,
     slots: int = 5,
-    arrivals: int = 12,
+    arrivals: int = 16,
     gang: int = 4,
     spread: float = 0.25,
 ) -> GpuSharingInstance:
