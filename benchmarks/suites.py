@@ -68,8 +68,8 @@ class Item:
     @property
     def label(self) -> str:
         """One line for progress: suite, problem, group and method."""
-        name = self.instance.name if self.instance is not None else ""
-        return " ".join(part for part in (self.suite, self.problem.id, name or self.batch, self.task.id) if part)
+        name = (self.instance.name or self.batch,) if self.instance is not None else ()
+        return " ".join((self.suite, self.problem.id, *name, self.task.id))
 
 
 def suites_of(problem: Problem) -> tuple[str, ...]:

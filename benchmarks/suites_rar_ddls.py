@@ -28,7 +28,7 @@ _ROOM = {"slack": 2.0}
 
 _QUICK = (
     Batch("quick", "paper", 2),
-    Batch("quick", "paper", 2, group="paper, 10 servers", settings={"servers": 10}),
+    Batch("quick", "paper", 2, group="paper with 10 servers", settings={"servers": 10}),
     Batch("quick", "small", 8, exact=("cp",), settings=_ROOM, work_limit=_WORK),
     Batch("quick", "tiny", 10, exact=("cp", *_ENGINES), settings=_ROOM, work_limit=_WORK),
     Batch("quick", "contended", 10, exact=("cp", *_ENGINES), settings=_ROOM, work_limit=_WORK),

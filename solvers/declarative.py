@@ -158,9 +158,8 @@ def _solve(search: _Search, options: SolveOptions) -> tuple[Status | None, Termi
             search.learn(answer.bound)
             return None, answer.termination
         search.learn(answer.bound)  # tolerances only add points, so the bound holds without them
-        if answer.status is not Status.OPTIMAL:
-            if answer.termination is not Termination.GAP_LIMIT:
-                return None, answer.termination
+        if answer.status is not Status.OPTIMAL and answer.termination is not Termination.GAP_LIMIT:
+            return None, answer.termination
         options = _after_miss(search, miss, options, attempt)
     return None, Termination.FAILED
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import time
+from pathlib import Path
 
 import pulp
 
@@ -14,8 +15,8 @@ BYTES_PER_NONZERO = 400
 """Peak memory of a PuLP model with its arrays at 5 nonzeros a row: 342 measured (tracemalloc), rounded up."""
 SHARE_FOR_BUILDING = 0.8
 """A model whose building would take more than this share of the time left is not attempted."""
-BUILDER_FACTOR = 2.0
-"""How much slower a real builder is, per nonzero, than the plain loop that is measured."""
+BUILDER_FACTOR = 5.0
+"""How much slower a real builder is, per nonzero, than the plain loop that is measured (rar-ddls: 3 to 8)."""
 _SAMPLE_ROWS, _SAMPLE_WIDTH = 600, 5
 
 
@@ -36,29 +37,35 @@ def seconds_per_nonzero() -> float:
 
 
 def available_bytes() -> int | None:
-    """Physical memory that is free, where the system tells."""
+    """Memory that a new process could have: what Linux calls available, elsewhere half of what there is."""
     try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
+        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except (OSError, ValueError, IndexError):
+        pass  # not Linux: asked below in another way
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     except (ValueError, OSError, AttributeError):
         return None
 
 
-def too_large(nonzeros: int, deadline: Deadline) -> str | None:
+def too_large(nonzeros: int, deadline: Deadline, handover_cost: float = 0.0) -> str | None:
     """Why a model of this size is not attempted, or None where it is.
 
     Parameters
     ----------
     nonzeros : an estimate of the model's nonzero coefficients
-    deadline : building must end well before it
+    deadline : building and handing over must end well before it
+    handover_cost : seconds an engine takes to take a model over, per second of building it
     """
     left = deadline.left()
     if left is not None:
-        needed = nonzeros * seconds_per_nonzero()
+        needed = nonzeros * seconds_per_nonzero() * (1 + handover_cost)
         if needed > SHARE_FOR_BUILDING * left:
-            return f"{nonzeros:,} nonzeros take about {needed:.1f} s to build, {left:.1f} s are left"
+            return f"{nonzeros:,} nonzeros take about {needed:.1f} s to build and hand over, {left:.1f} s are left"
     memory = available_bytes()
-    if memory is not None and nonzeros * BYTES_PER_NONZERO > memory:
-        return (
-            f"{nonzeros:,} nonzeros take about {nonzeros * BYTES_PER_NONZERO / 1e9:.1f} GB, {memory / 1e9:.1f} are free"
-        )
+    needed_bytes = nonzeros * BYTES_PER_NONZERO
+    if memory is not None and needed_bytes > memory:
+        return f"{nonzeros:,} nonzeros take about {needed_bytes / 1e9:.1f} GB, {memory / 1e9:.1f} GB are free"
     return None

@@ -51,7 +51,7 @@ def ratio_figure(problem: Problem, solved: Sequence[Solved]) -> Figure | None:
     handles = [
         Line2D([], [], marker="o", linestyle="", color=INK, markersize=5, label="to optimum"),
         Line2D([], [], marker="o", linestyle="", color=INK, markersize=5, markerfacecolor="white", label="to bound"),
-        Line2D([], [], marker="|", linestyle="", color=INK, markersize=12, markeredgewidth=2, label="mean"),
+        Line2D([], [], marker="|", linestyle="", color=INK, markersize=12, markeredgewidth=2, label="mean (to optimum)"),
         Line2D([], [], color=MARK, linewidth=2.5, marker="|", markersize=8, label="printed bound"),
         Line2D([], [], color=REPAIRED, linewidth=2.5, marker="|", markersize=8, label="repaired bound"),
     ]
@@ -86,10 +86,10 @@ def _draw_ratios(axes: Axes, y: int, summary: Summary, largest: float) -> None:
             alpha=0.85,
             zorder=3,
         )
-    known = [value for ratios in summary.ratios for value, _ in ratios.values if math.isfinite(value)]
-    if known:
-        mean = sum(known) / len(known)
-        axes.plot([mean], [y - 0.05], marker="|", markersize=17, markeredgewidth=2.2, color=INK, zorder=4)
+    # Never a mean of both kinds: of those to the optimum, where there are any.
+    mean = summary.ratios[0].mean
+    if math.isfinite(mean):
+        axes.plot([min(mean, largest)], [y - 0.05], marker="|", markersize=17, markeredgewidth=2.2, color=INK, zorder=4)
 
 
 def _draw_bounds(axes: Axes, y: int, summary: Summary, largest: float) -> None:
@@ -170,7 +170,9 @@ def proof_figure(problem: Problem, solved: Sequence[Solved]) -> Figure | None:
         )
     axes.set_xscale("log")
     axes.set_xlim(fastest * 0.8, slowest * 1.3)
+    axes.xaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(color=GRID, linewidth=0.8)

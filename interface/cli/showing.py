@@ -89,7 +89,7 @@ def add_list(parser: argparse.ArgumentParser) -> None:
 def list_all(arguments: argparse.Namespace) -> int:
     """Print problems, methods, guarantees, suites, presets and formats."""
     from schedgap.benchmarks.problems import PROBLEMS, find_problem
-    from schedgap.benchmarks.suites import SUITES
+    from schedgap.benchmarks.suites import SUITES, suites_of
 
     whole = arguments.problem is not None
     for problem in [find_problem(arguments.problem)] if whole else PROBLEMS.values():
@@ -97,7 +97,8 @@ def list_all(arguments: argparse.Namespace) -> int:
         print()
     if not whole:
         print("suites (schedgap bench)")
-        print("\n".join(_pairs(SUITES.items(), "  ")))
+        filled = {name for problem in PROBLEMS.values() for name in suites_of(problem)}
+        print("\n".join(_pairs(((name, text) for name, text in SUITES.items() if name in filled), "  ")))
         print("\nschedgap list PROBLEM explains the options (--set)")
     return 0
 

@@ -130,7 +130,8 @@ class _Run:
         if options.work_limit is not None:
             arguments += ["-maxNodes", str(max(1, min(2**31 - 1, round(1000 * options.work_limit))))]
         if options.relative_gap > 0 and self._arrays.constant == 0:
-            arguments += ["-ratioGap", repr(float(options.relative_gap))]
+            # CBC divides by the larger of |objective| and |bound|, we by |objective|
+            arguments += ["-ratioGap", repr(options.relative_gap / (1 + options.relative_gap))]
         if options.threads is not None and options.threads > 1:
             arguments += ["-threads", str(100 + min(options.threads, 99))]  # 100 + n is CBC's repeatable mode
         return arguments
@@ -143,6 +144,9 @@ class _Run:
             self._process = subprocess.Popen(
                 command, cwd=home, stdin=subprocess.DEVNULL, stdout=writer, stderr=writer, start_new_session=True
             )
+        except BaseException:
+            os.close(reader)
+            raise
         finally:
             os.close(writer)
         with os.fdopen(reader, "rb", buffering=0) as stream:
@@ -200,6 +204,7 @@ class Cbc:
     """CBC: linear and mixed-integer models."""
 
     name = "cbc"
+    handover_cost = 1.0
 
     def version(self) -> str:
         """The version that the program states."""
@@ -345,9 +350,10 @@ def _without_bounded_optimum(
 
 def _log_channel() -> tuple[int, int]:
     """(reading end, writing end). A pseudo-terminal where there is one, so that CBC writes line by line."""
-    if hasattr(os, "openpty"):
+    try:
         return os.openpty()
-    return os.pipe()
+    except (OSError, AttributeError):  # none left, or no such thing here: the log then comes in blocks
+        return os.pipe()
 
 
 @functools.cache

@@ -195,6 +195,7 @@ class CpSat:
     """CP-SAT: integer models."""
 
     name = "cpsat"
+    handover_cost = 1.5
 
     def version(self) -> str:
         """The version of ortools."""

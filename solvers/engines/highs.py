@@ -193,6 +193,7 @@ class Highs:
     """HiGHS: linear and mixed-integer models."""
 
     name = "highs"
+    handover_cost = 0.3
 
     def version(self) -> str:
         """The version of highspy."""

@@ -24,7 +24,9 @@ import sys
 sys.path.insert(0, {tests!r})
 from pathlib import Path
 from support.toy import toy
+from schedgap.benchmarks import versions
 from schedgap.benchmarks.runner import run_suites
+versions.code_digest = lambda: "the same code"
 if __name__ == "__main__":
     run = run_suites(["slow"], out=Path(sys.argv[1]), workers=2, resume=sys.argv[2] == "resume",
                      problems=[toy("slow")], progress=sys.stderr)
@@ -119,7 +121,9 @@ def test_a_rerun_starts_a_new_run_beside_the_old_one(tmp_path: Path) -> None:
     assert "holds a run already" in lines.getvalue()
 
 
-def test_resume_after_kill_9_gives_the_same_table(tmp_path: Path, marks: Path) -> None:
+def test_resume_after_kill_9_gives_the_same_table(tmp_path: Path, marks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Two processes: the sources may be edited between them, which is not what is tested here.
+    monkeypatch.setattr("schedgap.benchmarks.versions.code_digest", lambda: "the same code")
     script = tmp_path / "sweep.py"
     script.write_text(SCRIPT.format(tests=str(TESTS)))
     whole = _run(tmp_path / "whole", "slow", odd=("slow",))
@@ -161,6 +165,15 @@ def test_ctrl_c_keeps_every_finished_row_and_exits_130(tmp_path: Path, marks: Pa
         assert 0 < sum(1 for _ in store.rows()) < 24
         assert store.meta()["sessions"][0]["interrupted"] is True
     assert (tmp_path / "r" / TABLE).is_file()
+
+
+def test_rows_of_other_code_are_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = _run(tmp_path / "r", "paper")
+    monkeypatch.setattr("schedgap.benchmarks.versions.code_digest", lambda: "other code")
+    lines = io.StringIO()
+    again = _run(tmp_path / "r", resume=True, progress=lines)
+    assert (again.ran, again.reused) == (first.ran, 0)
+    assert f"{first.ran} rows of other versions of the code are dropped" in lines.getvalue()
 
 
 def test_the_plan_is_the_same_for_a_seed_and_differs_between_seeds() -> None:

@@ -1,0 +1,48 @@
+"""The suites as planned, without running them."""
+
+from __future__ import annotations
+
+import pytest
+
+from schedgap.benchmarks.descriptors import Measurement, resolve
+from schedgap.benchmarks.problems import PROBLEMS
+from schedgap.benchmarks.suites import SUITES, plan, suites_of
+
+
+@pytest.mark.parametrize("problem_id", PROBLEMS)
+def test_every_part_of_a_problem_in_the_suites_can_be_planned(problem_id: str) -> None:
+    problem = PROBLEMS[problem_id]
+    assert "quick" in suites_of(problem)
+    assert set(suites_of(problem)) <= set(SUITES)
+    for suite in suites_of(problem):
+        items = plan([suite], scale=0.01, problems=[problem])
+        assert items and len({item.key for item in items}) == len(items)
+    for row in problem.suite_rows:
+        if isinstance(row, Measurement):
+            assert callable(resolve(row.function))
+
+
+@pytest.mark.parametrize("problem_id", PROBLEMS)
+def test_quick_runs_every_heuristic_and_cross_checks_engines(problem_id: str) -> None:
+    problem = PROBLEMS[problem_id]
+    items = plan(["quick"], problems=[problem])
+    methods = {item.task.id for item in items}
+    assert {method.id for method in problem.methods if method.kind == "heuristic"} <= methods
+    engines = {method.id for method in problem.methods if method.kind == "engine"}
+    together: dict[str, set[str]] = {}
+    for item in items:
+        together.setdefault(item.instance_hash, set()).add(item.task.id)
+    assert any(engines <= found for found in together.values())
+    assert all(item.time_limit is None for item in items)  # only limits that repeat
+    exact = {method.id for method in problem.methods if method.kind != "heuristic"}
+    assert all(item.work_limit for item in items if item.task.id in exact)
+
+
+def test_cross_has_300_random_tiny_instances_of_rar_ddls_half_of_them_contended() -> None:
+    items = plan(["cross"], problems=[PROBLEMS["rar-ddls"]])
+    hashes: dict[str, set[str]] = {}
+    for item in items:
+        hashes.setdefault(item.batch, set()).add(item.instance_hash)
+    assert {name: len(found) for name, found in hashes.items()} == {"random": 150, "forced to contend": 150}
+    exact = {item.task.id for item in items}
+    assert exact >= {"brute-force", "reformulation", "cp", "cbc", "highs", "cpsat"}
