@@ -158,6 +158,7 @@ def _stacked(instance: GpuSharingInstance, solution: Solution) -> Figure:
                 low += gpus
     axes.set_xlim(edges[0] - 0.5, edges[-1] - 0.5)
     axes.set_ylim(0, instance.total_gpus)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("slot")
     axes.set_ylabel("GPUs")
     axes.set_title("outside the model: GPUs of each job over time", loc="left", fontsize=9, color=INK)
