@@ -124,6 +124,21 @@ _SIMULATED = {
     "slot_length": Option(float, 10.0, "seconds per slot", minimum=0, exclusive=True, maximum=1e6),
 }
 
+GPU_SHARING_IMPORTERS = (
+    Importer(
+        "pollux",
+        "a workload of the Pollux artifact (petuum/adaptdl, osdi21-artifact) with its measured iteration times",
+        "schedgap.benchmarks.importers.pollux_workload:import_gpu_sharing",
+        options={
+            "jobs": Option(int, None, "how many jobs to keep, the first ones; all where not given", minimum=1),
+            "servers": Option(int, 16, "servers of 4 GPUs", minimum=1, maximum=10_000),
+            "seed": Option(int, 0, "of the durations, which the file does not have", minimum=0, maximum=10**9),
+            "xi": _XI,
+            "slot_length": Option(float, 10.0, "seconds per slot", minimum=0, exclusive=True, maximum=1e6),
+        },
+    ),
+)
+
 GPU_SHARING_PRESETS = (
     Preset(
         "tiny",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from schedgap.benchmarks.descriptors import Kind, Method, Problem
-from schedgap.benchmarks.presets import GPU_SHARING_PRESETS, RAR_DDLS_IMPORTERS, RAR_DDLS_PRESETS
+from schedgap.benchmarks.presets import GPU_SHARING_IMPORTERS, GPU_SHARING_PRESETS, RAR_DDLS_IMPORTERS, RAR_DDLS_PRESETS
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance, read_json
 from schedgap.formulations.common.numbers import MINIMISE
@@ -173,6 +173,7 @@ GPU_SHARING = Problem(
     presets=GPU_SHARING_PRESETS,
     guarantees=f"{_SHARING_POLICIES}.guarantees:GUARANTEES",
     figure="schedgap.benchmarks.figures.gpu_sharing:gantt",
+    importers=GPU_SHARING_IMPORTERS,
     suites="schedgap.benchmarks.suites_gpu_sharing:ROWS",
 )
 

@@ -81,14 +81,14 @@ _SCALE = (
         "sharing-policies",
         "gpu-sharing: policies on 480 jobs and 64 GPUs",
         f"{_SPEED}:policy_times",
-        timed=("seconds", "load"),
+        timed=("seconds", "cpu_seconds", "load"),
     ),
     Measurement(
         "scale",
         "sharing-decision",
         "gpu-sharing: one decision with 1,000 waiting jobs on 1,024 GPUs",
         f"{_SPEED}:decision_times",
-        timed=("seconds", "load"),
+        timed=("seconds", "cpu_seconds", "load"),
     ),
 )
 

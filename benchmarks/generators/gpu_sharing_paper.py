@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -48,15 +49,17 @@ def simulated(
     weights = np.array([TASKS[name].weight for name in names], dtype=float)
     tasks = rng.choice(len(names), size=jobs, p=weights / weights.sum())
     moments = np.sort(rng.uniform(0.0, hours * 3600.0, jobs))
-    parts = []
+    parts: list[dict[str, Any]] = []
+    kinds: list[str] = []
     for position in range(jobs):
         name = names[int(tasks[position])]
         large = rng.random() < _LARGE_PART
         gpus = int(rng.choice(_LARGE if large else _SMALL))
         low, high = _LARGE_HOURS if large else _SMALL_HOURS
         seconds = 3600.0 * math.exp(rng.uniform(math.log(low), math.log(high)))
-        parts.append(_job(f"{name}-{position}", name, gpus, moments[position], slot_length, seconds))
-    return _instance(rng, f"simulated-{jobs}-{seed}", parts, servers, xi, slot_length)
+        kinds.append(name)
+        parts.append(task_job(f"{name}-{position}", name, gpus, moments[position], slot_length, seconds))
+    return task_instance(rng, f"simulated-{jobs}-{seed}", parts, kinds, servers, xi, slot_length)
 
 
 def physical(
@@ -80,31 +83,37 @@ def physical(
     names = list(TASKS)
     moments = np.sort(rng.uniform(0.0, minutes * 60.0, jobs))
     large = set(rng.permutation(jobs)[: jobs // 3].tolist())
-    parts = []
+    parts: list[dict[str, Any]] = []
+    kinds: list[str] = []
     for position in range(jobs):
         name = names[int(rng.integers(len(names)))]
         gpus = int(rng.choice((12, 16) if position in large else (1, 2, 4, 8)))
         drawn = math.exp(rng.uniform(math.log(30.0), math.log(300.0)))
-        seconds = min(5000, max(100, round(drawn / _seconds(name, gpus)))) * _seconds(name, gpus)
-        parts.append(_job(f"{name}-{position}", name, gpus, moments[position], 1.0, seconds))
-    return _instance(rng, f"physical-{jobs}-{seed}", parts, servers, xi, 1.0)
+        seconds = min(5000, max(100, round(drawn / iteration_seconds(name, gpus)))) * iteration_seconds(name, gpus)
+        kinds.append(name)
+        parts.append(task_job(f"{name}-{position}", name, gpus, moments[position], 1.0, seconds))
+    return task_instance(rng, f"physical-{jobs}-{seed}", parts, kinds, servers, xi, 1.0)
 
 
-def _seconds(name: str, gpus: int) -> float:
+def iteration_seconds(name: str, gpus: int, batch: int | None = None) -> float:
+    """Fitted iteration time of a task on `gpus` GPUs, packed on servers of 4; its own batch where none is given."""
     task = TASKS[name]
-    return task.model.seconds(1 if gpus <= PER_SERVER else math.ceil(gpus / PER_SERVER), gpus, task.batch)
+    nodes = 1 if gpus <= PER_SERVER else math.ceil(gpus / PER_SERVER)
+    return task.model.seconds(nodes, gpus, task.batch if batch is None else batch)
 
 
-def _job(job_id: str, name: str, gpus: int, moment: float, slot_length: float, seconds: float) -> dict[str, Any]:
-    """A job of a task that takes about `seconds` alone."""
+def task_job(
+    job_id: str, name: str, gpus: int, moment: float, slot_length: float, seconds: float, batch: int | None = None
+) -> dict[str, Any]:
+    """A job of a task that takes about `seconds` alone at its full sub-batch, as a part of an instance."""
     task = TASKS[name]
     base, slope = task.model.local if gpus <= PER_SERVER else task.model.network
     return {
         "id": job_id,
         "arrival": 1 + int(moment / slot_length),
         "gpus": gpus,
-        "iterations": max(1, round(seconds / _seconds(name, gpus))),
-        "batch_size": task.batch,
+        "iterations": max(1, round(seconds / iteration_seconds(name, gpus, batch))),
+        "batch_size": task.batch if batch is None else batch,
         "compute": {"fixed": task.model.fixed, "per_sample": task.model.per_sample},
         "communication": {"latency": base, "per_unit": slope, "message": float(max(0, gpus - 2))},
         "overlap": task.model.overlap,
@@ -112,23 +121,26 @@ def _job(job_id: str, name: str, gpus: int, moment: float, slot_length: float, s
     }
 
 
-def _instance(
+def task_instance(
     rng: np.random.Generator,
     name: str,
     jobs: list[dict[str, Any]],
+    kinds: Sequence[str],
     servers: int,
     xi: float | None,
     slot_length: float,
 ) -> GpuSharingInstance:
     """With interference by task, and a horizon in which the jobs would fit one after another."""
-    kinds = [job["id"].split("-")[0] for job in jobs]
     drawn = {(one, other): round(float(rng.uniform(1.0, 2.0)), 2) for one in TASKS for other in TASKS}
     table = drawn if xi is None else dict.fromkeys(drawn, float(xi))
     interference = {
         job["id"]: {other["id"]: table[kind, kinds[k]] for k, other in enumerate(jobs) if k != j}
         for j, (job, kind) in enumerate(zip(jobs, kinds, strict=True))
     }
-    serial = sum(job["iterations"] * _seconds(kind, job["gpus"]) for job, kind in zip(jobs, kinds, strict=True))
+    serial = sum(
+        job["iterations"] * iteration_seconds(kind, job["gpus"], job["batch_size"])
+        for job, kind in zip(jobs, kinds, strict=True)
+    )
     last = max(job["arrival"] for job in jobs)
     return GpuSharingInstance.parse(
         {

@@ -145,16 +145,37 @@ def test_gpu_sharing_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 def test_gpu_sharing_policies_are_fast() -> None:
-    """Generous limits: the machine of the tests may be busy. Measured figures stand in docs/gpu-sharing.md."""
+    """In CPU seconds, as the machine of the tests may be busy. Measured figures stand in docs/gpu-sharing.md."""
     rows = policy_times(seed=0)
     assert len(rows) == 7
-    assert all(row["seconds"] < 5 for row in rows)
+    assert all(row["cpu_seconds"] < 2 for row in rows)
     inside = [row["ratio to bound"] for row in rows if row["ratio to bound"] is not None]
     assert len(inside) == 5 and min(inside) >= 1
     decisions = decision_times(seed=0)
-    assert all(row["waiting"] == 1000 and row["GPUs"] == 1024 and row["seconds"] < 0.2 for row in decisions)
+    assert all(row["waiting"] == 1000 and row["GPUs"] == 1024 and row["cpu_seconds"] < 0.04 for row in decisions)
 
 
 def test_gpu_sharing_tables_are_made_once() -> None:
     instance = small(0)
     assert tables(instance) is tables(instance)
+
+
+def test_gpu_sharing_import_of_a_workload(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "workload.csv"
+    path.write_text(
+        "name,time,application,num_replicas,batch_size\n"
+        "cifar10-0,107,cifar10,6,2048\nbert-1,110,bert,2,96\nimagenet-2,300,imagenet,48,6400\n"
+    )
+    out = tmp_path / "instance.json"
+    made = ["import", "pollux", str(path), "--problem", "gpu-sharing", "--set", "servers=4", "--out", str(out)]
+    assert main(made) == 0
+    assert "1 jobs left out" in capsys.readouterr().err
+    data = json.loads(out.read_text())
+    assert [(j["id"], j["arrival"], j["gpus"], j["batch_size"]) for j in data["jobs"]] == [
+        ("cifar10-0", 11, 6, 341),
+        ("bert-1", 12, 2, 48),
+    ]
+    assert main(["solve", str(out), "--method", "sjf-bsbf"]) == 0
+    path.write_text("name,time,application,num_replicas,batch_size\nx,1,gpt,1,8\n")
+    assert main(made) == 2
+    assert "unknown application 'gpt'" in capsys.readouterr().err
