@@ -171,23 +171,26 @@ def _trace(
 def random_tiny(rng: np.random.Generator, contended: bool) -> RarDdlsInstance:
     """A random instance that brute force solves in well under a second; a few are infeasible.
 
-    Decimals are short and rates small, so that rounding down matters. `contended`: gangs of 3 on servers of at
-    most 2 GPUs (now and then 3), where rings must cross, and usually share a server when they run at once.
+    Decimals are short and rates small, so that rounding down matters. `contended`: at least two gangs one GPU larger
+    than the largest of three servers, so that every such ring crosses and any two at once meet on a server.
     """
     if contended:
-        sizes = [[2, 2, 2], [2, 2, 1], [2, 1, 1, 1], [2, 2], [3, 2, 2]][int(rng.integers(5))]
-        gangs = [3 if rng.random() < 0.75 else int(rng.integers(1, 4)) for _ in range(int(rng.integers(2, 5)))]
+        sizes = [[2, 2, 2], [2, 2, 2], [3, 3, 2], [3, 3, 3]][int(rng.integers(4))]
+        ring = max(sizes) + 1
+        gangs = [ring, ring, *(int(rng.integers(1, ring + 1)) for _ in range(int(rng.integers(5 - max(sizes)))))]
     else:
         sizes = [int(size) for size in rng.integers(1, 4, size=int(rng.integers(1, 4)))]
         gangs = [int(gang) for gang in rng.integers(1, min(5, sum(sizes) + 1), size=int(rng.integers(1, 5)))]
+    times = [0.05, 0.08, 0.1, 0.125] if contended else [0.08, 0.1, 0.125, 0.2, 0.25, 0.3, 0.333]
+    gradients = [0.0625, 0.1, 0.1125, 0.2] if contended else [0.0, 0.03, 0.1, 0.2]
     data: dict[str, Any] = {
         "problem": "rar-ddls",
         "name": "tiny",
         "horizon": int(rng.integers(6, 11)),
         "network": {
-            "inter_bandwidth": float(rng.choice([1.0, 2.0])),
+            "inter_bandwidth": float(rng.choice([1.0, 1.5] if contended else [1.0, 2.0])),
             "intra_bandwidth": 50.0,
-            "contention_scale": float(rng.choice([0.5, 0.75, 1.0])),
+            "contention_scale": float(rng.choice([0.75, 1.0] if contended else [0.5, 0.75, 1.0])),
             "contention_penalty": float(rng.choice([0.0, 0.2, 1.0])),
             "server_overhead": float(rng.choice([0.0, 0.001, 0.02])),
         },
@@ -198,17 +201,17 @@ def random_tiny(rng: np.random.Generator, contended: bool) -> RarDdlsInstance:
                 "id": f"j{j}",
                 "gpus": gang,
                 "iterations": 1,
-                "gradient_size": float(rng.choice([0.0, 0.03, 0.1, 0.1125, 0.2])),
+                "gradient_size": float(rng.choice(gradients)),
                 "batch_size": 10,
                 "forward_time": float(rng.choice([0.0, 0.001, 0.002])),
-                "backward_time": float(rng.choice([0.05, 0.08, 0.1, 0.125, 0.2, 0.25, 0.3, 0.333])),
+                "backward_time": float(rng.choice(times)),
             }
             for j, gang in enumerate(gangs)
         ],
     }
     alone = RarDdlsInstance.parse(data)
     for j, job in enumerate(data["jobs"]):
-        slots = rng.random() * 3
+        slots = rng.uniform(0.7, 2.7) if contended else rng.uniform(0.0, 3.0)
         job["iterations"] = max(1, int(slots * rate(alone, j, min(2, job["gpus"]), 1)))
         if rng.random() < 0.02:
             job["backward_time"] = 1.5

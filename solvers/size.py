@@ -22,9 +22,9 @@ _SAMPLE_ROWS, _SAMPLE_WIDTH = 600, 5
 
 @functools.cache
 def seconds_per_nonzero() -> float:
-    """Measured once per process: the best of three small PuLP models, per nonzero."""
+    """Measured once per process: the best of eight small PuLP models, per nonzero."""
     times = []
-    for _ in range(3):
+    for _ in range(8):
         began = time.perf_counter()
         problem = pulp.LpProblem("sample")
         create = getattr(problem, "add_variable", pulp.LpVariable)

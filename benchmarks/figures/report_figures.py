@@ -51,7 +51,7 @@ def ratio_figure(problem: Problem, solved: Sequence[Solved]) -> Figure | None:
     handles = [
         Line2D([], [], marker="o", linestyle="", color=INK, markersize=5, label="to optimum"),
         Line2D([], [], marker="o", linestyle="", color=INK, markersize=5, markerfacecolor="white", label="to bound"),
-        Line2D([], [], marker="|", linestyle="", color=INK, markersize=12, markeredgewidth=2, label="mean (to optimum)"),
+        Line2D([], [], marker="|", linestyle="", color=INK, markersize=12, markeredgewidth=2, label="mean to optimum"),
         Line2D([], [], color=MARK, linewidth=2.5, marker="|", markersize=8, label="printed bound"),
         Line2D([], [], color=REPAIRED, linewidth=2.5, marker="|", markersize=8, label="repaired bound"),
     ]

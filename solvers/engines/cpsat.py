@@ -53,7 +53,7 @@ class _Watcher(cp_model.CpSolverSolutionCallback):
     def on_solution_callback(self) -> None:
         """Called by CP-SAT at every better solution."""
         try:
-            self._run.point([self.value(v) for v in self._run.variables], self.best_objective_bound)
+            self._run.point(list(self.response_proto.solution), self.best_objective_bound)
         except BaseException as error:  # must not unwind through native code; raised again in solve()
             self._run.error = error
         if self._run.error is not None or self._run.close_enough:
@@ -74,30 +74,40 @@ class _Run:
         self._model = cp_model.CpModel()
         self._solver = cp_model.CpSolver()
         self.places = [p for p in range(len(arrays.variables)) if p not in integers.fixed]
-        low, high = integers.domains()
-        self.variables = [self._model.new_int_var(low[p], high[p], "") for p in self.places]
-        self._least_cost = sum(c * (low[p] if c > 0 else high[p]) for p, c in integers.cost.items())
-        self._by_place = dict(zip(self.places, self.variables, strict=True))
+        self._low, self._high = integers.domains()
+        self._place = {p: i for i, p in enumerate(self.places)}
         self._build()
 
     def _build(self) -> None:
+        """Fill the model's protocol buffer: the expression classes take two to five times as long."""
+        proto = self._model.proto
+        for p in self.places:
+            proto.variables.add().domain.extend((self._low[p], self._high[p]))
+        place = self._place
         for row in self._integers.rows:
-            if not row.places:  # it holds; CP-SAT's Python layer would turn it into a constant
+            if not row.places:  # it holds (see IntegerModel.contradictory)
                 continue
-            terms = [self._by_place[p] for p in row.places]
-            expression = cp_model.LinearExpr.weighted_sum(terms, row.coefficients)
+            linear = proto.constraints.add().linear
+            linear.vars.extend([place[p] for p in row.places])
+            linear.coeffs.extend(row.coefficients)
             low = -LARGEST_ACTIVITY if row.low is None else max(row.low, -LARGEST_ACTIVITY)
             high = LARGEST_ACTIVITY if row.high is None else min(row.high, LARGEST_ACTIVITY)
-            self._model.add_linear_constraint(expression, low, high)
+            linear.domain.extend((low, high))
         if self._integers.cost:
-            places, costs = list(self._integers.cost), list(self._integers.cost.values())
-            self._model.minimize(cp_model.LinearExpr.weighted_sum([self._by_place[p] for p in places], costs))
+            proto.objective.vars.extend([place[p] for p in self._integers.cost])
+            proto.objective.coeffs.extend(self._integers.cost.values())
+
+    @property
+    def _least_cost(self) -> int:
+        """What sum(cost * x) is at least, by bounds of variables alone."""
+        return sum(c * (self._low[p] if c > 0 else self._high[p]) for p, c in self._integers.cost.items())
 
     def hint(self, start: dict[int, float]) -> None:
         """Values to try first."""
-        for place, value in start.items():
-            if place in self._by_place:
-                self._model.add_hint(self._by_place[place], round(value))
+        known = [p for p in start if p in self._place]
+        hint = self._model.proto.solution_hint
+        hint.vars.extend([self._place[p] for p in known])
+        hint.values.extend([min(max(round(start[p]), self._low[p]), self._high[p]) for p in known])
 
     def point(self, values: Sequence[int], internal_bound: float) -> None:
         """A solution, from the search's own thread."""
@@ -136,6 +146,14 @@ class _Run:
             return None
         return self._integers.objective(max(self._least_cost, math.ceil(internal - 1e-6)))
 
+    def _known_bound(self) -> float | None:
+        """The last bound that the search told of, or what bounds of variables give.
+
+        Without a solution CP-SAT's own ``best_objective_bound`` is 0, whether that is known or not.
+        """
+        told = None if self._progress is None else self._progress.bound
+        return self._outer_bound(self._least_cost) if told is None else told
+
     def full(self, values: Sequence[int]) -> FloatArray:
         """Values of all variables by position, fixed ones included."""
         result = np.zeros(len(self.places) + len(self._integers.fixed))
@@ -148,6 +166,8 @@ class _Run:
         """Search; the native status' name, the best point, the bound, why it stopped, and branches."""
         options, parameters = self._options, self._solver.parameters
         left = options.deadline.left()
+        if left == 0.0:
+            return "UNKNOWN", None, self._known_bound(), Termination.TIME_LIMIT, None
         if left is not None:
             parameters.max_time_in_seconds = left
         if options.work_limit is not None:
@@ -169,16 +189,16 @@ class _Run:
             ending = Termination.INTERRUPTED if run.interrupted else Termination.TIME_LIMIT
             if self._progress is None:
                 return "UNKNOWN", None, None, ending, None
-            return "UNKNOWN", self._progress.values, self._progress.bound, ending, None
+            return "UNKNOWN", self._progress.values, self._known_bound(), ending, None
         name = self._solver.status_name(run.value)
         found = name in ("OPTIMAL", "FEASIBLE")
-        values = self.full([self._solver.value(v) for v in self.variables]) if found else None
+        values = self.full(list(self._solver.response_proto.solution)) if found else None
         if found and self._integers.cost:
             bound = self._outer_bound(self._solver.best_objective_bound)
         elif found:
             bound = float(self._integers.offset)  # nothing to optimise: every point is best
         else:
-            bound = self._outer_bound(-(2.0**53)) if self._progress is None else self._progress.bound
+            bound = self._known_bound()
         return name, values, bound, self._ending(run.interrupted), int(self._solver.num_branches)
 
     def _ending(self, interrupted: bool) -> Termination:

@@ -125,6 +125,8 @@ class _Run:
         """Run until it ends, the deadline passes or Ctrl-C comes."""
         deadline = self._options.deadline
         left = deadline.left()
+        if left == 0.0:
+            return _Native("kTimeLimit", None, None, None, False)
         if left is not None:
             _set(self._solver, "time_limit", left)
         self._solver.setCallback(self._callback, None)

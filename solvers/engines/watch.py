@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import threading
 import time
 from collections.abc import Callable
@@ -20,6 +21,12 @@ ABANDON_AFTER = 0.6
 """Seconds after the deadline (or after Ctrl-C, see :data:`PATIENCE`) at which it is left behind."""
 PATIENCE = 3.0
 """Seconds an engine has to stop after Ctrl-C; a second Ctrl-C ends the wait at once."""
+
+
+EXIT_PATIENCE = 10.0
+"""Seconds the interpreter waits at its end for engines that were left behind."""
+
+_left_behind: list[tuple[threading.Thread, Callable[[], None]]] = []
 
 
 @dataclass(frozen=True)
@@ -90,9 +97,35 @@ def watched(work: Callable[[], T], stop: Callable[[], None], deadline: Deadline)
             stop()
     if done.is_set():
         thread.join()
+    else:
+        _left_behind.append((thread, stop))
     if errors:
         raise errors[0]
     return Watched(values[0] if values else None, bool(values), interrupts > 0, late)
+
+
+def still_running() -> bool:
+    """Whether an engine that was left behind has not ended yet.
+
+    A program that wants to end now should then flush its output and call ``os._exit``: the interpreter's own
+    end waits (see :func:`wait_for_engines`).
+    """
+    _left_behind[:] = [(thread, stop) for thread, stop in _left_behind if thread.is_alive()]
+    return bool(_left_behind)
+
+
+@atexit.register
+def wait_for_engines(seconds: float = EXIT_PATIENCE) -> None:
+    """Wait for engines that were left behind; called when the interpreter ends.
+
+    A thread that comes back from native code while the interpreter is being torn down is killed inside that
+    code, and the C++ runtime then aborts the process.
+    """
+    end = Deadline.after(seconds)
+    while still_running() and not end.passed:
+        for thread, stop in list(_left_behind):
+            stop()
+            thread.join(POLL)
 
 
 def _overdue(deadline: Deadline) -> float:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import tempfile
+import textwrap
 import threading
 import time
 from pathlib import Path
@@ -13,10 +16,12 @@ from typing import Any
 import pytest
 from support.engine_models import ModelMaker, knapsacks, market_split, violated
 
+from schedgap.benchmarks.engine_handoff import sparse_model
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.numbers import gap
 from schedgap.solvers.engines import engine, engine_names
 from schedgap.solvers.engines.answer import EngineAnswer
+from schedgap.solvers.engines.watch import watched
 from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
 
 
@@ -66,6 +71,21 @@ def test_time_limit_without_a_point(name: str) -> None:
     assert 1000 < answer.bound < 1040
     with pytest.raises(ValueError, match="no feasible point"):
         answer.value(market_split(2, 2, 1, slack=False).problem.variables()[0])
+
+
+def test_a_root_relaxation_longer_than_the_limit(name: str) -> None:
+    """CBC overruns its own limit in the first linear program by a minute and more; it is ended from outside."""
+    model = sparse_model(40_000, 5)
+    taken = []
+    for _ in range(2):  # a busy machine may take the processor away once
+        began = time.monotonic()
+        answer = engine(name).solve(model, SolveOptions(deadline=Deadline.after(0.6), threads=1))
+        taken.append(time.monotonic() - began)
+        if taken[-1] < 0.6 * 1.1 + 1:
+            break
+    assert min(taken) < 0.6 * 1.1 + 1
+    assert answer.termination is Termination.TIME_LIMIT
+    assert answer.status in (Status.UNKNOWN, Status.FEASIBLE)
 
 
 def test_a_deadline_that_has_passed(name: str) -> None:
@@ -236,3 +256,36 @@ def test_feasibility_tolerance_can_be_tightened(name: str) -> None:
     maker.row([(x, 1.0), (y, -1.0)], ">=", 2e-7)
     answer = engine(name).solve(maker.model(), SolveOptions(feasibility_tolerance=1e-9, threads=1))
     assert answer.objective == 1.0
+
+
+def test_an_engine_left_behind_does_not_spoil_the_end_of_the_process() -> None:
+    """It is left behind after its deadline; at its end the interpreter waits for it, then leaves in peace."""
+    code = """
+        import threading, time
+        from schedgap.solvers.engines import watch
+        from schedgap.solvers.result import Deadline
+        release = threading.Event()
+        threading.Timer(1.5, release.set).start()
+        began = time.monotonic()
+        run = watch.watched(lambda: release.wait(20), lambda: None, Deadline.after(0.1))
+        print(run.finished, run.late, time.monotonic() - began < 1.4, watch.still_running())
+        import atexit
+        atexit.register(lambda: print("at the end", watch.still_running()))
+        atexit.unregister(watch.wait_for_engines)
+        atexit.register(watch.wait_for_engines)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=60)
+    assert done.stdout.splitlines() == ["False True True True", "at the end False"], done.stderr
+    assert done.returncode == 0
+
+
+def test_a_second_ctrl_c_leaves_the_engine_behind() -> None:
+    release = threading.Event()
+    timers = [threading.Timer(t, os.kill, (os.getpid(), signal.SIGINT)) for t in (0.2, 0.5)]
+    for timer in timers:
+        timer.start()
+    began = time.monotonic()
+    run = watched(lambda: release.wait(20), lambda: None, Deadline())
+    release.set()
+    assert (run.finished, run.interrupted, run.value) == (False, True, None)
+    assert 0.4 < time.monotonic() - began < 2

@@ -134,8 +134,8 @@ def test_a_theta_schedule_can_be_read() -> None:
 
 def test_limits_and_bad_estimates() -> None:
     instance = random_tiny(np.random.default_rng(31), contended=True)
-    with pytest.raises(InputError, match="4 jobs on 4 servers in 6 slots have more than 100 joint schedules"):
-        build_reformulation(instance, limit=100)
+    with pytest.raises(InputError, match=r"jobs on 3 servers in \d+ slots have more than 10 joint schedules"):
+        build_reformulation(instance, limit=10)
     far = small(0).model_copy(update={"horizon": 101})
     with pytest.raises(InputError, match="101 slots"):
         build_theta(far, 3)
