@@ -14,25 +14,23 @@ _QUICK = (
     Batch("quick", "tiny", 6, exact=("cp", *_ENGINES), settings={"slots": 3, "arrivals": 2}, work_limit=_WORK),
 )
 
-_CROSS = (
+_CROSS = tuple(
     Batch(
         "cross",
-        "tiny",
-        200,
+        preset,
+        count,
         exact=("cp", *_ENGINES),
         heuristics=(),
-        settings={"slots": 3, "arrivals": 2},
+        group=group,
+        settings=settings,
+        first=first,
         work_limit=_WORK,
-    ),
-    Batch(
-        "cross",
-        "contended",
-        100,
-        exact=("cp", *_ENGINES),
-        heuristics=(),
-        settings={"jobs": 3, "slots": 3, "horizon": 12},
-        work_limit=_WORK,
-    ),
+    )
+    for preset, count, group, first, settings in (
+        ("tiny", 150, "three jobs", 0, {"jobs": 3, "slots": 3, "arrivals": 2}),
+        ("tiny", 50, "four jobs", 1000, {"jobs": 4, "gpus": 2, "slots": 2, "arrivals": 2}),
+        ("contended", 100, "contended", 0, {"jobs": 3, "slots": 3, "horizon": 10}),
+    )
 )
 
 _PAPER = (
