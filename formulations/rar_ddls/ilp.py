@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from itertools import pairwise
 
+import numpy as np
 import pulp
 
 from schedgap.formulations.common.declarative import DeclarativeModel
@@ -199,8 +200,11 @@ class _Builder:
 def ilp_nonzeros(instance: RarDdlsInstance) -> int:
     """An estimate of the nonzeros of ``build_ilp(instance)`` before it is built, within a factor of 2 or so.
 
-    Infeasible jobs count as none. O(J S) for the estimate, after the quick schedule that cuts the horizon.
+    Infeasible jobs count as none. O(J S) for the estimate, after the quick schedule that cuts the horizon. Beyond
+    200 jobs, where no model is small, a coarse estimate: two modes and two levels for every job that can cross.
     """
+    if len(instance.jobs) > _QUICK_JOBS:
+        return _coarse_nonzeros(instance)
     start = quick_schedule(instance) if len(instance.jobs) <= _QUICK_JOBS else None
     slots = _slots(instance, None if start is None else start[0])
     sizes = [server.gpus for server in instance.servers]
@@ -221,6 +225,17 @@ def ilp_nonzeros(instance: RarDdlsInstance) -> int:
             row += modes * (counted + servers + 5 + 2 * levels) + job.shortest
             total += slots * row + late * late
     return total
+
+
+def _coarse_nonzeros(instance: RarDdlsInstance) -> int:
+    table = rate_table(instance)
+    slots = _slots(instance, None)
+    sizes = np.sort(np.array([server.gpus for server in instance.servers]))
+    holding = sizes.size - np.searchsorted(sizes, table.gpus)
+    duration = np.minimum(table.best_duration, slots).astype(np.float64)
+    local = holding * (slots - duration + 1) * (2 + 2 * duration)
+    crossing = (table.gpus >= 2) * (sizes.size > 1) * slots * (20.0 * sizes.size + 20.0)
+    return int((local + crossing)[table.best_rate > 0].sum())
 
 
 def _slots(instance: RarDdlsInstance, makespan: int | None) -> int:

@@ -6,7 +6,6 @@ import argparse
 import importlib
 import os
 import sys
-import threading
 import traceback
 from collections.abc import Sequence
 
@@ -49,8 +48,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     The exit status.
     """
     status = _run(sys.argv[1:] if argv is None else list(argv))
-    if argv is None and any(thread.name == "engine" for thread in threading.enumerate()):
+    watch = sys.modules.get("schedgap.solvers.engines.watch")
+    if argv is None and watch is not None and watch.still_running():
         # An engine that was left behind still works in native code: end without waiting for it.
+        sys.stdout.flush()
+        sys.stderr.flush()
         os._exit(status)
     return status
 

@@ -31,8 +31,8 @@ def solved(command: Command, *arguments: object, status: int = 0, stdin: str = "
 def hard(command: Command, folder: Path) -> Path:
     """An instance that no method proves within this test."""
     path = folder / "hard.json"
-    settings = ["servers=5", "gpus=3", "jobs=40", "slots=40", "alpha=1"]
-    assert command("generate", "rar-ddls", "--preset", "small", "--set", *settings, "--out", path).status == 0
+    settings = ["servers=7", "jobs=30", "singles=5", "slots=8"]
+    assert command("generate", "rar-ddls", "--preset", "contended", "--set", *settings, "--out", path).status == 0
     return path
 
 
