@@ -187,7 +187,6 @@ class SharingModel:
             parameters.max_deterministic_time = options.work_limit
         if options.threads is not None:
             parameters.num_workers = options.threads
-        parameters.linearization_level = 2
         if options.log is not None:
             parameters.log_search_progress = True
             parameters.log_to_stdout = False
