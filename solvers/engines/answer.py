@@ -128,8 +128,10 @@ class Progress:
     def incumbent(self, raw: FloatArray, bound: float | None = None) -> None:
         """A feasible point (by position), and the bound where the engine knows one."""
         values = self._arrays.tidy(raw)
-        objective = self._arrays.objective(values)
         self._keep_bound(bound)
+        if not self._arrays.fits(values):
+            return
+        objective = self._arrays.objective(values)
         if self.objective is not None and self._arrays.sense * (objective - self.objective) >= 0:
             return
         self.values, self.objective = values, objective
@@ -169,7 +171,7 @@ def conclude(
     """The answer that follows from a point, a bound and the reason for stopping.
 
     OPTIMAL only when the bound meets the objective, whatever the engine calls it; FEASIBLE with a point and
-    no such bound; UNKNOWN without a point.
+    no such bound; UNKNOWN without a point; ERROR with a point that is far from feasible.
     """
     if bound is not None and not math.isfinite(bound):
         bound = None
@@ -177,6 +179,9 @@ def conclude(
     if values is None:
         return EngineAnswer(Status.UNKNOWN, termination, version, seconds, None, bound, None, nodes, facts)
     tidy = arrays.tidy(values)
+    if not arrays.fits(tidy):
+        facts["reason"] = "the engine's point does not satisfy the model"
+        return EngineAnswer(Status.ERROR, Termination.FAILED, version, seconds, nodes=nodes, info=facts)
     objective = arrays.objective(tidy)
     proven = bound is not None and meets(objective, bound, arrays.sense, model.objective_is_integral)
     status = Status.OPTIMAL if proven else Status.FEASIBLE

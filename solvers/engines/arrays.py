@@ -106,6 +106,23 @@ class ModelArrays:
         clipped: FloatArray = np.clip(tidy, self.lower, self.upper)
         return clipped + 0.0  # no -0.0
 
+    def fits(self, values: FloatArray) -> bool:
+        """Whether `values` can be a point that an engine accepted: no row is missed by more than 1e-5 of its size.
+
+        The size of a row is the sum of its |coefficients| and |limits|, at least 1: integer variables within
+        1e-5 of a whole number are rounded. An integer variable must be whole by now (see :meth:`tidy`).
+        """
+        if bool((self.integral & (values != np.rint(values))).any()):
+            return False
+        if not self.names:
+            return True
+        activity = np.add.reduceat(self.coefficients * values[self.indices], self.starts[:-1])
+        size = np.add.reduceat(np.abs(self.coefficients), self.starts[:-1])
+        for limit in (self.row_lower, self.row_upper):
+            size = size + np.where(np.isfinite(limit), np.abs(limit), 0.0)
+        allowed = INTEGRALITY_TOLERANCE * np.maximum(1.0, size)
+        return bool(((activity >= self.row_lower - allowed) & (activity <= self.row_upper + allowed)).all())
+
     def by_variable(self, values: FloatArray) -> dict[pulp.LpVariable, float]:
         """`values` (n,) as a mapping by variable."""
         return dict(zip(self.variables, values.tolist(), strict=True))

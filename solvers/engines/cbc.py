@@ -6,35 +6,24 @@ import functools
 import os
 import re
 import shutil
-import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pulp
 
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import EngineMissing
-from schedgap.formulations.common.numbers import agrees, gap
+from schedgap.formulations.common.numbers import agrees
 from schedgap.solvers.engines.answer import EngineAnswer, Progress, conclude, settled, sizes
 from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, model_arrays
-from schedgap.solvers.engines.cbc_files import (
-    bound_in,
-    objective_in,
-    read_log,
-    read_values,
-    write_mps,
-    write_start,
-)
-from schedgap.solvers.engines.watch import watched
+from schedgap.solvers.engines.cbc_files import read_log
+from schedgap.solvers.engines.cbc_process import CbcRun, outer_value
 from schedgap.solvers.result import SolveOptions, Status, Termination
-
-INCREMENT = 1e-9
-"""CBC ignores solutions that improve by less than this; its default of 1e-5 can miss an optimum."""
 
 EXITS_INFEASIBLE = "Problem is infeasible - tightenPrimalBounds"
 """CBC says this and exits without writing a solution file."""
@@ -70,136 +59,6 @@ def native_meaning(text: str) -> tuple[Status | None, Termination]:
     raise RuntimeError(f"CBC ended with a status that is not mapped: {text.strip()[:80]!r}")
 
 
-class _Run:
-    """One run of the program in a private folder that is always removed."""
-
-    def __init__(self, program: str, arrays: ModelArrays, options: SolveOptions, progress: Progress | None) -> None:
-        self._program = program
-        self._arrays = arrays
-        self._options = options
-        self._progress = progress
-        self._process: subprocess.Popen[bytes] | None = None
-        self._error: BaseException | None = None
-        self._objective: float | None = None
-        self._signalled: float | None = None
-        self.close_enough = False
-        self.lines: list[str] = []
-        self.heading: str | None = None
-        self.values: FloatArray | None = None
-        self.interrupted = False
-        self.late = False
-
-    def go(self, start: dict[int, float], *, with_cost: bool = True) -> None:
-        """Write the files, run, read the answer."""
-        with tempfile.TemporaryDirectory(prefix="schedgap-cbc-", ignore_cleanup_errors=True) as folder:
-            home = Path(folder)
-            write_mps(self._arrays, home / "model.mps", with_cost=with_cost)
-            command = [self._program, "model.mps"]
-            if start:
-                write_start(start, home / "start.txt")
-                command += ["-mipstart", "start.txt"]
-            command += [*self._arguments(), "-solve", "-solution", "answer.txt", "-saveSolution", "answer.bin"]
-            try:
-                ended = watched(lambda: self._talk(command, home), self._stop, self._options.deadline)
-                self.interrupted, self.late = ended.interrupted, ended.late
-            finally:
-                self._kill()
-            if self._error is not None:
-                raise self._error
-            answer = home / "answer.txt"
-            if answer.exists() and ended.finished:
-                with answer.open(encoding="ascii", errors="replace") as file:
-                    self.heading = file.readline().strip() or None
-                if self.heading is not None:
-                    self.values = read_values(home / "answer.bin", len(self._arrays.variables))
-
-    def _arguments(self) -> list[str]:
-        options = self._options
-        # seed 0 means the time of day to CBC, so seeds begin at 1
-        seed = str(1 + int(options.seed) % (2**31 - 2))
-        arguments = ["-timeMode", "elapsed", "-randomSeed", seed, "-randomCbcSeed", seed]
-        arguments += ["-preprocess", "off", "-increment", repr(INCREMENT), "-ratioGap", "0", "-allowableGap", "0"]
-        if self._arrays.endless:
-            arguments += ["-presolve", "off"]
-        left = options.deadline.left()
-        if left is not None:
-            arguments += ["-seconds", f"{max(0.01, left):.3f}"]
-        if options.feasibility_tolerance is not None:
-            tolerance = repr(float(options.feasibility_tolerance))
-            arguments += ["-primalTolerance", tolerance, "-integerTolerance", tolerance]
-        if options.work_limit is not None:
-            arguments += ["-maxNodes", str(max(1, min(2**31 - 1, round(1000 * options.work_limit))))]
-        if options.relative_gap > 0 and self._arrays.constant == 0:
-            # CBC divides by the larger of |objective| and |bound|, we by |objective|
-            arguments += ["-ratioGap", repr(options.relative_gap / (1 + options.relative_gap))]
-        if options.threads is not None and options.threads > 1:
-            arguments += ["-threads", str(100 + min(options.threads, 99))]  # 100 + n is CBC's repeatable mode
-        return arguments
-
-    def _talk(self, command: list[str], home: Path) -> None:
-        """Run the program and read its log to the end."""
-        # a session of its own: a terminal's Ctrl-C must reach CBC once, through _stop
-        reader, writer = _log_channel()
-        try:
-            self._process = subprocess.Popen(
-                command, cwd=home, stdin=subprocess.DEVNULL, stdout=writer, stderr=writer, start_new_session=True
-            )
-        except BaseException:
-            os.close(reader)
-            raise
-        finally:
-            os.close(writer)
-        with os.fdopen(reader, "rb", buffering=0) as stream:
-            rest = b""
-            while True:
-                try:
-                    data = stream.read(65536)
-                except OSError:  # a pseudo-terminal whose other end is closed
-                    data = b""
-                if not data:
-                    break
-                *complete, rest = (rest + data).split(b"\n")
-                for line in complete:
-                    self._line(line.decode("ascii", "replace").rstrip("\r"))
-            if rest:
-                self._line(rest.decode("ascii", "replace"))
-        self._process.wait()
-
-    def _line(self, line: str) -> None:
-        self.lines.append(line)
-        try:
-            if self._options.log is not None:
-                self._options.log(line)
-            if self._progress is None:
-                return
-            if (bound := bound_in(line)) is not None:
-                self._progress.new_bound(self._outer(bound))
-            if (objective := objective_in(line)) is not None:
-                self._objective = self._outer(objective)
-            wanted = self._options.relative_gap
-            found = gap(self._objective, self._progress.bound)
-            if wanted > 0 and found is not None and found <= wanted and not self.close_enough:
-                self.close_enough = True
-                self._stop()
-        except BaseException as error:  # raised again in go()
-            self._error = error
-            self._kill()
-
-    def _outer(self, internal: float) -> float:
-        return _outer(self._arrays, internal)
-
-    def _stop(self) -> None:
-        """Ask CBC to stop and write the best solution it has: once, it ends at once when asked twice."""
-        if self._process is not None and self._signalled is None:
-            self._signalled = time.monotonic()
-            self._process.send_signal(signal.SIGINT)
-
-    def _kill(self) -> None:
-        if self._process is not None and self._process.poll() is None:
-            self._process.kill()
-            self._process.wait()
-
-
 class Cbc:
     """CBC: linear and mixed-integer models."""
 
@@ -224,7 +83,7 @@ class Cbc:
             return known
         arrays, ray = at_rest(arrays)
         progress = None if ray else Progress(model, arrays, options)
-        run = _Run(program, arrays, options, progress)
+        run = CbcRun(program, arrays, options, progress)
         run.go(arrays.start(model, options.start), with_cost=not ray)
         log = read_log(run.lines)
         status, termination = _meaning(run)
@@ -235,8 +94,11 @@ class Cbc:
         elif status is Status.UNBOUNDED or (status is Status.INFEASIBLE and arrays.endless):
             status, termination = _without_bounded_optimum(program, arrays, options, status)
         if status is not None:
+            info: dict[str, Any] = dict(sizes(arrays))
+            if status is Status.ERROR:
+                info["log"] = list(run.lines)[-10:]
             seconds = time.monotonic() - started
-            return EngineAnswer(status, termination, version, seconds, nodes=log.nodes, info=sizes(arrays))
+            return EngineAnswer(status, termination, version, seconds, nodes=log.nodes, info=info)
         assert progress is not None
         bound = progress.bound
         if termination is Termination.PROVEN and values is not None:
@@ -256,7 +118,7 @@ class Cbc:
 ENGINE = Cbc()
 
 
-def _ending(run: _Run) -> Termination | None:
+def _ending(run: CbcRun) -> Termination | None:
     """Why the run ended, where that was our doing."""
     if run.interrupted:
         return Termination.INTERRUPTED
@@ -265,7 +127,7 @@ def _ending(run: _Run) -> Termination | None:
     return Termination.TIME_LIMIT if run.late else None
 
 
-def _meaning(run: _Run) -> tuple[Status | None, Termination]:
+def _meaning(run: CbcRun) -> tuple[Status | None, Termination]:
     """What the run's heading says, corrected by what we did to it."""
     ending = _ending(run)
     if run.heading is None:  # killed, or ended without an answer
@@ -278,11 +140,6 @@ def _meaning(run: _Run) -> tuple[Status | None, Termination]:
     return status, termination
 
 
-def _outer(arrays: ModelArrays, internal: float) -> float:
-    """From what CBC says, minimised, scaled and without constant, to the model's own sense."""
-    return arrays.sense * internal / arrays.cost_scale + arrays.constant
-
-
 def _confirmed(arrays: ModelArrays, values: FloatArray, heading: str | None) -> float | None:
     """The proven optimum in a heading such as ``Optimal - objective value -977.00000000``.
 
@@ -292,7 +149,7 @@ def _confirmed(arrays: ModelArrays, values: FloatArray, heading: str | None) -> 
     match = re.search(r"objective value\s+(\S+)$", heading or "")
     if match is None:
         return None
-    claimed = _outer(arrays, float(match.group(1)))
+    claimed = outer_value(arrays, float(match.group(1)))
     own = arrays.objective(arrays.tidy(values))
     return own if agrees(claimed, own) or abs(claimed - own) * arrays.cost_scale <= 1e-8 else claimed
 
@@ -321,15 +178,15 @@ def _without_bounded_optimum(
 
     The model is solved without its objective. Infeasible: so is the model. Feasible: the model is unbounded
     exactly when its linear relaxation is (Meyer 1974, On the existence of optimal solutions to integer and
-    mixed-integer programs), which a run with all integers relaxed tells; that a relaxation with a known point
-    is "infeasible" then means that it has no bounded optimum.
+    mixed-integer programming problems, Mathematical Programming 7), which a run with all integers relaxed
+    tells; that a relaxation with a known point is "infeasible" then means that it has no bounded optimum.
     """
     plain = SolveOptions(deadline=options.deadline, seed=options.seed, threads=options.threads, log=options.log)
 
     def solved(which: ModelArrays, with_cost: bool) -> tuple[Status | None, Termination]:
         if options.deadline.passed:
             return Status.UNKNOWN, Termination.TIME_LIMIT
-        run = _Run(program, which, plain, None)
+        run = CbcRun(program, which, plain, None)
         run.go({}, with_cost=with_cost)
         status, termination = _meaning(run)
         if status is None and termination in (Termination.TIME_LIMIT, Termination.INTERRUPTED):
@@ -346,14 +203,6 @@ def _without_bounded_optimum(
     if status in (Status.UNBOUNDED, Status.INFEASIBLE):
         return Status.UNBOUNDED, Termination.PROVEN
     return (status, termination) if status is Status.UNKNOWN else (Status.ERROR, Termination.FAILED)
-
-
-def _log_channel() -> tuple[int, int]:
-    """(reading end, writing end). A pseudo-terminal where there is one, so that CBC writes line by line."""
-    try:
-        return os.openpty()
-    except (OSError, AttributeError):  # none left, or no such thing here: the log then comes in blocks
-        return os.pipe()
 
 
 @functools.cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -136,7 +137,7 @@ def objective_in(line: str) -> float | None:
     return value if abs(value) < NOTHING_FOUND else None
 
 
-def read_log(lines: list[str]) -> Log:
+def read_log(lines: Iterable[str]) -> Log:
     """What the log says at its end."""
     nodes: int | None = None
     for line in lines:

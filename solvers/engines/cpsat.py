@@ -68,6 +68,7 @@ class _Run:
     ) -> None:
         self.error: BaseException | None = None
         self.close_enough = False
+        self._stopping = False
         self._integers = integers
         self._options = options
         self._progress = progress
@@ -111,14 +112,14 @@ class _Run:
 
     def point(self, values: Sequence[int], internal_bound: float) -> None:
         """A solution, from the search's own thread."""
-        if self._progress is None:
+        if self._progress is None or self._stopping:  # left behind: nobody listens any more
             return
         self._progress.incumbent(self.full(values), self._outer_bound(internal_bound))
         self._look_at_gap()
 
     def _bound_found(self, internal: float) -> None:
         try:
-            if self._progress is not None:
+            if self._progress is not None and not self._stopping:
                 self._progress.new_bound(self._outer_bound(internal))
                 self._look_at_gap()
         except BaseException as error:  # as above
@@ -133,6 +134,10 @@ class _Run:
                     self._options.log(line)
         except BaseException as error:  # as above
             self.error = error
+
+    def _stop(self) -> None:
+        self._stopping = True
+        self._solver.stop_search()
 
     def _look_at_gap(self) -> None:
         assert self._progress is not None
@@ -182,7 +187,7 @@ class _Run:
             self._solver.log_callback = self._log
         self._solver.best_bound_callback = self._bound_found
         watcher = _Watcher(self)
-        run = watched(lambda: self._solver.solve(self._model, watcher), self._solver.stop_search, options.deadline)
+        run = watched(lambda: self._solver.solve(self._model, watcher), self._stop, options.deadline)
         if self.error is not None:
             raise self.error
         if not run.finished:

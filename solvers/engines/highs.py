@@ -206,7 +206,8 @@ class Highs:
 
         An unbounded or infeasible model is told apart by solving it without its objective: a mixed-integer
         model with rational data is unbounded exactly when it has a feasible point and its linear relaxation
-        is unbounded (Meyer 1974, On the existence of optimal solutions to integer programs).
+        is unbounded (Meyer 1974, On the existence of optimal solutions to integer and mixed-integer programming
+        problems, Mathematical Programming 7).
 
         Raises
         ------
@@ -228,9 +229,10 @@ class Highs:
         if status is Status.UNBOUNDED:
             status, termination = _unbounded_or_infeasible(arrays, options)
         seconds = time.monotonic() - started
+        info: dict[str, Any] = {"native status": native.status} if termination is Termination.FAILED else {}
         if status is not None:
-            return EngineAnswer(status, termination, self.version(), seconds, nodes=native.nodes, info=sizes(arrays))
-        info = {} if termination is not Termination.FAILED else {"native status": native.status}
+            info.update(sizes(arrays))
+            return EngineAnswer(status, termination, self.version(), seconds, nodes=native.nodes, info=info)
         return conclude(
             model,
             arrays,

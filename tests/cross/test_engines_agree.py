@@ -16,7 +16,7 @@ FAMILIES = [(integer, bounded) for integer in (True, False) for bounded in (True
 @pytest.mark.parametrize(("integer", "bounded"), FAMILIES)
 def test_statuses_and_optima_agree(integer: bool, bounded: bool) -> None:
     seen: set[Status] = set()
-    for seed in range(150):
+    for seed in range(80):
         found: dict[str, tuple[Status, float | None]] = {}
         for name in engine_names():
             model = random_model(np.random.default_rng(seed), integer=integer, bounded=bounded)

@@ -142,7 +142,7 @@ def test_gap_stop_is_not_called_optimal(name: str, constant: float) -> None:
 def test_warm_start_is_used(name: str) -> None:
     """With almost no work allowed the answer is at least as good as the point given."""
     model = market_split(5, 40, 1, slack=True)
-    good = engine("highs").solve(model, SolveOptions(deadline=Deadline.after(1.5), threads=1))
+    good = engine("highs").solve(model, SolveOptions(deadline=Deadline.after(0.7), threads=1))
     assert good.objective is not None
     start = {v.name: good.value(v) for v in model.problem.variables()}
     lines: list[str] = []
@@ -184,7 +184,7 @@ def test_progress_in_the_models_own_sense(name: str, sense: int) -> None:
     engine(name).solve(
         model,
         SolveOptions(
-            deadline=Deadline.after(1.0), threads=1, report=lambda s, objective, b: seen.append((s, objective, b))
+            deadline=Deadline.after(0.6), threads=1, report=lambda s, objective, b: seen.append((s, objective, b))
         ),
     )
     points = [(s, objective) for s, objective, _ in seen if s is not None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import pulp
@@ -347,3 +348,47 @@ def test_a_sense_that_contradicts_the_problem_is_refused() -> None:
 
 def test_engine_missing_is_an_input_error() -> None:
     assert issubclass(EngineMissing, InputError)
+
+
+# --- processes ---------------------------------------------------------------------------------------------
+
+
+def test_cbc_dies_with_the_process_that_started_it(tmp_path: Path) -> None:
+    """Even when that is killed with SIGKILL: a benchmark that is cut short leaves no program running."""
+    code = f"""
+        import sys, tempfile
+        sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+        tempfile.tempdir = {str(tmp_path)!r}
+        from support.engine_models import market_split
+        from schedgap.solvers.engines import engine
+        from schedgap.solvers.result import Deadline, SolveOptions
+        options = SolveOptions(deadline=Deadline.after(60), threads=1, log=lambda line: print(line, flush=True))
+        engine("cbc").solve(market_split(5, 40, 1, slack=True), options)
+    """
+    parent = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True
+    )
+    assert parent.stdout is not None
+    for line in parent.stdout:
+        if line.startswith("Continuous objective value"):
+            break
+    (folder,) = tmp_path.iterdir()
+    assert _programs_in(folder) == 1
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    end = time.monotonic() + 5
+    while _programs_in(folder) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert _programs_in(folder) == 0
+
+
+def _programs_in(folder: Path) -> int:
+    """How many running programs have `folder` as their working folder."""
+    count = 0
+    for process in Path("/proc").iterdir():
+        try:
+            count += process.name.isdigit() and (process / "cwd").resolve() == folder.resolve()
+        except OSError:  # gone meanwhile, or not ours
+            continue
+    return count

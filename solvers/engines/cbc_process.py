@@ -1,0 +1,183 @@
+"""One run of the CBC program: its files, its arguments, its log as it comes, its end."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import deque
+from pathlib import Path
+
+from schedgap.formulations.common.numbers import gap
+from schedgap.solvers.engines.answer import Progress
+from schedgap.solvers.engines.arrays import FloatArray, ModelArrays
+from schedgap.solvers.engines.cbc_files import bound_in, objective_in, read_values, write_mps, write_start
+from schedgap.solvers.engines.watch import watched
+from schedgap.solvers.result import SolveOptions
+
+INCREMENT = 1e-9
+"""CBC ignores solutions that improve by less than this; its default of 1e-5 can miss an optimum."""
+
+KEPT_LINES = 1000
+"""The end of the log, from which the answer is read; the whole of it can be long."""
+
+
+class CbcRun:
+    """One run of the program in a private folder that is always removed."""
+
+    def __init__(self, program: str, arrays: ModelArrays, options: SolveOptions, progress: Progress | None) -> None:
+        self._program = program
+        self._arrays = arrays
+        self._options = options
+        self._progress = progress
+        self._process: subprocess.Popen[bytes] | None = None
+        self._error: BaseException | None = None
+        self._objective: float | None = None
+        self._signalled = False
+        self.close_enough = False
+        self.lines: deque[str] = deque(maxlen=KEPT_LINES)
+        self.heading: str | None = None
+        self.values: FloatArray | None = None
+        self.interrupted = False
+        self.late = False
+
+    def go(self, start: dict[int, float], *, with_cost: bool = True) -> None:
+        """Write the files, run, read the answer."""
+        with tempfile.TemporaryDirectory(prefix="schedgap-cbc-", ignore_cleanup_errors=True) as folder:
+            home = Path(folder)
+            write_mps(self._arrays, home / "model.mps", with_cost=with_cost)
+            command = [*_tied_to_us(), self._program, "model.mps"]
+            if start:
+                write_start(start, home / "start.txt")
+                command += ["-mipstart", "start.txt"]
+            command += [*self._arguments(), "-solve", "-solution", "answer.txt", "-saveSolution", "answer.bin"]
+            try:
+                ended = watched(lambda: self._talk(command, home), self._stop, self._options.deadline)
+                self.interrupted, self.late = ended.interrupted, ended.late
+            finally:
+                self._kill()
+            if self._error is not None:
+                raise self._error
+            answer = home / "answer.txt"
+            if answer.exists() and ended.finished:
+                with answer.open(encoding="ascii", errors="replace") as file:
+                    self.heading = file.readline().strip() or None
+                if self.heading is not None:
+                    self.values = read_values(home / "answer.bin", len(self._arrays.variables))
+
+    def _arguments(self) -> list[str]:
+        options = self._options
+        # seed 0 means the time of day to CBC, so seeds begin at 1
+        seed = str(1 + int(options.seed) % (2**31 - 2))
+        arguments = ["-timeMode", "elapsed", "-randomSeed", seed, "-randomCbcSeed", seed]
+        arguments += ["-preprocess", "off", "-increment", repr(INCREMENT), "-ratioGap", "0", "-allowableGap", "0"]
+        if self._arrays.endless:
+            arguments += ["-presolve", "off"]
+        left = options.deadline.left()
+        if left is not None:
+            arguments += ["-seconds", f"{max(0.01, left):.3f}"]
+        if options.feasibility_tolerance is not None:
+            tolerance = repr(float(options.feasibility_tolerance))
+            arguments += ["-primalTolerance", tolerance, "-integerTolerance", tolerance]
+        if options.work_limit is not None:
+            arguments += ["-maxNodes", str(max(1, min(2**31 - 1, round(1000 * options.work_limit))))]
+        if options.relative_gap > 0 and self._arrays.constant == 0:
+            # CBC divides by the larger of |objective| and |bound|, we by |objective|
+            arguments += ["-ratioGap", repr(options.relative_gap / (1 + options.relative_gap))]
+        if options.threads is not None and options.threads > 1:
+            arguments += ["-threads", str(100 + min(options.threads, 99))]  # 100 + n is CBC's repeatable mode
+        return arguments
+
+    def _talk(self, command: list[str], home: Path) -> None:
+        """Run the program and read its log to the end."""
+        # a session of its own: a terminal's Ctrl-C must reach CBC once, through _stop
+        reader, writer = _log_channel()
+        try:
+            self._process = subprocess.Popen(
+                command, cwd=home, stdin=subprocess.DEVNULL, stdout=writer, stderr=writer, start_new_session=True
+            )
+        except BaseException:
+            os.close(reader)
+            raise
+        finally:
+            os.close(writer)
+        with os.fdopen(reader, "rb", buffering=0) as stream:
+            rest = b""
+            while True:
+                try:
+                    data = stream.read(65536)
+                except OSError:  # a pseudo-terminal whose other end is closed
+                    data = b""
+                if not data:
+                    break
+                *complete, rest = (rest + data).split(b"\n")
+                for line in complete:
+                    self._line(line.decode("ascii", "replace").rstrip("\r"))
+            if rest:
+                self._line(rest.decode("ascii", "replace"))
+        self._process.wait()
+
+    def _line(self, line: str) -> None:
+        self.lines.append(line)
+        try:
+            if self._options.log is not None:
+                self._options.log(line)
+            if self._progress is None:
+                return
+            if (bound := bound_in(line)) is not None:
+                self._progress.new_bound(self._outer(bound))
+            if (objective := objective_in(line)) is not None:
+                self._objective = self._outer(objective)
+            wanted = self._options.relative_gap
+            found = gap(self._objective, self._progress.bound)
+            if wanted > 0 and found is not None and found <= wanted and not self.close_enough:
+                self.close_enough = True
+                self._stop()
+        except BaseException as error:  # raised again in go()
+            self._error = error
+            self._kill()
+
+    def _outer(self, internal: float) -> float:
+        return outer_value(self._arrays, internal)
+
+    def _stop(self) -> None:
+        """Ask CBC to stop and write the best solution it has: once, it ends at once when asked twice."""
+        if self._process is not None and not self._signalled:
+            self._signalled = True
+            self._process.send_signal(signal.SIGINT)
+
+    def _kill(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+
+
+def outer_value(arrays: ModelArrays, internal: float) -> float:
+    """From what CBC says, minimised, scaled and without constant, to the model's own sense."""
+    return arrays.sense * internal / arrays.cost_scale + arrays.constant
+
+
+def _log_channel() -> tuple[int, int]:
+    """(reading end, writing end). A pseudo-terminal where there is one, so that CBC writes line by line."""
+    try:
+        return os.openpty()
+    except (OSError, AttributeError):  # none left, or no such thing here: the log then comes in blocks
+        return os.pipe()
+
+
+@functools.cache
+def _tied_to_us() -> tuple[str, ...]:
+    """What to put before the command so that CBC dies with this process, even by ``kill -9``; Linux only."""
+    tool = shutil.which("setpriv") if sys.platform == "linux" else None
+    if tool is None:
+        return ()
+    command = (tool, "--pdeathsig", "KILL")
+    try:
+        works = subprocess.run([*command, "true"], capture_output=True, timeout=10, check=False).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    return command if works else ()
