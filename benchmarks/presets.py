@@ -110,3 +110,92 @@ RAR_DDLS_IMPORTERS = (
         },
     ),
 )
+
+_SHARING = "schedgap.benchmarks.generators.gpu_sharing"
+_SHARING_PAPER = "schedgap.benchmarks.generators.gpu_sharing_paper"
+_XI = Option(
+    float, None, "interference of every pair; a random table over the tasks where not given", minimum=1, maximum=1000
+)
+_SIMULATED = {
+    "jobs": Option(int, 240, "number of jobs", minimum=1, maximum=2000),
+    "servers": Option(int, 16, "servers of 4 GPUs", minimum=4, maximum=10_000),
+    "hours": Option(float, 12.0, "hours of arrivals", minimum=0, exclusive=True, maximum=1e4),
+    "xi": _XI,
+    "slot_length": Option(float, 10.0, "seconds per slot", minimum=0, exclusive=True, maximum=1e6),
+}
+
+GPU_SHARING_IMPORTERS = (
+    Importer(
+        "pollux",
+        "a workload of the Pollux artifact (petuum/adaptdl, osdi21-artifact) with its measured iteration times",
+        "schedgap.benchmarks.importers.pollux_workload:import_gpu_sharing",
+        options={
+            "jobs": Option(int, None, "how many jobs to keep, the first ones; all where not given", minimum=1),
+            "servers": Option(int, 16, "servers of 4 GPUs", minimum=1, maximum=10_000),
+            "seed": Option(int, 0, "of the durations, which the file does not have", minimum=0, maximum=10**9),
+            "xi": _XI,
+            "slot_length": Option(float, 10.0, "seconds per slot", minimum=0, exclusive=True, maximum=1e6),
+        },
+    ),
+)
+
+GPU_SHARING_PRESETS = (
+    Preset(
+        "tiny",
+        "3 or 4 jobs on 2 or 3 GPUs, brute force is possible",
+        f"{_SHARING}:tiny",
+        options={
+            "jobs": Option(int, None, "number of jobs; 3 or 4 where not given", minimum=1, maximum=1000),
+            "gpus": Option(int, None, "number of GPUs; 2 or 3 where not given", minimum=1, maximum=1000),
+            "slots": Option(int, 4, "longest duration of a job alone", minimum=2, maximum=10_000),
+            "arrivals": Option(int, 3, "last arrival slot", minimum=1, maximum=10**6),
+            "horizon": _HORIZON,
+            "cap": Option(int, None, "jobs per GPU; mostly 2 where not given", minimum=1, maximum=2),
+            "spread": Option(float, 0.5, "interference is drawn from 1 to 1 + 2 spread", minimum=0, maximum=1000),
+        },
+    ),
+    Preset(
+        "contended",
+        "gangs of up to the whole cluster, all there at once, strong interference, tight memory",
+        f"{_SHARING}:contended",
+        options={
+            "jobs": Option(int, 4, "number of jobs", minimum=1, maximum=1000),
+            "gpus": Option(int, 2, "number of GPUs", minimum=1, maximum=1000),
+            "slots": Option(int, 4, "longest duration of a job alone", minimum=2, maximum=10_000),
+            "horizon": Option(int, 20, "slots", minimum=1, maximum=10**9),
+        },
+    ),
+    Preset(
+        "small",
+        "16 jobs on 8 GPUs within 48 slots, meant to be proven by cp",
+        f"{_SHARING}:small",
+        options={
+            "jobs": Option(int, 16, "number of jobs", minimum=1, maximum=2000),
+            "gpus": Option(int, 8, "number of GPUs", minimum=1, maximum=100_000),
+            "horizon": Option(int, 48, "slots", minimum=1, maximum=10**9),
+            "slots": Option(int, 5, "longest duration of a job alone", minimum=2, maximum=10_000),
+            "arrivals": Option(int, 16, "last arrival slot", minimum=1, maximum=10**6),
+            "gang": Option(int, 4, "most GPUs of a job", minimum=1, maximum=100_000),
+            "spread": Option(float, 0.25, "interference is drawn from 1 to 1 + 2 spread", minimum=0, maximum=1000),
+        },
+    ),
+    Preset(
+        "table-ii",
+        "30 jobs on 4 x 4 GPUs, after Table II",
+        f"{_SHARING_PAPER}:physical",
+        options={
+            "jobs": Option(int, 30, "number of jobs", minimum=1, maximum=2000),
+            "servers": Option(int, 4, "servers of 4 GPUs", minimum=4, maximum=10_000),
+            "minutes": Option(float, 20.0, "minutes of arrivals", minimum=0, exclusive=True, maximum=1e5),
+            "xi": _XI,
+        },
+    ),
+    Preset("table-iii", "240 jobs on 16 x 4 GPUs, after Table III", f"{_SHARING_PAPER}:simulated", options=_SIMULATED),
+    Preset(
+        "table-iv",
+        "480 jobs on 16 x 4 GPUs, after Table IV",
+        f"{_SHARING_PAPER}:simulated",
+        {"jobs": 480},
+        {**_SIMULATED, "jobs": Option(int, 480, "number of jobs", minimum=1, maximum=2000)},
+    ),
+)

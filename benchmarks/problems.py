@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from schedgap.benchmarks.descriptors import Kind, Method, Problem
-from schedgap.benchmarks.presets import RAR_DDLS_IMPORTERS, RAR_DDLS_PRESETS
+from schedgap.benchmarks.presets import GPU_SHARING_IMPORTERS, GPU_SHARING_PRESETS, RAR_DDLS_IMPORTERS, RAR_DDLS_PRESETS
 from schedgap.benchmarks.presets_hadar import HADAR_PRESETS
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance, read_json
 from schedgap.formulations.common.numbers import MAXIMISE, MINIMISE
+from schedgap.heuristics.gpu_sharing import options as gpu_sharing_options
 from schedgap.heuristics.hadar import options as hadar_options
 from schedgap.heuristics.rar_ddls import options as rar_ddls_options
 
@@ -173,7 +174,94 @@ HADAR = Problem(
     families="schedgap.benchmarks.generators.hadar_adversarial:FAMILIES",
 )
 
-PROBLEMS: Mapping[str, Problem] = {problem.id: problem for problem in (RAR_DDLS, HADAR)}
+_SHARING = "schedgap.formulations.gpu_sharing"
+_SHARING_POLICIES = "schedgap.heuristics.gpu_sharing"
+
+GPU_SHARING = Problem(
+    id="gpu-sharing",
+    title="jobs that share GPUs in pairs, mean job completion time",
+    source="paper 003 (SJF-BSBF)",
+    sense=MINIMISE,
+    objective_name="mean JCT",
+    unit="slots",
+    instance=f"{_SHARING}.instance:GpuSharingInstance",
+    checker=f"{_SHARING}.check:check",
+    model=f"{_SHARING}.ilp:build_ilp",
+    model_size=f"{_SHARING}.ilp:ilp_nonzeros",
+    lower_bound=f"{_SHARING}.bounds:lower_bound",
+    methods=(
+        Method(
+            "cp",
+            "local search, column LP, CP-SAT with overlap integers",
+            Kind.EXACT,
+            "schedgap.solvers.exact.gpu_sharing:solve_cp",
+        ),
+        *_ENGINE_METHODS,
+        Method(
+            "sjf-bsbf",
+            "shortest job first with best sharing benefit first",
+            Kind.HEURISTIC,
+            f"{_SHARING_POLICIES}.sharing:sjf_bsbf",
+            source="paper 003, Algorithms 1 and 2",
+        ),
+        Method(
+            "sjf-bsbf+",
+            "sjf-bsbf whose alternative is the first start on free GPUs",
+            Kind.HEURISTIC,
+            f"{_SHARING_POLICIES}.sharing:sjf_bsbf_plus",
+        ),
+        Method(
+            "sjf-ffs",
+            "shortest job first with first-fit sharing",
+            Kind.HEURISTIC,
+            f"{_SHARING_POLICIES}.sharing:sjf_ffs",
+            source="paper 003, section VI",
+        ),
+        Method(
+            "sjf",
+            "shortest job first, one job per GPU",
+            Kind.HEURISTIC,
+            f"{_SHARING_POLICIES}.exclusive:sjf",
+            gpu_sharing_options.SJF,
+            "paper 003, section VI",
+        ),
+        Method(
+            "fifo",
+            "first in first out, one job per GPU",
+            Kind.HEURISTIC,
+            f"{_SHARING_POLICIES}.exclusive:fifo",
+            gpu_sharing_options.FIFO,
+            "paper 003, section VI",
+        ),
+        Method(
+            "tiresias",
+            "two queues by attained service, preemptive",
+            Kind.HEURISTIC,
+            f"{_SHARING_POLICIES}.preemptive:tiresias",
+            gpu_sharing_options.TIRESIAS,
+            "paper 003, section VI",
+            outside_model=True,
+            checker=f"{_SHARING}.elastic:check_elastic",
+        ),
+        Method(
+            "pollux",
+            "elastic goodput policy after Pollux",
+            Kind.HEURISTIC,
+            f"{_SHARING_POLICIES}.preemptive:pollux",
+            gpu_sharing_options.POLLUX,
+            "paper 003, section VI",
+            outside_model=True,
+            checker=f"{_SHARING}.elastic:check_elastic",
+        ),
+    ),
+    presets=GPU_SHARING_PRESETS,
+    guarantees=f"{_SHARING_POLICIES}.guarantees:GUARANTEES",
+    figure="schedgap.benchmarks.figures.gpu_sharing:gantt",
+    importers=GPU_SHARING_IMPORTERS,
+    suites="schedgap.benchmarks.suites_gpu_sharing:ROWS",
+)
+
+PROBLEMS: Mapping[str, Problem] = {problem.id: problem for problem in (RAR_DDLS, HADAR, GPU_SHARING)}
 
 
 def find_problem(problem_id: object, source: str = "problem") -> Problem:

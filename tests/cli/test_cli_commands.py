@@ -103,7 +103,7 @@ def test_schema_knows_what_the_parser_knows(command: Command, problem: str) -> N
 def test_list_names_everything(command: Command) -> None:
     ran = command("list")
     assert ran.status == 0 and ran.err == ""
-    words = set(re.findall(r"[\w.-]+", ran.out))
+    words = set(re.findall(r"[\w.+-]+", ran.out))
     for problem in PROBLEMS.values():
         assert problem.id in words and set(problem.method_ids) <= words
         assert {preset.id for preset in problem.presets} <= words

@@ -1,0 +1,154 @@
+"""Random instances of gpu-sharing: families small enough for brute force or a proof, and the paper's workloads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
+
+BATCHES = (4, 6, 8, 16)
+
+
+def tiny(
+    seed: int,
+    *,
+    jobs: int | None = None,
+    gpus: int | None = None,
+    slots: int = 4,
+    arrivals: int = 3,
+    horizon: int | None = None,
+    cap: int | None = None,
+    spread: float = 0.5,
+) -> GpuSharingInstance:
+    """3 or 4 jobs on 2 or 3 GPUs, small enough that every schedule can be tried.
+
+    Parameters
+    ----------
+    seed : of all randomness
+    jobs, gpus : how many; random (3 or 4, 2 or 3) where not given
+    slots : longest solo duration
+    arrivals : last arrival slot
+    horizon : the horizon; random between tight (sometimes infeasible) and ample where not given
+    cap : jobs per GPU; 2 in five of six seeds where not given
+    spread : interference is drawn from 1 to 1 + 2 * spread
+    """
+    rng = np.random.default_rng(seed)
+    n_jobs = int(rng.integers(3, 5)) if jobs is None else jobs
+    total = int(rng.integers(2, 4)) if gpus is None else gpus
+    limit = cap if cap is not None else (1 if rng.random() < 1 / 6 else 2)
+    end = int(rng.integers(slots + arrivals, 4 * slots)) if horizon is None else horizon
+    return _random(rng, f"tiny-{seed}", n_jobs, total, total, slots, arrivals, end, limit, spread)
+
+
+def contended(seed: int, *, jobs: int = 4, gpus: int = 2, slots: int = 4, horizon: int = 20) -> GpuSharingInstance:
+    """Gangs of the whole cluster or half of it, all there from the first slot, strong interference, tight memory."""
+    rng = np.random.default_rng(seed)
+    return _random(rng, f"contended-{seed}", jobs, gpus, gpus, slots, 1, horizon, 2, 0.5, memory=8.5)
+
+
+def small(
+    seed: int,
+    *,
+    jobs: int = 16,
+    gpus: int = 8,
+    horizon: int = 48,
+    slots: int = 5,
+    arrivals: int = 16,
+    gang: int = 4,
+    spread: float = 0.25,
+) -> GpuSharingInstance:
+    """16 jobs on 8 GPUs within 48 slots: the size that the exact method is meant to prove.
+
+    Parameters
+    ----------
+    seed : of all randomness
+    jobs, gpus, horizon : the size
+    slots : longest solo duration
+    arrivals : last arrival slot
+    gang : most GPUs of a job
+    spread : interference is drawn from 1 to 1 + 2 * spread
+    """
+    rng = np.random.default_rng(seed)
+    return _random(rng, f"small-{seed}", jobs, gpus, gang, slots, arrivals, horizon, 2, spread)
+
+
+def _random(
+    rng: np.random.Generator,
+    name: str,
+    jobs: int,
+    gpus: int,
+    gang: int,
+    slots: int,
+    arrivals: int,
+    horizon: int,
+    cap: int,
+    spread: float,
+    memory: float | None = None,
+) -> GpuSharingInstance:
+    """Jobs of 2 to `slots` solo slots whose memory makes about half of the pairs need accumulation."""
+    length = float(rng.choice([0.5, 1.0]))
+    parts = [_random_job(rng, f"j{position}", gang, slots, arrivals, length) for position in range(jobs)]
+    interference: dict[str, dict[str, float]] = {}
+    for one in parts:
+        row = {
+            other["id"]: round(float(rng.uniform(1.0, 1.0 + 2 * spread)), 2)
+            for other in parts
+            if other is not one and rng.random() < 0.9
+        }
+        if row:
+            interference[one["id"]] = row
+    sizes = _server_sizes(rng, gpus)
+    return GpuSharingInstance.parse(
+        {
+            "problem": "gpu-sharing",
+            "name": name,
+            "horizon": horizon,
+            "slot_length": length,
+            "servers": [{"id": f"s{i}", "gpus": size} for i, size in enumerate(sizes)],
+            "gpu_memory": float(rng.choice([8.8, 11.0])) if memory is None else memory,
+            "max_jobs_per_gpu": cap,
+            "jobs": parts,
+            "interference": interference,
+        },
+        name,
+    )
+
+
+def _server_sizes(rng: np.random.Generator, gpus: int) -> list[int]:
+    sizes = []
+    while gpus:
+        sizes.append(int(rng.integers(1, min(4, gpus) + 1)))
+        gpus -= sizes[-1]
+    return sizes
+
+
+def _random_job(
+    rng: np.random.Generator, name: str, gang: int, slots: int, arrivals: int, length: float
+) -> dict[str, Any]:
+    """A job whose iterations fill a random duration, not always to a slot's end."""
+    compute = {"fixed": round(float(rng.uniform(0, 0.05)), 4), "per_sample": round(float(rng.uniform(0.001, 0.01)), 4)}
+    link = {
+        "latency": round(float(rng.uniform(0, 0.02)), 4),
+        "per_unit": round(float(rng.uniform(0, 0.05)), 4),
+        "message": round(float(rng.uniform(0.2, 3.0)), 2),
+    }
+    size = int(rng.integers(1, gang + 1))
+    batch = int(rng.choice(BATCHES))
+    overlap = float(rng.choice([1.0, 1.5, 2.0, 4.0]))
+    computing = compute["fixed"] + compute["per_sample"] * batch
+    sending = 0.0 if size == 1 else link["latency"] + link["per_unit"] * link["message"]
+    iteration = (computing**overlap + sending**overlap) ** (1 / overlap)
+    duration = float(rng.uniform(1.0, slots))
+    return {
+        "id": name,
+        "arrival": int(rng.integers(1, arrivals + 1)),
+        "gpus": size,
+        "iterations": max(1, int(duration * length / iteration)),
+        "batch_size": batch,
+        "compute": compute,
+        "communication": link,
+        "overlap": overlap,
+        "memory": {"fixed": round(float(rng.uniform(1, 4)), 2), "per_sample": round(float(rng.uniform(0.1, 0.45)), 3)},
+    }

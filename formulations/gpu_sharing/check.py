@@ -1,0 +1,242 @@
+"""The independent checker of gpu-sharing: exact rationals, every rate computed here.
+
+It shares no code with the dynamics, the models or the heuristics. An iteration time is irrational where
+eq. (7) takes a root; it is replaced by a rational that is below it by at most 1e-60 relative, so a total
+that meets its target exactly counts as reached.
+"""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+from typing import Any
+
+from schedgap.formulations.common.check import CheckReport, Violation
+from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
+from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance, Job
+
+_DIGITS = decimal.Context(prec=90, Emax=999999, Emin=-999999)
+_MARGIN = Fraction(1, 10**60)
+_KEYS = ("start", "gpus", "accumulation")
+
+Gpu = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """A solution that was read: by job position."""
+
+    start: list[int]
+    gpus: list[list[Gpu]]
+    steps: list[int]
+
+
+def check(instance: GpuSharingInstance, solution: Solution) -> CheckReport:
+    """Check `solution` and recompute its mean job completion time.
+
+    Parameters
+    ----------
+    instance : the instance
+    solution : ``{"start": {job: slot}, "gpus": {job: [[server, index], ...]}, "accumulation": {job: s}}``
+
+    Returns
+    -------
+    CheckReport
+        Violations of: "arrival", "gang" (number of GPUs), "distinct" (a GPU listed twice), "accumulation"
+        (s is not a power of two that divides the batch), "cap" (jobs on a GPU), "memory", "horizon". The
+        objective is the mean of completion - arrival + 1 in slots, None where a rate is undefined.
+        ``details["completion"]`` has the completion slot of each job.
+
+    Raises
+    ------
+    InputError
+        The object is malformed: a missing or unknown key, job, server or GPU, or a value of the wrong type.
+
+    Notes
+    -----
+    O(E (R + log J)) exact operations for E starts and completions and R running jobs.
+    """
+    plan = _read(instance, solution)
+    violations: list[Violation] = []
+    rated = _check_static(instance, plan, violations)
+    if not rated:
+        return CheckReport(tuple(violations), None)
+    completion = _replay(instance, plan, violations)
+    jobs = instance.jobs
+    for job, end in zip(jobs, completion, strict=True):
+        if end > instance.horizon:
+            late = end - instance.horizon
+            violations.append(
+                Violation("horizon", f"job {job.id}: completes in slot {end}, the horizon is {instance.horizon}", late)
+            )
+    total = sum(end - job.arrival + 1 for job, end in zip(jobs, completion, strict=True))
+    details = {"completion": {job.id: end for job, end in zip(jobs, completion, strict=True)}}
+    return CheckReport(tuple(violations), Fraction(total, len(jobs)), details)
+
+
+def _read(instance: GpuSharingInstance, solution: Any) -> _Plan:
+    if not isinstance(solution, Mapping):
+        raise InputError(f"solution: must be a JSON object, got {type(solution).__name__}")
+    for key in solution:
+        if key not in _KEYS:
+            raise InputError(f"solution.{key}: unknown key")
+    parts: dict[str, Mapping[str, Any]] = {}
+    for key in _KEYS:
+        part = solution.get(key)
+        if not isinstance(part, Mapping):
+            raise InputError(f"solution.{key}: must be an object with an entry for each job")
+        for job_id in part:
+            if job_id not in instance.job_index:
+                raise InputError(f'solution.{key}: there is no job "{job_id}"')
+        for job in instance.jobs:
+            if job.id not in part:
+                raise InputError(f'solution.{key}: job "{job.id}" is missing')
+        parts[key] = part
+    start = [_whole(parts["start"][job.id], f"solution.start.{job.id}") for job in instance.jobs]
+    steps = [_whole(parts["accumulation"][job.id], f"solution.accumulation.{job.id}") for job in instance.jobs]
+    gpus = [_read_gpus(instance, parts["gpus"][job.id], f"solution.gpus.{job.id}") for job in instance.jobs]
+    return _Plan(start, gpus, steps)
+
+
+def _whole(value: Any, where: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InputError(f"{where}: must be a whole number, got {value!r}")
+    if abs(value) > 10**15:
+        raise InputError(f"{where}: out of range, got {value}")
+    return value
+
+
+def _read_gpus(instance: GpuSharingInstance, value: Any, where: str) -> list[Gpu]:
+    if not isinstance(value, list | tuple):
+        raise InputError(f"{where}: must be a list of [server, index], got {type(value).__name__}")
+    result: list[Gpu] = []
+    for position, entry in enumerate(value):
+        if not isinstance(entry, list | tuple) or len(entry) != 2 or not isinstance(entry[0], str):
+            raise InputError(f"{where}[{position}]: must be [server, index], got {entry!r}")
+        server = instance.server_index.get(entry[0])
+        if server is None:
+            raise InputError(f'{where}[{position}]: there is no server "{entry[0]}"')
+        index = _whole(entry[1], f"{where}[{position}]")
+        count = instance.servers[server].gpus
+        if not 0 <= index < count:
+            raise InputError(f"{where}[{position}]: server {entry[0]} has GPUs 0 to {count - 1}, got {index}")
+        result.append((server, index))
+    return result
+
+
+def _check_static(instance: GpuSharingInstance, plan: _Plan, violations: list[Violation]) -> bool:
+    """What does not depend on time; whether every iteration time is defined."""
+    rated = True
+    for position, job in enumerate(instance.jobs):
+        start, steps, gpus = plan.start[position], plan.steps[position], plan.gpus[position]
+        if start < job.arrival:
+            text = f"job {job.id}: starts in slot {start}, arrives in slot {job.arrival}"
+            violations.append(Violation("arrival", text, job.arrival - start))
+        if len(gpus) != job.gpus:
+            text = f"job {job.id}: {len(gpus)} GPUs given, needs {job.gpus}"
+            violations.append(Violation("gang", text, abs(len(gpus) - job.gpus)))
+        twice = len(gpus) - len(set(gpus))
+        if twice:
+            violations.append(Violation("distinct", f"job {job.id}: a GPU is listed more than once", twice))
+        if steps < 1 or steps & (steps - 1) or job.batch_size % steps:
+            text = f"job {job.id}: {steps} accumulation steps, must be a power of two that divides {job.batch_size}"
+            violations.append(Violation("accumulation", text))
+            rated = False
+    return rated
+
+
+def _iteration_time(job: Job, steps: int) -> Fraction:
+    """Eq. (7) from eqs. (3) and (4), from below within 1e-60 relative."""
+    computing = exact(job.compute.fixed) + exact(job.compute.per_sample) * (job.batch_size // steps)
+    link = job.communication
+    sending = Fraction(0) if job.gpus == 1 else exact(link.latency) + exact(link.per_unit) * exact(link.message)
+    overlap = exact(job.overlap)
+    if overlap == 1 or computing == 0 or sending == 0:
+        return steps * computing + sending
+    with decimal.localcontext(_DIGITS):
+        c = decimal.Decimal(computing.numerator) / decimal.Decimal(computing.denominator)
+        m = decimal.Decimal(sending.numerator) / decimal.Decimal(sending.denominator)
+        delta = decimal.Decimal(overlap.numerator) / decimal.Decimal(overlap.denominator)
+        largest = max(c, m)
+        last = largest * ((c / largest) ** delta + (m / largest) ** delta) ** (1 / delta)
+    return (steps - 1) * computing + Fraction(last) * (1 - _MARGIN)
+
+
+def _replay(instance: GpuSharingInstance, plan: _Plan, violations: list[Violation]) -> list[int]:
+    """Completion slots, from one start or completion to the next; capacity is checked on the way."""
+    jobs = instance.jobs
+    length = exact(instance.slot_length)
+    target = [
+        job.iterations * (1 - CHECK_TOLERANCE) * _iteration_time(job, steps) / length
+        for job, steps in zip(jobs, plan.steps, strict=True)
+    ]
+    load = [
+        exact(job.memory.fixed) + exact(job.memory.per_sample) * (job.batch_size // steps)
+        for job, steps in zip(jobs, plan.steps, strict=True)
+    ]
+    memory = exact(instance.gpu_memory)
+    sets = [set(gpus) for gpus in plan.gpus]
+    holders: dict[Gpu, list[int]] = {}
+    done = [Fraction(0)] * len(jobs)
+    factor = [Fraction(1)] * len(jobs)
+    since = [0] * len(jobs)
+    completion = [0] * len(jobs)
+    waiting = sorted(range(len(jobs)), key=lambda j: (plan.start[j], j), reverse=True)
+    running: set[int] = set()
+    while waiting or running:
+        times = [completion[j] + 1 for j in running]
+        if waiting:
+            times.append(plan.start[waiting[-1]])
+        slot = min(times)
+        changed: set[int] = set()
+        fresh: set[Gpu] = set()
+        for j in [j for j in running if completion[j] < slot]:
+            running.discard(j)
+            for gpu in sets[j]:
+                holders[gpu].remove(j)
+                changed.update(holders[gpu])
+        while waiting and plan.start[waiting[-1]] == slot:
+            j = waiting.pop()
+            running.add(j)
+            since[j] = slot
+            changed.add(j)
+            fresh |= sets[j]
+            for gpu in sets[j]:
+                holders.setdefault(gpu, []).append(j)
+                changed.update(holders[gpu])
+        for gpu in sorted(fresh):
+            _check_capacity(instance, slot, holders[gpu], gpu, load, memory, violations)
+        for j in changed & running:
+            done[j] += (slot - since[j]) / factor[j]
+            since[j] = slot
+            others = {k for gpu in sets[j] for k in holders[gpu]} - {j}
+            row = instance.interference.get(jobs[j].id, {})
+            factor[j] = max([Fraction(1), *(exact(row.get(jobs[k].id, 1.0)) for k in others)])
+            completion[j] = slot + max(1, ceil((target[j] - done[j]) * factor[j])) - 1
+    return completion
+
+
+def _check_capacity(
+    instance: GpuSharingInstance,
+    slot: int,
+    here: list[int],
+    gpu: Gpu,
+    load: list[Fraction],
+    memory: Fraction,
+    violations: list[Violation],
+) -> None:
+    """Cap and memory of one GPU whose jobs are those `here` from this slot on."""
+    cap = instance.max_jobs_per_gpu
+    where = f"server {instance.servers[gpu[0]].id}, GPU {gpu[1]}, slot {slot}"
+    names = ", ".join(instance.jobs[j].id for j in here)
+    if len(here) > cap:
+        violations.append(Violation("cap", f"{where}: {len(here)} jobs ({names}), at most {cap}", len(here) - cap))
+    used = sum((load[j] for j in here), Fraction(0))
+    if used > memory * (1 + CHECK_TOLERANCE):
+        text = f"{where}: {float(used):g} memory used ({names}), {float(memory):g} there"
+        violations.append(Violation("memory", text, float(used - memory)))

@@ -1,0 +1,189 @@
+"""What the exact models choose from: per job accumulation steps, starts, durations and losses in integers.
+
+A job that runs d slots makes up for its work W exactly if its losses, 1 - 1/x in a slot at slowdown x, sum
+to at most d - W. The models count losses in units of 1/K: weights floor(K (1 - 1/x)) and budgets
+floor(K (d - W)). Rounding down never excludes a real schedule, so the models' bounds hold for every K; with
+the K chosen here (see ``loss_scale``) it admits no other schedule either, or only within a resolution that
+is stated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations_with_replacement
+
+from schedgap.formulations.common.numbers import exact
+from schedgap.formulations.gpu_sharing.dynamics import Tables, exact_work, tables
+from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
+
+_VECTORS = 20_000
+_SCALES = (1, 10, 100, 1000, 10_000, 100_000, 1_000_000)
+LARGE_SCALE = 10**7
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A job with a fixed number of accumulation steps.
+
+    Attributes
+    ----------
+    steps : s
+    work : W in solo slots
+    shortest : slots alone, ceil(W)
+    longest : slots beside its worst partner all the time
+    """
+
+    steps: int
+    work: Fraction
+    shortest: int
+    longest: int
+
+
+@dataclass(frozen=True)
+class JobModes:
+    """The choices of one job.
+
+    Attributes
+    ----------
+    modes : by accumulation steps, ascending; only those a schedule may need
+    levels : the distinct slowdowns above 1 that its partners cause, ascending
+    scale : K of its losses
+    exact : the integers admit exactly the real schedules
+    """
+
+    modes: tuple[Mode, ...]
+    levels: tuple[float, ...]
+    scale: int
+    exact: bool
+
+    def loss(self, slowdown: float) -> int:
+        """floor(K (1 - 1/x))."""
+        x = exact(slowdown)
+        return math.floor(self.scale * (x - 1) / x)
+
+    def budget(self, mode: Mode, slots: int) -> int:
+        """floor(K (d - W)), what a run of d slots may lose."""
+        return math.floor(self.scale * (slots - mode.work))
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The choices of all jobs; `blocked` says why there is no schedule at all, where that shows already."""
+
+    tables: Tables
+    jobs: tuple[JobModes, ...]
+    pairs: tuple[tuple[int, int], ...]
+    blocked: str | None
+
+    def clashes(self, j: int, k: int) -> list[tuple[int, int]]:
+        """Pairs of mode indices of j and k that do not fit one GPU together."""
+        return [
+            (a, b)
+            for a, one in enumerate(self.jobs[j].modes)
+            for b, other in enumerate(self.jobs[k].modes)
+            if not self.tables.pair_fits(j, one.steps, k, other.steps)
+        ]
+
+    def slots(self, j: int, mode: Mode) -> range:
+        """Durations worth considering within the horizon."""
+        room = self.tables.instance.horizon - self.tables.instance.jobs[j].arrival + 1
+        return range(mode.shortest, min(mode.longest, room) + 1)
+
+
+def impossible(instance: GpuSharingInstance) -> str | None:
+    """Why no schedule exists, where one job alone shows it; None otherwise."""
+    data = tables(instance)
+    for j, job in enumerate(instance.jobs):
+        if job.gpus > instance.total_gpus:
+            return f"job {j} ({job.id}): needs {job.gpus} GPUs, the cluster has {instance.total_gpus}"
+        if not data.steps[j]:
+            return f"job {j} ({job.id}): no sub-batch fits the GPU memory of {instance.gpu_memory:g}"
+        end = job.arrival + int(data.solo_slots[j]) - 1
+        if end > instance.horizon:
+            return f"job {j} ({job.id}): completes in slot {end} at the earliest, the horizon is {instance.horizon}"
+    return None
+
+
+def choices(instance: GpuSharingInstance, scale: int | None = None) -> Choices:
+    """Modes, levels and sharing pairs of an instance.
+
+    Parameters
+    ----------
+    instance : the instance
+    scale : K for every job instead of the chosen one
+
+    Returns
+    -------
+    Choices
+        Only accumulation steps that a Pareto-minimal pair may need are kept: the fewest that fit alone, and
+        the fewest that fit beside some partner with some steps of its own.
+    """
+    data = tables(instance)
+    reason = impossible(instance)
+    n = len(instance.jobs)
+    if reason is not None:
+        return Choices(data, (), (), reason)
+    pairs = tuple((j, k) for j in range(n) for k in range(j + 1, n) if data.may_share[j, k])
+    wanted: list[set[int]] = [{own[0]} for own in data.steps]
+    for j, k in pairs:
+        for one, other in ((j, k), (k, j)):
+            for steps in data.steps[other]:
+                fit = data.smallest_fit(one, other, steps)
+                if fit is not None:
+                    wanted[one].add(fit)
+    rows = []
+    for j in range(n):
+        xs = {float(data.slowdown[j, k]) for k in range(n) if data.may_share[j, k]}
+        rows.append(_job_modes(instance, j, sorted(wanted[j]), tuple(sorted(x for x in xs if x > 1.0)), scale))
+    return Choices(data, tuple(rows), pairs, None)
+
+
+def _job_modes(
+    instance: GpuSharingInstance, j: int, steps: Sequence[int], levels: tuple[float, ...], scale: int | None
+) -> JobModes:
+    job = instance.jobs[j]
+    room = instance.horizon - job.arrival + 1
+    worst = exact(levels[-1]) if levels else Fraction(1)
+    modes = []
+    for s in steps:
+        work = exact_work(job, s, instance.slot_length)
+        if math.ceil(work) <= room:
+            modes.append(Mode(s, work, max(1, math.ceil(work)), max(1, math.ceil(work * worst))))
+    if scale is not None:
+        return JobModes(tuple(modes), levels, scale, not levels)
+    found = loss_scale(modes, levels, room)
+    return JobModes(tuple(modes), levels, found or LARGE_SCALE, found is not None)
+
+
+def loss_scale(modes: Sequence[Mode], levels: Sequence[float], room: int) -> int | None:
+    """The smallest power of ten K with which the rounded losses admit exactly the real schedules, or None.
+
+    Every multiset of at most d slowed slots is compared with each budget, in rationals, unless there are
+    more than 20,000 of them; None then, and where no K up to 10^6 is exact.
+    """
+    if not levels:
+        return 1
+    most = min(room, max((mode.longest for mode in modes), default=0))
+    if math.comb(most + len(levels), len(levels)) > _VECTORS:
+        return None
+    losses = [1 - 1 / exact(x) for x in levels]
+    budgets = [(d, d - m.work) for m in modes for d in range(m.shortest, min(m.longest, room) + 1)]
+    totals = [
+        (size, sum((losses[i] for i in chosen), Fraction(0)), chosen)
+        for size in range(1, most + 1)
+        for chosen in combinations_with_replacement(range(len(levels)), size)
+    ]
+    # Only a multiset that is just above a budget can be admitted wrongly: the nearest one decides.
+    near: list[tuple[Fraction, tuple[int, ...]]] = []
+    for d, budget in budgets:
+        above = [(total, chosen) for size, total, chosen in totals if size <= d and total > budget]
+        near.extend((budget, chosen) for total, chosen in above if total - budget < Fraction(d, _SCALES[0]))
+    for scale in _SCALES:
+        weights = [math.floor(scale * loss) for loss in losses]
+        near = [(b, c) for b, c in near if sum(weights[i] for i in c) <= math.floor(scale * b)]
+        if not near:
+            return scale
+    return None

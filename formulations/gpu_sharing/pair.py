@@ -1,0 +1,132 @@
+"""The pair problem (Theorem 1): when does a new job start beside a running one, in continuous time.
+
+The running job O has solo time a left, the new job N takes n alone; while both run they are slowed by xi_O and
+xi_N. N starts at kappa in [0, a] (kappa = a: after O has ended).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pulp
+
+from schedgap.formulations.common.declarative import DeclarativeModel
+from schedgap.formulations.common.errors import InputError
+
+_LARGEST = 1e9
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One instance of the pair problem.
+
+    Attributes
+    ----------
+    left : a > 0, solo time the running job has left
+    new : n > 0, solo time of the new job
+    slow_running, slow_new : xi_O, xi_N >= 1
+
+    Raises
+    ------
+    InputError
+        A number is out of range (times from 1e-9 to 1e9, slowdowns from 1 to 1e6).
+    """
+
+    left: float
+    new: float
+    slow_running: float
+    slow_new: float
+
+    def __post_init__(self) -> None:
+        for name in ("left", "new"):
+            if not 1 / _LARGEST <= getattr(self, name) <= _LARGEST:
+                raise InputError(f"pair: {name}: must be from 1e-9 to 1e9, got {getattr(self, name)}")
+        for name in ("slow_running", "slow_new"):
+            if not 1 <= getattr(self, name) <= 1e6:
+                raise InputError(f"pair: {name}: must be from 1 to 1e6, got {getattr(self, name)}")
+
+    @property
+    def switch(self) -> float:
+        """The kappa before which N ends first: max(0, a - xi_N n / xi_O)."""
+        return max(0.0, self.left - self.slow_new * self.new / self.slow_running)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An optimal start: kappa, the mean completion time there, and whether it shares (kappa = 0)."""
+
+    kappa: float
+    mean: float
+    share: bool
+
+
+def completion_times(pair: Pair, kappa: float) -> tuple[float, float]:
+    """(T_O, T_N) when N starts at `kappa`; eqs. (18) to (23).
+
+    The job that ends first has run ``shared`` slowed the whole time; the other one has done shared / xi of
+    its work by then and goes on alone.
+    """
+    a, n = pair.left, pair.new
+    if pair.slow_new * n >= pair.slow_running * (a - kappa):
+        shared = pair.slow_running * (a - kappa)
+        return kappa + shared, kappa + shared * (1 - 1 / pair.slow_new) + n
+    shared = pair.slow_new * n
+    return a + shared * (1 - 1 / pair.slow_running), kappa + shared
+
+
+def mean_completion(pair: Pair, kappa: float) -> float:
+    """(T_O + T_N) / 2: continuous, piecewise linear and concave in kappa on [0, a]."""
+    return sum(completion_times(pair, kappa)) / 2
+
+
+def best_start(pair: Pair) -> Choice:
+    """The exact minimiser over [0, a]: an end point, since the mean is concave. Ties share."""
+    now, later = mean_completion(pair, 0.0), mean_completion(pair, pair.left)
+    return Choice(0.0, now, True) if now <= later else Choice(pair.left, later, False)
+
+
+def should_share(pair: Pair) -> bool:
+    """The exact rule: sharing now is strictly better than waiting.
+
+    Share iff xi_O (2 - 1/xi_N) < 2 or a > n (xi_N (2 - 1/xi_O) - 1).
+    """
+    running, new = pair.slow_running, pair.slow_new
+    return running * (2 - 1 / new) < 2 or pair.left > pair.new * (new * (2 - 1 / running) - 1)
+
+
+def pair_milp(pair: Pair) -> DeclarativeModel:
+    """The pair problem as a MILP with one binary: which of the two linear pieces kappa lies on.
+
+    Minimise the mean over kappa = k1 + k2 with s = switch: 0 <= k1 <= s y (N ends first, y = 1) and
+    s (1 - y) <= k2 <= a (1 - y) (O ends first). On each piece the mean is its value at the piece's lower end
+    plus a slope times the distance: 1/2 on the first, 1 - xi_O (2 - 1/xi_N) / 2 on the second.
+
+    Returns
+    -------
+    DeclarativeModel
+        Extracts ``{"kappa": kappa}``. kappa is continuous: the engines `highs` and `cbc` take it.
+    """
+    s, a = pair.switch, pair.left
+    problem = pulp.LpProblem("pair", pulp.LpMinimize)
+    first = pulp.LpVariable("kappa_first", 0, s)
+    second = pulp.LpVariable("kappa_second", 0, a)
+    piece = pulp.LpVariable("newcomer_ends_first", 0, 1 if s > 0 else 0, pulp.LpInteger)
+    slope = 1 - pair.slow_running * (2 - 1 / pair.slow_new) / 2
+    start, middle = mean_completion(pair, 0.0), mean_completion(pair, s)
+    # Piece 1 costs start + k1 / 2, piece 2 costs middle + slope (k2 - s): both times their choice.
+    constant = middle - slope * s
+    problem.setObjective(pulp.LpAffineExpression([(piece, start - constant), (first, 0.5), (second, slope)], constant))
+    rows: list[tuple[list[tuple[Any, float]], int, float]] = [
+        ([(first, 1.0), (piece, -s)], pulp.LpConstraintLE, 0.0),
+        ([(second, 1.0), (piece, a)], pulp.LpConstraintLE, a),
+        ([(second, 1.0), (piece, s)], pulp.LpConstraintGE, s),
+    ]
+    for terms, sense, right in rows:
+        problem.addConstraint(pulp.LpConstraint(pulp.LpAffineExpression(terms), sense, None, right))
+
+    def extract(value: Callable[[pulp.LpVariable], float]) -> dict[str, Any]:
+        return {"kappa": float(value(first)) + float(value(second))}
+
+    return DeclarativeModel(problem, extract, 1)

@@ -1,0 +1,112 @@
+"""What paper 003 proves about a pair of jobs; the proof is in docs/gpu-sharing.md."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, at_most, not_applicable
+
+PAIRS = 200
+"""Pairs in one sample: ``verify`` with its default of 100 samples looks at 20,000."""
+POINTS = 400
+"""Starts between 0 and the partner's end that each pair is tried with."""
+
+Floats = NDArray[np.float64]
+
+
+def means(left: Floats, new: Floats, slow_running: Floats, slow_new: Floats, kappa: Floats) -> Floats:
+    """Mean completion times of pairs whose new job starts at `kappa`; arrays that broadcast.
+
+    Written from the two cases of the theorem; ``formulations.gpu_sharing.pair`` has the scalar form, and a
+    test compares the two.
+    """
+    both = slow_running * (left - kappa)
+    running_first = slow_new * new >= both
+    first = 2 * kappa + both * (2 - 1 / slow_new) + new
+    second = left + kappa + slow_new * new * (2 - 1 / slow_running)
+    return np.asarray(np.where(running_first, first, second) / 2)
+
+
+def random_pairs(seed: int) -> tuple[Floats, Floats, Floats, Floats]:
+    """(a, n, xi_O, xi_N) of `PAIRS` pairs: a half drawn freely, a half close to a boundary of the rule."""
+    rng = np.random.default_rng(seed)
+    left = np.exp(rng.uniform(-3, 3, PAIRS))
+    new = np.exp(rng.uniform(-3, 3, PAIRS))
+    slow_running, slow_new = 1 + rng.exponential(0.6, PAIRS), 1 + rng.exponential(0.6, PAIRS)
+    slow_running[: PAIRS // 10] = 1.0
+    slow_new[PAIRS // 20 : PAIRS // 8] = 1.0
+    off = 1 + rng.choice([-1e-3, -1e-7, 0.0, 1e-7, 1e-3], PAIRS)
+    quarter, half = slice(PAIRS // 2, 3 * PAIRS // 4), slice(3 * PAIRS // 4, PAIRS)
+    slow_running[quarter] = np.maximum(1.0, 2 / (2 - 1 / slow_new[quarter]) * off[quarter])
+    bound = new[half] * (slow_new[half] * (2 - 1 / slow_running[half]) - 1)
+    left[half] = np.maximum(1e-6, bound * off[half])
+    return left, new, slow_running, slow_new
+
+
+def _grid(pairs: tuple[Floats, Floats, Floats, Floats]) -> Floats:
+    """The smallest mean over the grid and the point where the cases meet."""
+    left, new, slow_running, slow_new = (column[:, None] for column in pairs)
+    starts = left * np.linspace(0, 1, POINTS + 1)[None, :]
+    switch = np.maximum(0.0, left - slow_new * new / slow_running)
+    return np.asarray(means(left, new, slow_running, slow_new, np.concatenate([starts, switch], axis=1)).min(axis=1))
+
+
+def end_point(seed: int) -> Evaluation:
+    """Theorem 1 on a sample of pairs: the better end point is as good as every start of the grid."""
+    pairs = random_pairs(seed)
+    left = pairs[0]
+    ends = np.minimum(means(*pairs, np.zeros_like(left)), means(*pairs, left))
+    ratio = ends / _grid(pairs)
+    worst = int(np.argmax(ratio))
+    return at_most(float(ratio[worst]), 1.0, _words(pairs, worst))
+
+
+def exact_rule(seed: int) -> Evaluation:
+    """The exact rule on a sample of pairs: what it chooses is as good as every start of the grid."""
+    pairs = random_pairs(seed)
+    left, new, slow_running, slow_new = pairs
+    share = (slow_running * (2 - 1 / slow_new) < 2) | (left > new * (slow_new * (2 - 1 / slow_running) - 1))
+    ratio = means(*pairs, np.where(share, 0.0, left)) / _grid(pairs)
+    worst = int(np.argmax(ratio))
+    return at_most(float(ratio[worst]), 1.0, _words(pairs, worst))
+
+
+def _words(pairs: tuple[Floats, Floats, Floats, Floats], place: int) -> str:
+    a, n, slow_running, slow_new = (float(column[place]) for column in pairs)
+    return f"{PAIRS} pairs; worst a = {a:.6g}, n = {n:.6g}, xi_O = {slow_running:.6g}, xi_N = {slow_new:.6g}"
+
+
+def _about_pairs(_: Case) -> Evaluation:
+    return not_applicable("the claim is about pairs of jobs in continuous time")
+
+
+_ASSUMPTIONS = "one running and one new job on the same GPUs, xi >= 1, continuous time, the new job starts in [0, a]"
+_HINT: dict[str, Any] = {"families": ()}
+
+GUARANTEES: tuple[Guarantee, ...] = (
+    Guarantee(
+        id="003-theorem-1",
+        problem="gpu-sharing",
+        source="paper 003, Theorem 1",
+        statement="min over kappa in [0, a] of (T_O + T_N)/2 is attained at kappa = 0 or kappa = a",
+        assumptions=_ASSUMPTIONS,
+        evaluate=_about_pairs,
+        sample=end_point,
+        hint=_HINT,
+    ),
+    Guarantee(
+        id="003-theorem-1-rule",
+        problem="gpu-sharing",
+        source="ours",
+        statement="share iff xi_O (2 - 1/xi_N) < 2 or a > n (xi_N (2 - 1/xi_O) - 1): the choice is optimal",
+        assumptions=_ASSUMPTIONS,
+        evaluate=_about_pairs,
+        kind="repaired",
+        sample=exact_rule,
+        hint=_HINT,
+    ),
+)
+"""Its rows of the ledger."""

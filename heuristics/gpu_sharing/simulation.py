@@ -1,0 +1,92 @@
+"""The event loop of every non-preemptive policy: it decides at arrivals and after completions."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from schedgap.formulations.gpu_sharing.dynamics import tables
+from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
+from schedgap.formulations.gpu_sharing.modes import impossible
+from schedgap.heuristics.common.run import HeuristicRun
+from schedgap.heuristics.gpu_sharing.cluster import Cluster
+
+Decide = Callable[[Cluster, Sequence[int]], Sequence[int]]
+"""Starts jobs on the cluster; given the waiting jobs by priority, returns those it started."""
+
+
+def simulate_policy(
+    instance: GpuSharingInstance, decide: Decide, priority: Callable[[int], tuple[float, ...]]
+) -> HeuristicRun:
+    """Run a policy from the first arrival to the last completion.
+
+    Parameters
+    ----------
+    instance : the instance
+    decide : starts jobs at an event
+    priority : the sort key of a job in the queue; ties by position
+
+    Returns
+    -------
+    HeuristicRun
+        The solution, or None when a job can never run or the last one completes after the horizon; metrics
+        of the run in ``info`` (see :func:`metrics`).
+
+    Notes
+    -----
+    At most 2 J decisions; between them nothing is computed.
+    """
+    reason = impossible(instance)
+    if reason is not None:
+        return HeuristicRun(None, {"reason": reason})
+    data = tables(instance)
+    cluster = Cluster(data)
+    arrivals = sorted(range(len(instance.jobs)), key=lambda j: (instance.jobs[j].arrival, j), reverse=True)
+    queue: list[tuple[tuple[float, ...], int]] = []
+    decisions = 0
+    while arrivals or queue or cluster.running:
+        moments = []
+        if arrivals:
+            moments.append(instance.jobs[arrivals[-1]].arrival)
+        end = cluster.next_end()
+        if end is not None:
+            moments.append(end + 1)
+        if not moments:
+            return HeuristicRun(None, {"reason": "the policy leaves jobs waiting on an idle cluster"})
+        cluster.slot = min(moments)
+        cluster.finish()
+        while arrivals and instance.jobs[arrivals[-1]].arrival == cluster.slot:
+            job = arrivals.pop()
+            bisect.insort(queue, (priority(job), job))
+        if queue:
+            decisions += 1
+            started = set(decide(cluster, [job for _, job in queue]))
+            if started:
+                queue = [entry for entry in queue if entry[1] not in started]
+    info = {"decisions": decisions, **metrics(instance, (cluster.start - data.arrival).tolist(), cluster.end.tolist())}
+    if cluster.end.max() > instance.horizon:
+        last = int(cluster.end.max())
+        info["reason"] = f"the last job completes in slot {last}, the horizon is {instance.horizon}"
+        return HeuristicRun(None, info)
+    return HeuristicRun(cluster.solution(), info)
+
+
+def metrics(instance: GpuSharingInstance, waiting: Sequence[int], end: Sequence[int]) -> Mapping[str, Any]:
+    """Mean JCT and queuing time in slots over all, large (more than 4 GPUs) and small jobs; makespan.
+
+    Queuing is the time between arrival and completion in which a job has no GPU.
+
+    The split is that of Tables III and IV of paper 003.
+    """
+    arrival = np.array([job.arrival for job in instance.jobs])
+    large = np.array([job.gpus > 4 for job in instance.jobs])
+    jct, waited = np.array(end) - arrival + 1, np.array(waiting)
+    result: dict[str, Any] = {"makespan": int(max(end) - arrival.min() + 1)}
+    for name, group in (("all", np.ones_like(large)), ("large", large), ("small", ~large)):
+        chosen = group.astype(bool)
+        result[f"jct {name}"] = float(jct[chosen].mean()) if chosen.any() else None
+        result[f"queuing {name}"] = float(waited[chosen].mean()) if chosen.any() else None
+    return result

@@ -1,0 +1,273 @@
+"""A compiled local search for gpu-sharing: good schedules of a few dozen jobs, which the exact method starts from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
+from schedgap.formulations.gpu_sharing.modes import Choices
+from schedgap.formulations.gpu_sharing.overlap import placed
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+_FAR = 1 << 40
+
+
+@dataclass(frozen=True)
+class Found:
+    """A schedule by overlap counts: start and last slot, mode index, (J, J) overlaps; sum of last slots."""
+
+    start: Ints
+    end: Ints
+    mode: Ints
+    overlap: Ints
+    total: int
+
+    def solution(self, instance: GpuSharingInstance, choices: Choices) -> Solution:
+        """The same with GPU lists."""
+        n = len(self.start)
+        counts = {(j, k): int(self.overlap[j, k]) for j in range(n) for k in range(j + 1, n) if self.overlap[j, k]}
+        steps = [choices.jobs[j].modes[int(m)].steps for j, m in enumerate(self.mode)]
+        return placed(instance, self.start.tolist(), self.end.tolist(), counts, steps)
+
+
+def search(instance: GpuSharingInstance, choices: Choices, *, seed: int, rounds: int) -> Found | None:
+    """Simulated annealing over priorities, modes and which pairs may share.
+
+    Parameters
+    ----------
+    instance, choices : the instance and its modes; no job may be blocked
+    seed : of all randomness
+    rounds : schedules tried
+
+    Returns
+    -------
+    Found or None
+        The best schedule within the horizon; None where none was found.
+
+    Notes
+    -----
+    One schedule costs O(E J^2) for E events; about 30 microseconds for 16 jobs.
+    """
+    n = len(instance.jobs)
+    most = max(len(own.modes) for own in choices.jobs)
+    work = np.full((n, most), np.inf)
+    for j, own in enumerate(choices.jobs):
+        work[j, : len(own.modes)] = [float(mode.work) for mode in own.modes]
+    counts = np.array([len(own.modes) for own in choices.jobs], dtype=np.int64)
+    fits = np.zeros((n, n, most, most), dtype=np.bool_)
+    for j, k in choices.pairs:
+        clashes = set(choices.clashes(j, k))
+        for a in range(counts[j]):
+            for b in range(counts[k]):
+                fits[j, k, a, b] = fits[k, j, b, a] = (a, b) not in clashes
+    data = choices.tables
+    rng = np.random.default_rng(seed)
+    order = np.argsort(work[:, 0], kind="stable")
+    start, end, mode, overlap, total = _anneal(
+        data.arrival,
+        data.gpus,
+        work,
+        counts,
+        data.slowdown,
+        fits,
+        instance.total_gpus,
+        instance.horizon,
+        order,
+        rng,
+        rounds,
+    )
+    return None if total >= _FAR else Found(start, end, mode, overlap, int(total))
+
+
+@numba.njit(cache=True)
+def _decode(
+    order: Ints,
+    mode: Ints,
+    allowed: Flags,
+    eager: Flags,
+    arrival: Ints,
+    gpus: Ints,
+    work: Floats,
+    slowdown: Floats,
+    fits: Flags,
+    total_gpus: int,
+    horizon: int,
+    start: Ints,
+    end: Ints,
+    overlap: Ints,
+) -> int:  # pragma: no cover - compiled
+    """List scheduling by `order`; the sum of last slots, or a huge number beyond the horizon."""
+    n = len(order)
+    left = np.empty(n)
+    factor = np.ones(n)
+    state = np.zeros(n, dtype=np.int64)  # 0 waiting, 1 running, 2 done
+    alone = np.zeros(n, dtype=np.int64)
+    overlap[:, :] = 0
+    free = total_gpus
+    slot = arrival.min()
+    open_jobs = n
+    cost = 0
+    take = np.zeros(n, dtype=np.int64)
+    while open_jobs > 0:
+        if slot > horizon:
+            return _FAR
+        for place in range(n):
+            j = order[place]
+            if state[j] != 0 or arrival[j] > slot:
+                continue
+            need = gpus[j]
+            take[:] = 0
+            if free < need or eager[j]:
+                if free + alone.sum() < need:
+                    continue
+                first = 0 if eager[j] else free
+                need -= min(first, need)
+                while need > 0:
+                    best, best_cost = -1, 1e18
+                    for k in range(n):
+                        if state[k] != 1 or alone[k] == 0 or take[k] > 0 or not allowed[j, k]:
+                            continue
+                        if not fits[j, k, mode[j], mode[k]]:
+                            continue
+                        loss = left[k] * max(0.0, slowdown[k, j] - factor[k]) + work[j, mode[j]] * (slowdown[j, k] - 1)
+                        loss /= min(need, alone[k])
+                        if loss < best_cost:
+                            best, best_cost = k, loss
+                    if best < 0:
+                        break
+                    take[best] = min(need, alone[best])
+                    need -= take[best]
+                need = gpus[j] - take.sum()
+                if need > free:
+                    continue
+            free -= need
+            alone[j] = need
+            state[j] = 1
+            start[j] = slot
+            left[j] = work[j, mode[j]]
+            factor[j] = 1.0
+            for k in range(n):
+                if take[k] > 0:
+                    overlap[j, k] = overlap[k, j] = take[k]
+                    alone[k] -= take[k]
+                    factor[j] = max(factor[j], slowdown[j, k])
+                    factor[k] = max(factor[k], slowdown[k, j])
+        ahead = _FAR
+        for j in range(n):
+            if state[j] == 1:
+                ahead = min(ahead, max(1, int(np.ceil(left[j] * factor[j] - 1e-11 * work[j, mode[j]]))))
+            elif state[j] == 0 and arrival[j] > slot:
+                ahead = min(ahead, arrival[j] - slot)
+        if ahead == _FAR:
+            return _FAR
+        for j in range(n):
+            if state[j] == 1:
+                left[j] -= ahead / factor[j]
+        last = slot + ahead - 1
+        slot += ahead
+        for j in range(n):
+            if state[j] == 1 and left[j] <= 1e-11 * work[j, mode[j]]:
+                state[j] = 2
+                end[j] = last
+                cost += last
+                open_jobs -= 1
+                free += alone[j]
+                alone[j] = 0
+                for k in range(n):
+                    if state[k] == 1 and overlap[j, k] > 0:
+                        alone[k] += overlap[j, k]
+        for j in range(n):
+            if state[j] == 1:
+                factor[j] = 1.0
+                for k in range(n):
+                    if state[k] == 1 and overlap[j, k] > 0:
+                        factor[j] = max(factor[j], slowdown[j, k])
+    if end.max() > horizon:
+        return _FAR
+    return cost
+
+
+@numba.njit(cache=True)
+def _anneal(
+    arrival: Ints,
+    gpus: Ints,
+    work: Floats,
+    counts: Ints,
+    slowdown: Floats,
+    fits: Flags,
+    total_gpus: int,
+    horizon: int,
+    order: Ints,
+    rng: np.random.Generator,
+    rounds: int,
+) -> tuple[Ints, Ints, Ints, Ints, int]:  # pragma: no cover - compiled
+    n = len(arrival)
+    mode = np.zeros(n, dtype=np.int64)
+    allowed = np.ones((n, n), dtype=np.bool_)
+    eager = np.zeros(n, dtype=np.bool_)
+    start, end = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+    overlap = np.zeros((n, n), dtype=np.int64)
+    best_start, best_end = start.copy(), end.copy()
+    best_mode, best_overlap = mode.copy(), overlap.copy()
+    now = _decode(
+        order, mode, allowed, eager, arrival, gpus, work, slowdown, fits, total_gpus, horizon, start, end, overlap
+    )
+    best = now
+    if best < _FAR:
+        best_start, best_end, best_overlap = start.copy(), end.copy(), overlap.copy()
+    top = 0.3 * max(1.0, np.sqrt(n))
+    for r in range(rounds):
+        phase = (r % max(1, rounds // 4)) / max(1, rounds // 4)
+        heat = top * (1 - phase) + 0.05
+        kind = int(10 * rng.random())
+        a, b = int(n * rng.random()), int(n * rng.random())
+        old_mode, old_allowed = mode[a], allowed[a, b]
+        kept = order.copy()
+        if kind < 3:
+            order[a], order[b] = kept[b], kept[a]
+        elif kind < 6:
+            moved = kept[a]
+            if a < b:
+                order[a:b] = kept[a + 1 : b + 1]
+            else:
+                order[b + 1 : a + 1] = kept[b:a]
+            order[b] = moved
+        elif kind < 8:
+            allowed[a, b] = not old_allowed
+        elif kind < 9:
+            mode[a] = int(counts[a] * rng.random())
+        else:
+            eager[a] = not eager[a]
+        value = _decode(
+            order, mode, allowed, eager, arrival, gpus, work, slowdown, fits, total_gpus, horizon, start, end, overlap
+        )
+        if value <= now or rng.random() < np.exp((now - value) / heat):
+            now = value
+            if value < best:
+                best = value
+                best_start, best_end = start.copy(), end.copy()
+                best_mode, best_overlap = mode.copy(), overlap.copy()
+        else:
+            order[:] = kept
+            mode[a], allowed[a, b] = old_mode, old_allowed
+            if kind == 9:
+                eager[a] = not eager[a]
+    return best_start, best_end, best_mode, best_overlap, best
+
+
+def _compile() -> None:
+    """Compile now, or load what is kept on disk: the clock of a solve starts after the imports."""
+    one, numbers = np.ones(1, dtype=np.int64), np.ones((1, 1))
+    fits = np.zeros((1, 1, 1, 1), dtype=np.bool_)
+    _anneal(one, one, numbers, one, numbers, fits, 1, 1, np.zeros(1, dtype=np.int64), np.random.default_rng(0), 1)
+
+
+_compile()

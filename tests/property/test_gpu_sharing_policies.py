@@ -1,0 +1,194 @@
+"""Policies: feasible schedules, the printed algorithm in plain Python, and hand-made cases."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.gpu_sharing_plain_policy import plain_sjf_bsbf
+
+from schedgap.benchmarks.generators.gpu_sharing import contended, small
+from schedgap.benchmarks.problems import GPU_SHARING
+from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.gpu_sharing.bounds import capacity_weights, lower_bound, sharing_factor
+from schedgap.formulations.gpu_sharing.check import check
+from schedgap.formulations.gpu_sharing.dynamics import tables
+from schedgap.formulations.gpu_sharing.elastic import check_elastic
+from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
+from schedgap.heuristics.gpu_sharing.exclusive import fifo, sjf
+from schedgap.heuristics.gpu_sharing.preemptive import pollux, tiresias
+from schedgap.heuristics.gpu_sharing.sharing import sjf_bsbf, sjf_bsbf_plus, sjf_ffs
+
+INSIDE = {"fifo": fifo, "sjf": sjf, "sjf-ffs": sjf_ffs, "sjf-bsbf": sjf_bsbf, "sjf-bsbf+": sjf_bsbf_plus}
+OUTSIDE = {"tiresias": tiresias, "pollux": pollux}
+
+
+def random_instance(seed: int) -> GpuSharingInstance:
+    if seed % 3 == 0:
+        return contended(seed, jobs=6, gpus=3, horizon=300)
+    return small(seed, jobs=6 + seed % 20, gpus=4 + seed % 5, horizon=1000, spread=(seed % 7) / 6, arrivals=8)
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=60, deadline=None)
+def test_gpu_sharing_sjf_bsbf_is_the_printed_algorithm(seed: int) -> None:
+    instance = random_instance(seed)
+    solution = sjf_bsbf(instance).solution
+    assert solution is not None
+    plain = plain_sjf_bsbf(instance)
+    assert {n: (solution["start"][n], solution["accumulation"][n]) for n in plain} == plain
+
+
+@given(st.integers(0, 10**6), st.sampled_from(sorted(INSIDE)))
+@settings(max_examples=60, deadline=None)
+def test_gpu_sharing_policies_make_feasible_schedules(seed: int, name: str) -> None:
+    instance = random_instance(seed)
+    run = INSIDE[name](instance)
+    assert run.solution is not None
+    report = check(instance, run.solution)
+    assert report.feasible, report.violations
+    assert float(report.objective) == pytest.approx(run.info["jct all"])
+    bound = lower_bound(instance)
+    assert bound is not None and bound <= float(report.objective) + 1e-9
+
+
+@given(st.integers(0, 10**6), st.sampled_from(sorted(OUTSIDE)))
+@settings(max_examples=40, deadline=None)
+def test_gpu_sharing_preemptive_schedules_pass_their_own_checker(seed: int, name: str) -> None:
+    instance = random_instance(seed)
+    run = OUTSIDE[name](instance, restart=float(seed % 3))
+    report = check_elastic(instance, run.solution)
+    assert report.feasible, report.violations
+    assert float(report.objective) == pytest.approx(run.info["jct all"])
+    with pytest.raises(InputError):
+        check(instance, run.solution)
+
+
+def test_gpu_sharing_elastic_checker_sees_what_is_wrong() -> None:
+    instance = small(3, horizon=200)
+    good = tiresias(instance).solution
+    first = instance.jobs[0].id
+
+    def broken(change) -> list[str]:
+        rows = {k: [list(r) for r in v] for k, v in good["segments"].items()}
+        change(rows)
+        return [v.constraint for v in check_elastic(instance, {**good, "segments": rows}).violations]
+
+    assert broken(lambda rows: None) == []
+    assert "work" in broken(lambda rows: rows[first][-1].__setitem__(1, rows[first][-1][1] - 1))
+    assert "arrival" in broken(lambda rows: rows[first][0].__setitem__(0, 0))
+    assert "capacity" in broken(lambda rows: rows[first][0].__setitem__(2, 9))
+    assert "order" in broken(lambda rows: rows[first].append(list(rows[first][0])))
+    for bad in ({}, {**good, "noise": "x"}, {**good, "restart": -1}, {**good, "segments": {}}):
+        with pytest.raises(InputError):
+            check_elastic(instance, bad)
+
+
+def two_jobs(xi: float, **changes) -> GpuSharingInstance:
+    """Job o runs from slot 1 for 10 slots, job n arrives in slot 3 and takes 4; one GPU."""
+    job = {
+        "arrival": 1,
+        "gpus": 1,
+        "iterations": 10,
+        "batch_size": 1,
+        "compute": {"fixed": 1.0, "per_sample": 0.0},
+        "communication": {"latency": 0.0, "per_unit": 0.0, "message": 0.0},
+        "overlap": 1.0,
+        "memory": {"fixed": 1.0, "per_sample": 0.0},
+    }
+    data = {
+        "problem": "gpu-sharing",
+        "horizon": 100,
+        "slot_length": 1.0,
+        "servers": [{"id": "s", "gpus": 1}],
+        "gpu_memory": 2.0,
+        "max_jobs_per_gpu": 2,
+        "jobs": [{**job, "id": "o"}, {**job, "id": "n", "arrival": 3, "iterations": 4}],
+        "interference": {"o": {"n": xi}, "n": {"o": xi}},
+        **changes,
+    }
+    return GpuSharingInstance.parse(data)
+
+
+def test_gpu_sharing_the_rule_decides_in_a_schedule() -> None:
+    # a = 8, n = 4: shares iff xi (2 - 1/xi) < 2 (xi < 1.5) or 8 > 4 (2 xi - 2) (xi < 2).
+    for xi, start in ((1.0, 3), (1.6, 3), (1.99, 3), (2.0, 11), (2.5, 11)):
+        solution = sjf_bsbf(two_jobs(xi)).solution
+        assert solution["start"]["n"] == start, xi
+    assert sjf_ffs(two_jobs(2.5)).solution["start"]["n"] == 3
+    assert sjf(two_jobs(1.0)).solution["start"]["n"] == 11
+    assert sjf_bsbf(two_jobs(1.0, max_jobs_per_gpu=1)).solution["start"]["n"] == 11
+    assert sjf_bsbf(two_jobs(1.0, gpu_memory=1.9)).solution["start"]["n"] == 11
+
+
+def test_gpu_sharing_plus_waits_for_a_gpu_that_is_free_soon() -> None:
+    data = two_jobs(1.6).to_dict()
+    data["servers"][0]["gpus"] = 2
+    data["jobs"].append({**data["jobs"][0], "id": "short", "iterations": 3})
+    data["interference"] = {"o": {"n": 1.6}, "n": {"o": 1.6, "short": 3.0}, "short": {"n": 3.0}}
+    instance = GpuSharingInstance.parse(data)
+    assert sjf_bsbf(instance).solution["start"]["n"] == 3
+    # Waiting ends with slot 3, not with slot 10.
+    assert sjf_bsbf_plus(instance).solution["start"]["n"] == 4
+
+
+def test_gpu_sharing_fifo_blocks_and_sjf_passes_over() -> None:
+    data = two_jobs(1.0, max_jobs_per_gpu=1).to_dict()
+    data["servers"][0]["gpus"] = 2
+    data["jobs"][1].update(gpus=2, arrival=2)
+    data["jobs"].append({**data["jobs"][0], "id": "late", "arrival": 3, "iterations": 2})
+    instance = GpuSharingInstance.parse({**data, "interference": {}})
+    assert fifo(instance).solution["start"] == {"o": 1, "n": 11, "late": 15}
+    assert fifo(instance, backfill=True).solution["start"] == {"o": 1, "n": 11, "late": 3}
+    assert sjf(instance).solution["start"] == {"o": 1, "n": 11, "late": 3}
+    assert sjf(instance, backfill=False).solution["start"]["late"] == 3
+
+
+def test_gpu_sharing_policies_say_why_they_found_nothing() -> None:
+    tight = two_jobs(1.0, max_jobs_per_gpu=1, horizon=12)
+    run = sjf(tight)
+    assert run.solution is None and "the horizon is 12" in run.info["reason"]
+    assert "memory" in sjf_bsbf(two_jobs(1.0, gpu_memory=0.5)).info["reason"]
+    assert tiresias(two_jobs(1.0, gpu_memory=0.5)).solution is None
+
+
+def test_gpu_sharing_consolidates_on_the_tightest_server() -> None:
+    data = two_jobs(1.0).to_dict()
+    data["servers"] = [{"id": "wide", "gpus": 4}, {"id": "tight", "gpus": 2}]
+    data["jobs"][0]["gpus"] = 2
+    instance = GpuSharingInstance.parse(data)
+    assert {server for server, _ in sjf(instance).solution["gpus"]["o"]} == {"tight"}
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=40, deadline=None)
+def test_gpu_sharing_capacity_weights_hold_on_every_gpu(seed: int) -> None:
+    data = tables(random_instance(seed))
+    weights = capacity_weights(data)
+    assert (weights <= 1 + 1e-12).all() and (weights >= 1 / sharing_factor(data) - 1e-12).all()
+    pairs = weights[:, None] / data.slowdown + weights[None, :] / data.slowdown.T
+    assert (pairs[data.may_share] <= 1 + 1e-9).all()
+
+
+def test_gpu_sharing_bound_needs_the_one_in_phi() -> None:
+    """One GPU, two jobs of 4 slots, xi = 3: with phi = 2/3 the bound would exceed the optimum of 6 (4 and 8)."""
+    data = two_jobs(3.0).to_dict()
+    for job in data["jobs"]:
+        job.update(arrival=1, iterations=4)
+    instance = GpuSharingInstance.parse(data)
+    assert sharing_factor(tables(instance)) == 1.0
+    bound = lower_bound(instance)
+    assert bound is not None and 4 <= bound <= 6
+    data["interference"] = {}
+    assert sharing_factor(tables(GpuSharingInstance.parse(data))) == 2.0
+
+
+def test_gpu_sharing_every_policy_is_in_the_table_of_methods() -> None:
+    listed = {m.id for m in GPU_SHARING.methods if m.kind == "heuristic"}
+    assert listed == {*INSIDE, *OUTSIDE}
+    instance = small(5, horizon=300)
+    for method in GPU_SHARING.methods:
+        if method.kind == "heuristic":
+            one, other = method.call(instance, seed=0), method.call(instance, seed=0)
+            assert one.solution == other.solution
+            assert method.outside_model == (method.id in OUTSIDE)
+    assert np.isfinite(lower_bound(instance))

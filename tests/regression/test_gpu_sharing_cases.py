@@ -1,0 +1,43 @@
+"""Every reference case by every exact method."""
+
+import json
+from pathlib import Path
+
+import pytest
+from support.gpu_sharing_brute_force import brute_force
+
+from schedgap.benchmarks.problems import GPU_SHARING
+from schedgap.benchmarks.single import run_method
+from schedgap.formulations.gpu_sharing.bounds import lower_bound
+from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
+from schedgap.solvers.result import SolveOptions
+
+CASES = sorted((Path(__file__).parents[1] / "data").glob("gpu-sharing-*.json"))
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda p: p.stem)
+@pytest.mark.parametrize("method", ["cp", "cbc", "highs", "cpsat"])
+def test_gpu_sharing_reference(path: Path, method: str) -> None:
+    data = json.loads(path.read_text())
+    instance = GpuSharingInstance.parse(data)
+    result = run_method(GPU_SHARING, instance, method, SolveOptions(threads=1))
+    assert str(result.status) == data["reference"]["status"]
+    if data["reference"]["optimum"] is None:
+        assert result.objective is None
+        assert lower_bound(instance) is None
+    else:
+        assert result.objective == pytest.approx(data["reference"]["optimum"], rel=1e-6)
+        assert result.bound == pytest.approx(result.objective)
+        assert lower_bound(instance) <= result.objective + 1e-9
+
+
+def test_gpu_sharing_there_are_cases() -> None:
+    assert len(CASES) == 5
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda p: p.stem)
+def test_gpu_sharing_reference_by_brute_force(path: Path) -> None:
+    data = json.loads(path.read_text())
+    found = brute_force(GpuSharingInstance.parse(data))
+    optimum = data["reference"]["optimum"]
+    assert found == (None if optimum is None else pytest.approx(optimum))

@@ -1,0 +1,154 @@
+import copy
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.gpu_sharing.check import check
+from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
+
+DATA = Path(__file__).parents[1] / "data"
+
+
+def job(name: str, **changes) -> dict:
+    """One GPU, one slot of 1 s per iteration, 1 memory."""
+    return {
+        "id": name,
+        "arrival": 1,
+        "gpus": 1,
+        "iterations": 4,
+        "batch_size": 4,
+        "compute": {"fixed": 1.0, "per_sample": 0.0},
+        "communication": {"latency": 0.0, "per_unit": 0.0, "message": 0.0},
+        "overlap": 1.0,
+        "memory": {"fixed": 1.0, "per_sample": 0.0},
+        **changes,
+    }
+
+
+def instance(jobs: list[dict], **changes) -> GpuSharingInstance:
+    data = {
+        "problem": "gpu-sharing",
+        "horizon": 20,
+        "slot_length": 1.0,
+        "servers": [{"id": "s", "gpus": 2}],
+        "gpu_memory": 10.0,
+        "max_jobs_per_gpu": 2,
+        "jobs": jobs,
+        "interference": {},
+        **changes,
+    }
+    return GpuSharingInstance.parse(data)
+
+
+def solution(**rows) -> dict:
+    """name=(start, [gpu index, ...], steps)."""
+    return {
+        "start": {k: v[0] for k, v in rows.items()},
+        "gpus": {k: [["s", g] for g in v[1]] for k, v in rows.items()},
+        "accumulation": {k: v[2] for k, v in rows.items()},
+    }
+
+
+def test_gpu_sharing_check_alone_and_shared_by_hand() -> None:
+    two = instance([job("a"), job("b")], interference={"a": {"b": 2.0}, "b": {"a": 1.5}})
+    apart = check(two, solution(a=(1, [0], 1), b=(1, [1], 1)))
+    assert (apart.feasible, apart.objective) == (True, 4)
+    together = check(two, solution(a=(1, [0], 1), b=(1, [0], 1)))
+    # b does 2/3 a slot and ends in slot 6; by then a has done 3 and needs one more, alone.
+    assert together.details["completion"] == {"a": 7, "b": 6}
+    assert together.objective == Fraction(13, 2)
+
+
+def test_gpu_sharing_check_takes_the_worst_partner_of_a_gang() -> None:
+    three = instance(
+        [job("a", gpus=2), job("b", iterations=1), job("c", iterations=1)],
+        interference={"a": {"b": 2.0, "c": 4.0}},
+    )
+    report = check(three, solution(a=(1, [0, 1], 1), b=(1, [0], 1), c=(1, [1], 1)))
+    # In slot 1 a does 1/4, then 3 full slots leave 3/4 for slot 5.
+    assert report.details["completion"] == {"a": 5, "b": 1, "c": 1}
+
+
+def test_gpu_sharing_check_ends_exactly_on_a_slot_with_a_root_and_with_decimals() -> None:
+    root = job(
+        "a",
+        gpus=2,
+        iterations=2,
+        overlap=2.0,
+        compute={"fixed": 0.3, "per_sample": 0.0},
+        communication={"latency": 0.4, "per_unit": 0.0, "message": 0.0},
+    )
+    assert check(instance([root]), solution(a=(1, [0, 1], 1))).objective == 1
+    tenths = job("a", iterations=30, compute={"fixed": 0.1, "per_sample": 0.0})
+    assert check(instance([tenths]), solution(a=(1, [0], 1))).objective == 3
+    # The tolerance of 1e-9 relative: one iteration in 10^10 too many is not missed, one in 10^8 is.
+    for extra, slots in ((1e-10, 3), (1e-8, 4)):
+        late = job("a", iterations=30, compute={"fixed": 0.1 * (1 + extra), "per_sample": 0.0})
+        assert check(instance([late]), solution(a=(1, [0], 1))).objective == slots
+
+
+def test_gpu_sharing_check_memory_of_decimals() -> None:
+    jobs = [job("a", memory={"fixed": 0.1, "per_sample": 0}), job("b", memory={"fixed": 0.2, "per_sample": 0})]
+    for have, feasible in ((0.3, True), (0.29999, False)):
+        report = check(instance(jobs, gpu_memory=have), solution(a=(1, [0], 1), b=(1, [0], 1)))
+        assert report.feasible is feasible
+        assert [v.constraint for v in report.violations] == ([] if feasible else ["memory"])
+
+
+@pytest.mark.parametrize(
+    ("rows", "constraint", "words"),
+    [
+        ({"a": (2, [0], 1)}, "arrival", "starts in slot 2, arrives in slot 3"),
+        ({"a": (3, [0, 1], 1)}, "gang", "2 GPUs given, needs 1"),
+        ({"c": (1, [0, 0], 1)}, "distinct", "listed more than once"),
+        ({"a": (3, [0], 3)}, "accumulation", "3 accumulation steps"),
+        ({"a": (3, [0], 8)}, "accumulation", "8 accumulation steps"),
+        ({"a": (18, [0], 1)}, "horizon", "completes in slot 21, the horizon is 20"),
+        ({"b": (3, [0], 1), "a": (3, [0], 1)}, "cap", "server s, GPU 0, slot 3: 3 jobs (c, a, b), at most 2"),
+    ],
+)
+def test_gpu_sharing_check_names_what_is_broken(rows: dict, constraint: str, words: str) -> None:
+    three = instance([job("a", arrival=3), job("b"), job("c", gpus=2, iterations=4)])
+    plan = {"a": (9, [0], 1), "b": (15, [1], 1), "c": (1, [0, 1], 1), **rows}
+    report = check(three, solution(**plan))
+    assert [v.constraint for v in report.violations] == [constraint]
+    assert words in report.violations[0].message
+    assert (report.objective is None) == (constraint == "accumulation")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda s: s.pop("gpus"), "solution.gpus"),
+        (lambda s: s["start"].pop("a"), 'job "a" is missing'),
+        (lambda s: s["start"].update(zz=1), 'no job "zz"'),
+        (lambda s: s["start"].update(a=1.5), "whole number"),
+        (lambda s: s["start"].update(a=True), "whole number"),
+        (lambda s: s["gpus"].update(a=[["s", 2]]), "has GPUs 0 to 1, got 2"),
+        (lambda s: s["gpus"].update(a=[["t", 0]]), 'no server "t"'),
+        (lambda s: s["gpus"].update(a=[0]), "[server, index]"),
+        (lambda s: s["gpus"].update(a=3), "must be a list"),
+        (lambda s: s.update(more=1), "solution.more: unknown key"),
+    ],
+)
+def test_gpu_sharing_check_refuses_malformed_solutions(change, words: str) -> None:
+    plan = copy.deepcopy(solution(a=(1, [0], 1)))
+    change(plan)
+    with pytest.raises(InputError) as error:
+        check(instance([job("a")]), plan)
+    assert words in str(error.value)
+
+
+def test_gpu_sharing_checker_imports_nothing_of_the_dynamics() -> None:
+    text = (Path(__file__).parents[2] / "formulations" / "gpu_sharing" / "check.py").read_text()
+    imports = [line for line in text.splitlines() if line.startswith("from schedgap")]
+    allowed = ("formulations.common", "formulations.gpu_sharing.instance")
+    assert imports and all(any(part in line for part in allowed) for line in imports)
+
+
+def test_gpu_sharing_check_reads_a_case() -> None:
+    data = json.loads((DATA / "gpu-sharing-share_09_accumulate.json").read_text())
+    assert GpuSharingInstance.parse(data).total_gpus == 2
