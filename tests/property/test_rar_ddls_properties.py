@@ -66,7 +66,7 @@ def rates(schedule: Schedule, name: str, until: int) -> list[int]:
 
 
 @given(schedules(), st.integers(0, 5))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_adding_a_job_never_raises_a_rate(drawn: Drawn, position: int) -> None:
     instance, start, placement = drawn
     added = instance.jobs[position % len(instance.jobs)].id
@@ -84,7 +84,7 @@ def test_adding_a_job_never_raises_a_rate(drawn: Drawn, position: int) -> None:
 
 
 @given(schedules(), st.integers(0, 5))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_left_shift_where_nobody_is_slowed_delays_nobody(drawn: Drawn, position: int) -> None:
     instance, start, placement = drawn
     moved = instance.jobs[position % len(instance.jobs)].id

@@ -100,7 +100,7 @@ def test_gpus_are_held_by_one_job_at_a_time(seed: int) -> None:
                     taken.add((g, slot))
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_theta_star_is_the_smallest_over_all_gpu_sets(seed: int) -> None:
     instance = small(seed, horizon=6)
     best = {job.id: float(d) for job, d in zip(instance.jobs, rate_table(instance).best_duration, strict=True)}
