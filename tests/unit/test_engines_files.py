@@ -139,3 +139,54 @@ def test_bounds_of_cbc_never_exceed_the_optimum() -> None:
             answer = engine("cbc").solve(model, SolveOptions(threads=1, work_limit=nodes))
             assert answer.bound is not None
             assert answer.bound >= best - 1e-9
+
+
+def test_a_point_far_from_feasible_is_an_engine_error_not_an_answer() -> None:
+    from schedgap.solvers.engines.answer import Progress, conclude
+    from schedgap.solvers.result import SolveOptions, Status, Termination
+
+    maker = ModelMaker()
+    x, y = maker.var(0, 5), maker.var(0, 5)
+    maker.minimise([(x, 1.0), (y, 1.0)])
+    maker.row([(x, 1.0), (y, 2.0)], ">=", 7)
+    model = maker.model()
+    arrays = model_arrays(model)
+    for point, status in (
+        ([1.0, 3.0], Status.OPTIMAL),
+        ([1.0 - 1e-7, 3.0 - 1e-7], Status.OPTIMAL),
+        ([0.0, 3.0], Status.ERROR),
+        ([1.0, 2.9], Status.ERROR),
+    ):
+        answer = conclude(
+            model,
+            arrays,
+            values=np.array(point),
+            bound=4.0,
+            termination=Termination.GAP_LIMIT,
+            version="1",
+            seconds=0.0,
+        )
+        assert answer.status is status
+        assert (answer.values is None) == (status is Status.ERROR)
+    seen: list[object] = []
+    progress = Progress(model, arrays, SolveOptions(report=lambda *what: seen.append(what)))
+    progress.incumbent(np.array([0.0, 0.0]), 3.0)
+    assert (progress.values, progress.objective, progress.bound, seen) == (None, None, 3.0, [])
+    progress.incumbent(np.array([5.0, 1.0]), 3.0)
+    progress.incumbent(np.array([5.0, 5.0]), 3.5)
+    assert (progress.objective, progress.bound) == (6.0, 3.5)
+    assert seen == [({"x0": 5.0, "x1": 1.0}, 6.0, 3.0)]
+
+
+def test_cbc_must_return_the_point_that_it_proved() -> None:
+    from schedgap.solvers.engines.cbc import _confirmed
+
+    maker = ModelMaker(-1)
+    x = maker.var(0, 9)
+    maker.minimise([(x, 1.0)], 0.5)
+    maker.row([(x, 1.0)], "<=", 7)
+    arrays = model_arrays(maker.model())
+    heading = "Optimal - objective value -7.00000000"
+    assert _confirmed(arrays, np.array([7.0]), heading) == 7.5
+    assert _confirmed(arrays, np.array([6.0]), heading) == 7.5  # a bound that 6.5 does not meet
+    assert _confirmed(arrays, np.array([6.0]), "Optimal") is None
