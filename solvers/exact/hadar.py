@@ -24,7 +24,7 @@ from schedgap.solvers.exact.hadar_branching import Node, Pool, branch, fix_by_bo
 from schedgap.solvers.exact.hadar_compact import Compact
 from schedgap.solvers.exact.hadar_duals import duals_report
 from schedgap.solvers.exact.hadar_master import integer_master
-from schedgap.solvers.exact.hadar_primal import Chosen, Improver
+from schedgap.solvers.exact.hadar_primal import MOST_TYPES, Chosen, Improver
 from schedgap.solvers.exact.hadar_schedules import Rules, Scheduler
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
@@ -414,7 +414,8 @@ def solve_colgen(instance: HadarInstance, options: SolveOptions) -> Result:
     Notes
     -----
     With more than 20,000 (job, slot) pairs, 5,000 progress states of a job or 12 device types the answer is unknown,
-    with the certified bound beside it. One pricing is O(sum_j T S_j L_j) for S_j progress states. Source: paper 002, (2) to (4), (8); the
+    with the certified bound beside it. One pricing is O(sum_j T S_j L_j) for S_j progress states. Source: paper
+    002, (2) to (4), (8); the
     certificate of every iteration is in :mod:`schedgap.solvers.column_generation`.
     """
     data = tables(instance)
