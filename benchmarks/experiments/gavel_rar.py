@@ -25,6 +25,7 @@ from schedgap.benchmarks.text import fixed, number
 from schedgap.benchmarks.writing import write_whole
 from schedgap.formulations.common.errors import InputError, SchedgapError
 from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.common.numbers import MINIMISE, better
 from schedgap.formulations.rar_ddls.dynamics import simulate
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.solvers.result import Deadline, SolveOptions, Status
@@ -46,17 +47,26 @@ class Setting:
     settings: Mapping[str, Any]
 
 
+_SMALL = {"jobs": 12, "slot_length": 10.0, "slack": 3.0}
+_LARGE = {"jobs": 12, "slot_length": 1800.0, "slack": 3.0}
 PROVEN = (
-    Setting("small_test.trace", {"jobs": 12, "servers": 3, "gpus": 2, "slot_length": 5.0}),
-    Setting("small_test.trace", {"jobs": 12, "servers": 4, "gpus": 2, "slot_length": 5.0}),
-    Setting("minimize_makespan.trace", {"jobs": 12, "servers": 3, "gpus": 2, "slot_length": 600.0}),
-    Setting("minimize_makespan.trace", {"jobs": 12, "servers": 5, "gpus": 2, "slot_length": 600.0}),
+    Setting("small_test.trace", {"servers": 2, "gpus": 2, **_SMALL}),
+    Setting("small_test.trace", {"servers": 3, "gpus": 2, **_SMALL}),
+    Setting("minimize_makespan.trace", {"servers": 3, "gpus": 2, **_LARGE}),
+    Setting("minimize_makespan.trace", {"servers": 5, "gpus": 2, **_LARGE}),
 )
 """12 jobs of each trace, those of more than one GPU first, on servers of 2 GPUs: to proven optimality."""
 
+MEETING = (
+    Setting("minimize_makespan.trace", {"servers": 3, "gpus": 3, **_LARGE}),
+    Setting("minimize_makespan.trace", {"servers": 4, "gpus": 3, **_LARGE}),
+)
+"""The same on servers of 3 GPUs, on which two rings of 4 GPUs fit side by side only by sharing a server."""
+
 WHOLE = (
-    Setting("minimize_makespan.trace", {"servers": 10, "gpus": 2, "slot_length": 600.0}),
-    Setting("minimize_makespan.trace", {"servers": 6, "gpus": 4, "slot_length": 600.0}),
+    Setting("minimize_makespan.trace", {"servers": 10, "gpus": 2, "slot_length": 600.0, "slack": 4.0}),
+    Setting("minimize_makespan.trace", {"servers": 6, "gpus": 4, "slot_length": 600.0, "slack": 8.0}),
+    Setting("minimize_makespan.trace", {"servers": 4, "gpus": 3, "slot_length": 600.0, "slack": 4.0}),
 )
 """The whole trace of 100 jobs: against the certified bound."""
 
@@ -178,7 +188,7 @@ def _table(instance: RarDdlsInstance, found: Comparison, to: str) -> list[str]:
         solution = row.results[0].solution if row.results else None
         rings = None if solution is None else meeting(instance, solution)
         shown = "-" if row.ratio is None else f"{fixed(row.ratio)} to {row.ratio_to}"
-        if len(row.results) > 1 and row.worst_ratio is not None:
+        if row.ratio is not None and row.worst_ratio is not None and better(row.ratio, row.worst_ratio, MINIMISE):
             shown += f", worst {fixed(row.worst_ratio)}"
         cells = [
             f"`{row.method.id}`",
@@ -212,10 +222,14 @@ def page(folder: Path, limit: float = 600.0, seed: int = 0, repeat: int = 5) -> 
     limit : seconds for each method
     seed, repeat : of the heuristics
     """
-    lines = [*_INTRODUCTION, "## 12 jobs, solved to proven optimality", ""]
+    lines = [*_INTRODUCTION, "## 12 jobs on servers of 2 GPUs, solved to proven optimality", "", *_ABOUT_TWO]
     for setting in PROVEN:
         lines += proven_section(folder, setting, limit, seed)
-    lines += ["## The whole trace of 100 jobs, against the certified bound", ""]
+    lines += ["## 12 jobs on servers of 3 GPUs: rings that have to meet", "", *_ABOUT_THREE]
+    for setting in MEETING:
+        lines += proven_section(folder, setting, limit, seed)
+    lines += ["## The whole trace, against the certified bound", ""]
+    lines += [f"Heuristics run with {repeat} seeds; makespan and ratio are means.", ""]
     for setting in WHOLE:
         lines += whole_section(folder, setting, limit, seed, repeat)
     return "\n".join(_without_end(lines)) + "\n"
@@ -228,6 +242,22 @@ _INTRODUCTION = [
     "holds the two traces of physical clusters and the measured rates (V100) of",
     "<https://github.com/stanford-futuredata/gavel>. What the import takes from them, and what it has to assume",
     "(above all how rings share a link), is told in [importing.md](importing.md).",
+    "",
+]
+
+
+_ABOUT_TWO = [
+    "The jobs are those of more than one GPU first, in the order of the trace. Rings of 4 GPUs have to cross here.",
+    "They do not have to meet another ring: jobs of 2 and 4 GPUs can always take whole servers of 2. Two further",
+    "optima tell what contention costs: one where sharing a server costs nothing, one where rings that share a",
+    "server stand still. Where both equal the optimum, contention plays no part in it.",
+    "Heuristics run with seed 0.",
+    "",
+]
+
+_ABOUT_THREE = [
+    "Two rings of 4 GPUs run side by side on three servers of 3 only when they share one. An optimum strictly",
+    "between the two further optima pays for contention, and less than avoiding it would cost.",
     "",
 ]
 

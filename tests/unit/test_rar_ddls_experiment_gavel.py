@@ -67,11 +67,13 @@ def test_the_page_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     write_files(tmp_path)
     cluster = {"servers": 3, "gpus": 2, "slot_length": 20.0}
     monkeypatch.setattr(gavel_rar, "PROVEN", (Setting("small_test.trace", {"jobs": 5, **cluster}),))
+    monkeypatch.setattr(gavel_rar, "MEETING", (Setting("small_test.trace", {"jobs": 4, **cluster}),))
     monkeypatch.setattr(gavel_rar, "WHOLE", (Setting("minimize_makespan.trace", cluster),))
     out = tmp_path / "page.md"
     assert main([str(tmp_path), "--out", str(out), "--limit", "60"]) == 0
     text = out.read_text()
     assert "### small_test.trace: 5 jobs on 3 servers of 2 GPUs" in text
+    assert "### small_test.trace: 4 jobs on 3 servers of 2 GPUs" in text
     assert "### minimize_makespan.trace: 12 jobs on 3 servers of 2 GPUs" in text
     assert ", optimal, bound " in text and "Certified lower bound: **" in text
     for method in ("cp", "sjf-bco", "ff", "ls", "rand", "lpt-colocate"):
