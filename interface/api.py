@@ -208,6 +208,7 @@ def compare(
     repeat: int = 1,
     threads: int | None = None,
     settings: Mapping[str, Any] | None = None,
+    report: Incumbent | None = None,
 ) -> Comparison:
     """Several methods on one instance, side by side, each with its ratio and its guarantees.
 
@@ -219,6 +220,7 @@ def compare(
     seed, repeat : each heuristic runs with the seeds seed, ..., seed + repeat - 1
     threads : of exact methods
     settings : each option goes to every method that has it
+    report : told of every new solution and bound of the exact methods
 
     Raises
     ------
@@ -240,7 +242,7 @@ def compare(
         preload(problem, method)
     if chosen is None:
         preload(problem, default_method(problem))
-    options = SolveOptions(deadline=Deadline.after(time_limit), seed=seed, threads=threads)
+    options = SolveOptions(deadline=Deadline.after(time_limit), seed=seed, threads=threads, report=report)
     return side_by_side(problem, given, methods, options, settings, repeat)
 
 

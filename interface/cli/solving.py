@@ -165,15 +165,20 @@ def compare(arguments: argparse.Namespace) -> int:
     """Several methods on one instance."""
     from schedgap import api
     from schedgap.cli import files
+    from schedgap.cli.progress import SolveProgress
+    from schedgap.solvers.result import Termination
 
-    _, instance = files.read_instance(arguments.instance)
-    found = api.compare(
-        instance,
-        arguments.methods,
-        time_limit=arguments.time_limit,
-        seed=arguments.seed,
-        repeat=arguments.repeat,
-        settings=settings_of(arguments),
-    )
+    problem, instance = files.read_instance(arguments.instance)
+    with SolveProgress(problem.sense, "compare", sys.stderr) as progress:
+        found = api.compare(
+            instance,
+            arguments.methods,
+            time_limit=arguments.time_limit,
+            seed=arguments.seed,
+            repeat=arguments.repeat,
+            settings=settings_of(arguments),
+            report=progress.report,
+        )
     print(files.to_json(found.to_dict()) if arguments.json else found.to_text())
-    return found.exit_status
+    stopped = any(r.termination is Termination.INTERRUPTED for row in found.rows for r in row.results)
+    return 130 if stopped else found.exit_status
