@@ -1,0 +1,143 @@
+"""One CP-SAT model solved under a deadline, with Ctrl-C noticed and callbacks that may raise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ortools.sat.python import cp_model
+
+from schedgap.solvers.engines.watch import watched
+from schedgap.solvers.result import Deadline
+
+Value = Callable[[Any], int]
+"""The value of a variable or of a linear expression in one solution."""
+
+
+@dataclass(frozen=True)
+class CpAnswer:
+    """How a search ended.
+
+    Attributes
+    ----------
+    infeasible : proven that the model has no solution
+    optimal : proven that the last solution is optimal (or the first, without an objective)
+    found : some solution was found
+    bound : proven lower bound on the objective in whole numbers; None where none is known
+    interrupted : Ctrl-C came
+    work : deterministic time it took
+    value : values of the last solution; None when there is none, or when the search was left behind
+    """
+
+    infeasible: bool
+    optimal: bool
+    found: bool
+    bound: int | None
+    interrupted: bool
+    work: float
+    value: Value | None
+
+
+class _Watcher(cp_model.CpSolverSolutionCallback):
+    def __init__(self, seen: Callable[[Value], bool], errors: list[BaseException]) -> None:
+        super().__init__()
+        self._seen = seen
+        self._errors = errors
+
+    def on_solution_callback(self) -> None:
+        """Called by CP-SAT at every better solution."""
+        try:
+            stop = bool(self._errors) or self._seen(self.value)
+        except BaseException as error:  # must not unwind through native code; raised again below
+            self._errors.append(error)
+            stop = True
+        if stop:
+            self.stop_search()
+
+
+def run_cp(
+    model: cp_model.CpModel,
+    *,
+    seconds: float | None,
+    work: float | None,
+    workers: int,
+    seed: int,
+    seen: Callable[[Value], bool] | None = None,
+    bounded: Callable[[int], bool] | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    log: Callable[[str], None] | None = None,
+) -> CpAnswer:
+    """Search a model with a whole-number objective to be minimised, or without one.
+
+    Parameters
+    ----------
+    model : the model
+    seconds, work : limits in wall-clock seconds and in deterministic time; None is no limit
+    workers, seed : threads and random seed; one thread with the same seed and work repeats itself
+    seen : called with the values of every better solution; returns whether to stop
+    bounded : called with every better lower bound; returns whether to stop
+    parameters : further parameters of CP-SAT
+    log : receives CP-SAT's log, line by line
+
+    Raises
+    ------
+    ValueError
+        The model is not valid, for instance because numbers exceed 64 bits.
+    """
+    if problem := model.validate():
+        raise ValueError(problem.strip().splitlines()[0])
+    solver = cp_model.CpSolver()
+    settings = solver.parameters
+    if seconds is not None:
+        settings.max_time_in_seconds = max(0.0, seconds)
+    if work is not None:
+        settings.max_deterministic_time = max(0.0, work)
+    settings.num_workers = workers
+    settings.random_seed = seed % 2**31
+    settings.catch_sigint_signal = False
+    for name, value in (parameters or {}).items():
+        setattr(settings, name, value)
+    errors: list[BaseException] = []
+
+    def new_bound(value: float) -> None:
+        try:
+            stop = bool(errors) or (bounded is not None and bounded(_whole(value)))
+        except BaseException as error:  # as in the watcher
+            errors.append(error)
+            stop = True
+        if stop:
+            solver.stop_search()
+
+    def lines(text: str) -> None:
+        try:
+            for line in text.rstrip("\n").split("\n"):
+                assert log is not None
+                log(line)
+        except BaseException as error:  # as in the watcher
+            errors.append(error)
+
+    if log is not None:
+        settings.log_search_progress = True
+        settings.log_to_stdout = False
+        solver.log_callback = lines
+    if bounded is not None:
+        solver.best_bound_callback = new_bound
+    watcher = None if seen is None else _Watcher(seen, errors)
+    deadline = Deadline() if seconds is None else Deadline.after(max(1e-3, seconds))
+    run = watched(lambda: solver.solve(model, watcher), solver.stop_search, deadline)
+    if errors:
+        raise errors[0]
+    if not run.finished:
+        return CpAnswer(False, False, False, None, run.interrupted, 0.0, None)
+    name = solver.status_name(run.value)
+    spent = float(solver.response_proto.deterministic_time)
+    found = name in ("OPTIMAL", "FEASIBLE")
+    bound = _whole(solver.best_objective_bound) if found and model.has_objective() else None
+    value: Value | None = solver.value if found else None
+    return CpAnswer(name == "INFEASIBLE", name == "OPTIMAL", found, bound, run.interrupted, spent, value)
+
+
+def _whole(value: float) -> int:
+    return math.ceil(value - 1e-6)

@@ -1,0 +1,224 @@
+"""The interval model of rar-ddls: starts, ends and placements without a time index, for CP-SAT."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from ortools.sat.python import cp_model
+
+from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
+from schedgap.formulations.rar_ddls.job_options import JobOptions
+
+_FEW_AMOUNTS = 6
+"""Shares of a server up to this many GPUs are written as one literal per number of GPUs."""
+
+Linear = Any
+"""A variable or linear expression of CP-SAT, or a whole number."""
+
+
+class IntervalModel:
+    """Contention-free model: durations by the number of servers used, a cumulative per server.
+
+    Every schedule of makespan at most `high` is a solution, so its optimum is a lower bound; it is the true one
+    where rings never meet. :mod:`rar_ddls_overlaps` adds what contention costs.
+
+    Parameters
+    ----------
+    instance, options : the instance, and what its jobs can do
+    low, high : bounds on the makespan
+    contention : leave durations open upwards, to be fixed by further constraints
+
+    Attributes
+    ----------
+    model : the CP-SAT model, minimising the makespan
+    start, end, duration : per job; slots start .. end - 1 counted from 0, so `end` is the completion slot
+    local : literal "on one server" per job; 1 or 0 where it has no choice
+    wide : per job, (most servers, literal) of each class of placements across servers
+    shares : GPUs by (job, server) of a ring that crosses servers
+    crosses : literal by (job, server): the ring crosses it
+    rings : positions of the jobs that can cross servers
+    """
+
+    def __init__(
+        self, instance: RarDdlsInstance, options: Sequence[JobOptions], low: int, high: int, *, contention: bool
+    ) -> None:
+        self.instance = instance
+        self.options = options
+        self.high = high
+        self.model = cp_model.CpModel()
+        self.makespan = self.model.new_int_var(low, high, "makespan")
+        self.start: list[cp_model.IntVar] = []
+        self.end: list[cp_model.IntVar] = []
+        self.duration: list[Linear] = []
+        self.local: list[Linear] = []
+        self.wide: list[list[tuple[int, cp_model.IntVar]]] = []
+        self.shares: dict[tuple[int, int], Linear] = {}
+        self.crosses: dict[tuple[int, int], cp_model.IntVar] = {}
+        self.rings = [j for j, option in enumerate(options) if option.modes]
+        self._whole: dict[tuple[int, int], cp_model.IntVar] = {}
+        self._amounts: dict[tuple[int, int], list[tuple[int, cp_model.IntVar]]] = {}
+        self._on_server: list[list[tuple[cp_model.IntervalVar, Linear]]] = [[] for _ in instance.servers]
+        everything = []
+        for j in range(len(options)):
+            self._add_times(j, contention)
+            self._add_placement(j)
+            everything.append(self._interval(j, None))
+        for server, held in zip(instance.servers, self._on_server, strict=True):
+            if held:
+                self.model.add_cumulative([i for i, _ in held], [d for _, d in held], server.gpus)
+        self.model.add_cumulative(everything, [option.gpus for option in options], instance.total_gpus)
+        self._break_symmetry()
+        self.model.minimize(self.makespan)
+
+    def _add_times(self, j: int, contention: bool) -> None:
+        option, model = self.options[j], self.model
+        shortest = option.duration or 1
+        start = model.new_int_var(0, max(0, self.high - shortest), f"start{j}")
+        end = model.new_int_var(shortest, max(shortest, self.high), f"end{j}")
+        model.add(end <= self.makespan)
+        classes = [(n, model.new_bool_var(f"wide{j}_{n}")) for n in option.classes]
+        if option.local and classes:
+            local: Linear = model.new_bool_var(f"local{j}")
+            model.add_exactly_one(local, *(literal for _, literal in classes))
+        else:
+            local = int(bool(option.local))
+            if classes:
+                model.add_exactly_one(literal for _, literal in classes)
+        if not classes:
+            duration: Linear = option.local_duration
+        else:
+            duration = model.new_int_var(shortest, max(shortest, self.high), f"duration{j}")
+            if option.local:
+                model.add(duration == option.local_duration).only_enforce_if(local)
+            for position, (_, literal) in enumerate(classes):
+                alone = max(mode.rate for mode in option.modes if mode.spread_class == position)
+                least = -(-option.iterations // alone)
+                if contention:
+                    model.add(duration >= least).only_enforce_if(literal)
+                else:
+                    model.add(duration == least).only_enforce_if(literal)
+        self.start.append(start)
+        self.end.append(end)
+        self.duration.append(duration)
+        self.local.append(local)
+        self.wide.append(classes)
+
+    def _add_placement(self, j: int) -> None:
+        option, model = self.options[j], self.model
+        whole = []
+        for s in option.local:
+            literal = model.new_bool_var(f"whole{j}_{s}")
+            self._whole[j, s] = literal
+            whole.append(literal)
+            self._on_server[s].append((self._interval(j, literal), option.gpus))
+        if whole:
+            model.add(sum(whole) == self.local[j])
+        if not option.modes:
+            return
+        used, total = [], []
+        for s, most in enumerate(option.share):
+            if most == 0:
+                continue
+            crosses = model.new_bool_var(f"crosses{j}_{s}")
+            if most <= _FEW_AMOUNTS:
+                amounts = [(g, model.new_bool_var(f"share{j}_{s}_{g}")) for g in range(1, most + 1)]
+                model.add(sum(literal for _, literal in amounts) == crosses)
+                for gpus, literal in amounts:
+                    self._on_server[s].append((self._interval(j, literal), gpus))
+                self._amounts[j, s] = amounts
+                share: Linear = sum(gpus * literal for gpus, literal in amounts)
+            else:
+                share = model.new_int_var(0, most, f"share{j}_{s}")
+                model.add(share >= 1).only_enforce_if(crosses)
+                model.add(share == 0).only_enforce_if(crosses.Not())
+                self._on_server[s].append((self._interval(j, crosses), share))
+            self.shares[j, s] = share
+            self.crosses[j, s] = crosses
+            used.append(crosses)
+            total.append(share)
+        model.add(sum(total) == option.gpus * (1 - self.local[j]))
+        model.add(sum(used) <= sum(n * literal for n, literal in self.wide[j]))
+        model.add(sum(used) >= option.fewest * (1 - self.local[j]))
+
+    def _interval(self, j: int, presence: cp_model.IntVar | None) -> cp_model.IntervalVar:
+        if presence is None:
+            return self.model.new_interval_var(self.start[j], self.duration[j], self.end[j], f"job{j}")
+        return self.model.new_optional_interval_var(self.start[j], self.duration[j], self.end[j], presence, "")
+
+    def _break_symmetry(self) -> None:
+        """Servers of equal size are used for the first time in their order; equal jobs start in theirs."""
+        model = self.model
+        by_size: dict[int, list[int]] = {}
+        for s, server in enumerate(self.instance.servers):
+            by_size.setdefault(server.gpus, []).append(s)
+        for group in by_size.values():
+            for before, after in pairwise(group):
+                earlier: list[cp_model.IntVar] = []
+                for j in range(len(self.options)):
+                    earlier += self._uses(j, before)
+                    for literal in self._uses(j, after):
+                        model.add_bool_or(literal.Not(), *earlier)
+        same: dict[tuple[object, ...], int] = {}
+        for j, job in enumerate(self.instance.jobs):
+            key = tuple(value for name, value in job if name != "id")
+            if key in same:
+                model.add(self.start[same[key]] <= self.start[j])
+            same[key] = j
+
+    def _uses(self, j: int, s: int) -> list[cp_model.IntVar]:
+        return [found for kind in (self._whole, self.crosses) if (found := kind.get((j, s))) is not None]
+
+    def schedule(self, value: Callable[[Any], int]) -> tuple[list[int], list[dict[int, int]]]:
+        """First slots (from 1) and placements of the jobs in a solution."""
+        placement: list[dict[int, int]] = [{} for _ in self.options]
+        for (j, s), literal in self._whole.items():
+            if value(literal):
+                placement[j][s] = self.options[j].gpus
+        for (j, s), share in self.shares.items():
+            gpus = value(share)
+            if gpus:
+                placement[j][s] = gpus
+        return [value(start) + 1 for start in self.start], placement
+
+    def hint(self, start: Sequence[int], end: Sequence[int], placement: Sequence[Mapping[int, int]]) -> None:
+        """Values to try first: first slots (from 1), completion slots and placements, which are relabelled."""
+        model = self.model
+        model.clear_hints()
+        model.add_hint(self.makespan, max(end))
+        placed = self._relabelled(placement)
+        for j, option in enumerate(self.options):
+            model.add_hint(self.start[j], start[j] - 1)
+            model.add_hint(self.end[j], end[j])
+            on_one = len(placed[j]) == 1
+            if option.modes:
+                model.add_hint(self.duration[j], end[j] - start[j] + 1)
+            if not isinstance(self.local[j], int):
+                model.add_hint(self.local[j], int(on_one))
+            fits = [literal for n, literal in self.wide[j] if n >= len(placed[j])]
+            for _, literal in self.wide[j]:
+                model.add_hint(literal, int(not on_one and fits != [] and literal is fits[0]))
+            for s in option.local:
+                model.add_hint(self._whole[j, s], int(on_one and s in placed[j]))
+            for s in range(len(self.instance.servers)):
+                if (j, s) not in self.crosses:
+                    continue
+                gpus = 0 if on_one else placed[j].get(s, 0)
+                model.add_hint(self.crosses[j, s], int(gpus > 0))
+                for amount, literal in self._amounts.get((j, s), ()):
+                    model.add_hint(literal, int(amount == gpus))
+                if (j, s) not in self._amounts:
+                    model.add_hint(self.shares[j, s], gpus)
+
+    def _relabelled(self, placement: Sequence[Mapping[int, int]]) -> list[dict[int, int]]:
+        """The placements with servers of equal size renamed so that they are first used in their order."""
+        waiting: dict[int, list[int]] = {}
+        for s, server in enumerate(self.instance.servers):
+            waiting.setdefault(server.gpus, []).append(s)
+        name: dict[int, int] = {}
+        for placed in placement:
+            for s in sorted(placed):
+                if s not in name:
+                    name[s] = waiting[self.instance.servers[s].gpus].pop(0)
+        return [{name[s]: gpus for s, gpus in placed.items()} for placed in placement]

@@ -1,0 +1,196 @@
+"""What can run in one slot: the cluster as a small integer program over patterns of servers, without their names."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ortools.sat.python import cp_model
+
+from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
+from schedgap.formulations.rar_ddls.job_options import JobOptions
+
+MOST_PATTERNS = 3_000
+
+Label = tuple[int, int]
+"""(job, how it runs): 0 on one server, i >= 1 across servers in grade i of contention."""
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """What one server holds in a slot.
+
+    Attributes
+    ----------
+    parts : GPUs of each ring that crosses it, falling
+    local : gangs that run on it alone, falling
+    """
+
+    parts: tuple[int, ...]
+    local: tuple[int, ...]
+
+
+class OneSlot:
+    """The program "which jobs run in one slot, and how", a relaxation of the true rules.
+
+    Servers of equal size are counted, not named; a ring is split into parts, and a part needs a place of its
+    size on a server that no more rings cross than the job's grade of contention allows. That two parts of one
+    ring lie on different servers is not asked for.
+
+    Parameters
+    ----------
+    instance, options : the instance, and what its jobs can do
+    grades : the smallest p of each grade of contention, from 1
+    """
+
+    def __init__(self, instance: RarDdlsInstance, options: Sequence[JobOptions], grades: Sequence[int]) -> None:
+        self.grades = tuple(grades)
+        self._options = options
+        self.model = cp_model.CpModel()
+        self.runs: dict[Label, cp_model.IntVar] = {}
+        sizes = Counter(server.gpus for server in instance.servers)
+        self._local_gangs = sorted({o.gpus for o in options if o.local}, reverse=True)
+        rings = [o for o in options if o.modes]
+        self._largest_part = max((max(o.share) for o in rings), default=0)
+        self.too_large = False
+        try:
+            patterns = {size: list(self._patterns(size)) for size in sizes}
+            splits = {o.gpus: list(_splits(o.gpus, o.fewest, o.most, max(o.share))) for o in rings}
+        except _TooManyError:
+            self.too_large = True
+            return
+        self._build(sizes, patterns, splits)
+
+    def best(self, weights: Mapping[Label, int], seconds: float | None) -> tuple[list[Label], int, int, float]:
+        """The set of labels of largest weight that can run in one slot.
+
+        Returns
+        -------
+        (labels, their weight, proven upper bound on the weight of any, deterministic time taken); without an
+        answer in time, no labels and the sum of the weights.
+        """
+        expression = cp_model.LinearExpr.weighted_sum(
+            list(self.runs.values()), [weights.get(label, 0) for label in self.runs]
+        )
+        self.model.maximize(expression)
+        solver = cp_model.CpSolver()
+        solver.parameters.num_workers = 1
+        solver.parameters.max_deterministic_time = 5.0
+        if seconds is not None:
+            solver.parameters.max_time_in_seconds = max(0.01, seconds)
+        solver.parameters.catch_sigint_signal = False
+        status = solver.solve(self.model)
+        spent = float(solver.response_proto.deterministic_time)
+        if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            return [], 0, sum(weights.values()), spent
+        labels = [label for label, runs in self.runs.items() if solver.boolean_value(runs) and weights.get(label, 0)]
+        # the bound is a float; weights are kept small enough for it to be exact
+        return labels, round(solver.objective_value), int(solver.best_objective_bound + 1e-6), spent
+
+    def _build(
+        self,
+        sizes: Mapping[int, int],
+        patterns: Mapping[int, Sequence[Pattern]],
+        splits: Mapping[int, Sequence[tuple[int, ...]]],
+    ) -> None:
+        model = self.model
+        local: dict[int, list[tuple[int, cp_model.IntVar]]] = {}
+        supply: dict[tuple[int, int], list[tuple[int, cp_model.IntVar]]] = {}
+        for size, count in sizes.items():
+            chosen = []
+            for pattern in patterns[size]:
+                times = model.new_int_var(0, count, "")
+                chosen.append(times)
+                grade = self._grade(len(pattern.parts))
+                for part, many in Counter(pattern.parts).items():
+                    supply.setdefault((grade, part), []).append((many, times))
+                for gang, many in Counter(pattern.local).items():
+                    local.setdefault(gang, []).append((many, times))
+            model.add(sum(chosen) <= count)
+        demand: dict[tuple[int, int], list[tuple[int, cp_model.IntVar]]] = {}
+        allowed: dict[tuple[int, int], list[cp_model.IntVar]] = {}
+        members = Counter(option.gpus for option in self._options)
+        for gang, ways in splits.items():
+            for grade in range(1, len(self.grades) + 1):
+                for way in ways:
+                    times = model.new_int_var(0, members[gang], "")
+                    allowed.setdefault((gang, grade), []).append(times)
+                    for part, many in Counter(way).items():
+                        demand.setdefault((grade, part), []).append((many, times))
+        for part in sorted({part for _, part in demand}):
+            for grade in range(1, len(self.grades) + 1):
+                needed = [m * v for g in range(1, grade + 1) for m, v in demand.get((g, part), ())]
+                there = [m * v for g in range(1, grade + 1) for m, v in supply.get((g, part), ())]
+                model.add(sum(needed) <= sum(there))
+        self._choose(allowed, local)
+        total = sum(size * count for size, count in sizes.items())
+        model.add(sum(self._options[j].gpus * runs for (j, _), runs in self.runs.items()) <= total)
+
+    def _choose(
+        self,
+        allowed: Mapping[tuple[int, int], list[cp_model.IntVar]],
+        local: Mapping[int, list[tuple[int, cp_model.IntVar]]],
+    ) -> None:
+        classes: dict[tuple[int, int], list[cp_model.IntVar]] = {}
+        for j, option in enumerate(self._options):
+            ways = [0] if option.local else []
+            ways += range(1, len(self.grades) + 1) if option.modes else []
+            for way in ways:
+                self.runs[j, way] = self.model.new_bool_var("")
+                classes.setdefault((option.gpus, way), []).append(self.runs[j, way])
+            self.model.add_at_most_one(self.runs[j, way] for way in ways)
+        for (gang, way), runs in classes.items():
+            places = [m * v for m, v in local.get(gang, ())] if way == 0 else allowed.get((gang, way), [])
+            self.model.add(sum(runs) <= sum(places))
+
+    def _grade(self, rings: int) -> int:
+        return sum(rings >= p for p in self.grades)
+
+    def _patterns(self, size: int) -> Iterator[Pattern]:
+        """Patterns to which no further local gang can be added."""
+        count = 0
+        for parts in _multisets(size, min(size, self._largest_part)):
+            left = size - sum(parts)
+            for local in self._fillings(left, len(self._local_gangs) and self._local_gangs[0]):
+                count += 1
+                if count > MOST_PATTERNS:
+                    raise _TooManyError
+                yield Pattern(parts, local)
+
+    def _fillings(self, left: int, largest: int) -> Iterator[tuple[int, ...]]:
+        gangs = [gang for gang in self._local_gangs if gang <= min(left, largest)]
+        if not any(gang <= left for gang in self._local_gangs):
+            yield ()
+        for gang in gangs:
+            for rest in self._fillings(left - gang, gang):
+                yield (gang, *rest)
+
+
+class _TooManyError(Exception):
+    """More patterns than are worth it."""
+
+
+def _multisets(total: int, largest: int) -> Iterator[tuple[int, ...]]:
+    """Falling sequences of numbers from 1 to `largest` that sum to at most `total`."""
+    yield ()
+    for first in range(min(total, largest), 0, -1):
+        for rest in _multisets(total - first, first):
+            yield (first, *rest)
+
+
+def _splits(gang: int, fewest: int, most: int, largest: int) -> Iterator[tuple[int, ...]]:
+    """Falling sequences of `fewest` to `most` numbers up to `largest` that sum to `gang`."""
+    count = 0
+    stack: list[tuple[tuple[int, ...], int]] = [((), gang)]
+    while stack:
+        parts, left = stack.pop()
+        if left == 0:
+            if len(parts) >= fewest:
+                count += 1
+                if count > MOST_PATTERNS:
+                    raise _TooManyError
+                yield parts
+            continue
+        if len(parts) < most:
+            stack.extend(((*parts, p), left - p) for p in range(1, min(left, parts[-1] if parts else largest) + 1))
