@@ -20,7 +20,7 @@ _REFORMULATION = Method(
     "schedgap.benchmarks.brute_force_rar_ddls:solve_reformulation",
 )
 
-_WORK = 60.0
+_WORK = 20.0
 """CP-SAT's deterministic time for one solve, far more than any instance of these suites takes."""
 
 _ROOM = {"slack": 2.0}
@@ -29,7 +29,17 @@ _ROOM = {"slack": 2.0}
 _QUICK = (
     Batch("quick", "paper", 2),
     Batch("quick", "paper", 2, group="paper with 10 servers", settings={"servers": 10}),
-    Batch("quick", "small", 8, exact=("cp",), settings=_ROOM, work_limit=_WORK),
+    Batch(
+        "quick",
+        "small",
+        6,
+        exact=("cp",),
+        group="small with 12 jobs",
+        settings={**_ROOM, "jobs": 12, "servers": 5},
+        work_limit=_WORK,
+    ),
+    Batch("quick", "small", 4, exact=("cp", *_ENGINES), settings=_ROOM, work_limit=_WORK),
+    Batch("quick", "small", 4, exact=("cp", "highs"), settings=_ROOM, first=4, work_limit=_WORK),
     Batch("quick", "tiny", 10, exact=("cp", *_ENGINES), settings=_ROOM, work_limit=_WORK),
     Batch("quick", "contended", 10, exact=("cp", *_ENGINES), settings=_ROOM, work_limit=_WORK),
 )
@@ -86,7 +96,31 @@ _PAPER = (
 )
 
 _SPEED = "schedgap.benchmarks.speed_rar_ddls"
+_REACH = "schedgap.benchmarks.scale_rar_ddls"
+_PROVEN = ("status", "objective", "bound", "contended_job_slots", "seconds", "load")
 _SCALE = (
+    Measurement(
+        "scale",
+        "cp-20x6",
+        "rar-ddls: cp on 20 jobs x 6 servers with contention, 60 s on 2 threads",
+        f"{_REACH}:cp_reach",
+        timed=_PROVEN,
+    ),
+    Measurement(
+        "scale",
+        "cp-30x8",
+        "rar-ddls: cp on 30 jobs x 8 servers with contention, 60 s on 2 threads",
+        f"{_REACH}:cp_reach",
+        settings={"jobs": 30, "servers": 8, "instances": 6},
+        timed=_PROVEN,
+    ),
+    Measurement(
+        "scale",
+        "reach",
+        "rar-ddls: every exact method on growing contended instances, 10 s each",
+        f"{_REACH}:method_reach",
+        timed=("proven", "seconds", "times_cp"),
+    ),
     Measurement(
         "scale",
         "literal-speedup",
