@@ -168,6 +168,8 @@ class Problem:
     model_size : "module:name", ``f(instance) -> int``, nonzeros before anything is built
     lower_bound : "module:name", ``f(instance) -> float | None``, a certified bound at any size (an upper
         bound when maximising)
+    quick : "module:name", ``f(instance) -> Solution | None``, a quick solution for where the model is too large to
+        build; empty where there is none
     methods : in the order of ``schedgap list``; the first EXACT or ENGINE one is the default method
     presets, importers, guarantees, figure : as named; a figure is ``f(instance, solution) -> Figure``
     suites : "module:name" of a tuple of :class:`Batch` and :class:`Measurement`: its part in every suite
@@ -194,6 +196,7 @@ class Problem:
     importers: tuple[Importer, ...] = ()
     suites: str = ""
     families: str = ""
+    quick: str = ""
 
     @cached_property
     def instance_class(self) -> type[Instance]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,21 @@ def heuristics_of(problem: Problem) -> tuple[Method, ...]:
     return tuple(method for method in problem.methods if method.kind is Kind.HEURISTIC)
 
 
+@contextmanager
+def users_code() -> Iterator[None]:
+    """While a user's code is imported or runs: the working directory is importable, prints go to stderr."""
+    here = str(Path.cwd())
+    added = here not in sys.path
+    if added:  # an installed console script does not search the working directory
+        sys.path.append(here)
+    try:
+        with redirect_stdout(sys.stderr):  # standard output is for results
+            yield
+    finally:
+        if added and here in sys.path:
+            sys.path.remove(here)
+
+
 def import_users(name: str) -> Callable[..., Any]:
     """A user's own function, imported from the path or from the working directory.
 
@@ -62,17 +78,11 @@ def import_users(name: str) -> Callable[..., Any]:
     what = f"method {name}"
     if not module_name or not function_name:
         raise InputError(f"{what}: must look like package.module:function")
-    here = str(Path.cwd())
-    added = here not in sys.path
-    if added:  # an installed console script does not search the working directory
-        sys.path.append(here)
     try:
-        module = importlib.import_module(module_name)
-    except Exception as error:  # whatever the user's module raises while it is imported
-        raise InputError(f"{what}: cannot import {module_name}: {_one_line(error)}") from error
-    finally:
-        if added:
-            sys.path.remove(here)
+        with users_code():
+            module = importlib.import_module(module_name)
+    except (Exception, SystemExit) as error:  # whatever the user's module raises while it is imported
+        raise InputError(f"{what}: cannot import {module_name}: {one_line(error)}") from error
     function = getattr(module, function_name, None)
     if not callable(function):
         raise InputError(f"{what}: module {module_name} has no function {function_name!r}")
@@ -101,6 +111,7 @@ def label(method: str, settings: Mapping[str, Any]) -> str:
     return " ".join([method, *(f"{key}={value}" for key, value in sorted(settings.items()))])
 
 
-def _one_line(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
+    """The kind of an error and the first line of its text."""
     text = str(error).strip().splitlines()
     return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__

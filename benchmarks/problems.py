@@ -36,6 +36,7 @@ RAR_DDLS = Problem(
     checker=f"{_RAR}.check:check",
     model=f"{_RAR}.ilp:build_ilp",
     model_size=f"{_RAR}.ilp:ilp_nonzeros",
+    quick=f"{_RAR}.ilp:quick_solution",
     lower_bound=f"{_RAR}.bounds:lower_bound",
     methods=(
         Method(
@@ -52,6 +53,7 @@ RAR_DDLS = Problem(
             f"{_RAR_HEURISTICS}.sjf_bco:sjf_bco",
             rar_ddls_options.SJF_BCO,
             "paper 000, Algorithms 1 to 3",
+            deadline=True,
         ),
         Method(
             "ff",
@@ -60,6 +62,7 @@ RAR_DDLS = Problem(
             f"{_RAR_HEURISTICS}.baselines:ff",
             rar_ddls_options.ESTIMATES,
             "paper 000, section 7",
+            deadline=True,
         ),
         Method(
             "ls",
@@ -68,6 +71,7 @@ RAR_DDLS = Problem(
             f"{_RAR_HEURISTICS}.baselines:ls",
             rar_ddls_options.ESTIMATES,
             "paper 000, section 7",
+            deadline=True,
         ),
         Method(
             "rand",
@@ -82,6 +86,7 @@ RAR_DDLS = Problem(
             "longest first, backfilling, best-fit colocation",
             Kind.HEURISTIC,
             f"{_RAR_HEURISTICS}.lpt_colocate:lpt_colocate",
+            deadline=True,
         ),
     ),
     presets=RAR_DDLS_PRESETS,

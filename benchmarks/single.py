@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from schedgap.benchmarks.agreement import DISAGREEMENTS, write_disagreement
 from schedgap.benchmarks.descriptors import Kind, Method, Problem, resolve
-from schedgap.benchmarks.methods import find_method, import_users, is_users, method_settings
+from schedgap.benchmarks.methods import find_method, import_users, is_users, method_settings, one_line, users_code
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.instance import Instance, Solution
@@ -92,6 +93,7 @@ def _run_engine(problem: Problem, instance: Instance, method: Method, options: S
         options,
         lambda solution: problem.check(instance, solution),
         resolve(problem.model_size)(instance) if problem.model_size else None,
+        (lambda: resolve(problem.quick)(instance)) if problem.quick else None,
     )
 
 
@@ -149,11 +151,12 @@ def run_heuristic(
         keywords["deadline"] = options.deadline
     began = time.monotonic()
     try:
-        answer = call(instance, **keywords)
-    except Exception as error:
+        with users_code() if users else nullcontext():
+            answer = call(instance, **keywords)
+    except (Exception, SystemExit) as error:
         if users:  # a user's code may raise anything; it is their error, told in one line
             place = _last_line_of(error)
-            raise InputError(f"method {method.id}: raised {type(error).__name__}: {error}{place}") from error
+            raise InputError(f"method {method.id}: raised {one_line(error)}{place}") from error
         raise
     seconds = time.monotonic() - began
     run = answer if isinstance(answer, HeuristicRun) else HeuristicRun(answer)
@@ -162,8 +165,9 @@ def run_heuristic(
     if outside:
         return _outside(instance, method, run, {**info, "outside_model": True}, seconds)
     bound = tighter(run.bound, certified_bound(problem, instance), problem.sense)
+    stopped = info.get("stopped") == "time limit"
     if run.solution is None:
-        late = options.deadline.passed
+        late = stopped or options.deadline.passed
         return Result(
             Status.UNKNOWN,
             bound=bound,
@@ -179,7 +183,7 @@ def run_heuristic(
         objective=objective,
         bound=bound,
         solution=run.solution,
-        termination=Termination.PROVEN if met else Termination.FINISHED,
+        termination=Termination.PROVEN if met else Termination.TIME_LIMIT if stopped else Termination.FINISHED,
         solve_seconds=seconds,
         info=info,
     )

@@ -72,6 +72,7 @@ def solve_declarative(
     options: SolveOptions,
     check: Check,
     nonzeros: int | None = None,
+    fallback: Callable[[], Solution | None] | None = None,
 ) -> Result:
     """Build a model, solve it, and return what the checker confirms.
 
@@ -88,7 +89,9 @@ def solve_declarative(
     options : limits, seed, start, progress
     check : the problem's independent checker for this instance
     nonzeros : an estimate of the model's size before it is built; a model that cannot be built in the time
-        left (or in the memory there is) is not attempted: status UNKNOWN, termination TOO_LARGE
+        left (or in the memory there is) is not attempted: termination TOO_LARGE, status FEASIBLE with a
+        feasible ``options.start`` or the fallback's solution, UNKNOWN where there is neither
+    fallback : finds a quick solution; asked where the model is not attempted and no start is feasible
 
     Raises
     ------
@@ -102,11 +105,13 @@ def solve_declarative(
     began = time.monotonic()
     version = solver.version()
     if nonzeros is not None and (reason := too_large(nonzeros, options.deadline, solver.handover_cost)):
-        return _nothing(solver, version, Termination.TOO_LARGE, began, None, {"nonzeros": nonzeros, "reason": reason})
+        known = _first_feasible(check, options.start, fallback)
+        info = {"nonzeros": nonzeros, "reason": reason}
+        return _unsolved(solver, version, Termination.TOO_LARGE, began, known, info)
     try:
         model = _built(build)
     except KeyboardInterrupt:
-        return _nothing(solver, version, Termination.INTERRUPTED, began, None, {})
+        return _unsolved(solver, version, Termination.INTERRUPTED, began, _first_feasible(check, options.start), {})
     built = time.monotonic()
     search = _Search(model, solver, check, model.objective_is_integral)
     for start in (options.start, model.start):
@@ -284,17 +289,30 @@ def _result(
     )
 
 
-def _nothing(
+def _first_feasible(
+    check: Check, start: Solution | None, fallback: Callable[[], Solution | None] | None = None
+) -> tuple[Solution, float] | None:
+    """The start, or else what the fallback finds, with the checker's objective; None where neither is feasible."""
+    if start is not None:
+        report = check(start)
+        if report.feasible and report.objective is not None:
+            return start, float(report.objective)
+    return None if fallback is None else _first_feasible(check, fallback())
+
+
+def _unsolved(
     solver: Engine,
     version: str,
     termination: Termination,
     began: float,
-    bound: float | None,
+    known: tuple[Solution, float] | None,
     info: dict[str, Any],
 ) -> Result:
+    """The result where the engine never ran."""
     return Result(
-        Status.UNKNOWN,
-        bound=bound,
+        Status.UNKNOWN if known is None else Status.FEASIBLE,
+        objective=None if known is None else known[1],
+        solution=None if known is None else known[0],
         termination=termination,
         build_seconds=time.monotonic() - began,
         solve_seconds=0.0,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, cast
 
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Solution
@@ -50,10 +52,12 @@ class Deadline:
         Raises
         ------
         InputError
-            `seconds` is not positive, or not a finite number.
+            `seconds` is not a number, not positive, or not finite.
         """
         if seconds is None:
             return cls(None)
+        if not _number(seconds):
+            raise InputError(f"time limit: must be a number of seconds, got {seconds!r}")
         if not 0 < seconds < 1e9:
             raise InputError(f"time limit: must be positive and finite, got {seconds} s")
         return cls(time.monotonic() + seconds)
@@ -73,6 +77,9 @@ class Deadline:
         return Deadline(other if self.moment is None else min(self.moment, other))
 
 
+NO_DEADLINE = Deadline()
+"""No limit."""
+
 Incumbent = Callable[[Solution | None, float | None, float | None], None]
 """Told of progress: (solution or None, objective or None, bound or None)."""
 
@@ -85,7 +92,7 @@ class SolveOptions:
     ----------
     deadline : wall-clock limit, building included
     relative_gap : stop when the gap is at most this; 0 asks for a proof
-    seed : all randomness comes from it
+    seed : all randomness comes from it; a whole number >= 0, which engines take modulo 2^31
     threads : worker threads; None lets the engine use every core, 1 makes runs repeatable
     work_limit : a repeatable limit instead of seconds: CP-SAT's deterministic time, or branch-and-bound
         nodes in thousands elsewhere; None is no limit
@@ -93,6 +100,12 @@ class SolveOptions:
     report : told of every new incumbent and bound, for the progress line and for Ctrl-C
     log : receives the engine's log, line by line
     feasibility_tolerance : what an engine may miss a row or an integer by; None is the engine's default
+
+    Raises
+    ------
+    InputError
+        The gap is not a finite number >= 0, seed or threads are not whole numbers in range, or the work limit
+        is not a positive finite number.
     """
 
     deadline: Deadline = field(default_factory=Deadline)
@@ -104,6 +117,28 @@ class SolveOptions:
     report: Incumbent | None = None
     log: Callable[[str], None] | None = None
     feasibility_tolerance: float | None = None
+
+    def __post_init__(self) -> None:
+        if not _whole(self.seed) or self.seed < 0:
+            raise InputError(f"seed: must be a whole number from 0, got {self.seed!r}")
+        if not _finite(self.relative_gap) or self.relative_gap < 0:
+            raise InputError(f"relative gap: must be a finite number from 0, got {self.relative_gap!r}")
+        if self.threads is not None and (not _whole(self.threads) or self.threads < 1):
+            raise InputError(f"threads: must be a whole number from 1, got {self.threads!r}")
+        if self.work_limit is not None and (not _finite(self.work_limit) or self.work_limit <= 0):
+            raise InputError(f"work limit: must be a positive finite number, got {self.work_limit!r}")
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _number(value: object) -> bool:
+    return not isinstance(value, bool) and isinstance(value, Real)
+
+
+def _finite(value: object) -> bool:
+    return _number(value) and math.isfinite(cast(float, value))
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import numpy as np
 import pulp
 
 from schedgap.formulations.common.declarative import DeclarativeModel
+from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.formulations.rar_ddls.bounds import lower_bound
 from schedgap.formulations.rar_ddls.dynamics import rate_table
@@ -195,6 +196,12 @@ class _Builder:
             for first, second in pairwise(group):
                 if placed[first] or placed[second]:
                     frame.at_least([*placed[first], *((v, -w) for v, w in placed[second])], 0)
+
+
+def quick_solution(instance: RarDdlsInstance) -> Solution | None:
+    """The schedule that ``build_ilp`` starts from, without the model; None where there is none, or beyond 200 jobs."""
+    quick = quick_schedule(instance) if len(instance.jobs) <= _QUICK_JOBS else None
+    return None if quick is None else quick[1]
 
 
 def ilp_nonzeros(instance: RarDdlsInstance) -> int:

@@ -14,9 +14,10 @@ from schedgap.heuristics.rar_ddls.options import ESTIMATES
 from schedgap.heuristics.rar_ddls.report import base_info, finished, pass_facts
 from schedgap.heuristics.rar_ddls.search import Outcome, Search, make_plan
 from schedgap.heuristics.rar_ddls.workload import build_workload, estimates, impossible, require_gpu_arrays
+from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 
-def ff(instance: RarDdlsInstance, *, seed: int = 0, **options: Any) -> HeuristicRun:
+def ff(instance: RarDdlsInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE, **options: Any) -> HeuristicRun:
     """First fit: jobs in input order, each on the available GPUs with the lowest indices.
 
     A GPU is available while it is idle and its load U_g has ``U_g + rho_hat_j / u <= theta``, with rho_hat_j
@@ -27,13 +28,14 @@ def ff(instance: RarDdlsInstance, *, seed: int = 0, **options: Any) -> Heuristic
     ----------
     instance : the instance
     seed : not used; the algorithm is deterministic
+    deadline : looked at between passes; the best so far is returned
     options : T (the horizon), u (1), l (not used here), as in ``options.ESTIMATES``
 
     Returns
     -------
     HeuristicRun; the solution is None where nothing was found within T and the horizon (``info["reason"]``).
     ``info``: T, u, l, N, n_g, rho_hat, ``theta_probes``, ``bisected`` as in ``report.pass_facts``, and of it
-    theta_tilde, W_max, makespan and phi.
+    theta_tilde, W_max, makespan and phi; ``stopped`` = "time limit" where the deadline ended the bisection.
 
     Raises
     ------
@@ -44,16 +46,16 @@ def ff(instance: RarDdlsInstance, *, seed: int = 0, **options: Any) -> Heuristic
     -----
     O(J N) for a theta, and the rings that contend.
     """
-    return _search(instance, "ff", passes.FIRST_FIT, options)
+    return _search(instance, "ff", passes.FIRST_FIT, options, deadline=deadline)
 
 
-def ls(instance: RarDdlsInstance, *, seed: int = 0, **options: Any) -> HeuristicRun:
+def ls(instance: RarDdlsInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE, **options: Any) -> HeuristicRun:
     """List scheduling: jobs in input order, each on the available GPUs of least load, ties by index.
 
     As :func:`ff` but for the choice of GPUs; the same parameters, results and errors. O(sum_j G_j log N) for a
     theta that does not bind, O(J N) otherwise, and the rings that contend.
     """
-    return _search(instance, "ls", passes.LEAST_LOADED, options)
+    return _search(instance, "ls", passes.LEAST_LOADED, options, deadline=deadline)
 
 
 def rand(instance: RarDdlsInstance, *, seed: int = 0, **options: Any) -> HeuristicRun:
@@ -70,7 +72,12 @@ def rand(instance: RarDdlsInstance, *, seed: int = 0, **options: Any) -> Heurist
 
 
 def _search(
-    instance: RarDdlsInstance, method: str, policy: int, options: dict[str, Any], seed: int | None = None
+    instance: RarDdlsInstance,
+    method: str,
+    policy: int,
+    options: dict[str, Any],
+    seed: int | None = None,
+    deadline: Deadline = NO_DEADLINE,
 ) -> HeuristicRun:
     given = parse_settings(ESTIMATES, options, f"method {method}")
     chosen = {name: given.get(name, option.default) for name, option in ESTIMATES.items()}
@@ -92,7 +99,7 @@ def _search(
         best = search.one_pass(largest, kappa, largest + 1)
         probes = [[largest, largest + 1 if best is None else best.makespan]]
     else:
-        search = Search(work, make_plan(work, guess.weights, order, 1.0), guess, policy)
+        search = Search(work, make_plan(work, guess.weights, order, 1.0), guess, policy, deadline=deadline)
         best, probes = search.bisect(largest, "improved", [kappa])
     if best is not None:
         best = replace(best, kappa=0)
@@ -102,4 +109,8 @@ def _search(
         info["returned"] = "bisected"
         info["theta_tilde"] = facts["theta"]
         info.update({name: facts[name] for name in ("W_max", "makespan", "phi")})
-    return finished(instance, work, best, info, f"no pass ends within T = {largest} slots")
+    why = f"no pass ends within T = {largest} slots"
+    if search.stopped:
+        info["stopped"] = "time limit"
+        why += " before the time limit"
+    return finished(instance, work, best, info, why)

@@ -26,8 +26,8 @@ def _instance(case: Case) -> RarDdlsInstance:
 
 
 def _printed(case: Case) -> Facts | None:
-    """The pass that Algorithm 1 as printed returns (without the probe), or None."""
-    return cast("Facts | None", case.info.get("bisected"))
+    """The pass that Algorithm 1 as printed returns (without the probe); None where the time limit ended it."""
+    return None if case.info.get("stopped") else cast("Facts | None", case.info.get("bisected"))
 
 
 def _probe(case: Case) -> Facts | None:
@@ -35,7 +35,7 @@ def _probe(case: Case) -> Facts | None:
     return cast("Facts | None", case.info.get("probe")) if case.info.get("probe_compared") else None
 
 
-NO_PRINTED = "Algorithm 1 found no schedule within T"
+NO_PRINTED = "Algorithm 1 found no schedule within T, or the time limit ended it"
 NO_PROBE = "the pass with theta = infinity and kappa = n_g was not compared, or never ends"
 NOTHING = "no schedule was returned"
 

@@ -12,6 +12,7 @@ from schedgap.heuristics.common.run import HeuristicRun, parse_settings
 from schedgap.heuristics.rar_ddls.lpt_pass import COMPLETE, list_pass
 from schedgap.heuristics.rar_ddls.simulation import Running, new_running
 from schedgap.heuristics.rar_ddls.workload import NEVER, build_workload, impossible, solution_of
+from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 WIDTH_EXPONENTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
 """Orders tried: falling d_j G_j^e. 0 is longest first; the others bring wide jobs forward, which need room."""
@@ -20,7 +21,9 @@ CROSSING_SLACKS = (1.25, 1.0, 2.0, 1e9)
 """How much longer than its best duration a job may take by crossing servers rather than waiting."""
 
 
-def lpt_colocate(instance: RarDdlsInstance, *, seed: int = 0, **options: Any) -> HeuristicRun:
+def lpt_colocate(
+    instance: RarDdlsInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE, **options: Any
+) -> HeuristicRun:
     """Schedule by list scheduling that keeps rings inside one server where it can.
 
     Whenever jobs have left, the waiting jobs are looked at in a fixed order, and each that may start does
@@ -35,12 +38,13 @@ def lpt_colocate(instance: RarDdlsInstance, *, seed: int = 0, **options: Any) ->
     ----------
     instance : the instance
     seed : not used; the algorithm is deterministic
+    deadline : looked at between passes; the first pass always runs, the best so far is returned
     options : none
 
     Returns
     -------
     HeuristicRun; the solution is None where no schedule ends within the horizon (``info["reason"]``).
-    ``info``: makespan, exponent, slack, passes_run, N, n_g.
+    ``info``: makespan, exponent, slack, passes_run, N, n_g; ``stopped`` = "time limit" where passes were left out.
 
     Raises
     ------
@@ -66,6 +70,9 @@ def lpt_colocate(instance: RarDdlsInstance, *, seed: int = 0, **options: Any) ->
     ran = 0
     for slack, exponent in itertools.product(CROSSING_SLACKS, WIDTH_EXPONENTS):
         if makespan == bound:
+            break
+        if ran and deadline.passed:
+            info["stopped"] = "time limit"
             break
         order = np.argsort(-(work.best * work.gangs.astype(np.float64) ** exponent), kind="stable").astype(np.int64)
         run = new_running(work)

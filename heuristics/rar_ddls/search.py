@@ -15,6 +15,7 @@ from schedgap.heuristics.rar_ddls.gpus import new_gpus
 from schedgap.heuristics.rar_ddls.passes import Plan, run_pass
 from schedgap.heuristics.rar_ddls.simulation import Running, new_running
 from schedgap.heuristics.rar_ddls.workload import NEVER, Estimates, Workload
+from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,8 @@ class Search:
     work, plan, estimates : what is to be scheduled
     policy : as in ``passes``
     literal : run every pass as printed, with none of the accelerations (for counting steps)
+    deadline : looked at between the passes of :meth:`bisect`
+    stopped : whether it ended a bisection
     passes_run : passes that were run
     attempts : how often Algorithms 2 and 3 looked for GPUs in them
     """
@@ -65,6 +68,8 @@ class Search:
     estimates: Estimates
     policy: int = passes.LEAST_LOADED
     literal: bool = False
+    deadline: Deadline = NO_DEADLINE
+    stopped: bool = False
     passes_run: int = 0
     attempts: list[int] = field(default_factory=lambda: [0, 0])
     _known: dict[int, list[_Known]] = field(default_factory=dict)
@@ -105,7 +110,7 @@ class Search:
         Returns
         -------
         The best pass, or None; and for each theta that was tried [theta, makespan], where the makespan is
-        T + 1 unless the best one so far improved.
+        T + 1 unless the best one so far improved. At the deadline, the best so far.
         """
         best: Outcome | None = None
         makespan = largest + 1
@@ -115,6 +120,9 @@ class Search:
             theta = (left + right) // 2
             improved = feasible = False
             for kappa in kappas:
+                if self.deadline.passed:
+                    self.stopped = True
+                    break
                 beat = makespan if feasible or bisection == "improved" else largest + 1
                 outcome = self.one_pass(theta, kappa, beat)
                 if outcome is None or outcome.makespan > largest:
@@ -123,6 +131,10 @@ class Search:
                 # A pass that is known already was compared when it was run: it is never better than the best.
                 if outcome.makespan < makespan:
                     best, makespan, improved = outcome, outcome.makespan, True
+            if self.stopped:
+                if improved:
+                    probes.append([theta, makespan])
+                break
             probes.append([theta, makespan if improved else largest + 1])
             if improved if bisection == "improved" else feasible:
                 right = theta - 1

@@ -21,12 +21,14 @@ from schedgap.heuristics.rar_ddls.workload import (
     impossible,
     require_gpu_arrays,
 )
+from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 
 def sjf_bco(
     instance: RarDdlsInstance,
     *,
     seed: int = 0,
+    deadline: Deadline = NO_DEADLINE,
     rho_hat: RhoHat | None = None,
     **options: Any,
 ) -> HeuristicRun:
@@ -46,6 +48,7 @@ def sjf_bco(
     ----------
     instance : the instance
     seed : not used; the algorithm is deterministic
+    deadline : looked at between passes; it ends the bisection, the probe runs even then, so the guarantee stays
     rho_hat : estimated durations: "best", contention-free (where not given), "worst", on the most servers
         under the most contention, or slots per job, in input order or by id
     options : as in ``options.SJF_BCO``. ``T``: largest theta, and the largest makespan that counts (the
@@ -59,7 +62,8 @@ def sjf_bco(
     HeuristicRun; the solution is None where nothing was found within T and the horizon (``info["reason"]``).
     ``info``: T, u, l, lambda, bisection, N, n_g, rho_hat; ``theta_probes`` as [theta, makespan] (T + 1: not
     improved); ``bisected``, ``probe`` as in ``report.pass_facts``; ``returned``, which of the two it is,
-    and of it theta_tilde, kappa, W_max, makespan and phi; ``probe_within_T``; ``passes_run``.
+    and of it theta_tilde, kappa, W_max, makespan and phi; ``probe_within_T``; ``passes_run``;
+    ``stopped`` = "time limit" where the deadline ended the bisection.
 
     Raises
     ------
@@ -85,7 +89,7 @@ def sjf_bco(
     guess = estimates(instance, chosen["rho_hat"] if isinstance(rho_hat, str | None) else rho_hat, chosen["u"])
     work = build_workload(instance)
     order = np.argsort(work.gangs, kind="stable").astype(np.int64)
-    search = Search(work, make_plan(work, guess.weights, order, chosen["lambda"]), guess)
+    search = Search(work, make_plan(work, guess.weights, order, chosen["lambda"]), guess, deadline=deadline)
     kappa = chosen["kappa"]
     # Between two job sizes every kappa means the same; the first of them stays, as in a loop over all.
     kappas = sorted({1, *work.gangs.tolist()}) if kappa is None else [kappa]
@@ -109,11 +113,15 @@ def sjf_bco(
             "returned": returned,
         }
     )
+    if search.stopped:
+        info["stopped"] = "time limit"
     if returned is not None:
         chosen_pass = facts[returned] or {}
         info["theta_tilde"] = chosen_pass["theta"]
         info.update({name: chosen_pass[name] for name in ("kappa", "W_max", "makespan", "phi")})
     why = f"no pass ends within T = {info['T']} slots"
+    if search.stopped:
+        why += " before the time limit"
     if unlimited is None:
         why += "; without a limit on loads, rings stall each other for ever"
     return finished(instance, work, best, info, why)

@@ -74,6 +74,8 @@ def solve(arguments: argparse.Namespace) -> int:
     if arguments.out is not None and result.solution is not None:
         write_text(arguments.out, files.to_json(result.solution, indent=1) + "\n")
     if arguments.json:
+        if (why := _shortfall(method, result)) is not None:
+            print(f"schedgap: note: {why}", file=sys.stderr)
         print(files.to_json(_as_object(problem, instance, method, result, arguments)))
     else:
         print(_as_text(problem, instance, method, result, arguments))
@@ -89,6 +91,16 @@ def exit_status(result: Result) -> int:
     if result.status is Status.ERROR:
         return 5
     return 0 if result.solution is not None else 4
+
+
+def _shortfall(method: Method, result: Result) -> str | None:
+    """Why there is no answer, or one that the engine had no part in; None where there is nothing to say."""
+    from schedgap.solvers.result import Status, Termination
+
+    why = result.info.get("reason", result.termination)
+    if result.status is Status.UNKNOWN:
+        return f"{method.id} found no solution: {why}"
+    return f"{method.id} did not solve the model: {why}" if result.termination is Termination.TOO_LARGE else None
 
 
 def _label(instance: Instance, path: str) -> str:

@@ -98,8 +98,11 @@ def test_infeasible_is_a_status(command: Command, data: Path, tmp_path: Path) ->
 
 
 def test_a_heuristic_that_finds_nothing(command: Command, data: Path) -> None:
-    found = solved(command, data / "rar-08-infeasible-horizon.json", "--method", "lpt-colocate", status=4)
+    case = data / "rar-08-infeasible-horizon.json"
+    found = solved(command, case, "--method", "lpt-colocate", status=4)
     assert (found["status"], found["objective"], found["solution"]) == ("unknown", None, None)
+    said = command("solve", case, "--method", "lpt-colocate", "--json").err
+    assert said.startswith("schedgap: note: lpt-colocate found no solution: ") and "horizon" in said
 
 
 def test_options_of_a_method(command: Command, mixed: Path) -> None:
@@ -148,6 +151,13 @@ def nothing(instance, *, seed):
 
 def fails(instance, *, seed):
     return {}["a"]
+
+def leaves(instance, *, seed):
+    raise SystemExit(0)
+
+def prints(instance, *, seed):
+    print("hello")
+    return one_by_one(instance, seed=seed)
 '''
 
 
@@ -158,7 +168,8 @@ def test_a_heuristic_of_ones_own(command: Command, data: Path, tmp_path: Path, m
     found = solved(command, case, "--method", "own_heuristic:one_by_one")
     assert found["status"] == "feasible" and found["method"] == "own_heuristic:one_by_one" and found["objective"] > 5
     assert solved(command, case, "--method", "own_heuristic:nothing", status=4)["status"] == "unknown"
-    for name in ("wrong", "garbage", "fails"):
+    assert solved(command, case, "--method", "own_heuristic:prints")["objective"] == found["objective"]
+    for name in ("wrong", "garbage", "fails", "leaves"):
         ran = command("solve", case, "--method", f"own_heuristic:{name}")
         assert ran.status == 2 and ran.message.startswith(f"method own_heuristic:{name}: ")
 

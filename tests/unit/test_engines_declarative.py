@@ -14,6 +14,9 @@ from support.engine_models import ModelMaker, checker_of, knapsacks, market_spli
 
 import schedgap.solvers.declarative as declarative
 from schedgap.benchmarks.engine_handoff import sparse_model
+from schedgap.benchmarks.evaluate import run_method
+from schedgap.benchmarks.generators.rar_ddls import paper
+from schedgap.benchmarks.problems import RAR_DDLS
 from schedgap.formulations.common.check import CheckReport, Violation
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import Disagreement, InputError
@@ -209,6 +212,31 @@ def test_a_model_too_large_for_the_time_is_not_built() -> None:
     assert (result.status, result.termination) == (Status.UNKNOWN, Termination.TOO_LARGE)
     assert (result.objective, result.bound, result.solution) == (None, None, None)
     assert "100,000,000 nonzeros" in result.info["reason"]
+
+
+def test_a_model_too_large_to_build_leaves_the_start_or_the_fallback() -> None:
+    start, quick = {"x": 2}, {"x": 3}
+
+    def verdict(solution: Any) -> CheckReport:
+        bad = solution["x"] > 3
+        return CheckReport((Violation("x", "too large"),), None) if bad else CheckReport((), Fraction(solution["x"]))
+
+    def found(options: SolveOptions, quick: Any = None) -> tuple[Any, ...]:
+        result = solve_declarative(never, "highs", options, verdict, 10**12, lambda: quick)
+        assert result.termination is Termination.TOO_LARGE
+        return result.status, result.objective, result.solution
+
+    assert found(replace(ONE, start=start), quick) == (Status.FEASIBLE, 2.0, start)
+    assert found(replace(ONE, start={"x": 9}), quick) == (Status.FEASIBLE, 3.0, quick)
+    assert found(ONE, quick) == (Status.FEASIBLE, 3.0, quick)
+    assert found(ONE, {"x": 9}) == found(ONE) == (Status.UNKNOWN, None, None)
+
+
+def test_rar_ddls_has_its_quick_schedule_where_the_model_is_too_large() -> None:
+    instance = paper(3)
+    result = run_method(RAR_DDLS, instance, "highs", replace(ONE, deadline=Deadline.after(1e-6)))
+    assert (result.status, result.termination) == (Status.FEASIBLE, Termination.TOO_LARGE)
+    assert result.objective is not None and result.bound is not None and result.bound <= result.objective
 
 
 def test_a_model_too_large_for_memory_is_not_built() -> None:

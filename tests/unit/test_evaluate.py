@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.toy import ToyInstance, generate, toy
@@ -12,6 +15,7 @@ from support.toy import ToyInstance, generate, toy
 from schedgap.benchmarks.agreement import Answer, agree
 from schedgap.benchmarks.evaluate import compare, run_method
 from schedgap.benchmarks.problems import RAR_DDLS
+from schedgap.cli.progress import SolveProgress
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.numbers import MAXIMISE, MINIMISE
 from schedgap.solvers.result import Deadline, SolveOptions, Status
@@ -138,6 +142,69 @@ def test_a_users_heuristic_is_found_in_the_working_directory(tmp_path: Path, mon
     assert run_method(toy(), INSTANCE, "mine_here:f", SolveOptions()).objective == sum(INSTANCE.jobs)
 
 
+USERS = """
+print("imported")
+
+def f(instance, *, seed):
+    print("called")
+    import mine_later
+    return {'machine': [0] * 6}
+
+def leaves(instance, *, seed):
+    raise SystemExit(3)
+
+def long(instance, *, seed):
+    raise ValueError("first line\\nsecond line")
+"""
+
+
+def test_a_users_code_prints_to_stderr_imports_from_here_and_cannot_leave(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine_talks.py").write_text(USERS)
+    (tmp_path / "mine_later.py").write_text("")
+    (tmp_path / "mine_leaves.py").write_text("raise SystemExit")
+    monkeypatch.chdir(tmp_path)
+    path = list(sys.path)
+    assert run_method(toy(), INSTANCE, "mine_talks:f", SolveOptions()).objective == sum(INSTANCE.jobs)
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err.split()) == ("", ["imported", "called"])
+    assert sys.path == path
+    with pytest.raises(InputError, match=r"raised SystemExit: 3 \(mine_talks.py, line \d+\)$"):
+        run_method(toy(), INSTANCE, "mine_talks:leaves", SolveOptions())
+    with pytest.raises(InputError, match=r"raised ValueError: first line \(mine_talks.py, line \d+\)$"):
+        run_method(toy(), INSTANCE, "mine_talks:long", SolveOptions())
+    with pytest.raises(InputError, match="cannot import mine_leaves: SystemExit"):
+        run_method(toy(), INSTANCE, "mine_leaves:f", SolveOptions())
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"seed": -1}, "seed: must be a whole number from 0, got -1"),
+        ({"seed": 1.5}, "seed: must be a whole number from 0, got 1.5"),
+        ({"seed": True}, "seed: must be a whole number from 0, got True"),
+        ({"relative_gap": math.nan}, "relative gap: must be a finite number from 0, got nan"),
+        ({"relative_gap": -0.1}, "relative gap: must be a finite number from 0, got -0.1"),
+        ({"relative_gap": "1"}, "relative gap: must be a finite number from 0, got '1'"),
+        ({"threads": 0}, "threads: must be a whole number from 1, got 0"),
+        ({"threads": 1.0}, "threads: must be a whole number from 1, got 1.0"),
+        ({"work_limit": 0}, "work limit: must be a positive finite number, got 0"),
+        ({"work_limit": math.inf}, "work limit: must be a positive finite number, got inf"),
+    ],
+)
+def test_options_are_validated(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        SolveOptions(**given)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("seconds", ["5", True, math.nan, math.inf, 0, -1, [1]])
+def test_a_time_limit_is_a_positive_number(seconds: Any) -> None:
+    with pytest.raises(InputError, match=r"^time limit: must be "):
+        Deadline.after(seconds)
+
+
 def test_ratios_are_labelled() -> None:
     problem, hard = toy(), _hard()
     with_optimum = compare(problem, hard, ["brute", "list"], SolveOptions())
@@ -216,3 +283,20 @@ def test_the_row_of_a_real_problem_names_things_that_exist() -> None:
     for method in RAR_DDLS.methods:
         if method.kind != "engine":
             assert callable(method.call)
+
+
+def test_compare_tells_which_method_runs() -> None:
+    stream = io.StringIO()
+    progress = SolveProgress(MINIMISE, "compare", stream)
+    told: list[str] = []
+    running = progress.running
+
+    def noted(method: str) -> None:
+        running(method)
+        told.append(progress.line())
+
+    progress.running = noted  # type: ignore[method-assign]
+    compare(toy(), INSTANCE, ["brute", "list"], SolveOptions(report=progress.report))
+    assert [line.split()[:2] for line in told] == [["compare", "brute"], ["compare", "list"]]
+    assert all("objective -  bound -" in line for line in told)
+    assert compare(toy(), INSTANCE, ["brute"], SolveOptions(report=lambda *_: None)).exit_status == 0

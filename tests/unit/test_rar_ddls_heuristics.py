@@ -19,8 +19,9 @@ from support.rar_sjf_bco_reference import (
     plain_sjf_bco,
 )
 
+from schedgap.benchmarks.evaluate import run_method
 from schedgap.benchmarks.generators.rar_ddls import contended, large, paper, tiny
-from schedgap.benchmarks.problems import load_instance
+from schedgap.benchmarks.problems import RAR_DDLS, load_instance
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.rar_ddls.check import check
 from schedgap.formulations.rar_ddls.dynamics import simulate
@@ -30,6 +31,7 @@ from schedgap.heuristics.rar_ddls.baselines import ff, ls, rand
 from schedgap.heuristics.rar_ddls.lpt_colocate import lpt_colocate
 from schedgap.heuristics.rar_ddls.sjf_bco import sjf_bco
 from schedgap.heuristics.rar_ddls.workload import impossible
+from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 EVERY = {"sjf-bco": sjf_bco, "ff": ff, "ls": ls, "rand": rand, "lpt-colocate": lpt_colocate}
@@ -327,3 +329,45 @@ def test_worst_estimates_of_a_ring_that_may_stall_are_refused() -> None:
     jobs = [{**job, "gradient_size": 0.8} for job in instance.to_dict()["jobs"]]
     with pytest.raises(InputError, match="makes no progress in the worst company"):
         sjf_bco(changed(instance, jobs=jobs), rho_hat="worst")
+
+
+class Looks(Deadline):
+    """A deadline that passes after so many looks at it."""
+
+    def __init__(self, looks: int) -> None:
+        object.__setattr__(self, "moment", None)
+        object.__setattr__(self, "looks", looks)
+
+    @property
+    def passed(self) -> bool:
+        object.__setattr__(self, "looks", self.looks - 1)  # type: ignore[attr-defined]
+        return self.looks < 0  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", [name for name in EVERY if name != "rand"])
+def test_the_deadline_is_looked_at_between_passes(name: str) -> None:
+    instance = paper(3)
+    whole = EVERY[name](instance)
+    assert "stopped" not in whole.info
+    makespans = []
+    for looks in (0, 1, 2, 4, 1000):
+        run = EVERY[name](instance, deadline=Looks(looks))
+        accepted(instance, run)
+        assert ("stopped" in run.info) == (looks < 1000)
+        if looks < 1000 and name == "lpt-colocate":
+            assert run.info["passes_run"] == looks + 1
+        makespans.append(run.info.get("makespan", instance.horizon + 1))
+    assert makespans == sorted(makespans, reverse=True)
+    assert makespans[-1] == whole.info["makespan"]
+
+
+def test_a_time_limit_reaches_the_heuristics() -> None:
+    instance = paper(3)
+    for name in ("lpt-colocate", "sjf-bco"):
+        result = run_method(RAR_DDLS, instance, name, SolveOptions(deadline=Deadline.after(1e-6)))
+        assert (result.status, result.termination) == (Status.FEASIBLE, Termination.TIME_LIMIT)
+    nothing = run_method(RAR_DDLS, instance, "ff", SolveOptions(deadline=Deadline.after(1e-6)))
+    assert (nothing.status, nothing.termination) == (Status.UNKNOWN, Termination.TIME_LIMIT)
+    assert "time limit" in nothing.info["reason"]
+    rand_run = run_method(RAR_DDLS, instance, "rand", SolveOptions(deadline=Deadline.after(1e-6)))
+    assert rand_run.termination is Termination.FINISHED
