@@ -26,8 +26,10 @@ from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.rar_ddls.check import check
 from schedgap.formulations.rar_ddls.dynamics import simulate
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
+from schedgap.heuristics.common.guarantee import Case, Verdict
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.rar_ddls.baselines import ff, ls, rand
+from schedgap.heuristics.rar_ddls.guarantees import GUARANTEES
 from schedgap.heuristics.rar_ddls.lpt_colocate import lpt_colocate
 from schedgap.heuristics.rar_ddls.sjf_bco import sjf_bco
 from schedgap.heuristics.rar_ddls.workload import impossible
@@ -371,3 +373,13 @@ def test_a_time_limit_reaches_the_heuristics() -> None:
     assert "time limit" in nothing.info["reason"]
     rand_run = run_method(RAR_DDLS, instance, "rand", SolveOptions(deadline=Deadline.after(1e-6)))
     assert rand_run.termination is Termination.FINISHED
+
+
+def test_a_run_cut_short_keeps_the_repaired_guarantee_and_is_no_evidence_on_the_printed_one() -> None:
+    claims = {claim.id: claim for claim in GUARANTEES}
+    instance = paper(3)
+    for deadline, printed in ((Looks(2), Verdict.NOT_APPLICABLE), (Looks(1000), Verdict.HELD)):
+        run = sjf_bco(instance, deadline=deadline)
+        case = Case(instance, float(run.info["makespan"]), run.info, None, None)
+        assert claims["000-lemma-2-repaired"].evaluate(case).verdict is printed
+        assert claims["000-theorem-5-area"].evaluate(case).verdict is Verdict.HELD
