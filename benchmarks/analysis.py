@@ -183,6 +183,7 @@ class Analysis:
     solved : the instances, in the order of the plan
     measurements : rows that measure something else
     disagreements, failures : one line each, with the place of the instance
+    items, planned : how many rows there are, and should be; `planned` is None where that is not known
     """
 
     solved: tuple[Solved, ...]
@@ -190,6 +191,15 @@ class Analysis:
     disagreements: tuple[str, ...]
     failures: tuple[str, ...]
     problems: tuple[Problem, ...] = field(default=())
+    items: int = 0
+    planned: int | None = None
+
+    @property
+    def unfinished(self) -> str:
+        """``UNFINISHED: 230 of 248`` where rows are missing, otherwise empty."""
+        if self.planned is None or self.items >= self.planned:
+            return ""
+        return f"UNFINISHED: {self.items} of {self.planned}"
 
 
 def headline(claims: Iterable[Claim], kind: str) -> Claim | None:
@@ -215,7 +225,9 @@ def load(folder: Path, problem: Problem, digest: str) -> Instance:
     return problem.instance_class.parse(read_json(path), str(path))
 
 
-def analyse(rows: Iterable[Row], folder: Path, problems: Sequence[Problem] | None = None) -> Analysis:
+def analyse(
+    rows: Iterable[Row], folder: Path, problems: Sequence[Problem] | None = None, planned: int | None = None
+) -> Analysis:
     """Put the rows of a run together.
 
     Parameters
@@ -223,13 +235,16 @@ def analyse(rows: Iterable[Row], folder: Path, problems: Sequence[Problem] | Non
     rows : in the order of the plan
     folder : the run's folder, which holds the instances
     problems : instead of those in the table
+    planned : how many rows the run has when it is complete
     """
     known = {p.id: p for p in problems} if problems is not None else dict(PROBLEMS)
     groups: dict[tuple[str, str, str, str], list[Row]] = {}
     measurements: list[Row] = []
     disagreements: list[str] = []
     failures: list[str] = []
+    items = 0
     for row in rows:
+        items += 1
         if row.error:
             where = f"{row.suite} {row.problem} {row.instance_name or row.batch} {row.method}"
             line = f"{where}: {row.error.splitlines()[0]}"
@@ -250,7 +265,7 @@ def analyse(rows: Iterable[Row], folder: Path, problems: Sequence[Problem] | Non
         solved.append(one)
     used = {s.problem.id for s in solved} | {m.problem for m in measurements}
     there = tuple(p for p in known.values() if p.id in used)
-    return Analysis(tuple(solved), tuple(measurements), tuple(disagreements), tuple(failures), there)
+    return Analysis(tuple(solved), tuple(measurements), tuple(disagreements), tuple(failures), there, items, planned)
 
 
 def _solved(problem: Problem, suite: str, batch: str, digest: str, members: Sequence[Row], folder: Path) -> Solved:

@@ -12,6 +12,7 @@ from schedgap.benchmarks.agreement import DISAGREEMENTS, Agreement, Answer, agre
 from schedgap.benchmarks.descriptors import Kind, Method, Problem
 from schedgap.benchmarks.judge import Judgement, finite, judge
 from schedgap.benchmarks.methods import default_method, find_method, heuristics_of, is_users
+from schedgap.benchmarks.progress import Watcher
 from schedgap.benchmarks.single import certified_bound, run_method
 from schedgap.benchmarks.text import fixed, number, seconds, table
 from schedgap.formulations.common.errors import Disagreement, EngineMissing, InputError, ModelRefused
@@ -171,7 +172,8 @@ def compare(
     Parameters
     ----------
     methods : ids, or ``package.module:function``; None is the strongest exact method and every heuristic
-    options : the time left on its deadline is given to each method anew
+    options : the time left on its deadline is given to each method anew; a report that is a
+        :class:`~schedgap.benchmarks.progress.Watcher` is told which method runs
     settings : each goes to every method that has an option of that name
     repeat : how many seeds (options.seed, +1, ...) each heuristic is tried with
     disagreements : the directory an instance is written to when parts disagree
@@ -205,6 +207,8 @@ def compare(
     for method, own in plans:
         results: list[Result] = []
         error = ""
+        if isinstance(options.report, Watcher):
+            options.report.running(method.id)
         for k in range(repeat if method.kind is Kind.HEURISTIC else 1):
             asked = replace(options, deadline=Deadline.after(limit), seed=options.seed + k)
             try:

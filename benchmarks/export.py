@@ -41,6 +41,20 @@ def export_csv(folder: Path, path: Path, problems: Sequence[Problem] | None = No
     return write_whole(path, buffer.getvalue())
 
 
+def check_parquet() -> None:
+    """Make sure that Parquet files can be written here.
+
+    Raises
+    ------
+    InputError
+        pyarrow is not installed.
+    """
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError:
+        raise InputError("--parquet: needs the package pyarrow, which is not installed (pip install pyarrow)") from None
+
+
 def export_parquet(folder: Path, path: Path, problems: Sequence[Problem] | None = None) -> Path:
     """The same as a Parquet file.
 
@@ -51,11 +65,10 @@ def export_parquet(folder: Path, path: Path, problems: Sequence[Problem] | None 
     StoreError
         There is no run, or the file cannot be written.
     """
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise InputError("--parquet: needs the package pyarrow, which is not installed (pip install pyarrow)") from None
+    check_parquet()
+    import pyarrow
+    import pyarrow.parquet
+
     analysis, _ = read_run(folder, problems)
     rows = flat_rows(analysis)
     table = pyarrow.table({name: [row[name] for row in rows] for name in COLUMNS})

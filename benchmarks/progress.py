@@ -5,7 +5,9 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable
-from typing import TextIO
+from typing import Protocol, TextIO, runtime_checkable
+
+from schedgap.formulations.common.instance import Solution
 
 Sink = TextIO | Callable[[str], None]
 """A stream, or a function that is told whole lines."""
@@ -13,6 +15,17 @@ Sink = TextIO | Callable[[str], None]
 LINE_EVERY = 5.0
 """Seconds between plain lines."""
 BAR = 24
+
+
+@runtime_checkable
+class Watcher(Protocol):
+    """What is told of new solutions and bounds, and, where several methods run, which one runs now."""
+
+    def __call__(self, solution: Solution | None, objective: float | None, bound: float | None) -> None:
+        """Something new."""
+
+    def running(self, method: str) -> None:
+        """`method` begins."""
 
 
 class Progress:

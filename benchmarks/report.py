@@ -11,8 +11,17 @@ from schedgap.benchmarks.analysis import Analysis, Entry, Solved, analyse, engin
 from schedgap.benchmarks.descriptors import Kind, Problem, resolve
 from schedgap.benchmarks.figures.report_figures import proof_figure, ratio_figure, series_figure
 from schedgap.benchmarks.page import Raw, folded, grid, page, picture, text, tiles, verdict
-from schedgap.benchmarks.store import FILE, Row, Store
-from schedgap.benchmarks.table import bound_cells, counted, measurement_cells, seconds_cells, sections, series_points
+from schedgap.benchmarks.store import FILE, Row, Store, StoreError
+from schedgap.benchmarks.table import (
+    TABLE,
+    bound_cells,
+    counted,
+    measurement_cells,
+    run_text,
+    seconds_cells,
+    sections,
+    series_points,
+)
 from schedgap.benchmarks.text import fixed, number
 from schedgap.benchmarks.writing import write_whole
 from schedgap.formulations.common.instance import Instance
@@ -27,7 +36,7 @@ LARGEST_CHART = 400
 
 
 def write_report(folder: Path, other: Path | None = None, problems: Sequence[Problem] | None = None) -> Path:
-    """Write the report of the run in `folder`, or the comparison of two runs.
+    """Write the report and the table of the run in `folder`, or the comparison of two runs.
 
     Parameters
     ----------
@@ -52,14 +61,23 @@ def write_report(folder: Path, other: Path | None = None, problems: Sequence[Pro
         second, second_meta = read_run(other, problems)
         content = comparison_page((folder, analysis, meta), (other, second, second_meta))
         return write_whole(folder / COMPARISON, content)
+    write_whole(folder / TABLE, run_text(analysis, times=False))
     return write_whole(folder / REPORT, _report_page(folder, analysis, meta))
 
 
 def read_run(folder: Path, problems: Sequence[Problem] | None = None) -> tuple[Analysis, dict[str, Any]]:
     """What a run's store holds, put together, and the facts of the run."""
     with Store(folder / FILE, read_only=True) as store:
-        rows = list(store.rows())
-        return analyse(rows, folder, problems), store.meta()
+        rows, meta = list(store.rows()), store.meta()
+    if not rows and "suites" not in meta:
+        raise StoreError(f"{folder / FILE}: holds no run")
+    return analyse(rows, folder, problems, meta.get("planned")), meta
+
+
+def unfinished(folder: Path) -> str:
+    """``UNFINISHED: 230 of 248`` where the run in `folder` lacks rows, otherwise empty."""
+    with Store(folder / FILE, read_only=True) as store:
+        return Analysis((), (), (), (), items=store.count, planned=store.meta().get("planned")).unfinished
 
 
 def _report_page(folder: Path, analysis: Analysis, meta: Mapping[str, Any]) -> str:
@@ -75,7 +93,9 @@ def _report_page(folder: Path, analysis: Analysis, meta: Mapping[str, Any]) -> s
 def _head(analysis: Analysis, meta: Mapping[str, Any]) -> list[str]:
     suites = ", ".join(meta.get("suites", []))
     sessions = meta.get("sessions", [])
-    ended = time.strftime("%Y-%m-%d %H:%M", time.gmtime(sessions[-1]["ended"])) + " UTC" if sessions else "unknown"
+    moment = sessions[-1].get("ended") if sessions and not analysis.unfinished else None
+    ended = "unknown" if moment is None else time.strftime("%Y-%m-%d %H:%M", time.gmtime(moment)) + " UTC"
+    state = f"finished {ended}" if not analysis.unfinished else "not finished"
     claims = [claim for summary in summaries(analysis.solved) for claim in summary.claims]
     tried = {claim.guarantee.id for claim in claims if claim.held + claim.refuted}
     refuted = {claim.guarantee.id for claim in claims if claim.refuted}
@@ -94,7 +114,8 @@ def _head(analysis: Analysis, meta: Mapping[str, Any]) -> list[str]:
     links = "".join(f'<a href="#{_anchor(s, p)}">{text(s)}: {text(p.id)}</a>' for s, p in sections(analysis))
     return [
         "<h1>schedgap report</h1>",
-        f'<p class="soft">suites {text(suites)}; seed {text(meta.get("seed"))}; finished {text(ended)}</p>',
+        f'<p class="soft">suites {text(suites)}; seed {text(meta.get("seed"))}; {text(state)}</p>',
+        *([f'<p class="failed">{text(analysis.unfinished)} items</p>'] if analysis.unfinished else []),
         facts,
         f'<nav>{links}<a href="#where">what ran where</a></nav>',
     ]
@@ -325,12 +346,14 @@ def _ranges(numbers: Sequence[int]) -> str:
 
 
 def _session_facts(session: Mapping[str, Any]) -> dict[str, object]:
-    """One sitting of a run: when, with what, on what."""
+    """One sitting of a run: when, with what, on what; one that was killed has only its beginning."""
+    ended = session.get("ended")
+    state = "killed, or still running" if ended is None else "interrupted" if session["interrupted"] else "finished"
     return {
         "began (UTC)": time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(session["began"])),
-        "took": f"{session['ended'] - session['began']:.0f} s",
-        "ended": "interrupted" if session.get("interrupted") else "finished",
-        "items": session["items"],
+        "took": "-" if ended is None else f"{ended - session['began']:.0f} s",
+        "ended": state,
+        "items": session.get("items", "-"),
         "workers": session["workers"],
         "processor": session["processor"],
         "cores": session["cores"],

@@ -29,6 +29,11 @@ def comparison_page(first: Side, second: Side) -> str:
         "<h1>schedgap: two runs compared</h1>",
         f'<p class="soft">A: {text(folder_a)}, B: {text(folder_b)}. Compared is what both did: the same method with '
         "the same settings on the same instance.</p>",
+        *(
+            f'<p class="failed">{side} is {text(analysis.unfinished)} items</p>'
+            for side, analysis in (("A", a), ("B", b))
+            if analysis.unfinished
+        ),
         tiles(
             [
                 (len(shared), "runs of methods in both"),

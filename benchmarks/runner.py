@@ -14,14 +14,13 @@ from schedgap.benchmarks.pool import Pool
 from schedgap.benchmarks.progress import Progress, Sink
 from schedgap.benchmarks.store import FILE, Row, Store, StoreError, fresh_folder, holds_a_run, locked
 from schedgap.benchmarks.suites import Item, check_names, check_numbers, plan
-from schedgap.benchmarks.table import run_text
+from schedgap.benchmarks.table import TABLE, run_text
 from schedgap.benchmarks.versions import environment
 from schedgap.benchmarks.worker import Outcome, Task, execute
 from schedgap.benchmarks.writing import write_whole
 from schedgap.formulations.common.errors import InputError
 from schedgap.solvers.result import Deadline, Status
 
-TABLE = "table.txt"
 DISAGREEMENTS = "disagreements"
 
 
@@ -101,28 +100,22 @@ def run_suites(
         items = plan(
             asked["suites"], seed=asked["seed"], scale=asked["scale"], time_limit=asked["time_limit"], problems=problems
         )
-        store.set_meta(**asked)
         sessions = store.meta().get("sessions", [])
-        began = time.time()
+        # The record is there before the work: a run that is killed shows what it was and how far it came.
+        session: dict[str, Any] = {**environment(), "workers": workers, "began": time.time()}
+        store.set_meta(**asked, planned=len(items), sessions=[*sessions, session])
         dropped = store.keep({item.key for item in items})
         finished = store.finished()
         todo = [item for item in items if item.key not in finished]
         bar = Progress(len(todo), progress, "bench")
         _say_start(bar, folder, out, resume, goes_on, len(items), len(todo), dropped)
         _write_instances(folder, items)
+        if todo:
+            _forget_old_pages(folder)
         interrupted = _work(store, todo, min(workers, max(1, len(todo))), folder, bar)
-        sessions.append(
-            {
-                **environment(),
-                "workers": workers,
-                "items": bar.done,
-                "began": began,
-                "ended": time.time(),
-                "interrupted": interrupted,
-            }
-        )
-        store.set_meta(sessions=sessions)
-        analysis = analyse(store.rows(), folder, problems)
+        session |= {"items": bar.done, "ended": time.time(), "interrupted": interrupted}
+        store.set_meta(sessions=[*sessions, session])
+        analysis = analyse(store.rows(), folder, problems, len(items))
     write_whole(folder / TABLE, run_text(analysis, times=False))
     report = None
     if not interrupted:
@@ -153,9 +146,19 @@ def _asked(
     if "suites" not in stored:
         return {name: defaults[name] if value is None else value for name, value in given.items()}
     for name, value in given.items():
-        if value is not None and value != stored[name]:
+        same = set(value) == set(stored[name]) if isinstance(value, list) else value == stored[name]
+        if value is not None and not same:
             raise InputError(f"--resume: the run in {folder} has {name} {stored[name]}, not {value}")
     return {name: stored[name] for name in defaults}
+
+
+def _forget_old_pages(folder: Path) -> None:
+    """Tables and report of a state that the work ahead changes must not outlive it."""
+    for name in (TABLE, "report.html"):
+        try:
+            (folder / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise StoreError(f"{folder / name}: {error.strerror or error}") from error
 
 
 def _say_start(

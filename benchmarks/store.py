@@ -127,6 +127,10 @@ class Store:
                 self._db.execute("PRAGMA synchronous = FULL")
                 for statement in _SCHEMA:
                     self._db.execute(statement)
+            names = self._db.execute("SELECT count(*) FROM sqlite_master WHERE name IN ('rows', 'meta')")
+            if names.fetchone()[0] < 2:
+                self._db.close()
+                raise StoreError(f"{path}: holds no run")
             self._rows = self._db.execute("SELECT count(*) FROM rows").fetchone()[0]
         except sqlite3.Error as error:
             raise self._failed("open", error) from error
@@ -155,6 +159,11 @@ class Store:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
             raise self._failed("write", error) from error
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return self._rows
 
     def rows(self) -> Iterator[Row]:
         """Every row, in the order of the plan."""

@@ -14,6 +14,7 @@ from schedgap.benchmarks.store import Row
 from schedgap.benchmarks.text import fixed, number, seconds, table
 from schedgap.formulations.common.numbers import MINIMISE
 
+TABLE = "table.txt"
 WIDTH = 120
 
 
@@ -25,7 +26,7 @@ def run_text(analysis: Analysis, times: bool = True) -> str:
     analysis : the run
     times : with columns of seconds and of what follows from them
     """
-    parts: list[str] = []
+    parts: list[str] = [f"{analysis.unfinished} items; bench --resume goes on"] if analysis.unfinished else []
     for suite, problem in sections(analysis):
         here = [s for s in analysis.solved if (s.suite, s.problem.id) == (suite, problem.id)]
         plain = [s for s in here if not s.entries[0].row.series]

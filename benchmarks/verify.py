@@ -17,7 +17,7 @@ from schedgap.benchmarks.progress import Progress, Sink
 from schedgap.benchmarks.single import certified_bound, run_heuristic, run_method
 from schedgap.benchmarks.text import fixed, table
 from schedgap.benchmarks.worker import plain
-from schedgap.benchmarks.writing import write_whole
+from schedgap.benchmarks.writing import check_folder, write_whole
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.instance import Instance
 from schedgap.formulations.common.numbers import ratio
@@ -145,7 +145,7 @@ def verify(
     instances : trials for each; default :data:`INSTANCES`
     seed : of all trials
     out : folder for counterexamples, one file ``<guarantee>.json`` each; default ``counterexamples``
-    progress : a stream or a function for lines
+    progress : a stream or a function for lines; told of every trial, a line at most every 5 s
     problems : instead of those in the table
 
     Raises
@@ -164,12 +164,14 @@ def verify(
     if count < 1:
         raise InputError(f"instances: must be at least 1, got {count}")
     folder = OUT if out is None else out
-    bar = Progress(len(chosen), progress, "verify")
+    check_folder(folder)
+    bar = Progress(len(chosen) * count, progress, "verify")
     trials: dict[tuple[str, str], _Trials] = {}
     rows = []
     for problem, guarantee in chosen:
-        rows.append(_row(problem, guarantee, count, seed, folder, trials))
-        bar.step(f"{guarantee.id} {rows[-1].words}")
+        end = bar.done + count
+        rows.append(_row(problem, guarantee, count, seed, folder, trials, bar))
+        bar.step(f"{guarantee.id} {rows[-1].words}", end - bar.done)
     bar.finish()
     return Ledger(tuple(rows), seed)
 
@@ -286,12 +288,13 @@ def _row(
     seed: int,
     folder: Path,
     trials: dict[tuple[str, str], _Trials],
+    bar: Progress,
 ) -> LedgerRow:
     if guarantee.measure is not None:
         measured = guarantee.measure(seed)
         return LedgerRow(guarantee, Verdict.MEASURED, reason=measured.summary, values=measured.values)
     if guarantee.sample is not None:
-        return _sampled(guarantee, guarantee.sample, count, seed)
+        return _sampled(guarantee, guarantee.sample, count, seed, bar)
     key = (problem.id, guarantee.method or "")
     if key not in trials:
         method = find_method(problem, guarantee.method) if guarantee.method is not None else None
@@ -300,6 +303,7 @@ def _row(
     tally = _Tally()
     smallest: tuple[tuple[int, int], _Trial, Evaluation] | None = None
     for k in range(count):
+        _step(bar, guarantee, k, count)
         # Families take turns; the k-th trial of a family is the same for every guarantee.
         trial = trials[key].get(families[k % len(families)], seed * SEED_STRIDE + k // len(families))
         judged = evaluate(guarantee, trial.case)
@@ -334,11 +338,20 @@ def _families(problem: Problem, guarantee: Guarantee) -> list[str]:
     return named
 
 
-def _sampled(guarantee: Guarantee, sample: Callable[[int], Evaluation], count: int, seed: int) -> LedgerRow:
+def _step(bar: Progress, guarantee: Guarantee, trial: int, count: int) -> None:
+    """Trial number `trial` (from 0) begins; the last one is done when the verdict is there."""
+    if trial:
+        bar.step(f"{guarantee.id}, {trial} of {count} trials")
+
+
+def _sampled(
+    guarantee: Guarantee, sample: Callable[[int], Evaluation], count: int, seed: int, bar: Progress
+) -> LedgerRow:
     """A claim about things that are not instances of the problem."""
     tally = _Tally()
     first: str | None = None
     for k in range(count):
+        _step(bar, guarantee, k, count)
         evaluation = sample(seed * SEED_STRIDE + k)
         tally.add(evaluation)
         if evaluation.verdict is Verdict.REFUTED and first is None:

@@ -53,7 +53,7 @@ def bench(arguments: argparse.Namespace) -> int:
 
 def add_report(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``report``."""
-    parser.add_argument("runs", nargs="+", type=Path, metavar="DIR", help="a run's directory; a second to compare with")
+    parser.add_argument("runs", nargs="*", type=Path, metavar="DIR", help="a run's directory; a second to compare with")
     for form in ("csv", "parquet"):
         parser.add_argument(
             f"--{form}",
@@ -66,18 +66,33 @@ def add_report(parser: argparse.ArgumentParser) -> None:
 
 def report(arguments: argparse.Namespace) -> int:
     """Write the report of a run, or of two side by side, and print its path."""
-    from schedgap.benchmarks.export import export_csv, export_parquet
-    from schedgap.benchmarks.report import write_report
+    from schedgap.benchmarks.export import check_parquet, export_csv, export_parquet
+    from schedgap.benchmarks.report import unfinished, write_report
 
     runs: list[Path] = arguments.runs
+    forms = {form: getattr(arguments, form) for form in ("csv", "parquet") if getattr(arguments, form) is not None}
+    if not runs:
+        for form, path in forms.items():
+            if path != _BESIDE:
+                raise InputError(
+                    f"report: no run is given: {path} was taken as the file that --{form} writes; "
+                    f"the run goes first: schedgap report {path} --{form}"
+                )
+        raise InputError("the following arguments are required: DIR (see: schedgap report --help)")
     if len(runs) > 2:
         raise InputError(f"report: takes one run or two, got {len(runs)}")
-    for form, write in (("csv", export_csv), ("parquet", export_parquet)):
-        path = getattr(arguments, form)
-        if path is None:
-            continue
+    for form, path in forms.items():
         if len(runs) == 2:
             raise InputError(f"--{form}: exports one run, got two")
+        if path != _BESIDE and Path(path).is_dir():
+            raise InputError(f"--{form}: {path} is a directory, must be a file")
+    if "parquet" in forms:
+        check_parquet()
+    for run in runs:
+        if missing := unfinished(run):
+            print(f"schedgap: note: {run}: {missing} items", file=sys.stderr)
+    for form, path in forms.items():
+        write = export_csv if form == "csv" else export_parquet
         print(write(runs[0], runs[0] / f"rows.{form}" if path == _BESIDE else Path(path)))
     print(write_report(runs[0], runs[1] if len(runs) == 2 else None))
     return 0

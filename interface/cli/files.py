@@ -67,7 +67,11 @@ def plain_number(value: float | None) -> float | int | None:
 
 
 def _standard_input() -> str:
+    if sys.stdin is None:
+        raise InputError("standard input is closed")
     try:
         return sys.stdin.buffer.read().decode("utf-8")
     except UnicodeDecodeError as error:
         raise InputError(f"{STANDARD_INPUT}: not UTF-8 text (byte {error.start})") from None
+    except OSError as error:
+        raise InputError(f"{STANDARD_INPUT}: cannot be read: {error.strerror or error}") from None

@@ -58,6 +58,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
+    if sys.stderr is None:  # closed: nobody reads messages and progress, which is no reason to stop
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115  (for the whole process)
+    if sys.stdout is None:
+        return _fail("error: standard output is closed", 2)
     try:
         status = _dispatch(arguments)
         sys.stdout.flush()

@@ -20,6 +20,19 @@ HEARTBEAT = 30.0
 """Seconds after which a plain line is printed even when nothing is new."""
 
 
+class _Report:
+    """What a method is given: the progress, told what is new and which method runs."""
+
+    def __init__(self, progress: SolveProgress) -> None:
+        self._progress = progress
+
+    def __call__(self, solution: Solution | None, objective: float | None, bound: float | None) -> None:
+        self._progress.news(solution, objective, bound)
+
+    def running(self, method: str) -> None:
+        self._progress.running(method)
+
+
 class SolveProgress:
     """Shows how a solve gets on, and keeps the best solution it was told of.
 
@@ -31,12 +44,18 @@ class SolveProgress:
     sense : +1 minimise, -1 maximise
     title : how the line begins, the method
     stream : where to
+
+    Attributes
+    ----------
+    report : the ``report`` of SolveOptions; a :class:`~schedgap.benchmarks.progress.Watcher`
     """
 
     def __init__(self, sense: int, title: str, stream: TextIO) -> None:
         self.sense = sense
         self.title = title
         self.stream = stream
+        self.report = _Report(self)
+        self._method = ""
         self.solution: Solution | None = None
         self.objective: float | None = None
         self.bound: float | None = None
@@ -48,7 +67,13 @@ class SolveProgress:
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._watch, daemon=True, name="progress")
 
-    def report(self, solution: Solution | None, objective: float | None, bound: float | None) -> None:
+    def running(self, method: str) -> None:
+        """One of several methods begins; what the one before had found is not its own."""
+        with self._lock:
+            self._method, self._news = f" {method}", True
+            self.solution = self.objective = self.bound = None
+
+    def news(self, solution: Solution | None, objective: float | None, bound: float | None) -> None:
         """Called by the method, from any thread, with what is new."""
         with self._lock:
             if solution is not None and (
@@ -61,7 +86,10 @@ class SolveProgress:
     def line(self) -> str:
         """What is known now."""
         with self._lock:
-            parts = [f"{self.title} {time.monotonic() - self.began:7.1f} s", f"objective {number(self.objective)}"]
+            parts = [
+                f"{self.title}{self._method} {time.monotonic() - self.began:7.1f} s",
+                f"objective {number(self.objective)}",
+            ]
             parts.append(f"bound {number(self.bound)}")
             distance = gap(self.objective, self.bound)
         if distance is not None:

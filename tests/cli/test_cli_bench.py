@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from support.command import Command
 
 from schedgap.benchmarks.problems import RAR_DDLS
+from schedgap.benchmarks.store import FILE, Store
 
 SMALL = replace(RAR_DDLS, suites="support.small_suite:ROWS")
 
@@ -71,3 +73,29 @@ def test_verify_prints_the_ledger(command: Command, tmp_path: Path) -> None:
     counterexample = tmp_path / "000-lemma-2.json"
     assert command("solve", counterexample, "--method", "sjf-bco").status == 0
     assert command("compare", counterexample, "--methods", "sjf-bco,lpt-colocate").status == 0
+
+
+def test_report_refuses_before_it_writes(
+    command: Command, run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = command("report", "--csv", run_folder)
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.message.endswith(f"the run goes first: schedgap report {run_folder} --csv")
+    assert command("report").message == "the following arguments are required: DIR (see: schedgap report --help)"
+    ran = command("report", run_folder, "--csv", tmp_path)
+    assert ran.status == 2 and ran.message == f"--csv: {tmp_path} is a directory, must be a file"
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    ran = command("report", run_folder, "--csv", "--parquet")
+    assert ran.status == 2 and ran.message.startswith("--parquet: needs the package pyarrow")
+    assert not (run_folder / "rows.csv").exists()
+
+
+def test_report_of_an_unfinished_run_says_so(command: Command, run_folder: Path) -> None:
+    with Store(run_folder / FILE) as store:
+        key = next(store.rows()).key
+        total = store.count
+        store.keep({row.key for row in store.rows()} - {key})
+    ran = command("report", run_folder)
+    missing = f"UNFINISHED: {total - 1} of {total} items"
+    assert ran.status == 0 and ran.err == f"schedgap: note: {run_folder}: {missing}\n"
+    assert missing in (run_folder / "report.html").read_text()

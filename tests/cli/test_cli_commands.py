@@ -160,6 +160,26 @@ def test_output_that_cannot_be_written() -> None:
     assert ran.stderr == b"schedgap: error: standard output: No space left on device\n"
 
 
+@pytest.mark.parametrize(
+    ("shell", "status", "message"),
+    [
+        ('"$@" solve "$CASE" --json >&-', 2, "schedgap: error: standard output is closed\n"),
+        ('"$@" solve - <&-', 2, "schedgap: error: standard input is closed\n"),
+        ('"$@" solve "$CASE" --method ff --json 2>&-', 0, ""),
+    ],
+)
+def test_closed_standard_streams(mixed: Path, shell: str, status: int, message: str) -> None:
+    ran = subprocess.run(
+        ["sh", "-c", shell, "sh", *ENTRY],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "CASE": str(mixed)},
+    )
+    assert (ran.returncode, ran.stderr) == (status, message)
+    assert status or json.loads(ran.stdout)["solution"] is not None
+
+
 def test_the_installed_command(mixed: Path) -> None:
     """The console script itself, from another directory."""
     script = Path(sys.executable).with_name("schedgap")

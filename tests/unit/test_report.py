@@ -149,6 +149,13 @@ def test_parquet_without_pyarrow_is_one_clear_line(run: Run, tmp_path: Path, mon
 def test_no_run_is_one_clear_line(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="there is no run here"):
         write_report(tmp_path)
+    (tmp_path / FILE).touch()
+    with pytest.raises(StoreError, match="holds no run"):
+        write_report(tmp_path)
+    with Store(tmp_path / FILE):
+        pass
+    with pytest.raises(StoreError, match="holds no run"):
+        write_report(tmp_path)
 
 
 def test_text_from_outside_is_never_html() -> None:

@@ -13,9 +13,11 @@ from pathlib import Path
 import pytest
 from support.toy import toy
 
-from schedgap.benchmarks.runner import TABLE, Run, run_suites
+from schedgap.benchmarks.report import write_report
+from schedgap.benchmarks.runner import Run, run_suites
 from schedgap.benchmarks.store import FILE, Store
 from schedgap.benchmarks.suites import check_names, plan
+from schedgap.benchmarks.table import TABLE
 from schedgap.formulations.common.errors import InputError
 
 TESTS = Path(__file__).parents[1]
@@ -109,8 +111,16 @@ def test_resume_repeats_nothing_that_had_finished(tmp_path: Path, marks: Path) -
     assert (again.ran, again.reused) == (0, first.ran)
     assert _count(marks, "brute") == before
     assert again.folder == first.folder
+    assert "UNFINISHED" not in again.text
     with pytest.raises(InputError, match="has seed 0, not 5"):
         _run(tmp_path / "r", resume=True, seed=5)
+
+
+def test_resume_takes_suites_in_any_order(tmp_path: Path) -> None:
+    first = _run(tmp_path / "r", "scale", "paper")
+    assert _run(tmp_path / "r", "paper", "scale", resume=True).reused == first.ran
+    with pytest.raises(InputError, match="has suites"):
+        _run(tmp_path / "r", "paper", resume=True)
 
 
 def test_a_rerun_starts_a_new_run_beside_the_old_one(tmp_path: Path) -> None:
@@ -137,6 +147,11 @@ def test_resume_after_kill_9_gives_the_same_table(tmp_path: Path, marks: Path, m
     with Store(tmp_path / "r" / FILE) as store:
         finished = {row.key: row.finished for row in store.rows()}
     assert 0 < len(finished) < whole.ran
+    assert not (tmp_path / "r" / TABLE).exists()
+    page = write_report(tmp_path / "r", problems=[toy("slow")]).read_text()
+    missing = f"UNFINISHED: {len(finished)} of {whole.ran} items"
+    assert missing in page and "killed, or still running" in page and "not finished" in page
+    assert (tmp_path / "r" / TABLE).read_text().startswith(missing)
     lines = io.StringIO()
     resumed = _run(tmp_path / "r", odd=("slow",), resume=True, progress=lines)
     assert (resumed.reused, resumed.ran) == (len(finished), whole.ran - len(finished))
@@ -164,7 +179,7 @@ def test_ctrl_c_keeps_every_finished_row_and_exits_130(tmp_path: Path, marks: Pa
     with Store(tmp_path / "r" / FILE, read_only=True) as store:
         assert 0 < sum(1 for _ in store.rows()) < 24
         assert store.meta()["sessions"][0]["interrupted"] is True
-    assert (tmp_path / "r" / TABLE).is_file()
+    assert (tmp_path / "r" / TABLE).read_text().startswith("UNFINISHED: ")
 
 
 def test_rows_of_other_code_are_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

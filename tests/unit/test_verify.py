@@ -12,6 +12,7 @@ from support.toy import ToyInstance, toy
 
 from schedgap.benchmarks.evaluate import compare
 from schedgap.benchmarks.verify import Ledger, instance_size, verify
+from schedgap.benchmarks.writing import check_folder
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.heuristics.common.guarantee import Evaluation, Guarantee, Measured, Verdict, at_most
 from schedgap.solvers.result import SolveOptions
@@ -39,7 +40,29 @@ def test_verdicts_are_computed(tmp_path: Path) -> None:
     assert rows["toy-never"].not_applicable == 20
     text = ledger.to_text()
     assert "held (20 instances)" in text and f"counterexample {tmp_path / 'c' / 'toy-false.json'}" in text
-    assert "3/3" in lines.getvalue()
+    assert "60/60" in lines.getvalue()
+
+
+def test_progress_is_told_between_the_verdicts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("schedgap.benchmarks.progress.LINE_EVERY", 0.0)
+    lines: list[str] = []
+    _verify(tmp_path, "toy-graham", progress=lines.append)
+    assert len(lines) == 20
+    assert lines[4].startswith("verify 5/20 after") and lines[4].endswith(": toy-graham, 5 of 20 trials")
+    assert lines[-1].endswith(": toy-graham held (20 instances)")
+
+
+def test_a_folder_for_counterexamples_is_tried_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: object) -> None:
+        raise AssertionError("the work began")
+
+    monkeypatch.setattr("schedgap.benchmarks.verify._row", never)
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/none")):
+        with pytest.raises(InputError, match=f"^{folder}: cannot be written: "):
+            _verify(folder)
+    check_folder(tmp_path / "a" / "b")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_the_counterexample_is_the_smallest_and_shows_the_failure(tmp_path: Path) -> None:
