@@ -1,0 +1,70 @@
+"""The measurements of suite `scale` for the exact methods, and the instances they run on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from support.rar_brute_force import brute_force, random_tiny
+
+from schedgap.benchmarks.generators.rar_ddls_grid import FAMILIES, contended_grid
+from schedgap.benchmarks.scale_rar_ddls import contended_slots, cp_reach, method_reach
+from schedgap.formulations.rar_ddls.bounds import is_infeasible, lower_bound
+from schedgap.formulations.rar_ddls.check import check
+from schedgap.solvers.exact.rar_ddls import solve_cp
+from schedgap.solvers.result import Deadline, SolveOptions, Status
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_grid_instances_are_repeatable_and_rings_must_cross(family: str) -> None:
+    instance = contended_grid(3, jobs=12, servers=4, family=family)
+    assert instance == contended_grid(3, jobs=12, servers=4, family=family)
+    assert instance.content_hash() != contended_grid(4, jobs=12, servers=4, family=family).content_hash()
+    largest = max(server.gpus for server in instance.servers)
+    assert is_infeasible(instance) is None
+    assert family == "mixed" or any(job.gpus > largest for job in instance.jobs)
+
+
+def test_reach_reports_what_each_method_proved() -> None:
+    rows = method_reach(sizes=((4, 2),), instances=2, limit=20.0)
+    assert {row["method"] for row in rows} == {"cp", "cpsat", "highs", "cbc"}
+    assert all(row["proven"] == row["instances"] == 2 for row in rows)
+    (row,) = cp_reach(jobs=6, servers=3, instances=1, limit=20.0)
+    assert row["status"] == "optimal"
+    assert row["objective"] == row["bound"]
+
+
+def test_contended_slots_counts_meeting_rings() -> None:
+    instance = contended_grid(0, jobs=8, servers=3, family="pairs")
+    result = solve_cp(instance, SolveOptions(deadline=Deadline.after(20)))
+    assert result.status is Status.OPTIMAL
+    slots = contended_slots(instance, result)
+    assert slots is not None
+    assert slots >= 0
+
+
+def test_a_limit_leaves_a_checked_schedule_and_a_bound() -> None:
+    instance = contended_grid(1, jobs=40, servers=8, family="quads")
+    result = solve_cp(instance, SolveOptions(deadline=Deadline.after(2.0), threads=1))
+    assert result.solution is not None
+    assert result.objective is not None
+    assert result.bound is not None
+    report = check(instance, result.solution)
+    assert report.feasible
+    assert report.objective == result.objective
+    assert lower_bound(instance) <= result.bound <= result.objective  # type: ignore[operator]
+
+
+def test_the_bound_never_exceeds_the_optimum() -> None:
+    rng = np.random.default_rng(11)
+    compared = 0
+    for k in range(30):
+        instance = random_tiny(rng, contended=k % 2 == 0)
+        found = brute_force(instance)
+        bound = lower_bound(instance)
+        if found is None:
+            continue
+        compared += 1
+        assert is_infeasible(instance) is None
+        assert bound is not None
+        assert bound <= found[0]
+    assert compared >= 10
