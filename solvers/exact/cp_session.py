@@ -97,8 +97,8 @@ def run_cp(
     settings.num_workers = workers
     settings.random_seed = seed % 2**31
     settings.catch_sigint_signal = False
-    for name, value in (parameters or {}).items():
-        setattr(settings, name, value)
+    for parameter, setting in (parameters or {}).items():
+        setattr(settings, parameter, setting)
     errors: list[BaseException] = []
 
     def new_bound(value: float) -> None:

@@ -80,18 +80,21 @@ class _Stages:
         search = LocalSearch(known.instance, known.options.seed)
         search.run(known, _FIRST_EFFORT)
         known.log("local search")
-        if known.finished:
+        if self._done():
             return
         self.options = job_options(known.instance)
         packing = SlotPacking(known, self.options)
         packing.raise_bound(known, _PACKING_SHARE)
         known.log("slot packing")
-        if known.finished:
+        if self._done():
             return
         search.run(known, _SECOND_EFFORT)
         known.log("local search")
-        if not known.finished:
+        if not self._done():
             self.overlaps(packing)
+
+    def _done(self) -> bool:
+        return self.known.finished
 
     def overlaps(self, packing: SlotPacking) -> None:
         """The interval model with contention, refined until it is exact."""
@@ -103,7 +106,7 @@ class _Stages:
             overlaps.add_cut(cut, packing.grades)
         known.log("interval model built")
         rounds = 0
-        while not known.finished:
+        while not self._done():
             rounds += 1
             answer = self._minimise(intervals)
             if answer.infeasible:
@@ -114,7 +117,7 @@ class _Stages:
                 break
             makespan = known.offer_schedule(*intervals.schedule(answer.value))
             known.log("interval model solved")
-            if known.finished:
+            if self._done():
                 break
             if makespan is None and overlaps.refine(answer.value) == 0:
                 raise Disagreement("interval model and dynamics disagree", details={"engine": "cpsat"})

@@ -281,9 +281,9 @@ def build(case: Case, genes: Genes, built: Built, scratch: Scratch, limit: int) 
 def _change(genes: Genes, servers: int, rng: np.random.Generator) -> tuple[int, int, int, int]:
     """One random change; returns what :func:`_undo` needs."""
     jobs = genes.order.size
-    a = rng.integers(0, jobs)
-    b = rng.integers(0, jobs)
-    kind = rng.integers(0, 10)
+    a = int(rng.integers(0, jobs))
+    b = int(rng.integers(0, jobs))
+    kind = int(rng.integers(0, 10))
     old = 0
     if kind < 3:
         genes.order[a], genes.order[b] = genes.order[b], genes.order[a]

@@ -185,7 +185,7 @@ class IntervalModel:
     def hint(self, start: Sequence[int], end: Sequence[int], placement: Sequence[Mapping[int, int]]) -> None:
         """Values to try first: first slots (from 1), completion slots and placements, which are relabelled."""
         model = self.model
-        model.clear_hints()
+        model.clear_hints()  # type: ignore[no-untyped-call]
         model.add_hint(self.makespan, max(end))
         placed = self._relabelled(placement)
         for j, option in enumerate(self.options):
