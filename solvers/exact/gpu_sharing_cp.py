@@ -11,6 +11,7 @@ from ortools.sat.python import cp_model
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import Choices
+from schedgap.solvers.engines.watch import watched
 from schedgap.solvers.exact.gpu_sharing_lp import Columns
 from schedgap.solvers.result import SolveOptions
 
@@ -180,6 +181,8 @@ class SharingModel:
         solver = cp_model.CpSolver()
         parameters = solver.parameters
         parameters.random_seed = options.seed % (1 << 31)
+        # Its own handler would leave SIGINT with the system's default; Ctrl-C is noticed by `watched`.
+        parameters.catch_sigint_signal = False
         left = options.deadline.left()
         if left is not None:
             parameters.max_time_in_seconds = max(0.01, left)
@@ -192,9 +195,14 @@ class SharingModel:
             parameters.log_to_stdout = False
             solver.log_callback = options.log
         watcher = _Watcher(self, told)
-        status = solver.solve(self.model, watcher)
+        run = watched(lambda: solver.solve(self.model, watcher), solver.stop_search, options.deadline)
         if watcher.error is not None:
             raise watcher.error
+        if run.interrupted:
+            raise KeyboardInterrupt
+        if not run.finished:
+            return Answer(None, self.least, False, 0.0)
+        status = run.value
         work = solver.response_proto.deterministic_time
         if status == cp_model.MODEL_INVALID:
             raise RuntimeError(f"CP-SAT refuses the model: {self.model.validate()}")
