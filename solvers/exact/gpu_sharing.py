@@ -72,7 +72,10 @@ def solve_cp(instance: GpuSharingInstance, options: SolveOptions) -> Result:
     state = _State(instance, options, found)
     try:
         closed, termination = state.run()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemError) as error:
+        # Ctrl-C inside compiled code arrives wrapped.
+        if isinstance(error, SystemError) and not isinstance(error.__cause__, KeyboardInterrupt):
+            raise
         closed, termination = False, Termination.INTERRUPTED
     return state.result(closed, termination, time.monotonic() - began)
 
