@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from schedgap.benchmarks.catalogue.gpu_sharing import PROBLEM as GPU_SHARING
 from schedgap.benchmarks.generators.gpu_sharing import small
 from schedgap.benchmarks.generators.gpu_sharing_paper import simulated
-from schedgap.benchmarks.problems import GPU_SHARING
 from schedgap.formulations.gpu_sharing.dynamics import tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.heuristics.gpu_sharing.cluster import Cluster

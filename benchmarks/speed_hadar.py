@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from schedgap.benchmarks.catalogue.hadar import PROBLEM as HADAR
 from schedgap.benchmarks.generators.hadar import rounds, small, trace
-from schedgap.benchmarks.problems import HADAR
 from schedgap.benchmarks.single import run_method
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import tables

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from schedgap.benchmarks.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.benchmarks.evaluate import CompareRow, Comparison, compare
 from schedgap.benchmarks.importers.gavel import import_rar_ddls
-from schedgap.benchmarks.problems import RAR_DDLS
 from schedgap.benchmarks.single import run_method
 from schedgap.benchmarks.text import fixed, number
 from schedgap.benchmarks.writing import write_whole

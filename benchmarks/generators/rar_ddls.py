@@ -199,7 +199,7 @@ def small(
     jobs, servers, gpus : number of jobs and servers, GPUs of each server
     slots : longest duration of a job on one server, alone
     worker, slot_length, inter_bandwidth, intra_bandwidth, reduce_speed, xi_1, alpha, xi_2 : see
-        ``presets.MEASURED_OPTIONS``
+        ``catalogue.rar_ddls.MEASURED_OPTIONS``
     slack, horizon : as for ``tiny``
     """
     rng = np.random.default_rng(seed)

@@ -54,7 +54,7 @@ def import_rar_ddls(
     servers : how many; where not given the fewest that hold the largest job and half of all the GPUs asked for
     gpus : of each server
     worker, slot_length, inter_bandwidth, intra_bandwidth, reduce_speed, xi_1, alpha, xi_2 : what the
-        measurement does not tell, see ``presets.MEASURED_OPTIONS``
+        measurement does not tell, see ``catalogue.rar_ddls.MEASURED_OPTIONS``
     slack : the horizon is this factor times a certified feasible makespan, rounded up
     horizon : the horizon itself; the instance may then be infeasible
 

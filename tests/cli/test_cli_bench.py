@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.command import Command
 
-from schedgap.benchmarks.problems import RAR_DDLS
+from schedgap.benchmarks.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.benchmarks.store import FILE, Store
 
 SMALL = replace(RAR_DDLS, suites="support.small_suite:ROWS")

@@ -3,8 +3,8 @@
 import pytest
 from support.gpu_sharing_brute_force import brute_force
 
+from schedgap.benchmarks.catalogue.gpu_sharing import PROBLEM as GPU_SHARING
 from schedgap.benchmarks.generators.gpu_sharing import contended, small, tiny
-from schedgap.benchmarks.problems import GPU_SHARING
 from schedgap.benchmarks.single import run_method
 from schedgap.formulations.gpu_sharing.bounds import lower_bound
 from schedgap.formulations.gpu_sharing.check import check

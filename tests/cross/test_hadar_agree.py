@@ -4,8 +4,8 @@ import pytest
 from support.hadar_enumeration import enumerated_lp
 
 from schedgap.benchmarks.brute_force_hadar import brute_force, random_case
+from schedgap.benchmarks.catalogue.hadar import PROBLEM as HADAR
 from schedgap.benchmarks.generators.hadar import contended, small
-from schedgap.benchmarks.problems import HADAR
 from schedgap.benchmarks.single import run_method
 from schedgap.formulations.hadar.check import check
 from schedgap.formulations.hadar.tables import tables

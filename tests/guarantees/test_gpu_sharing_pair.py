@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from schedgap.benchmarks.problems import GPU_SHARING
+from schedgap.benchmarks.catalogue.gpu_sharing import PROBLEM as GPU_SHARING
 from schedgap.benchmarks.verify import verify
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.gpu_sharing.pair import (

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from schedgap.benchmarks.catalogue.hadar import PROBLEM as HADAR
 from schedgap.benchmarks.generators.hadar_adversarial import FAMILIES, FORKED, NAMED
-from schedgap.benchmarks.problems import HADAR
 from schedgap.benchmarks.verify import verify
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.heuristics.common.guarantee import Verdict

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from schedgap.benchmarks.problems import HADAR
+from schedgap.benchmarks.catalogue.hadar import PROBLEM as HADAR
 from schedgap.benchmarks.single import run_method
 from schedgap.formulations.hadar.check import check
 from schedgap.formulations.hadar.instance import HadarInstance

@@ -13,8 +13,8 @@ import pytest
 from support.toy import ToyInstance, generate, toy
 
 from schedgap.benchmarks.agreement import Answer, agree
+from schedgap.benchmarks.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.benchmarks.evaluate import compare, run_method
-from schedgap.benchmarks.problems import RAR_DDLS
 from schedgap.cli.progress import SolveProgress
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.numbers import MAXIMISE, MINIMISE

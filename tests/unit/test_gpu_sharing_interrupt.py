@@ -8,15 +8,15 @@ import time
 
 import pytest
 
+from schedgap.benchmarks.catalogue.gpu_sharing import PRESETS
 from schedgap.benchmarks.descriptors import resolve
-from schedgap.benchmarks.presets import GPU_SHARING_PRESETS
 from schedgap.solvers.exact.gpu_sharing import solve_cp
 from schedgap.solvers.result import Deadline, SolveOptions
 
 
 def test_sigint_still_reaches_python_after_a_solve() -> None:
     """CP-SAT's own handler would leave SIGINT with the system's default, which ends the process."""
-    preset = next(preset for preset in GPU_SHARING_PRESETS if preset.id == "small")
+    preset = next(preset for preset in PRESETS if preset.id == "small")
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         solve_cp(resolve(preset.function)(0), SolveOptions(deadline=Deadline.after(5), threads=1))

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from schedgap.benchmarks.catalogue.hadar import PROBLEM as HADAR
 from schedgap.benchmarks.generators.hadar import contended, motivation, nodes, rounds, small, tiny
-from schedgap.benchmarks.problems import HADAR
 from schedgap.benchmarks.single import run_method
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.hadar.check import check

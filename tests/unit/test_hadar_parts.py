@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from schedgap.benchmarks.catalogue.hadar import PROBLEM as HADAR
 from schedgap.benchmarks.figures.hadar import device_rows, devices
 from schedgap.benchmarks.generators import make_instance
 from schedgap.benchmarks.generators.hadar import small, tiny, trace
-from schedgap.benchmarks.problems import HADAR
 from schedgap.benchmarks.single import run_method
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.hadar.check import check

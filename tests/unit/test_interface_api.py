@@ -12,7 +12,7 @@ import pytest
 
 import schedgap
 from schedgap import api
-from schedgap.benchmarks.problems import RAR_DDLS
+from schedgap.benchmarks.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.cli.arguments import split_settings
 from schedgap.cli.progress import SolveProgress
 from schedgap.exporting import write_model

@@ -5,12 +5,12 @@ from collections import Counter
 
 import pytest
 
+from schedgap.benchmarks.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.benchmarks.descriptors import resolve
 from schedgap.benchmarks.generators import make_instance
 from schedgap.benchmarks.generators.rar_ddls import PAPER_MIX
 from schedgap.benchmarks.generators.rar_ddls_horizon import certified_horizon
 from schedgap.benchmarks.generators.rar_ddls_measured import Setup, measured_job
-from schedgap.benchmarks.problems import RAR_DDLS
 from schedgap.benchmarks.throughputs import BUILT_IN, Rate, Throughputs, batch_size
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.rar_ddls.check import check

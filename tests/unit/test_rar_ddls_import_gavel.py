@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from schedgap.benchmarks.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.benchmarks.generators.rar_ddls_horizon import certified_horizon
 from schedgap.benchmarks.importers import import_instance
 from schedgap.benchmarks.importers.gavel_files import read_throughputs, read_trace
-from schedgap.benchmarks.problems import RAR_DDLS
 from schedgap.benchmarks.throughputs import BUILT_IN
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.rar_ddls.dynamics import rate_table
