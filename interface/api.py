@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schedgap.benchmarks.descriptors import Method
-from schedgap.benchmarks.methods import default_method, find_method
+from schedgap.benchmarks.methods import default_method, find_method, heuristics_of
 from schedgap.benchmarks.problems import PROBLEMS, find_problem, load_instance, parse_instance
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.reading import InstanceLike, SolutionLike, as_instance, checked, feasible_start, name_of, read_solution
-from schedgap.running import not_worse, preload
+from schedgap.running import not_worse, preload, warm_up
 from schedgap.solvers.result import Deadline, Incumbent, Result, SolveOptions
 
 if TYPE_CHECKING:
@@ -182,6 +182,8 @@ def solve(
         solution = read_solution(start, problem)
         first = solution, feasible_start(problem, given, solution, name_of(start, "start"))
     preload(problem, chosen)
+    if time_limit is not None:
+        warm_up(problem, chosen)
     options = SolveOptions(
         deadline=Deadline.after(time_limit),
         relative_gap=relative_gap,
@@ -242,6 +244,9 @@ def compare(
         preload(problem, method)
     if chosen is None:
         preload(problem, default_method(problem))
+    if time_limit is not None:
+        for method in chosen if chosen is not None else (default_method(problem), *heuristics_of(problem)):
+            warm_up(problem, method)
     options = SolveOptions(deadline=Deadline.after(time_limit), seed=seed, threads=threads, report=report)
     return side_by_side(problem, given, methods, options, settings, repeat)
 
