@@ -17,7 +17,8 @@ class Field:
     Attributes
     ----------
     path : where it is: ("jobs", 2, "gpus")
-    pattern : the same without positions and without keys that are ids: "jobs.gpus"
+    pattern : the same without positions and without keys that are ids: "jobs.gpus"; "jobs[]" for the items
+        of a list of plain numbers
     kind : int, float, bool, or str where it is one of `choices`
     low, high : the schema's range, ends included unless `open_low`
     open_low : `low` itself is not allowed
@@ -73,7 +74,8 @@ def patterns_of(schema: Mapping[str, Any]) -> dict[str, str]:
                 found[pattern] = "choice"
             elif kind == "array":
                 found[pattern] = "list"
-                look(branch.get("items", {}), pattern)
+                items = branch.get("items", {})
+                look(items, _of_items(schema, items, pattern))
             elif kind == "object":
                 for name, below in branch.get("properties", {}).items():
                     look(below, f"{pattern}.{name}" if pattern else name)
@@ -111,6 +113,11 @@ def _branches(root: Mapping[str, Any], node: Mapping[str, Any]) -> Iterator[Mapp
             yield from _branches(root, one)
         return
     yield node
+
+
+def _of_items(root: Mapping[str, Any], items: Mapping[str, Any], pattern: str) -> str:
+    """The pattern of a list's items: its own where they are objects, "jobs[]" where they are plain values."""
+    return pattern if any(one.get("type") == "object" for one in _branches(root, items)) else f"{pattern}[]"
 
 
 def _fits(branch: Mapping[str, Any], data: Any) -> bool:
@@ -151,8 +158,10 @@ def _walk(
                 yield from _walk(root, rest, below, (*path, key), pattern)
     elif isinstance(data, list):
         yield Group(path, pattern, int(branch.get("minItems", 0)), keyed=False)
+        items = branch.get("items", {})
+        inner = _of_items(root, items, pattern)
         for position, below in enumerate(data):
-            yield from _walk(root, branch.get("items", {}), below, (*path, position), pattern)
+            yield from _walk(root, items, below, (*path, position), inner)
     elif isinstance(data, bool):
         yield Field(path, pattern, bool)
     elif isinstance(data, int | float):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from schedgap.benchmarks.descriptors import Problem
+from schedgap.benchmarks.hunt.crew import Crew
 from schedgap.benchmarks.hunt.island import Stretch, Walked, walk
 from schedgap.benchmarks.hunt.journal import FILE, Journal
 from schedgap.benchmarks.hunt.limits import EVALUATIONS, Limits, parse_limits
@@ -79,7 +80,7 @@ class _Hunt:
     target: Target
     limits: Limits
     seed: int
-    workers: int
+    crew: Crew[_Work, _Done]
     folder: Path
     journal: Journal
     bar: Progress
@@ -116,31 +117,32 @@ class _Hunt:
         if most is None and self.deadline is None:
             most = EVALUATIONS
         number = 0
-        while not self._reached() and (most is None or self.evaluations < most):
-            before = self.evaluations
-            self._round(number)
+        while True:
+            # What rounds before this one came to, whether they were done now or in an earlier session.
+            before = [walked for (r, _), walked in self.walks.items() if r < number]
+            tried = sum(walked.evaluations for walked in before)
+            best = [walked.best for walked in before if walked.best is not None]
+            if any(self._reached(found) for found in best) or (most is not None and tried >= most):
+                return
+            if self._late() or (number > FRESH_EVERY and not best):
+                return
+            self._round(number, STEPS if most is None else max(1, min(STEPS, -(-(most - tried) // ISLANDS))))
             number += 1
-            if self.deadline is not None and time.time() >= self.deadline:
-                return
-            rounds = [walked for (r, _), walked in self.walks.items() if r == number - 1]
-            if number > FRESH_EVERY and self.best is None and all(w.current is None for w in rounds):
-                return
-            if self.evaluations == before and not rounds:
-                return
 
-    def _reached(self) -> bool:
-        return self.best is not None and (
-            self.best.value == float("inf") or (self.goal is not None and self.best.value >= self.goal)
-        )
+    def _reached(self, found: Found) -> bool:
+        return found.value == float("inf") or (self.goal is not None and found.value >= self.goal)
 
-    def _round(self, number: int) -> None:
+    def _late(self) -> bool:
+        return self.deadline is not None and time.time() >= self.deadline
+
+    def _round(self, number: int, steps: int) -> None:
         elite = sorted(
             {w.best.key: w.best for (r, _), w in self.walks.items() if r < number and w.best is not None}.items()
         )
         partners = tuple(found for _, found in elite[:ELITE])
         work = [
             _Work(
-                Stretch(self.seed, number, k, STEPS, self._start(number, k, partners), partners, self.deadline),
+                Stretch(self.seed, number, k, steps, self._start(number, k, partners), partners, self.deadline),
                 self.target,
                 self.starts,
                 self.limits.search["work"],
@@ -152,14 +154,7 @@ class _Hunt:
         ]
         for walked in (w for (r, _), w in self.walks.items() if r == number):
             self.take(walked.best)
-        if self.workers == 1:
-            for one in work:
-                self._collect(one, _walk(one))
-            return
-        from schedgap.benchmarks.pool import Pool
-
-        pool: Pool[_Work, _Done] = Pool(_walk, self.workers)
-        pool.run(work, self._collect, _died)
+        self.crew.run(work, self._collect)
 
     def _start(self, number: int, island: int, elite: tuple[Found, ...]) -> Found | None:
         """Where an island goes on: where it stood, one of the best, or nowhere (it begins anew)."""
@@ -218,10 +213,6 @@ class _Late(Exception):
     """The budget is used up."""
 
 
-def _died(work: _Work, why: str, _: float) -> None:
-    raise InputError(f"hunt: round {work.stretch.round}, island {work.stretch.island}: {why}; --resume goes on")
-
-
 def hunt(
     target: str | Callable[..., Any] | Target,
     *,
@@ -278,7 +269,8 @@ def hunt(
     with locked(folder):
         facts = {"target": chosen.id, "limits": {k: str(v) for k, v in bounds.given.items()}, "seed": seed}
         _begin(folder, facts)
-        return _run(chosen, bounds, budget, seed, workers, folder, progress)
+        with Crew(_walk, workers) as crew:
+            return _run(chosen, bounds, budget, seed, crew, folder, progress)
 
 
 def _fresh(folder: Path) -> Path:
@@ -312,7 +304,7 @@ def _run(
     limits: Limits,
     budget: float | None,
     seed: int,
-    workers: int,
+    crew: Crew[_Work, _Done],
     folder: Path,
     progress: Sink | None,
 ) -> Hunted:
@@ -325,7 +317,7 @@ def _run(
         target,
         limits,
         seed,
-        workers,
+        crew,
         folder,
         Journal(folder / FILE),
         bar,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 from schedgap.benchmarks.agreement import Answer, agree, write_disagreement
 from schedgap.benchmarks.descriptors import Kind, Method, Problem
 from schedgap.benchmarks.judge import evaluate
-from schedgap.benchmarks.methods import default_method, find_method, full_settings, is_users, own_method
+from schedgap.benchmarks.methods import default_method, find_method, full_settings, is_users, one_line, own_method
 from schedgap.benchmarks.problems import PROBLEMS, find_problem
 from schedgap.benchmarks.single import certified_bound, run_heuristic, run_method
 from schedgap.formulations.common.errors import Disagreement, InputError
@@ -192,6 +193,9 @@ class Judge:
                 return None  # the heuristic says that it is not made for this instance
             path = write_disagreement(instance, self.disagreements, message=str(error))
             raise InputError(f"{error}; the instance is in {path}") from error
+        except Exception as error:  # a defect of ours: the instance that shows it is kept
+            path = write_disagreement(instance, self.disagreements, message=traceback.format_exc())
+            raise Disagreement(f"{target.id}: {one_line(error)} on the instance in {path}") from error
 
     def _run(self, instance: Instance, options: Mapping[str, Any]) -> Result | None:
         method = self.target.method
