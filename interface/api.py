@@ -19,6 +19,7 @@ from schedgap.solvers.result import Deadline, Incumbent, Result, SolveOptions
 
 if TYPE_CHECKING:
     from schedgap.benchmarks.evaluate import Comparison
+    from schedgap.benchmarks.hunt.result import Hunted
     from schedgap.benchmarks.progress import Sink
     from schedgap.benchmarks.runner import Run
     from schedgap.benchmarks.verify import Ledger
@@ -302,6 +303,63 @@ def verify(
     from schedgap.benchmarks.verify import verify as run
 
     return run(guarantees, instances=instances, seed=seed, out=None if out is None else Path(out), progress=progress)
+
+
+def hunt(
+    target: str | Callable[..., Any],
+    *,
+    problem: str | None = None,
+    limits: Mapping[str, Any] | None = None,
+    budget: float | None = None,
+    seed: int = 0,
+    workers: int = 1,
+    resume: bool = False,
+    out: str | Path | None = None,
+    progress: Sink | None = None,
+) -> Hunted:
+    """Search for the instance on which a heuristic is furthest from the optimum, or a claim nearest to failing.
+
+    Parameters
+    ----------
+    target : a guarantee's id, ``PROBLEM/HEURISTIC``, ``PROBLEM/package.module:function``, or a heuristic of
+        your own: a callable ``(instance, *, seed) -> solution``
+    problem : of a callable
+    limits : ``{"jobs": 4, "jobs.gpus": 2, "evaluations": 500}``, see docs/hunting.md
+    budget : seconds; by counts where not given, and then the result depends on the seed alone
+    seed, workers : of all randomness; processes (1 works in this one)
+    resume : go on with the hunt in `out`
+    out : its folder; ``hunts/<target>`` where not given
+    progress : a stream, or a function that is told whole lines
+
+    Returns
+    -------
+    Hunted
+        ``value`` the ratio (or left/right), ``worst.data`` the shrunk instance, ``path`` its file, for ``compare``.
+
+    Raises
+    ------
+    InputError
+        Bad input, or a heuristic of your own that raised; the line names the instance.
+    Disagreement
+        A heuristic beat a proven optimum, or the checker rejected a solution.
+
+    Examples
+    --------
+    >>> hunt("rar-ddls/ff", limits={"jobs": 3, "evaluations": 100}).value  # doctest: +SKIP
+    """
+    from schedgap.benchmarks.hunt.run import hunt as run
+
+    return run(
+        target,
+        problem=problem,
+        limits=limits,
+        budget=budget,
+        seed=seed,
+        workers=workers,
+        resume=resume,
+        out=None if out is None else Path(out),
+        progress=progress,
+    )
 
 
 def bench(
