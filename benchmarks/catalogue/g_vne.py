@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from schedgap.benchmarks.catalogue.common import ENGINE_METHODS
-from schedgap.benchmarks.descriptors import Preset, Problem
+from schedgap.benchmarks.descriptors import Kind, Method, Preset, Problem
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.heuristics.common.run import Option
+from schedgap.heuristics.g_vne import options as g_vne_options
 
 _GENERATORS = "schedgap.benchmarks.generators.g_vne"
 _SHAPE = Option(str, None, "of the network; either where not given", choices=("tree", "general"))
@@ -118,7 +119,16 @@ PROBLEM = Problem(
     model=f"{_FORMULATION}.ilp:build_ilp",
     model_size=f"{_FORMULATION}.ilp:ilp_nonzeros",
     lower_bound="schedgap.solvers.exact.g_vne_bound:upper_bound",
-    methods=(*ENGINE_METHODS,),
+    methods=(
+        *ENGINE_METHODS,
+        Method(
+            "greedy",
+            "most valuable rings first, each where a cycle can be closed",
+            Kind.HEURISTIC,
+            f"{_HEURISTICS}.greedy:greedy",
+            g_vne_options.GREEDY,
+        ),
+    ),
     presets=PRESETS,
     guarantees=f"{_HEURISTICS}.guarantees:GUARANTEES",
     figure="schedgap.benchmarks.figures.g_vne:network",
