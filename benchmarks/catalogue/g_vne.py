@@ -1,9 +1,10 @@
-"""The row of g-vne: methods, presets."""
+"""The row of g-vne: methods, presets, importers."""
 
 from __future__ import annotations
 
 from schedgap.benchmarks.catalogue.common import ENGINE_METHODS
-from schedgap.benchmarks.descriptors import Kind, Method, Preset, Problem
+from schedgap.benchmarks.catalogue.substrates import CLOS_OPTIONS, GML_OPTIONS
+from schedgap.benchmarks.descriptors import Importer, Kind, Method, Preset, Problem
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.heuristics.common.run import Option
 from schedgap.heuristics.g_vne import options as g_vne_options
@@ -104,6 +105,23 @@ PRESETS = (
     ),
 )
 
+_DRAWN = {"seed": Option(int, 0, "of what is drawn", minimum=0, maximum=10**9)}
+_IMPORTERS = "schedgap.benchmarks.importers.g_vne"
+IMPORTERS = (
+    Importer(
+        "gml",
+        "a graph in GML, such as those of the Internet Topology Zoo; jobs are drawn",
+        f"{_IMPORTERS}:import_gml",
+        options={"jobs": _jobs(20), "workers": _workers(5), **_DRAWN, **GML_OPTIONS},
+    ),
+    Importer(
+        "clos",
+        "hosts below three layers of switches (alibaba-lingjun-dataset-2023, topo.csv); jobs are drawn",
+        f"{_IMPORTERS}:import_clos",
+        options={"jobs": _jobs(200), "workers": _workers(16), **_DRAWN, **CLOS_OPTIONS},
+    ),
+)
+
 _FORMULATION = "schedgap.formulations.g_vne"
 _HEURISTICS = "schedgap.heuristics.g_vne"
 
@@ -132,4 +150,5 @@ PROBLEM = Problem(
     presets=PRESETS,
     guarantees=f"{_HEURISTICS}.guarantees:GUARANTEES",
     figure="schedgap.benchmarks.figures.g_vne:network",
+    importers=IMPORTERS,
 )

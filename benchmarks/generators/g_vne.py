@@ -120,7 +120,7 @@ def small(
             links=_scaled((0.5, 4), tightness),
             one_way=0.2,
         )
-    return _instance(f"small-{kind}-{seed}", made, _random_jobs(rng, jobs, workers, memory))
+    return _instance(f"small-{kind}-{seed}", made, random_jobs(rng, jobs, workers, memory))
 
 
 def racks(
@@ -165,7 +165,7 @@ def fat(
     own = _two_resources((1, 2, 4)) if memory else gpus_only((1, 2, 4))
     links = _scaled((2, 8), tightness)
     made = fat_tree(rng, ports=ports, resources=own, server_links=links, switch_links=links)
-    return _instance(f"fat-{seed}", made, _random_jobs(rng, jobs, workers, memory))
+    return _instance(f"fat-{seed}", made, random_jobs(rng, jobs, workers, memory))
 
 
 def random(
@@ -197,7 +197,7 @@ def random(
         resources=_two_resources((1, 2, 4)) if memory else gpus_only((1, 2, 4)),
         links=_scaled((1, 8), tightness),
     )
-    return _instance(f"random-{seed}", made, _random_jobs(rng, jobs, workers, memory))
+    return _instance(f"random-{seed}", made, random_jobs(rng, jobs, workers, memory))
 
 
 def large_tree(
@@ -227,7 +227,7 @@ def large_tree(
         server_links=_scaled((2, 8), tightness),
         rack_links=_scaled((8, 24), tightness),
     )
-    return _instance(f"large-tree-{seed}", made, _random_jobs(rng, jobs, workers, memory))
+    return _instance(f"large-tree-{seed}", made, random_jobs(rng, jobs, workers, memory))
 
 
 def _scaled(low_high: Range, tightness: float) -> Range:
@@ -250,7 +250,7 @@ def _two_resources(gpus: tuple[int, ...]) -> Resources:
     return own
 
 
-def _random_jobs(rng: np.random.Generator, count: int, workers: int, memory: bool) -> list[dict[str, Any]]:
+def random_jobs(rng: np.random.Generator, count: int, workers: int, memory: bool) -> list[dict[str, Any]]:
     """Jobs of one or two GPUs per worker, rings of up to `workers`."""
     parts = []
     for j in range(count):
