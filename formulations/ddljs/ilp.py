@@ -13,8 +13,8 @@ through them is one (see :mod:`.walk`); so this is (12)-(19) without a copy of t
 worker. Rings of one worker, and the only host of a job, need y only.
 
 Over slots: worker-slots ``sum y`` are filled with pieces of the utility's table; concave tables need no binaries, a run
-of pieces after which slopes rise has to be full before the next counts. With f, x, r and y fixed, g, s and the pieces have
-whole-number solutions.
+of pieces after which slopes rise has to be full before the next counts. With f, x, r and y fixed, g, s and the
+pieces have whole-number solutions.
 """
 
 from __future__ import annotations
@@ -251,7 +251,7 @@ def _assignment(builder: _Builder, solution: Solution) -> Mapping[pulp.LpVariabl
     instance = builder.instance
     where = instance.server_index
     arc_number = {arc: e for e, arc in enumerate(builder.arcs)}
-    values: dict[pulp.LpVariable, float] = {variable: 0.0 for variable in builder.problem.variables()}
+    values: dict[pulp.LpVariable, float] = dict.fromkeys(builder.problem.variables(), 0.0)
     done: Counter[int] = Counter()
     for t, entry in enumerate(solution["slots"], start=1):
         for name, ring in entry["rings"].items():
