@@ -108,8 +108,8 @@ def small(
             servers=servers,
             racks=min(3, servers),
             resources=own,
-            server_links=_scaled((1, 5), tightness),
-            rack_links=_scaled((2, 6), tightness),
+            server_links=_scaled((0.4, 2), tightness),
+            rack_links=_scaled((0.6, 2.5), tightness),
         )
     else:
         made = random_graph(
@@ -117,7 +117,7 @@ def small(
             servers=servers,
             switches=servers // 4,
             resources=own,
-            links=_scaled((0.5, 4), tightness),
+            links=_scaled((0.2, 1.5), tightness),
             one_way=0.2,
         )
     return _instance(f"small-{kind}-{seed}", made, random_jobs(rng, jobs, workers, memory))
@@ -163,7 +163,7 @@ def fat(
     """
     rng = np.random.default_rng(seed)
     own = _two_resources((1, 2, 4)) if memory else gpus_only((1, 2, 4))
-    links = _scaled((2, 8), tightness)
+    links = _scaled((0.6, 2.4), tightness)
     made = fat_tree(rng, ports=ports, resources=own, server_links=links, switch_links=links)
     return _instance(f"fat-{seed}", made, random_jobs(rng, jobs, workers, memory))
 
@@ -195,7 +195,7 @@ def random(
         switches=switches,
         degree=degree,
         resources=_two_resources((1, 2, 4)) if memory else gpus_only((1, 2, 4)),
-        links=_scaled((1, 8), tightness),
+        links=_scaled((0.3, 2.4), tightness),
     )
     return _instance(f"random-{seed}", made, random_jobs(rng, jobs, workers, memory))
 
@@ -224,8 +224,8 @@ def large_tree(
         servers=servers,
         racks=racks,
         resources=_two_resources((1, 2)) if memory else gpus_only((1, 2)),
-        server_links=_scaled((2, 8), tightness),
-        rack_links=_scaled((8, 24), tightness),
+        server_links=_scaled((0.6, 2.4), tightness),
+        rack_links=_scaled((2.5, 8), tightness),
     )
     return _instance(f"large-tree-{seed}", made, random_jobs(rng, jobs, workers, memory))
 
