@@ -138,6 +138,21 @@ PROBLEM = Problem(
     model_size=f"{_FORMULATION}.ilp:ilp_nonzeros",
     lower_bound="schedgap.solvers.exact.g_vne_bound:upper_bound",
     methods=(
+        Method(
+            "colgen",
+            "column generation over rings, integer master, branch and price",
+            Kind.EXACT,
+            "schedgap.solvers.exact.g_vne:solve_colgen",
+            {
+                "root_tolerance": Option(
+                    float,
+                    1e-9,
+                    "relative difference of bound and value at which the root's columns suffice",
+                    minimum=0,
+                    maximum=0.1,
+                ),
+            },
+        ),
         *ENGINE_METHODS,
         Method(
             "greedy",
@@ -161,4 +176,5 @@ PROBLEM = Problem(
     guarantees=f"{_HEURISTICS}.guarantees:GUARANTEES",
     figure="schedgap.benchmarks.figures.g_vne:network",
     importers=IMPORTERS,
+    families="schedgap.benchmarks.generators.g_vne_adversarial:FAMILIES",
 )

@@ -57,7 +57,7 @@ class GraphPricing:
     def price_all(
         self, node: Floats, link: Floats, worth: Floats, longest: Ints, rules: Rules
     ) -> tuple[Floats, list[Walk]]:
-        """The best value of each job, or an optimistic one, and the best ring of each job and size found.
+        """The best value of each job, or an optimistic one, with its ring, and good rings of other sizes.
 
         Parameters
         ----------
@@ -79,6 +79,16 @@ class GraphPricing:
             best[j], found = self.price(j, node[j], link, worth[j], int(longest[j]), distances[pattern], rules)
             walks.extend(found)
         return best, walks
+
+    def price_one(self, j: int, node: Floats, link: Floats, worth: Floats, longest: int, cap: Ints) -> Walk | None:
+        """The best ring of one job under its own caps and link prices, inf for a link that it must not use."""
+        price = np.where(self.wide[j], link, np.inf)
+        unit = shortest_paths(self.hosts, self.first, self.link, self.data.head, price)
+        caps = np.zeros((self.data.jobs, len(cap)), dtype=np.int64)
+        caps[j] = cap
+        rules = Rules(caps, np.zeros(self.data.jobs, dtype=bool))
+        _, walks = self.price(j, node, link, worth, longest, unit, rules)
+        return walks[0] if walks else None
 
     def price(
         self,
@@ -127,17 +137,19 @@ class GraphPricing:
         critical: list[list[int]] = [[] for _ in range(len(price))]
         heap = [(-float(values[root].max()), root) for root in range(len(price)) if np.isfinite(values[root].max())]
         heapq.heapify(heap)
-        found: dict[int, tuple[float, Walk]] = {}
         top = -np.inf
+        settled: Walk | None = None
         while heap:
             top, root = -heap[0][0], heap[0][1]
             k = int(np.argmax(values[root]))
             best = walk(traces[root][k])
             if not best.overfilled:
+                settled = best
                 break
             fresh = self._revisited(traces[root][k], cap)
             if len(critical[root]) + len(fresh) > MOST_CRITICAL:
                 self.relaxed += 1
+                settled = best
                 break
             critical[root] += fresh
             bit = np.full(len(price), -1, dtype=np.int64)
@@ -146,11 +158,16 @@ class GraphPricing:
             values[root] = worth - renewed
             traces[root] = steps.reshape(longest + 1, longest, 2)
             heapq.heapreplace(heap, (-float(values[root].max()), root))
+        if settled is None:
+            return -np.inf, []
+        found = [settled]
         for k in range(1, longest + 1):
             root = int(np.argmax(values[:, k]))
             if np.isfinite(values[root, k]):
-                found[k] = (float(values[root, k]), walk(traces[root][k]))
-        return (top if heap else -np.inf), [ring for _, ring in found.values()]
+                other = walk(traces[root][k])
+                if not other.overfilled and other != settled:
+                    found.append(other)
+        return top, found
 
     @staticmethod
     def _revisited(steps: Ints, cap: Ints) -> list[int]:

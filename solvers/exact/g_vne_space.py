@@ -21,6 +21,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 TOLERANCE = float(CHECK_TOLERANCE)
+_ALL = np.array([-np.inf])
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,6 @@ class Space:
         self.free_rules = Rules(self.cap, np.zeros(data.jobs, dtype=bool))
         self._make_rows()
         self.graph = None if self.forest is not None else GraphPricing(data, self.wide)
-        self.relaxed = 0
-        """Pricings that ended with a walk over an overfilled host: an optimistic value, a valid bound."""
 
     def _make_rows(self) -> None:
         data = self.data
@@ -177,14 +176,13 @@ class Space:
             node[job, host] += duals[len(self.rows) + number]
         return node, padded[self.link_row]
 
-    def price_all(self, duals: Floats, weight: float, rules: Rules, slack: Floats | None = None) -> Priced:
+    def price_all(self, duals: Floats, weight: float, rules: Rules) -> Priced:
         """The best ring of every job and size at the duals.
 
         Parameters
         ----------
         duals : of `rows`, then of the rules' own rows
         weight : of the utilities
-        slack : (J,) rings that miss a job's payoff by this much are returned as well; none where not given
         """
         node, link = self.prices(duals, rules)
         worth = np.where(np.isfinite(self.worth), weight * np.where(np.isfinite(self.worth), self.worth, 0.0), -np.inf)
@@ -214,13 +212,62 @@ class Space:
         )
         value = worth - cost
         best = value[:, 1:].max(axis=1)
-        columns = []
-        for j, k in zip(*np.nonzero(np.isfinite(value)), strict=True):
-            used = int((hosts[j, k] >= 0).sum())
-            order = np.argsort(forest.place[hosts[j, k, :used]])
-            chosen = hosts[j, k, :used][order].tolist(), counts[j, k, :used][order].tolist()
-            columns.append(self.column(Embedding(int(j), tuple(chosen[0]), tuple(chosen[1]), None)))
+        pairs = zip(*np.nonzero(np.isfinite(value)), strict=True)
+        columns = [self._tree_column(j, hosts[j, k], counts[j, k]) for j, k in pairs]
         return Priced(best, columns)
+
+    def best_fitting(self, j: int, left: Floats, duals: Floats) -> Column | None:
+        """The best ring of one job at the duals among those whose hosts and links have room for it.
+
+        Parameters
+        ----------
+        left : (rows,) what the other rings leave
+        duals : (rows,) prices of what is left
+
+        Returns
+        -------
+        None where there is none. A ring that uses a link twice may still not fit.
+        """
+        data = self.data
+        demand = data.demand[j]
+        room = np.append(left, np.inf)
+        cap = self.cap[j]
+        for r in np.flatnonzero(demand):
+            cap = np.minimum(cap, np.maximum(0.0, room[self.node_row[:, r]] / demand[r] + 1e-9)).astype(np.int64)
+        padded = np.append(duals, 0.0)
+        node = padded[self.node_row] @ demand
+        width = float(data.job_bandwidth[j])
+        free = room[self.link_row] >= width * (1 - 1e-12)
+        link = padded[self.link_row]
+        if self.forest is None:
+            assert self.graph is not None
+            walk = self.graph.price_one(j, node, np.where(free, link, np.inf), self.worth[j], int(self.longest[j]), cap)
+            return None if walk is None or walk.overfilled else self.column(_of_walk(walk))
+        price = np.where(self.passable[j] & free, width * link, np.inf)
+        forest = self.forest
+        worth = self.worth[j : j + 1]
+        cost, hosts, counts = price_tree(
+            forest.order,
+            forest.parent,
+            self.first_child,
+            self.children,
+            node[None, :],
+            price[None, :],
+            cap[None, :],
+            self.longest[j : j + 1],
+            worth,
+            _ALL,
+        )
+        value = worth[0] - cost[0]
+        k = int(np.argmax(value))
+        return None if not np.isfinite(value[k]) else self._tree_column(j, hosts[0, k], counts[0, k])
+
+    def _tree_column(self, j: int, hosts: Ints, counts: Ints) -> Column:
+        assert self.forest is not None
+        used = hosts >= 0
+        order = np.argsort(self.forest.place[hosts[used]])
+        chosen, workers = hosts[used][order].tolist(), counts[used][order].tolist()
+        return self.column(Embedding(int(j), tuple(chosen), tuple(workers), None))
 
     def rows_of(self, rules: Rules) -> list[Row]:
         """The rows of a master for these rules: the capacities, then the rules' own."""
