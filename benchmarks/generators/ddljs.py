@@ -134,7 +134,7 @@ def paper(
     jobs: int = 200,
     horizon: int = 200,
     arrivals: str = "diurnal",
-    budget: str = "iterations",
+    budget: str = "printed",
     utilities: str = "sigmoid",
     steepness: float = 1.0,
     gpu_factor: float = 1.0,
@@ -153,7 +153,8 @@ def paper(
     servers, racks, jobs, horizon : how many; 2 to 5 racks where not given
     arrivals : the paper follows the Google trace, which is not here: ``diurnal``, a Poisson process whose rate swings
         by 60% over two days of 100 slots each; ``uniform``; ``start``, all in slot 1
-    budget : F counts ``iterations`` (zeta times worker-slots), or as ``printed`` worker-slots, which never bind
+    budget : F limits worker-slots, as ``printed`` (it then never binds: a job has at most 5 * 200), or
+        ``iterations``, zeta times worker-slots
     utilities : ``sigmoid``, or ``sqrt`` of the same scale: lambda_1 is reached at lambda_3 iterations
     steepness : lambda_2 is uniform on (0, steepness); with 1, as printed, a sigmoid is nearly a step
     gpu_factor, bandwidth_factor : GPUs of every server (rounded, at least 1) and bandwidth of every link are so
@@ -186,7 +187,7 @@ def on_substrate(made: Substrate, seed: int, *, jobs: int = 50, horizon: int = 1
     """
     rng = np.random.default_rng(seed)
     moments = _arrivals(rng, jobs, horizon, "diurnal")
-    parts = [_paper_job(rng, i, arrival, "iterations", "sigmoid", 1.0) for i, arrival in enumerate(moments)]
+    parts = [_paper_job(rng, i, arrival, "printed", "sigmoid", 1.0) for i, arrival in enumerate(moments)]
     return _instance(name or f"substrate-{seed}", made, horizon, parts)
 
 

@@ -12,6 +12,9 @@ from schedgap.formulations.ddljs.instance import Job
 
 Floats = NDArray[np.float64]
 
+LONGEST = 4096
+"""Numbers of worker-slots that :func:`steepest` looks at; beyond, evenly spread ones."""
+
 
 def logistic(z: ArrayLike) -> Floats:
     """1 / (1 + exp(-z)) for any z, without overflow and with full relative accuracy where it is small."""
@@ -68,3 +71,20 @@ def gain(job: Job, done: ArrayLike, more: ArrayLike) -> Floats:
     before = shape.steepness * (x - shape.midpoint)
     step = shape.steepness * d
     return shape.scale * logistic(before + step) * logistic(-before) * -np.expm1(-step)
+
+
+def steepest(job: Job, done: int, most: int) -> tuple[float, int]:
+    """The best average gain per worker-slot from here on: max over 1 <= k <= most of gain(done, k) / k.
+
+    Returns
+    -------
+    The slope of the concave envelope of mu_i at `done`, and the smallest k that has it; (0, 0) where `most` is 0.
+    """
+    if most <= 0:
+        return 0.0, 0
+    if job.concave:
+        return float(gain(job, done, 1)), 1
+    k = np.unique(np.rint(np.linspace(1, most, min(most, LONGEST)))) if most > LONGEST else np.arange(1, most + 1)
+    slope = gain(job, done, k) / k
+    best = int(np.argmax(slope))
+    return float(slope[best]), int(k[best])
