@@ -128,7 +128,7 @@ class Search:
         self.facts["lp_gap"] = gap(root.value, root.bound)
         if self.options.report is not None:
             self.options.report(None, None, root.bound)
-        self.round(root, master, ROOT_ROUNDS)
+        self.round(root, master, min(ROOT_ROUNDS, 40 * self.space.data.jobs))
         if root.bound > self.threshold() and not self.stopped:
             self.knapsack(root, master)
         return self.branch_and_price(root, master)
