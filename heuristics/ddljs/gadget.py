@@ -10,7 +10,7 @@ from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.ddljs.utility import gain, steepest
 from schedgap.heuristics.common.rings import Ring
 from schedgap.heuristics.common.run import HeuristicRun
-from schedgap.heuristics.ddljs.inner import INNER, rings_of, slot_problem, value_of
+from schedgap.heuristics.ddljs.inner import INNER, PRINTED, rings_of, slot_problem, value_of
 from schedgap.heuristics.ddljs.progress import Progress, place_largest
 
 
@@ -19,7 +19,7 @@ def gadget(instance: DdljsInstance, *, seed: int = 0, inner: str = "colgen", fil
 
     Problem (10) of a slot is g-vne with pi_k = mu_i(z_i + k) - mu_i(z_i) for k up to N_i and what is left of the
     budget (11). The greedy placement is tried first: where every job gets the ring it gains most from, nothing can
-    be better and the inner method is not asked.
+    be better and the inner method is not asked (but for ``lp-rs-mde-printed``).
 
     Guarantee (concave mu, slots solved within alpha of their optimum, T slots):
     OPT - f(0) <= ((1 + alpha) T - alpha) / (alpha T) (ALG - f(0)); see docs/proofs-ddljs.md.
@@ -29,7 +29,8 @@ def gadget(instance: DdljsInstance, *, seed: int = 0, inner: str = "colgen", fil
     instance : the instance; only jobs that have arrived are looked at
     seed : of the inner method
     inner : the method for a slot; ``colgen`` and the engines prove alpha = 1, ``lp-rs-mde`` (Algorithm 2, capacities
-        kept) a smaller one, ``greedy`` none
+        kept) a smaller one, ``greedy`` none; ``lp-rs-mde-printed`` is Algorithm 2 with Rost and Schmid's program and
+        ring sizes that may fit nowhere
     fill : whether servers that are still free then go to jobs that are not placed yet, because their gain is 0 or
         negligible; a sigmoid far below its midpoint would wait for ever. Those with the best average gain over the
         slots to come are first (ties by input order), as large a ring as fits
@@ -69,13 +70,14 @@ def _best_rings(
     progress: Progress, active: list[int], inner: str, seed: int
 ) -> tuple[dict[int, Ring], float | None, int]:
     """Rings for the jobs that gain, by job, an upper bound on what any rings of this slot add, and Gamma."""
-    problem = slot_problem(progress, active)
+    problem = slot_problem(progress, active, as_printed=inner in PRINTED)
     if problem.instance is None:
         return {}, problem.left_out, 1
-    found = INNER["greedy"](problem.instance, seed)
     ceiling = problem.ceiling - problem.left_out
-    if agrees(value_of(problem, found.solution), ceiling):
-        return rings_of(progress, found.solution), problem.ceiling, 1
+    if inner not in PRINTED:
+        found = INNER["greedy"](problem.instance, seed)
+        if agrees(value_of(problem, found.solution), ceiling):
+            return rings_of(progress, found.solution), problem.ceiling, 1
     if inner != "greedy":
         found = INNER[inner](problem.instance, seed)
     bound = None if found.bound is None else min(found.bound, ceiling) + problem.left_out

@@ -50,11 +50,15 @@ Inner = Callable[[GVneInstance, int], Answer]
 """``f(instance, seed)``."""
 
 
-def slot_problem(progress: Progress, active: list[int]) -> SlotProblem:
-    """The weights of a slot, given what every job has already."""
+def slot_problem(progress: Progress, active: list[int], as_printed: bool = False) -> SlotProblem:
+    """The weights of a slot, given what every job has already.
+
+    Ring sizes go up to what is left of the budget (11) and what the network could host of the job alone; `as_printed`
+    up to N_i instead of the latter.
+    """
     rows = []
     for i in active:
-        sizes = np.arange(1, progress.largest(i) + 1)
+        sizes = np.arange(1, (progress.allowed(i) if as_printed else progress.largest(i)) + 1)
         rows.append(gain(progress.instance.jobs[i], progress.done[i], sizes))
     best = [float(row.max()) for row in rows]
     least = NEGLIGIBLE * max(best, default=0.0)
@@ -151,3 +155,5 @@ INNER: dict[str, Inner] = {
     "cpsat": _engine("cpsat"),
 }
 """Inner methods by name: ``colgen`` and the engines are exact, ``greedy`` proves nothing."""
+PRINTED = frozenset({"lp-rs-mde-printed"})
+"""Inner methods that are to see the slot as the paper has it: ring sizes that fit nowhere included."""

@@ -48,9 +48,14 @@ class Progress:
 
     def largest(self, i: int) -> int:
         """The largest ring the job may still run: by N_i, the network alone, and what is left of its budget."""
-        limit = self.instance.jobs[i].slot_limit
-        left = self.reach[i].ring if limit is None else limit - self.done[i]
-        return max(0, min(self.reach[i].ring, left))
+        return min(self.reach[i].ring, self.allowed(i))
+
+    def allowed(self, i: int) -> int:
+        """The largest ring by N_i and what is left of the budget."""
+        job = self.instance.jobs[i]
+        return (
+            job.max_workers if job.slot_limit is None else max(0, min(job.max_workers, job.slot_limit - self.done[i]))
+        )
 
     def close(self, rings: Mapping[int, Ring], active: int) -> None:
         """End the slot with these rings, by job; `active` jobs were there to choose from."""
