@@ -19,6 +19,9 @@ from schedgap.formulations.common.instance import (
 )
 from schedgap.formulations.common.link import Link
 
+LONGEST = 1e11
+"""Seconds that an instance may run for at most (see ``longest_run``)."""
+
 Gpu = tuple[int, int]
 """Position of a server, and the index of a GPU on it, from 0."""
 
@@ -66,7 +69,7 @@ class DdlClusterInstance(Instance):
     InputError
         On ``parse``: unknown keys, wrong types, ids used twice, numbers out of range, a job that needs more
         GPUs or more memory than there is, a given placement of another number of GPUs, on an unknown server
-        or GPU, or with a GPU listed twice.
+        or GPU, or with a GPU listed twice, an instance that runs for more than 10^11 seconds.
     """
 
     problem_id: ClassVar[str] = "ddl-cluster"
@@ -90,6 +93,10 @@ class DdlClusterInstance(Instance):
                 if len(job.placement) != job.gpus:
                     raise ValueError(f"{where}.placement: {len(job.placement)} GPUs given, needs {job.gpus}")
                 self.located(job.placement, f"jobs[{position}].placement")
+
+        if self.longest_run > LONGEST:
+            text = f"all tasks one after another take {self.longest_run:.3g} s"
+            raise ValueError(f"jobs: {text}, at most {LONGEST:g} s are supported")
         return self
 
     def located(self, workers: Sequence[tuple[str, int]], where: str) -> tuple[Gpu, ...]:
@@ -119,6 +126,21 @@ class DdlClusterInstance(Instance):
     def total_gpus(self) -> int:
         """GPUs of the cluster."""
         return sum(server.gpus for server in self.servers)
+
+    @cached_property
+    def longest_run(self) -> float:
+        """Seconds until everything is done at the latest, with room to spare.
+
+        The last arrival, and then one after another every task of every job, counted for each of its GPUs,
+        with every all-reduce among three.
+        """
+        work = (
+            job.gpus
+            * job.iterations
+            * (job.forward + job.backward + self.link.latency + job.message * self.link.seconds_per_unit_among(3))
+            for job in self.jobs
+        )
+        return max(job.arrival for job in self.jobs) + sum(work)
 
     @cached_property
     def job_index(self) -> dict[str, int]:
