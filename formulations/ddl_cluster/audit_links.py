@@ -148,7 +148,7 @@ def _moved(
 ) -> NDArray[np.float64]:
     """MB that each all-reduce moves between its latency and its end, by eq. (5)."""
     begin = message.admitted + latency
-    moments = np.unique(np.concatenate([begin, message.done, *(part for pair in moving for part in pair)]))
+    moments = np.sort(np.concatenate([begin, message.done, *(part for pair in moving for part in pair)]))
     k = np.max([_count(pair, moments) for pair in moving], axis=0)
     b, eta = costs
     rate = np.where(k > 0, 1.0 / np.where(k > 0, k * b + (k - 1) * eta, 1.0), 0.0)
@@ -158,9 +158,7 @@ def _moved(
 
 def _free_while_waiting(message: Message, active: Sequence[tuple[IntArray, IntArray]], need: int) -> int:
     """How many all-reduces wait for some time with fewer than `need` active on every server."""
-    moments = np.unique(
-        np.concatenate([message.barrier, message.admitted, *(part for pair in active for part in pair)])
-    )
+    moments = np.sort(np.concatenate([message.barrier, message.admitted, *(part for pair in active for part in pair)]))
     k = np.max([_count(pair, moments) for pair in active], axis=0)
     piece = np.append(np.diff(moments) * (k[:-1] < need), 0)
     waits = message.admitted > message.barrier
