@@ -20,9 +20,9 @@ from schedgap.solvers.result import Deadline, Incumbent, Result, SolveOptions
 if TYPE_CHECKING:
     from schedgap.benchmarks.evaluate import Comparison
     from schedgap.benchmarks.hunt.result import Hunted
+    from schedgap.benchmarks.ledger import Ledger
     from schedgap.benchmarks.progress import Sink
     from schedgap.benchmarks.runner import Run
-    from schedgap.benchmarks.verify import Ledger
 
 
 def problems() -> tuple[str, ...]:
@@ -277,6 +277,7 @@ def verify(
     seed: int = 0,
     out: str | Path | None = None,
     progress: Sink | None = None,
+    workers: int | None = None,
 ) -> Ledger:
     """Try guarantees on many instances; every verdict is computed.
 
@@ -285,8 +286,10 @@ def verify(
     guarantees : ids; all where not given
     instances : how many for each
     seed : of all instances
-    out : the directory for counterexample files; ``counterexamples`` where not given
+    out : the directory for counterexample files and the ledger as ``ledger.json`` and ``ledger.html``;
+        ``counterexamples`` where not given
     progress : a stream, or a function that is told whole lines
+    workers : processes; all cores where not given
 
     Returns
     -------
@@ -300,9 +303,14 @@ def verify(
     Disagreement
         A heuristic beat a proven optimum, or the checker rejected a solution.
     """
+    from schedgap.benchmarks.ledger_page import write_ledger
+    from schedgap.benchmarks.verify import OUT
     from schedgap.benchmarks.verify import verify as run
 
-    return run(guarantees, instances=instances, seed=seed, out=None if out is None else Path(out), progress=progress)
+    folder = OUT if out is None else Path(out)
+    ledger = run(guarantees, instances=instances, seed=seed, out=folder, progress=progress, workers=workers)
+    write_ledger(ledger, folder)
+    return ledger
 
 
 def hunt(
