@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from types import TracebackType
@@ -62,20 +63,23 @@ class Crew(Generic[_T, _R]):
         if self._executor is None:
             self._executor = ProcessPoolExecutor(max_workers=self._workers, initializer=prepare)
         left = dict(enumerate(work))
+        waiting = deque(left)
+        running: dict[Future[_R], int] = {}
         try:
-            futures: dict[Future[_R], int] = {
-                self._executor.submit(self._function, piece): k for k, piece in left.items()
-            }
-            pending = set(futures)
-            while pending:
+            while waiting or running:
+                # No more than there are workers: an executor that is ended with work in its queue complains.
+                while waiting and len(running) < self._workers:
+                    k = waiting.popleft()
+                    running[self._executor.submit(self._function, left[k])] = k
                 patience = None if until is None else max(0.0, until + GRACE - time.time())
-                finished, pending = wait(pending, timeout=patience, return_when=FIRST_COMPLETED)
+                finished, _ = wait(running, timeout=patience, return_when=FIRST_COMPLETED)
                 if not finished:
                     self._end()
                     return []
                 for future in finished:
+                    k = running.pop(future)
                     outcome = future.result()
-                    done(left.pop(futures[future]), outcome)
+                    done(left.pop(k), outcome)
         except BrokenExecutor:
             self._end()
         return list(left.values())
