@@ -18,7 +18,7 @@ SEARCH: Mapping[str, Option] = {
     "evaluations": Option(int, None, "instances tried; 4000, or no limit with --budget", minimum=1, maximum=10**9),
     "at_least": Option(float, None, "stop at this ratio or left/right, and shrink down to it", minimum=1, maximum=1e12),
     "span": Option(float, 4.0, "numbers stay within those of the starts, divided and multiplied by this", minimum=1),
-    "work": Option(float, 2.0, "repeatable limit of each exact solve", minimum=0, exclusive=True, maximum=1e6),
+    "work": Option(float, 0.5, "repeatable limit of each exact solve", minimum=0, exclusive=True, maximum=1e6),
     "keep": Option(float, 0.99, "share of the ratio that shrinking keeps", minimum=0, exclusive=True, maximum=1),
     "start": Option(str, "presets", "presets, families (those that verify tries), or names joined by +"),
 }

@@ -154,7 +154,7 @@ class _Hunt:
         ]
         for walked in (w for (r, _), w in self.walks.items() if r == number):
             self.take(walked.best)
-        self.crew.run(work, self._collect)
+        self.crew.run(work, self._collect, self.deadline)
 
     def _start(self, number: int, island: int, elite: tuple[Found, ...]) -> Found | None:
         """Where an island goes on: where it stood, one of the best, or nowhere (it begins anew)."""

@@ -9,14 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from schedgap.benchmarks.descriptors import Preset, Problem, resolve
+from schedgap.benchmarks.descriptors import Problem, resolve
 from schedgap.benchmarks.hunt.edit import Data, fitted
 from schedgap.benchmarks.hunt.limits import LONGEST, MOST, Limits, Space, observed, widened
 from schedgap.benchmarks.hunt.target import Target, entries
 from schedgap.formulations.common.errors import InputError
 
-SMALL = 40
-"""Presets whose instances have at most so many entries in all lists are begun with."""
+SMALL = 11
+"""Presets whose instances have at most so many entries in all lists are begun with: many can be tried in a second."""
+LARGEST = 40
+"""Presets with more jobs than this are not looked at."""
 SAMPLES = 12
 """Instances of each kind of start that the ranges of numbers are read from."""
 
@@ -70,8 +72,7 @@ def starts_of(target: Target, limits: Limits, families: bool = False) -> Starts:
     if wanted == "families":
         names = [f"families:{name}" for name in _families(target)]
     elif wanted == "presets":
-        names = [f"presets:{preset.id}" for preset in problem.presets if _is_small(problem, preset, sizes)]
-        names = names or [f"presets:{problem.presets[0].id}"]
+        names = _small_presets(problem, sizes)
     schema = problem.instance_class.model_json_schema()
     samples = [_make(problem, name, seed, sizes)[0] for name in names for seed in range(SAMPLES)]
     lengths = {group: min(MOST, max(LONGEST, most)) for group, most in _lengths(samples).items()}
@@ -116,14 +117,17 @@ def _known(target: Target, options: Mapping[str, Any]) -> Mapping[str, Any]:
     return {key: value for key, value in options.items() if key in own}
 
 
-def _is_small(problem: Problem, preset: Preset, sizes: Mapping[str, Any]) -> bool:
-    """Whether the preset makes small instances; one that is large by its settings is not even made."""
-    jobs = preset.settings.get("jobs") or (preset.options["jobs"].default if "jobs" in preset.options else None)
-    if isinstance(jobs, int) and jobs > SMALL and "jobs" not in sizes:
-        return False
-    if isinstance(jobs, int) and jobs > 1000:
-        return False
-    return entries(_make(problem, f"presets:{preset.id}", 0, sizes)[0]) <= SMALL
+def _small_presets(problem: Problem, sizes: Mapping[str, Any]) -> list[str]:
+    """Presets that make small instances, or the smallest; one with many jobs by its settings is not even made."""
+    found: dict[str, int] = {}
+    for preset in problem.presets:
+        jobs = preset.settings.get("jobs") or (preset.options["jobs"].default if "jobs" in preset.options else None)
+        if not isinstance(jobs, int) or jobs <= LARGEST:
+            name = f"presets:{preset.id}"
+            found[name] = entries(_make(problem, name, 0, sizes)[0])
+    if not found:
+        return [f"presets:{problem.presets[0].id}"]
+    return [name for name, count in found.items() if count <= max(SMALL, min(found.values()))]
 
 
 def _make(problem: Problem, name: str, seed: int, sizes: Mapping[str, Any]) -> Trial:

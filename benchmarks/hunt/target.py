@@ -236,21 +236,25 @@ class Judge:
         method = self.target.method
         full = {} if method is None else full_settings(method, options)
         objective, info = (None, {}) if run is None else (run.objective, run.info)
-        bound = certified_bound(self.target.problem, instance)
         optimum: float | None = None
-        judged: Evaluation | None = None
-        # A claim that needs no optimum is decided at once; a bound can show that it is not tight enough.
-        for known in (None, bound):
-            judged = evaluate(guarantee, Case(instance, objective, info, None, known, full)).evaluation
-            if judged.verdict is not Verdict.NOT_APPLICABLE:
-                break
-        if judged is None or judged.verdict is Verdict.NOT_APPLICABLE or known is not None:
-            if judged is not None and judged.tightness is not None and judged.tightness < at_least:
+
+        def judged_with(known: float | None, bound: float | None) -> Evaluation:
+            return evaluate(guarantee, Case(instance, objective, info, known, bound, full)).evaluation
+
+        # A claim that needs no optimum is decided at once; a bound can show that it is not tight enough here.
+        judged = judged_with(None, None)
+        if judged.verdict is Verdict.NOT_APPLICABLE:
+            bound = certified_bound(self.target.problem, instance)
+            stand_in = next((value for value in (bound, objective) if value is not None), 1.0)
+            if judged_with(stand_in, stand_in).verdict is Verdict.NOT_APPLICABLE:
+                return None  # whatever the optimum is
+            judged = judged_with(None, bound)
+            if judged.tightness is not None and judged.tightness < at_least:
                 return None
             optimum = self._optimum(instance, run)
             if optimum is None:
                 return None
-            judged = evaluate(guarantee, Case(instance, objective, info, optimum, optimum, full)).evaluation
+            judged = judged_with(optimum, optimum)
         if judged.verdict is Verdict.NOT_APPLICABLE or judged.tightness is None or judged.tightness < at_least:
             return None
         refuted = judged.verdict is Verdict.REFUTED

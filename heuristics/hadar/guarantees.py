@@ -14,6 +14,8 @@ from schedgap.heuristics.hadar.forking import utilisation_by_copies
 from schedgap.heuristics.hadar.growth import recursion_growth
 
 NOTHING = "no schedule was returned"
+LONGEST_CHAIN = 2000
+"""Slots of work on the slowest node up to which Theorem 3's chain is simulated."""
 UNKNOWN = "neither the optimum nor a bound that decides is known"
 
 
@@ -108,6 +110,8 @@ def _chain_data(case: Case) -> tuple[list[float], int] | str:
     if nodes < 2 or (speed <= 0).any():
         return "about nodes that can each run every job, two at least"
     work = np.array([job.work for job in instance.jobs], dtype=float)
+    if float(work.sum()) / float(speed.min()) > LONGEST_CHAIN:
+        return f"utilisation is simulated for at most {LONGEST_CHAIN} slots of work on the slowest node"
     return utilisation_by_copies(work, speed, nodes + 1), nodes
 
 

@@ -42,6 +42,15 @@ def test_python_example_of_the_readme(tmp_path: Path, monkeypatch: pytest.Monkey
     assert names["result"].status == "optimal"  # type: ignore[attr-defined]
 
 
+def test_own_heuristic_hunted_as_in_the_docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (block,) = _python_blocks("docs/hunting.md")
+    names: dict[str, object] = {"__name__": "docs"}
+    exec(compile(block, "docs/hunting.md", "exec"), names)
+    assert names["found"].value > 1  # type: ignore[attr-defined]
+    assert names["found"].path.is_file()  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize("page", [*sorted(p.name for p in (ROOT / "docs").glob("*.md")), "../README.md"])
 def test_links_between_pages_lead_somewhere(page: str) -> None:
     path = (ROOT / "docs" / page).resolve()
