@@ -50,7 +50,7 @@ def solve_colgen(instance: GVneInstance, options: SolveOptions, *, root_toleranc
     -------
     Result
         Never infeasible: to embed nothing is a solution of value 0. ``info``: ``lp_bound``, ``lp_value``,
-        ``lp_gap`` of the root; ``nodes``, ``columns``, ``pricings``, ``rows``, ``relaxed`` (jobs priced
+        ``lp_gap``, ``lp_seconds`` of the root; ``nodes``, ``columns``, ``pricings``, ``rows``, ``relaxed`` (jobs priced
         optimistically).
 
     Raises

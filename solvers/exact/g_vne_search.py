@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -117,12 +118,14 @@ class Search:
 
     def run(self) -> tuple[float | None, Termination]:
         """Search until proven, or a limit: the bound, and why it stopped."""
+        began = time.monotonic()
         self.start()
         limits = Limits(deadline=self.options.deadline, tolerance=self.root_tolerance)
         root, master = self.relax(self.space.free_rules, limits)
         self.history = [(value, bound) for value, bound in root.history if value is not None]
         if root.bound is None:
             return None, Termination.TIME_LIMIT
+        self.facts["lp_seconds"] = time.monotonic() - began
         self.facts["lp_bound"] = root.bound
         self.facts["lp_value"] = root.value
         self.facts["lp_gap"] = gap(root.value, root.bound)
