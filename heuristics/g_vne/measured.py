@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.heuristics.common.guarantee import Measured
 from schedgap.heuristics.g_vne.trials import three_conflicts, two_racks, with_sizes
 from schedgap.solvers.result import SolveOptions
+
+if TYPE_CHECKING:  # loads numba
+    from schedgap.heuristics.g_vne.lp_rs_mde import Plan
 
 SELECTIONS = 24
 """Instances on which the selection of ring sizes is measured."""
@@ -131,11 +135,24 @@ def rounding_frequencies(seed: int) -> Measured:
     return Measured(values, summary)
 
 
+def augmented_variables(plan: Plan) -> int:
+    """Variables of the augmented program with fixed ring sizes, written out with a copy for every root.
+
+    A copy of job i for one of its H_i eligible servers has 1 + (kappa - 1) H_i placements and kappa E flows.
+    """
+    data = plan.first.space.data
+    total = 0
+    for hosts, size in zip(data.eligible.sum(axis=1).tolist(), plan.sizes.tolist(), strict=True):
+        copy = 1 + (size - 1) * hosts + size * len(data.tail) if size > 1 else size
+        total += hosts * copy
+    return total
+
+
 def program_growth(seed: int) -> Measured:
     """How the augmented program of Step 4 grows with the network: Theorem 9.
 
-    The printed count takes |I| |G_s| variables, G_s having V + E parts; the program has a copy for every root, each
-    with kappa V placements and kappa E flows of a job. ``exponent_variables`` and ``exponent_printed`` are slopes of
+    The printed count takes |I| |G_s| variables, G_s having V + E parts; the program has a copy for every root
+    (:func:`augmented_variables`). ``exponent_variables`` and ``exponent_printed`` are slopes of
     log(variables) over log V for tree networks with ring sizes chosen by the first program; ``exponent_columns`` is
     that of the columns generated instead.
 
@@ -150,8 +167,7 @@ def program_growth(seed: int) -> Measured:
         instance = two_racks(count, 10, seed + count)
         plan = make_plan(instance, lp="augmented")
         nodes, links = len(instance.servers), len(instance.links)
-        roots = [int((plan.second.space.cap[j] > 0).sum()) for j in range(len(instance.jobs))]
-        real.append(sum(r * int(k) * (nodes + links) for r, k in zip(roots, plan.sizes, strict=True)))
+        real.append(augmented_variables(plan))
         printed.append(len(instance.jobs) * (nodes + links))
         columns.append(len(plan.second.columns))
         servers.append(nodes)
