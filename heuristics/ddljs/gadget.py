@@ -29,8 +29,8 @@ def gadget(
     """In every slot, embed rings that add the most utility to what jobs have already.
 
     Problem (10) of a slot is g-vne with pi_k = mu_i(z_i + k) - mu_i(z_i) for k up to N_i and what is left of the
-    budget (11). Greedy placements are tried first, and a knapsack over the servers without links: where they meet its
-    bound, nothing can be better and the inner method is not asked (but for ``lp-rs-mde-printed``).
+    budget (11). A knapsack over the servers without links is tried first, then a greedy placement: where they meet the
+    knapsack's bound, nothing can be better and the inner method is not asked (but for ``lp-rs-mde-printed``).
 
     Guarantee (concave mu, slots solved within alpha of their optimum, T slots):
     OPT - f(0) <= ((1 + alpha) T - alpha) / (alpha T) (ALG - f(0)); see docs/proofs-ddljs.md.
@@ -90,13 +90,16 @@ def _best_rings(
     if inner in PRINTED:
         found = INNER[inner](problem.instance, asked)
         return rings_of(progress, found.solution), found.bound, found.gamma or 1
-    found = INNER["greedy"](problem.instance, asked)
-    rings, ceiling = rings_of(progress, found.solution), problem.ceiling - problem.left_out
+    ceiling = problem.ceiling - problem.left_out
     packed = by_marginals(progress, problem)
+    rings: dict[int, Ring] = {}
     if packed is not None:
-        ceiling = min(ceiling, packed[1])
-        if _value(problem, packed[0]) > _value(problem, rings):
-            rings = packed[0]
+        rings, ceiling = packed[0], min(ceiling, packed[1])
+    if not agrees(_value(problem, rings), ceiling):
+        found = INNER["greedy"](problem.instance, asked)
+        placed = rings_of(progress, found.solution)
+        if _value(problem, placed) > _value(problem, rings):
+            rings = placed
     if agrees(_value(problem, rings), ceiling):
         return rings, ceiling + problem.left_out, 1
     if inner == "greedy":
