@@ -81,7 +81,7 @@ def _concave(seed: int) -> GVneInstance:
 
 
 def _few(seed: int) -> GVneInstance:
-    return small(seed, servers=5, jobs=4, memory=seed % 2 == 1)
+    return small(seed, servers=4, jobs=4, workers=3, memory=seed % 2 == 1)
 
 
 FAMILIES: Mapping[str, Callable[[int], Trial]] = {

@@ -21,6 +21,13 @@ ROUNDINGS = 1000
 CONFIDENCE = 1 - 1e-6
 """Of the interval that refutes the repaired Theorem 8; so strict that hundreds of trials are not one false alarm."""
 
+SOLVABLE, ROUNDABLE = 600, 50_000
+"""Jobs times nodes times ring sizes up to which a claim may solve, or round, an instance again."""
+
+
+def _size(instance: GVneInstance) -> int:
+    return sum(job.max_workers for job in instance.jobs) * len(instance.servers)
+
 
 def _lp_of(case: Case) -> tuple[GVneInstance, dict[str, Any]]:
     assert isinstance(case.instance, GVneInstance)
@@ -49,6 +56,8 @@ def _lemma_7(case: Case) -> Evaluation:
     if beyond:
         return not_applicable(beyond)
     assert isinstance(case.instance, GVneInstance)
+    if _size(case.instance) > SOLVABLE:
+        return not_applicable("too large to be solved again with fixed ring sizes")
     kappa = dict(case.info["kappa"])
     fixed = optimum_of(with_sizes(case.instance, kappa))
     if fixed is None:
@@ -88,6 +97,8 @@ def _theorem_8_repaired(case: Case) -> Evaluation:
     instance, settings = _lp_of(case)
     if settings["lp"] != "capped":
         return not_applicable("rings that are not embeddable alone")
+    if _size(instance) > ROUNDABLE:
+        return not_applicable("too large to be rounded a thousand times again")
     plan = make_plan(instance, **settings)
     mixture = plan.mixture
     if not mixture.columns or mixture.value < float(mixture.utility.max()) * (1 - 1e-9):
