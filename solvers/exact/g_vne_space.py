@@ -198,6 +198,9 @@ class Space:
         forest = self.forest
         assert forest is not None
         price = np.where(self.passable, self.data.job_bandwidth[:, None] * link[None, :], np.inf)
+        # a ring that is worth nothing at the prices improves no master, unless its job has to be embedded
+        least = np.zeros(self.data.jobs)
+        least[list(rules.must)] = -np.inf
         cost, hosts, counts = price_tree(
             forest.order,
             forest.parent,
@@ -208,11 +211,11 @@ class Space:
             rules.cap,
             longest,
             worth,
-            np.full(self.data.jobs, -np.inf),
+            least,
         )
         value = worth - cost
         best = value[:, 1:].max(axis=1)
-        pairs = zip(*np.nonzero(np.isfinite(value)), strict=True)
+        pairs = zip(*np.nonzero(value > least[:, None]), strict=True)
         columns = [self._tree_column(j, hosts[j, k], counts[j, k]) for j, k in pairs]
         return Priced(best, columns)
 
