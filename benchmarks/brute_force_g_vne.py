@@ -119,18 +119,28 @@ def _rings(
     return kept
 
 
-def brute_force(instance: GVneInstance, limit: int = 20_000) -> tuple[Fraction, Solution]:
-    """(optimum, a solution that has it). Raises RuntimeError beyond `limit` rings or routings of a job."""
+def ring_options(instance: GVneInstance, limit: int = 20_000) -> list[list[tuple[Fraction, Load, Ring]]]:
+    """For each job its rings that fit alone and that no other one beats: worth, load, ring."""
     counts = _Counts(instance)
     routes = _routes(counts)
-    options = [(job.id, _rings(counts, job, routes, limit)) for job in instance.jobs]
-    options = sorted((item for item in options if item[1]), key=lambda item: -item[1][0][0])
+    return [_rings(counts, job, routes, limit) for job in instance.jobs]
+
+
+def room(instance: GVneInstance) -> Load:
+    """What there is of every server's resources and every link, in the units of the loads."""
+    return _Counts(instance).room
+
+
+def brute_force(instance: GVneInstance, limit: int = 20_000) -> tuple[Fraction, Solution]:
+    """(optimum, a solution that has it). Raises RuntimeError beyond `limit` rings or routings of a job."""
+    rings = zip((job.id for job in instance.jobs), ring_options(instance, limit), strict=True)
+    options = sorted((item for item in rings if item[1]), key=lambda item: -item[1][0][0])
     ahead = [Fraction(0)]
     for _, rings in reversed(options):
         ahead.append(ahead[-1] + rings[0][0])
     ahead.reverse()
     search = _Search(options, ahead)
-    search.place(0, Fraction(0), counts.room, {})
+    search.place(0, Fraction(0), room(instance), {})
     return search.value, {"rings": search.rings}
 
 

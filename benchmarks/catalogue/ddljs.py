@@ -1,9 +1,10 @@
-"""The row of ddljs: methods, presets."""
+"""The row of ddljs: methods, presets, importers."""
 
 from __future__ import annotations
 
 from schedgap.benchmarks.catalogue.common import ENGINE_METHODS
-from schedgap.benchmarks.descriptors import Kind, Method, Preset, Problem
+from schedgap.benchmarks.catalogue.substrates import CLOS_OPTIONS, GML_OPTIONS
+from schedgap.benchmarks.descriptors import Importer, Kind, Method, Preset, Problem
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.heuristics.common.run import Option
 from schedgap.heuristics.ddljs import options as ddljs_options
@@ -85,6 +86,27 @@ PRESETS = (
     ),
 )
 
+_IMPORTERS = "schedgap.benchmarks.importers.ddljs"
+_DRAWN = {
+    "jobs": _count(50, "number of jobs", 100_000),
+    "horizon": _count(100, "slots", 100_000),
+    "seed": Option(int, 0, "of what is drawn", minimum=0, maximum=10**9),
+}
+IMPORTERS = (
+    Importer(
+        "gml",
+        "a graph in GML, such as those of the Internet Topology Zoo; jobs are drawn",
+        f"{_IMPORTERS}:import_gml",
+        options={**_DRAWN, **GML_OPTIONS},
+    ),
+    Importer(
+        "clos",
+        "hosts below three layers of switches (alibaba-lingjun-dataset-2023, topo.csv); jobs are drawn",
+        f"{_IMPORTERS}:import_clos",
+        options={**_DRAWN, **CLOS_OPTIONS},
+    ),
+)
+
 _FORMULATION = "schedgap.formulations.ddljs"
 _HEURISTICS = "schedgap.heuristics.ddljs"
 _CBC, _HIGHS, _CPSAT = ENGINE_METHODS
@@ -112,6 +134,7 @@ PROBLEM = Problem(
             f"{_HEURISTICS}.gadget:gadget",
             ddljs_options.GADGET,
             "paper 004, Algorithm 1, Theorem 6",
+            deadline=True,
         ),
         Method(
             "fifo",
@@ -141,6 +164,7 @@ PROBLEM = Problem(
     presets=PRESETS,
     guarantees=f"{_HEURISTICS}.guarantees:GUARANTEES",
     figure="schedgap.benchmarks.figures.ddljs:worker_slots",
+    importers=IMPORTERS,
     suites="schedgap.benchmarks.suites_ddljs:ROWS",
     families="schedgap.benchmarks.generators.ddljs_adversarial:FAMILIES",
 )

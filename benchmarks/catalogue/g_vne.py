@@ -176,5 +176,6 @@ PROBLEM = Problem(
     guarantees=f"{_HEURISTICS}.guarantees:GUARANTEES",
     figure="schedgap.benchmarks.figures.g_vne:network",
     importers=IMPORTERS,
+    suites="schedgap.benchmarks.suites_g_vne:ROWS",
     families="schedgap.benchmarks.generators.g_vne_adversarial:FAMILIES",
 )

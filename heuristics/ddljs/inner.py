@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from schedgap.formulations.ddljs.utility import gain
 from schedgap.formulations.g_vne.instance import GVneInstance, Job
 from schedgap.heuristics.common.rings import Ring
 from schedgap.heuristics.ddljs.progress import Progress
-from schedgap.solvers.result import Result, SolveOptions
+from schedgap.solvers.result import NO_DEADLINE, Deadline, Result, SolveOptions
 
 NEGLIGIBLE = 1e-9
 """Gains below this share of the slot's largest are left to filling: a linear program would not see them."""
@@ -46,8 +47,29 @@ class Answer:
     gamma: int | None = None
 
 
-Inner = Callable[[GVneInstance, int], Answer]
-"""``f(instance, seed)``."""
+@dataclass(frozen=True)
+class Asked:
+    """What an inner method is asked to keep to.
+
+    Attributes
+    ----------
+    seed : of all randomness
+    gap : relative gap at which an exact method may stop
+    deadline : of the whole run
+    start : a solution to start from
+    """
+
+    seed: int = 0
+    gap: float = 0.0
+    deadline: Deadline = NO_DEADLINE
+    start: Solution | None = None
+
+    def options(self) -> SolveOptions:
+        """The same for an exact method, on one thread."""
+        return SolveOptions(deadline=self.deadline, relative_gap=self.gap, seed=self.seed, threads=1, start=self.start)
+
+
+Inner = Callable[[GVneInstance, Asked], Answer]
 
 
 def slot_problem(progress: Progress, active: list[int], as_printed: bool = False) -> SlotProblem:
@@ -85,13 +107,6 @@ def slot_problem(progress: Progress, active: list[int], as_printed: bool = False
     return SlotProblem(made, [active[n] for n in kept], total, total - float(np.sum([best[n] for n in kept])))
 
 
-def value_of(problem: SlotProblem, solution: Solution) -> float:
-    """The gains of the rings of a solution."""
-    assert problem.instance is not None
-    worth = {job.id: job.utility for job in problem.instance.jobs}
-    return sum(worth[name][len(ring["workers"]) - 1] for name, ring in solution["rings"].items())
-
-
 def rings_of(progress: Progress, solution: Solution) -> dict[int, Ring]:
     """The rings of a solution by job, as positions of nodes."""
     where, jobs = progress.instance.server_index, progress.instance.job_index
@@ -104,37 +119,37 @@ def rings_of(progress: Progress, solution: Solution) -> dict[int, Ring]:
     }
 
 
-def _greedy(instance: GVneInstance, seed: int) -> Answer:
+def _greedy(instance: GVneInstance, asked: Asked) -> Answer:
     from schedgap.heuristics.g_vne.greedy import greedy
 
-    solution = greedy(instance, seed=seed).solution
+    solution = greedy(instance, seed=asked.seed).solution
     assert solution is not None
     return Answer(solution)
 
 
-def _colgen(instance: GVneInstance, seed: int) -> Answer:
+def _colgen(instance: GVneInstance, asked: Asked) -> Answer:
     from schedgap.solvers.exact.g_vne import solve_colgen
 
-    return _proven(solve_colgen(instance, SolveOptions(seed=seed, threads=1)))
+    return _proven(solve_colgen(instance, asked.options()))
 
 
 def _engine(name: str) -> Inner:
-    def call(instance: GVneInstance, seed: int) -> Answer:
+    def call(instance: GVneInstance, asked: Asked) -> Answer:
         from schedgap.formulations.g_vne.check import check
         from schedgap.formulations.g_vne.ilp import build_ilp
         from schedgap.solvers.declarative import solve_declarative
 
-        options = SolveOptions(seed=seed, threads=1)
-        return _proven(solve_declarative(lambda: build_ilp(instance), name, options, partial(check, instance)))
+        build, check_it = partial(build_ilp, instance), partial(check, instance)
+        return _proven(solve_declarative(build, name, asked.options(), check_it))
 
     return call
 
 
-def _rounding(**settings: str) -> Inner:
-    def call(instance: GVneInstance, seed: int) -> Answer:
+def _rounding(**settings: Any) -> Inner:
+    def call(instance: GVneInstance, asked: Asked) -> Answer:
         from schedgap.heuristics.g_vne.lp_rs_mde import lp_rs_mde
 
-        run = lp_rs_mde(instance, seed=seed, **settings)
+        run = lp_rs_mde(instance, seed=asked.seed, deadline=asked.deadline, **settings)
         return Answer(run.solution or {"rings": {}}, run.bound, int(run.info["gamma"]))
 
     return call

@@ -15,6 +15,7 @@ GADGET = {
         "the g-vne method for a slot",
         choices=("colgen", "greedy", "lp-rs-mde", "lp-rs-mde-mdk", "lp-rs-mde-printed", "cbc", "highs", "cpsat"),
     ),
+    "gap": Option(float, 0.0, "relative gap at which an exact inner method may stop", minimum=0, maximum=1),
     "fill": Option(bool, True, "free servers go to jobs that gain nothing yet"),
 }
 FIFO = {

@@ -17,7 +17,9 @@ from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 FINEST = 1e-6
 """A common unit of the utilities is used where it is at least this share of their largest."""
 MOST_STATES = 20_000_000
-"""Largest V K of a job times jobs, beyond which exact pricing is not tried."""
+"""(Job, node, size) triples beyond which exact pricing is not tried."""
+MOST_STEPS = 5_000_000_000
+"""The same for the steps of the layered searches of one pricing on a network with cycles: about 2 s."""
 
 
 def utility_unit(instance: GVneInstance) -> float:
@@ -50,7 +52,7 @@ def solve_colgen(instance: GVneInstance, options: SolveOptions, *, root_toleranc
     -------
     Result
         Never infeasible: to embed nothing is a solution of value 0. ``info``: ``lp_bound``, ``lp_value``,
-        ``lp_gap`` of the root; ``nodes``, ``columns``, ``pricings``, ``rows``, ``relaxed`` (jobs priced
+        ``lp_gap``, ``lp_seconds`` of the root; ``nodes``, ``columns``, ``pricings``, ``rows``, ``relaxed`` (jobs priced
         optimistically).
 
     Raises
@@ -60,7 +62,8 @@ def solve_colgen(instance: GVneInstance, options: SolveOptions, *, root_toleranc
     """
     began = time.monotonic()
     data = tables(instance)
-    if data.jobs * data.nodes * data.utility.shape[1] > MOST_STATES:
+    steps = 0 if data.forest is not None else int((data.longest * data.eligible.sum(axis=1) ** 3).sum())
+    if data.jobs * data.nodes * data.utility.shape[1] > MOST_STATES or steps > MOST_STEPS:
         info = {"reason": f"{data.jobs} jobs, {data.nodes} nodes and rings of {data.utility.shape[1] - 1}: too many"}
         return Result(
             Status.UNKNOWN, termination=Termination.TOO_LARGE, solve_seconds=time.monotonic() - began, info=info

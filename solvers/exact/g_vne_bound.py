@@ -19,8 +19,12 @@ Ints = NDArray[np.int64]
 
 MOST_PRICINGS = 400
 """Pricings of a bound at small sizes; fewer at large ones, so that it takes seconds."""
-WORK = 40_000_000
-"""Jobs times nodes times sizes squared, times pricings."""
+WORK = 15_000_000
+"""(Job, node, size) triples of all pricings of a bound on a network without cycles."""
+STEPS = 4_000_000_000
+"""Steps of all layered searches of a bound on another network."""
+FEWEST = 12
+"""With fewer pricings than these in the steps there are, links are left out of the bound."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ def ring_lp(
     *,
     capped: bool = True,
     sizes: Ints | None = None,
+    linked: bool = True,
     tolerance: float = 1e-9,
     pricings: int = 10_000,
     deadline: Deadline = NO_DEADLINE,
@@ -60,6 +65,7 @@ def ring_lp(
     capped : rings keep the job's own caps and leave out links narrower than one edge (capped LP); otherwise any
         server where one worker fits may hold all of them (augmented LP)
     sizes : (J,) the only ring size of each job, 0 for none; None allows all
+    linked : otherwise links are free, for a bound on networks that are too large to price
     tolerance, pricings, deadline : when to stop
 
     Returns
@@ -72,7 +78,7 @@ def ring_lp(
     -----
     Source: paper 004, section V; Rost and Schmid (IFIP Networking 2018) for the augmented LP.
     """
-    space = Space(instance, capped=capped, sizes=sizes)
+    space = Space(instance, capped=capped, sizes=sizes, linked=linked)
     master = Master(MAXIMISE, space.rows, [False] * len(instance.jobs))
     limits = Limits(deadline=deadline, iterations=pricings, tolerance=tolerance)
     found = master.generate(lambda duals, weight: space.price_all(duals, weight, space.free_rules), limits)
@@ -92,6 +98,7 @@ def ring_lp(
 def upper_bound(instance: GVneInstance) -> float | None:
     """A certified upper bound on the optimum: the capped LP, or its last valid bound on large instances.
 
+    On networks with cycles whose layered searches would take minutes, the capped LP without links.
     Computed once per instance object; pricings are counted, not timed, so the value is repeatable.
 
     Returns
@@ -100,11 +107,19 @@ def upper_bound(instance: GVneInstance) -> float | None:
     """
     owner, found = instance.__dict__.get("_upper_bound", (None, None))
     if found is None or owner != id(instance):  # a copy inherits the dict of what it was copied from
-        data = tables(instance)
-        size = data.jobs * data.nodes * data.utility.shape[1]
-        if data.forest is None:
-            size *= data.nodes
-        pricings = int(min(MOST_PRICINGS, max(10, WORK // size)))
-        found = ring_lp(instance, tolerance=1e-7, pricings=pricings).bound
+        found = _bound(instance)
         instance.__dict__["_upper_bound"] = (id(instance), found)
     return cast(float, found)
+
+
+def _bound(instance: GVneInstance) -> float:
+    data = tables(instance)
+    pricings = max(FEWEST, WORK // (data.jobs * data.nodes * data.utility.shape[1]))
+    linked = True
+    if data.forest is None:
+        hosts = int(data.eligible.any(axis=0).sum())
+        steps = data.jobs * (data.utility.shape[1] - 1) * hosts**3
+        linked = steps * FEWEST <= STEPS
+        if linked:
+            pricings = min(pricings, STEPS // max(1, steps))
+    return ring_lp(instance, linked=linked, tolerance=1e-7, pricings=int(min(MOST_PRICINGS, pricings))).bound

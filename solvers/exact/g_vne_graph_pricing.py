@@ -132,10 +132,11 @@ class GraphPricing:
     ) -> tuple[float, list[Walk]]:
         """Search roots in order of their best value until a ring keeps its caps."""
         longest = len(worth) - 1
-        traces = [trace[root].reshape(longest + 1, longest, 2) for root in range(len(price))]
+        traces = list(trace.reshape(len(price), longest + 1, longest, 2))
         values = worth[None, :] - cost
         critical: list[list[int]] = [[] for _ in range(len(price))]
-        heap = [(-float(values[root].max()), root) for root in range(len(price)) if np.isfinite(values[root].max())]
+        tops = values.max(axis=1)
+        heap = [(-float(tops[root]), int(root)) for root in np.flatnonzero(np.isfinite(tops))]
         heapq.heapify(heap)
         top = -np.inf
         settled: Walk | None = None
@@ -163,7 +164,7 @@ class GraphPricing:
         found = [settled]
         for k in range(1, longest + 1):
             root = int(np.argmax(values[:, k]))
-            if np.isfinite(values[root, k]):
+            if values[root, k] > 0:  # a ring that is worth nothing at the prices improves no master
                 other = walk(traces[root][k])
                 if not other.overfilled and other != settled:
                     found.append(other)

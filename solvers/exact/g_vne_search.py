@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,7 @@ from schedgap.formulations.common.numbers import MAXIMISE, gap
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.solvers.column_generation import Column, Generated, Limits, Master, Outcome, Priced
 from schedgap.solvers.exact.g_vne_branching import allowed, branch
+from schedgap.solvers.exact.g_vne_dive import dive
 from schedgap.solvers.exact.g_vne_master import integer_master
 from schedgap.solvers.exact.g_vne_primal import Choice, Improver
 from schedgap.solvers.exact.g_vne_rules import Rules
@@ -29,6 +31,8 @@ ROUNDING = 1e-9
 """What sums of floats may be off by, relatively."""
 ROOT_ROUNDS = 400
 """Rounds of ruin and recreate at the root."""
+DIVE_JOBS = 10
+"""With fewer jobs branching is as quick."""
 KNAPSACK_COLUMNS = 6_000
 """Largest integer master."""
 
@@ -117,19 +121,28 @@ class Search:
 
     def run(self) -> tuple[float | None, Termination]:
         """Search until proven, or a limit: the bound, and why it stopped."""
+        began = time.monotonic()
         self.start()
         limits = Limits(deadline=self.options.deadline, tolerance=self.root_tolerance)
         root, master = self.relax(self.space.free_rules, limits)
         self.history = [(value, bound) for value, bound in root.history if value is not None]
         if root.bound is None:
             return None, Termination.TIME_LIMIT
+        self.facts["lp_seconds"] = time.monotonic() - began
         self.facts["lp_bound"] = root.bound
         self.facts["lp_value"] = root.value
         self.facts["lp_gap"] = gap(root.value, root.bound)
         if self.options.report is not None:
             self.options.report(None, None, root.bound)
         self.round(root, master, min(ROOT_ROUNDS, 40 * self.space.data.jobs))
-        if root.bound > self.threshold() and not self.stopped:
+        if root.bound > self.threshold() and not self.stopped and self.space.data.jobs >= DIVE_JOBS:
+            choice = dive(self.space, self.improver, master.columns, root, self.options.deadline)
+            load = self.improver.load(choice)
+            absent = [j for j, column in enumerate(choice) if column is None]
+            self.improver.insert(choice, load, absent, root.duals)
+            self.offer(choice)
+            self.offer(self.improver.improve(self.choice, root.duals, ROOT_ROUNDS, lambda: self.stopped))
+        if root.bound > self.threshold() and not self.stopped and not self.gap_reached(root.bound):
             self.knapsack(root, master)
         return self.branch_and_price(root, master)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE
 from schedgap.formulations.g_vne.instance import GVneInstance
-from schedgap.formulations.g_vne.tables import Tables, tables
+from schedgap.formulations.g_vne.tables import Forest, Tables, tables
 from schedgap.solvers.column_generation import Column, Priced, Row
 from schedgap.solvers.exact.g_vne_graph_pricing import GraphPricing, Walk
 from schedgap.solvers.exact.g_vne_rules import Rules
@@ -55,6 +55,7 @@ class Space:
     capped : rings keep the job's own cap on every server and use no link that is too narrow for one edge of theirs;
         otherwise they are what the augmented LP mixes: any number of workers on a server where one fits
     sizes : (J,) the only ring size of each job, 0 for a job without one; None allows all
+    linked : otherwise links are free and join everything: rings are sets of workers, for bounds only
 
     Notes
     -----
@@ -62,14 +63,17 @@ class Space:
     so that a bound on the master is one on everything the checker accepts.
     """
 
-    def __init__(self, instance: GVneInstance, *, capped: bool = True, sizes: Ints | None = None) -> None:
+    def __init__(
+        self, instance: GVneInstance, *, capped: bool = True, sizes: Ints | None = None, linked: bool = True
+    ) -> None:
         self.instance = instance
         self.data: Tables = tables(instance)
         self.capped = capped
         data = self.data
         self.cap = data.cap if capped else np.where(data.eligible, data.longest[:, None], 0)
         self.wide = data.wide if capped else np.ones_like(data.wide)
-        self.forest = data.forest
+        self.linked = linked
+        self.forest = data.forest if linked else _star(data.nodes)
         self.worth = data.utility.copy()
         if sizes is not None:
             keep = np.arange(self.worth.shape[1])[None, :] == sizes[:, None]
@@ -93,14 +97,16 @@ class Space:
             self.link_row = np.full(data.nodes, -1, dtype=np.int64)
             up, down = self.forest.up, self.forest.down
             both = (up >= 0) & (down >= 0)
+            several = several if self.linked else np.zeros(data.jobs)
             self.edge_capacity = np.zeros(data.nodes)
-            self.edge_capacity[both] = np.minimum(data.bandwidth[up[both]], data.bandwidth[down[both]])
+            if self.linked:
+                self.edge_capacity[both] = np.minimum(data.bandwidth[up[both]], data.bandwidth[down[both]])
             # a ring crosses a tree link at most once each way
             for v in np.flatnonzero(both & (several.sum() > self.edge_capacity)):
                 self.link_row[v] = len(rows)
                 rows.append(Row(upper=self.edge_capacity[v] * (1 + TOLERANCE)))
             self.passable = np.zeros((data.jobs, data.nodes), dtype=bool)
-            self.passable[:, both] = self.wide[:, up[both]] & self.wide[:, down[both]]
+            self.passable[:, both] = self.wide[:, up[both]] & self.wide[:, down[both]] if self.linked else True
             counts = np.bincount(self.forest.parent[self.forest.parent >= 0], minlength=data.nodes)
             self.first_child = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
             inner = self.forest.order[self.forest.parent[self.forest.order] >= 0]
@@ -198,6 +204,9 @@ class Space:
         forest = self.forest
         assert forest is not None
         price = np.where(self.passable, self.data.job_bandwidth[:, None] * link[None, :], np.inf)
+        # a ring that is worth nothing at the prices improves no master, unless its job has to be embedded
+        least = np.zeros(self.data.jobs)
+        least[list(rules.must)] = -np.inf
         cost, hosts, counts = price_tree(
             forest.order,
             forest.parent,
@@ -208,11 +217,11 @@ class Space:
             rules.cap,
             longest,
             worth,
-            np.full(self.data.jobs, -np.inf),
+            least,
         )
         value = worth - cost
         best = value[:, 1:].max(axis=1)
-        pairs = zip(*np.nonzero(np.isfinite(value)), strict=True)
+        pairs = zip(*np.nonzero(value > least[:, None]), strict=True)
         columns = [self._tree_column(j, hosts[j, k], counts[j, k]) for j, k in pairs]
         return Priced(best, columns)
 
@@ -288,6 +297,13 @@ class Space:
             rows=np.concatenate([column.rows, np.array(rows, dtype=np.int64)]),
             values=np.concatenate([column.values, np.array(values)]),
         )
+
+
+def _star(nodes: int) -> Forest:
+    """All nodes below the first one."""
+    parent = np.zeros(nodes, dtype=np.int64)
+    parent[0] = -1
+    return Forest(np.arange(nodes), parent, parent, parent)
 
 
 def _of_walk(walk: Walk) -> Embedding:
