@@ -76,12 +76,19 @@ PROBLEM = Problem(
     model=f"{_FORMULATION}.job_shop:build_model",
     model_size=f"{_FORMULATION}.job_shop:model_nonzeros",
     lower_bound=f"{_FORMULATION}.bounds:lower_bound",
+    quick=f"{_FORMULATION}.job_shop:quick",
     methods=(
         Method(
             "cp",
             "CP-SAT on a fine time grid with a certified bound, schedule exact; placement given",
             Kind.EXACT,
             "schedgap.solvers.exact.ddl_cluster:solve_cp",
+        ),
+        Method(
+            "job-shop",
+            "CP-SAT on the restriction to one all-reduce per server at a time; placement given",
+            Kind.EXACT,
+            "schedgap.solvers.exact.ddl_cluster:solve_job_shop",
         ),
         *ENGINE_METHODS,
     ),
