@@ -17,7 +17,7 @@ import numba
 from schedgap.heuristics.common.compiled import forget_stale
 from schedgap.heuristics.ddl_cluster import heap, network, placing, state, strides
 from schedgap.heuristics.ddl_cluster.heap import drop, put
-from schedgap.heuristics.ddl_cluster.network import admit, end_transfer, transfer
+from schedgap.heuristics.ddl_cluster.network import admit, begin_waiting, end_transfer, transfer
 from schedgap.heuristics.ddl_cluster.placing import enqueue, leave, place_queue
 from schedgap.heuristics.ddl_cluster.state import (
     ASKED,
@@ -33,8 +33,6 @@ from schedgap.heuristics.ddl_cluster.state import (
     NEVER,
     QUEUED,
     TRANSFERRING,
-    WAIT,
-    WAITING,
     Ints,
     Rules,
     Table,
@@ -89,7 +87,7 @@ def run_fast(
             lists[kind, 0] = 0
 
         # 1. ends
-        ended, queue_changed = False, False
+        queue_changed = False
         while events[0] > 0 and jobs[events[1]].key == now:
             job = events[1]
             drop(events, jobs, job)
@@ -99,7 +97,6 @@ def run_fast(
             if jobs[job].message_state == TRANSFERRING:
                 done[jobs[job].message_base + jobs[job].iteration] = now
                 end_transfer(jobs, workers, servers, links, lists, job, now)
-                ended = True
             else:
                 if jobs[job].stride > 0:
                     if rules.record:
@@ -108,10 +105,7 @@ def run_fast(
                 elif not _end_tasks(jobs, workers, gpus, lists, events, rules, end, job, now):
                     continue
                 if jobs[job].spread > 1:
-                    jobs[job].message_state = WAITING
-                    jobs[job].asked_at = now
-                    append(lists, WAIT, job)
-                    append(lists, ASKED, job)
+                    begin_waiting(jobs, workers, servers, lists, job, now)
                     continue
             if _end_iteration(jobs, workers, gpus, lists, job, now):
                 unfinished -= 1
@@ -126,8 +120,8 @@ def run_fast(
         # 3. placement, 4. admission, 5. transfers
         if queue_changed and lists[QUEUED, 0] > 0:
             place_queue(jobs, workers, gpus, servers, lists, rules, now)
-        if ended or lists[ASKED, 0] > 0:
-            admit(jobs, workers, servers, links, lists, events, rules, admitted, now, ended)
+        if lists[ASKED, 0] > 0:
+            admit(jobs, workers, servers, links, lists, events, rules, admitted, now)
         if lists[BEGINNING, 0] > 0 or lists[CHANGED, 0] > 0:
             transfer(jobs, workers, servers, links, lists, events, rules, now)
 
@@ -232,12 +226,13 @@ def _dispatch(
     now: int,
 ) -> None:
     """Start the first ready task on an idle GPU, in SRSF order."""
-    best = -1
+    best, others = -1, -1
     worker = gpus[gpu].head
     while worker >= 0:
-        ready = workers[worker].state == FORWARD_READY or workers[worker].state == BACKWARD_READY
-        if ready and (best < 0 or comes_before(jobs, workers[worker].job, workers[best].job)):
-            best = worker
+        if workers[worker].state == FORWARD_READY or workers[worker].state == BACKWARD_READY:
+            others += 1
+            if best < 0 or comes_before(jobs, workers[worker].job, workers[best].job):
+                best = worker
         worker = workers[worker].after
     if best < 0:
         return
@@ -254,7 +249,9 @@ def _dispatch(
         if jobs[job].started_at != now:
             jobs[job].started_at = now
             jobs[job].started = 0
+            jobs[job].alone = 0
         jobs[job].started += 1
+        jobs[job].alone += 1 if others == 0 else 0
         if jobs[job].started == width:
             append(lists, CANDIDATES, job)
     if jobs[job].place == 0 or end < jobs[job].key:

@@ -16,7 +16,7 @@ from schedgap.heuristics.ddl_cluster.state import (
     IN_LATENCY,
     NO_MESSAGE,
     TRANSFERRING,
-    WAIT,
+    WAITING,
     Ints,
     Rules,
     Table,
@@ -39,12 +39,33 @@ def end_transfer(jobs: Table, workers: Table, servers: Table, links: Ints, lists
                 break
         servers[s].active -= 1
         servers[s].transfers -= 1
-        servers[s].ended_on = now
+        slot = servers[s].wait_head
+        while slot >= 0:
+            other = workers[slot].job
+            if jobs[other].asked_at != now:
+                jobs[other].asked_at = now
+                append(lists, ASKED, other)
+            slot = workers[slot].wait_after
         if servers[s].changed_on != now:
             servers[s].changed_on = now
             append(lists, CHANGED, s)
     jobs[job].service -= jobs[job].width * jobs[job].solo
     jobs[job].message_state = NO_MESSAGE
+
+
+@numba.njit(cache=True)
+def begin_waiting(jobs: Table, workers: Table, servers: Table, lists: Ints, job: int, now: int) -> None:
+    """The workers of `job` are at the barrier: its all-reduce waits, and is asked at this tick."""
+    jobs[job].message_state = WAITING
+    jobs[job].asked_at = now
+    append(lists, ASKED, job)
+    for index in range(jobs[job].first_worker, jobs[job].first_worker + jobs[job].spread):
+        s = workers[index].server
+        workers[index].wait_before = -1
+        workers[index].wait_after = servers[s].wait_head
+        if servers[s].wait_head >= 0:
+            workers[servers[s].wait_head].wait_before = index
+        servers[s].wait_head = index
 
 
 @numba.njit(cache=True)
@@ -58,19 +79,8 @@ def admit(
     rules: Rules,
     admitted_at: Ints,
     now: int,
-    ended: bool,
 ) -> None:
-    """Ask waiting all-reduces in SRSF order: those that are new, and those on a server where one ended."""
-    if ended:
-        for position in range(1, lists[WAIT, 0] + 1):
-            job = lists[WAIT, position]
-            if jobs[job].asked_at == now:
-                continue
-            first = jobs[job].first_worker
-            for index in range(first, first + jobs[job].spread):
-                if servers[workers[index].server].ended_on == now:
-                    append(lists, ASKED, job)
-                    break
+    """Ask, in SRSF order, the waiting all-reduces that are new, and those on a server where one ended."""
     while lists[ASKED, 0] > 0:
         best = 1
         for position in range(2, lists[ASKED, 0] + 1):
@@ -101,11 +111,13 @@ def admit(
             s = workers[index].server
             links[s, servers[s].active] = job
             servers[s].active += 1
-        for position in range(1, lists[WAIT, 0] + 1):
-            if lists[WAIT, position] == job:
-                lists[WAIT, position] = lists[WAIT, lists[WAIT, 0]]
-                lists[WAIT, 0] -= 1
-                break
+            before, after = workers[index].wait_before, workers[index].wait_after
+            if before >= 0:
+                workers[before].wait_after = after
+            else:
+                servers[s].wait_head = after
+            if after >= 0:
+                workers[after].wait_before = before
         jobs[job].message_state = IN_LATENCY
         jobs[job].left = jobs[job].message
         admitted_at[jobs[job].message_base + jobs[job].iteration] = now

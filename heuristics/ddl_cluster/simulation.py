@@ -96,7 +96,7 @@ def simulate(
         gpus,
         servers,
         np.full((len(servers), limit), -1, dtype=np.int64),
-        np.zeros((7, max(2 * len(gpus), len(jobs), len(servers)) + 1), dtype=np.int64),
+        np.zeros((6, max(2 * len(gpus), len(jobs), len(servers)) + 1), dtype=np.int64),
         np.zeros(len(jobs) + 1, dtype=np.int64),
         np.argsort(jobs["arrival"], kind="stable"),
         rules,
@@ -128,7 +128,7 @@ def tables(instance: DdlClusterInstance, seed: int) -> tuple[Table, Table, Table
     workers["job"] = np.repeat(np.arange(len(jobs)), jobs["width"])
     workers["state"], workers["end"] = AT_BARRIER, NEVER
     workers["draws"] = np.random.default_rng(seed).random(len(workers))
-    for name in ("gpu", "after", "before", "server"):
+    for name in ("gpu", "after", "before", "server", "wait_after", "wait_before"):
         workers[name] = -1
     for first, given in zip(jobs["first_worker"], instance.given, strict=True):
         if given is not None:
@@ -136,7 +136,7 @@ def tables(instance: DdlClusterInstance, seed: int) -> tuple[Table, Table, Table
     gpus = np.zeros(instance.total_gpus, dtype=GPU)
     servers = np.zeros(len(instance.servers), dtype=SERVER)
     servers["first_gpu"], servers["size"] = instance.first_gpu, [server.gpus for server in instance.servers]
-    servers["ended_on"] = servers["changed_on"] = -1
+    servers["changed_on"] = servers["wait_head"] = -1
     gpus["server"] = np.repeat(np.arange(len(servers)), servers["size"])
     gpus["task"] = gpus["head"] = -1
     gpus["free"] = MEMORY_CAPACITY

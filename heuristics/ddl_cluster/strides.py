@@ -31,7 +31,7 @@ from schedgap.heuristics.ddl_cluster.state import (
 forget_stale(__file__, heap.__file__, state.__file__)
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, inline="always")
 def service_now(jobs: Table, job: int, now: int) -> int:
     """Remaining service of a job, those tasks counted that ended during its present stride."""
     if jobs[job].stride == 0:
@@ -62,9 +62,10 @@ def in_the_way(jobs: Table, workers: Table, gpus: Table, job: int, gpu: int, ser
 def begin_stride(jobs: Table, workers: Table, gpus: Table, events: Ints, job: int, now: int) -> None:
     """Let a job all of whose workers begin an iteration now stride, where nothing is in its way."""
     first, end = jobs[job].first_worker, jobs[job].first_worker + jobs[job].width
-    for worker in range(first, end):
-        if in_the_way(jobs, workers, gpus, job, workers[worker].gpu, jobs[job].service):
-            return
+    if jobs[job].alone < jobs[job].width:
+        for worker in range(first, end):
+            if in_the_way(jobs, workers, gpus, job, workers[worker].gpu, jobs[job].service):
+                return
     length = 1 if jobs[job].spread > 1 else jobs[job].iterations - jobs[job].iteration
     jobs[job].stride = length
     jobs[job].stride_start = now
