@@ -6,6 +6,7 @@ from schedgap.benchmarks.catalogue.common import ENGINE_METHODS
 from schedgap.benchmarks.descriptors import Kind, Method, Preset, Problem
 from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.heuristics.common.run import Option
+from schedgap.heuristics.ddl_cluster import options as ddl_cluster_options
 
 _FORMULATION = "schedgap.formulations.ddl_cluster"
 _POLICIES = "schedgap.heuristics.ddl_cluster"
@@ -76,6 +77,7 @@ PROBLEM = Problem(
     model=f"{_FORMULATION}.job_shop:build_model",
     model_size=f"{_FORMULATION}.job_shop:model_nonzeros",
     lower_bound=f"{_FORMULATION}.bounds:lower_bound",
+    quick=f"{_FORMULATION}.job_shop:quick",
     methods=(
         Method(
             "cp",
@@ -83,7 +85,32 @@ PROBLEM = Problem(
             Kind.EXACT,
             "schedgap.solvers.exact.ddl_cluster:solve_cp",
         ),
+        Method(
+            "job-shop",
+            "CP-SAT on the restriction to one all-reduce per server at a time; placement given",
+            Kind.EXACT,
+            "schedgap.solvers.exact.ddl_cluster:solve_job_shop",
+        ),
         *ENGINE_METHODS,
+        Method(
+            "ada-srsf",
+            "SRSF, AdaDUAL decides on a second all-reduce per server",
+            Kind.HEURISTIC,
+            f"{_POLICIES}.policies:ada_srsf",
+            ddl_cluster_options.POLICY,
+            "paper 001, Algorithms 1 to 3",
+        ),
+        *(
+            Method(
+                f"srsf-{n}",
+                f"SRSF, up to {n} all-reduce{'s' if n > 1 else ''} per server",
+                Kind.HEURISTIC,
+                f"{_POLICIES}.policies:srsf_{n}",
+                ddl_cluster_options.POLICY,
+                "paper 001, section V-A",
+            )
+            for n in (1, 2, 3)
+        ),
     ),
     presets=PRESETS,
     guarantees=f"{_POLICIES}.guarantees:GUARANTEES",

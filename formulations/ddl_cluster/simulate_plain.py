@@ -56,6 +56,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.ddl_cluster.clock import clock_of
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
 from schedgap.formulations.ddl_cluster.plain_events import run_events
@@ -199,6 +200,18 @@ def simulate_plain(
         tuple(int(tick) for tick in placed),
         kept,
     )
+
+
+def solution_of(instance: DdlClusterInstance, placement: Sequence[Sequence[Gpu]], policy: str, run: Run) -> Solution:
+    """The solution that a run under a policy is."""
+    return {
+        "placement": {
+            job.id: [[instance.servers[server].id, index] for server, index in gpus]
+            for job, gpus in zip(instance.jobs, placement, strict=True)
+        },
+        "policy": policy,
+        "finish": {job.id: end for job, end in zip(instance.jobs, run.finish, strict=True)},
+    }
 
 
 def _bases(counts: Any) -> list[int]:

@@ -8,17 +8,18 @@ from fractions import Fraction
 from importlib.metadata import version
 from typing import Any
 
-from schedgap.formulations.common.errors import Disagreement, InputError, ModelRefused
+from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import agrees, better, exact
 from schedgap.formulations.ddl_cluster.bounds import lower_bound
 from schedgap.formulations.ddl_cluster.check import check
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
-from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES, Run, simulate_plain
+from schedgap.formulations.ddl_cluster.sharing import given_placement
+from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES, simulate_plain, solution_of
 from schedgap.formulations.ddl_cluster.timetable import timetable
 from schedgap.solvers.exact.cp_session import Value, run_cp
 from schedgap.solvers.exact.ddl_cluster_cp import GridModel, Point, model_size, rounded_run
-from schedgap.solvers.exact.ddl_cluster_grid import Grid
+from schedgap.solvers.exact.ddl_cluster_grid import RESOLUTION, Grid
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
 _CLOSE = 1e-7
@@ -26,7 +27,8 @@ _CLOSE = 1e-7
 _JOB_SHOP_PART = 0.25
 """Of the time: the job shop comes first, since its schedules are good ones and easy to find."""
 _EARLY = 100
-"""Grid steps by which wanted starts are also tried earlier, so that tasks meet the events that they wait for."""
+"""Grid steps by which wanted starts are also tried earlier, so that tasks meet the events that they wait for.
+Without contention nothing is gained by waiting: only the order of the job shop's points is taken."""
 
 
 def solve_cp(instance: DdlClusterInstance, options: SolveOptions) -> Result:
@@ -80,25 +82,6 @@ def solve_job_shop(instance: DdlClusterInstance, options: SolveOptions) -> Resul
     return _solve(instance, options, exclusive=True)
 
 
-def given_placement(instance: DdlClusterInstance, method: str) -> list[tuple[Gpu, ...]]:
-    """The placement, where every job's is given.
-
-    Raises
-    ------
-    ModelRefused
-        One is not.
-    """
-    placement = []
-    for job, given in zip(instance.jobs, instance.given, strict=True):
-        if given is None:
-            raise ModelRefused(
-                f"{method}: job {job.id} has no placement; exact methods of ddl-cluster need every placement given, "
-                "the policies (srsf-1, ada-srsf, ...) choose them"
-            )
-        placement.append(given)
-    return placement
-
-
 def _solve(instance: DdlClusterInstance, options: SolveOptions, *, exclusive: bool) -> Result:
     began = time.monotonic()
     placement = given_placement(instance, "job-shop" if exclusive else "cp")
@@ -150,7 +133,7 @@ class _State:
         self.bound = lower_bound(self.instance)
         runs = [(policy, simulate_plain(self.instance, self.placement, policy, record=True)) for policy in POLICIES]
         for policy, run in runs:
-            self._offer(self._policy_solution(policy, run), policy)
+            self._offer(solution_of(self.instance, self.placement, policy, run), policy)
         if self.options.start is not None:
             self._offer(self.options.start, "start")
         if self._met():
@@ -193,7 +176,7 @@ class _State:
         def seen(value: Value) -> bool:
             if exclusive:
                 self._points[grid.digits] = model.point(value)
-            for early in (0, _EARLY):
+            for early in (_EARLY, 10 * RESOLUTION) if exclusive else (0, _EARLY):
                 self._offer(timetable(self.instance, self.placement, model.plan(value, early)), "cp", must=True)
             return self._met() or self._close_enough()
 
@@ -230,17 +213,6 @@ class _State:
             return restricted, Termination.INTERRUPTED
         limited = work is not None and answer.work >= 0.99 * work
         return restricted, Termination.WORK_LIMIT if limited else Termination.TIME_LIMIT
-
-    def _policy_solution(self, policy: str, run: Run) -> Solution:
-        jobs, servers = self.instance.jobs, self.instance.servers
-        return {
-            "placement": {
-                job.id: [[servers[server].id, index] for server, index in gpus]
-                for job, gpus in zip(jobs, self.placement, strict=True)
-            },
-            "policy": policy,
-            "finish": {job.id: end for job, end in zip(jobs, run.finish, strict=True)},
-        }
 
     def _offer(self, solution: Solution, source: str, must: bool = False) -> None:
         """Keep a solution when it is feasible and better."""

@@ -12,7 +12,8 @@ from typing import Any
 from ortools.sat.python import cp_model
 
 from schedgap.formulations.ddl_cluster.clock import MEMORY_CAPACITY, clock_of
-from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
+from schedgap.formulations.ddl_cluster.sharing import Sharing
 from schedgap.formulations.ddl_cluster.simulate_plain import Run
 from schedgap.formulations.ddl_cluster.timetable import AllReduce, Compute, Plan
 from schedgap.solvers.exact.cp_session import Value
@@ -89,7 +90,7 @@ class GridModel:
         self.exclusive = exclusive
         self.model = cp_model.CpModel()
         self.jobs = grid.instance.jobs
-        self._groups = self._grouped_workers()
+        self.sharing = Sharing.of(grid.placement)
         self.first: list[Any] = []
         self.tasks: dict[Compute, Any] = {}
         self.begin: dict[AllReduce, Any] = {}
@@ -108,26 +109,6 @@ class GridModel:
         self.model.add(sum(self.finish) <= most + len(self.jobs))
         self.model.minimize(sum(self.finish))
 
-    def _grouped_workers(self) -> list[list[list[int]]]:
-        """By job, its workers on shared GPUs, those together whose GPUs hold the same jobs.
-
-        GPUs with the same jobs can follow the same schedule: copying one of them makes no barrier later.
-        """
-        holders: dict[Gpu, list[int]] = {}
-        for j, gpus in enumerate(self.grid.placement):
-            for gpu in gpus:
-                holders.setdefault(gpu, []).append(j)
-        groups = []
-        for gpus in self.grid.placement:
-            by_jobs: dict[tuple[int, ...], list[int]] = {}
-            for w, gpu in enumerate(gpus):
-                if len(holders[gpu]) > 1:
-                    by_jobs.setdefault(tuple(holders[gpu]), []).append(w)
-            groups.append(list(by_jobs.values()))
-        self._shared = sorted({tuple(here) for here in holders.values() if len(here) > 1})
-        self._holders = holders
-        return groups
-
     def _add_jobs(self) -> None:
         """Iterations in order: tasks, barrier, all-reduce."""
         grid, model = self.grid, self.model
@@ -139,9 +120,9 @@ class GridModel:
             for i in range(job.iterations):
                 low, high = grid.window(j, i)
                 barrier = model.new_int_var(low + forward + backward, high, f"barrier {j} {i}")
-                if sum(len(group) for group in self._groups[j]) < job.gpus:
+                if self.sharing.alone[j]:
                     model.add(barrier >= ready + forward + backward)
-                for group in self._groups[j]:
+                for group in self.sharing.workers[j].values():
                     first = model.new_int_var(low, high - forward - backward, f"forward {j} {i} {group[0]}")
                     second = model.new_int_var(low + forward, high - backward, f"backward {j} {i} {group[0]}")
                     model.add(first >= ready)
@@ -165,10 +146,10 @@ class GridModel:
 
     def _add_gpus(self) -> None:
         """One compute task at a time, on one GPU of each set of jobs that share GPUs."""
-        for here in self._shared:
+        for here in self.sharing.jobs:
             intervals = []
             for j in here:
-                group = next(g for g in self._groups[j] if tuple(self._holders[self.grid.placement[j][g[0]]]) == here)
+                group = self.sharing.workers[j][here]
                 for i in range(self.jobs[j].iterations):
                     for kind in (0, 1):
                         start = self.tasks[j, i, kind, group[0]]
@@ -179,7 +160,7 @@ class GridModel:
     def _add_memory(self) -> None:
         """The jobs on a GPU fit its memory, each from its first task to its finish."""
         parts = clock_of(self.grid.instance).memory
-        for here in self._shared:
+        for here in self.sharing.jobs:
             if sum(parts[j] for j in here) > MEMORY_CAPACITY:
                 intervals = [
                     self.model.new_interval_var(
@@ -279,8 +260,8 @@ class GridModel:
         """What a solution of the model decides, its wanted starts `early` steps before."""
         seconds = self.grid.seconds
         start: dict[Compute, float] = {}
-        for j, groups in enumerate(self._groups):
-            for group in groups:
+        for j, groups in enumerate(self.sharing.workers):
+            for group in groups.values():
                 for i, kind in product(range(self.jobs[j].iterations), (0, 1)):
                     moment = seconds(value(self.tasks[j, i, kind, group[0]]) - early)
                     start.update({(j, i, kind, w): moment for w in group})
@@ -296,7 +277,7 @@ class GridModel:
         firsts = [value(variable) for variable in self.first]
         finishes = [value(variable) for variable in self.finish]
         waits: dict[int, Sequence[int]] = {}
-        for here in self._shared:
+        for here in self.sharing.jobs:
             for j in here:
                 waits[j] = sorted({*waits.get(j, ()), *(k for k in here if k != j and finishes[k] <= firsts[j])})
         return Plan(start, {key: seconds(begin - early) for key, begin in begins.items()}, after, waits)
