@@ -37,7 +37,7 @@ def write_ledger(ledger: Ledger, folder: Path) -> Path:
     """
     write_whole(folder / "ledger.json", json.dumps(ledger.to_dict(), indent=1, allow_nan=False) + "\n")
     path = folder / "ledger.html"
-    write_whole(path, page("schedgap: the ledger of guarantees", _body(ledger, folder)))
+    write_whole(path, page("The ledger of guarantees", _body(ledger, folder)))
     return path
 
 
