@@ -16,7 +16,9 @@ from schedgap.benchmarks.table import (
     TABLE,
     bound_cells,
     counted,
+    mean_of,
     measurement_cells,
+    metrics_rows,
     run_text,
     seconds_cells,
     sections,
@@ -148,10 +150,19 @@ def _section(folder: Path, analysis: Analysis, suite: str, problem: Problem) -> 
     series = [s for s in here if s.entries[0].row.series]
     for name in dict.fromkeys(s.entries[0].row.series for s in series):
         body += _series(problem, name, [s for s in series if s.entries[0].row.series == name])
+    body += _metrics(here)
     for row in analysis.measurements:
         if (row.suite, row.problem) == (suite, problem.id):
             body += _measurement(row, problem)
     return body
+
+
+def _metrics(solved: Sequence[Solved]) -> list[str]:
+    """What the runs report beside the objective."""
+    head, rows = metrics_rows(solved)
+    return (
+        [folded("other metrics, means over the runs", grid(head, rows, "ll" + "r" * (len(head) - 2)))] if rows else []
+    )
 
 
 def _heuristics(problem: Problem, solved: Sequence[Solved]) -> list[str]:
@@ -282,7 +293,7 @@ def _exact(problem: Problem, solved: Sequence[Solved]) -> list[str]:
 def _series(problem: Problem, name: str, solved: Sequence[Solved]) -> list[str]:
     points = series_points(solved)
     axis = solved[0].entries[0].row.axis
-    what = f"mean {problem.objective_name} ({problem.unit})"
+    what = f"{mean_of(problem)} ({problem.unit})"
     figure = series_figure(name, axis, what, points)
     methods = list(dict.fromkeys(method for _, method in points))
     rows: list[list[object]] = []
