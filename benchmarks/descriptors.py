@@ -126,6 +126,7 @@ class Measurement:
     function : "module:name", returns a sequence of rows; a row is a mapping of column name to a JSON value
     settings : keywords of the function
     timed : columns that hold times or what follows from them; they are left out of comparisons
+    figure : "module:name", ``f(rows) -> Figure``, which the report shows below the table; empty for none
     """
 
     suite: str
@@ -134,6 +135,7 @@ class Measurement:
     function: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     timed: tuple[str, ...] = ()
+    figure: str = ""
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from schedgap.benchmarks.table import (
     counted,
     mean_of,
     measurement_cells,
+    measurement_of,
     metrics_rows,
     run_text,
     seconds_cells,
@@ -311,7 +312,11 @@ def _measurement(row: Row, problem: Problem) -> list[str]:
     if row.error or not row.payload:
         return [title, f'<p class="failed">{text(row.error or "no rows")}</p>']
     head, cells, right = measurement_cells(row, problem, times=True)
-    return [title, grid(head, cells, right)]
+    body = [title, grid(head, cells, right)]
+    part = measurement_of(row, problem)
+    if part is not None and part.figure:
+        body.append(picture(resolve(part.figure)(row.payload), part.title))
+    return body
 
 
 def _where(meta: Mapping[str, Any], analysis: Analysis) -> list[str]:

@@ -179,18 +179,20 @@ def measurement_table(row: Row, problem: Problem, times: bool) -> str:
 
 def measurement_cells(row: Row, problem: Problem, times: bool) -> tuple[list[str], list[list[str]], str]:
     """Titles, cells and alignment of a measurement's table."""
-    timed = _timed(row, problem)
+    part = measurement_of(row, problem)
+    timed = () if part is None else part.timed
     columns = [c for c in dict.fromkeys(key for line in row.payload for key in line) if times or c not in timed]
     cells = [[_cell(line.get(column)) for column in columns] for line in row.payload]
     right = "".join("r" if all(_is_number(line.get(c)) for line in row.payload) else "l" for c in columns)
     return [c.replace("_", " ") for c in columns], cells, right
 
 
-def _timed(row: Row, problem: Problem) -> tuple[str, ...]:
+def measurement_of(row: Row, problem: Problem) -> Measurement | None:
+    """The part of a suite whose rows these are; None where this version has no such part."""
     for part in problem.suite_rows:
         if isinstance(part, Measurement) and (part.suite, part.id) == (row.suite, row.method):
-            return part.timed
-    return ()
+            return part
+    return None
 
 
 def _is_number(value: Any) -> bool:
