@@ -170,6 +170,8 @@ class Problem:
         bound when maximising)
     quick : "module:name", ``f(instance) -> Solution | None``, a quick solution for where the model is too large to
         build; empty where there is none
+    warm_up : "module:name", ``f(instance)`` runs the compiled code that only large instances need; empty where a
+        method on an instance of the first preset runs all there is
     methods : in the order of ``schedgap list``; the first EXACT or ENGINE one is the default method
     presets, importers, guarantees, figure : as named; a figure is ``f(instance, solution) -> Figure``
     suites : "module:name" of a tuple of :class:`Batch` and :class:`Measurement`: its part in every suite
@@ -197,6 +199,7 @@ class Problem:
     suites: str = ""
     families: str = ""
     quick: str = ""
+    warm_up: str = ""
 
     @cached_property
     def instance_class(self) -> type[Instance]:

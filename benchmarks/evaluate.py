@@ -190,7 +190,11 @@ def compare(
     if methods is None:
         chosen = [default_method(problem), *heuristics_of(problem)]
     else:
-        chosen = [find_method(problem, name) for name in dict.fromkeys(methods)]
+        names = list(methods)
+        twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
+        if twice is not None:
+            raise InputError(f"methods: {twice} is named twice")
+        chosen = [find_method(problem, name) for name in names]
     if not chosen:
         raise InputError("methods: at least one is needed")
     given = dict(settings or {})

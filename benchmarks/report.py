@@ -185,7 +185,7 @@ def heuristic_grid(solved: Sequence[Solved]) -> str:
             name = one.label if first else ""
             rest: list[object] = [none, *tail] if first else []
             worst, _ = ratios.worst
-            rows.append([name, f"to {ratios.to}", len(ratios.values), fixed(ratios.mean), fixed(worst), *rest])
+            rows.append([name, f"to {ratios.to}", len(ratios.values), ratios.mean_text, fixed(worst), *rest])
     head = ["heuristic", "ratio", "runs", "mean", "worst", "nothing found", "worst known"]
     return grid([*head, "printed bound", "verdict", "repaired bound", "verdict"], rows, "llrrrrrrlrl")
 

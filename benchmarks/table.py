@@ -64,7 +64,7 @@ def heuristic_table(solved: Sequence[Solved]) -> str:
             rows.append([summary.label, what, str(summary.runs), "-", "-", none, *tail])
         for position, ratios in enumerate(summary.ratios):
             name, rest = (summary.label, [none, *tail]) if position == 0 else ("", [])
-            rows.append([name, ratios.to, str(len(ratios.values)), fixed(ratios.mean), fixed(ratios.worst[0]), *rest])
+            rows.append([name, ratios.to, str(len(ratios.values)), ratios.mean_text, fixed(ratios.worst[0]), *rest])
     return table(head, rows, "llrrrrr") if rows else ""
 
 

@@ -9,20 +9,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schedgap.benchmarks.descriptors import Method
-from schedgap.benchmarks.methods import default_method, find_method
+from schedgap.benchmarks.methods import default_method, find_method, heuristics_of
 from schedgap.benchmarks.problems import PROBLEMS, find_problem, load_instance, parse_instance
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.reading import InstanceLike, SolutionLike, as_instance, checked, feasible_start, name_of, read_solution
-from schedgap.running import not_worse, preload
+from schedgap.running import not_worse, preload, warm_up
 from schedgap.solvers.result import Deadline, Incumbent, Result, SolveOptions
 
 if TYPE_CHECKING:
     from schedgap.benchmarks.evaluate import Comparison
     from schedgap.benchmarks.hunt.result import Hunted
+    from schedgap.benchmarks.ledger import Ledger
     from schedgap.benchmarks.progress import Sink
     from schedgap.benchmarks.runner import Run
-    from schedgap.benchmarks.verify import Ledger
 
 
 def problems() -> tuple[str, ...]:
@@ -183,6 +183,8 @@ def solve(
         solution = read_solution(start, problem)
         first = solution, feasible_start(problem, given, solution, name_of(start, "start"))
     preload(problem, chosen)
+    if time_limit is not None:
+        warm_up(problem, chosen)
     options = SolveOptions(
         deadline=Deadline.after(time_limit),
         relative_gap=relative_gap,
@@ -243,6 +245,9 @@ def compare(
         preload(problem, method)
     if chosen is None:
         preload(problem, default_method(problem))
+    if time_limit is not None:
+        for method in chosen if chosen is not None else (default_method(problem), *heuristics_of(problem)):
+            warm_up(problem, method)
     options = SolveOptions(deadline=Deadline.after(time_limit), seed=seed, threads=threads, report=report)
     return side_by_side(problem, given, methods, options, settings, repeat)
 
@@ -272,6 +277,7 @@ def verify(
     seed: int = 0,
     out: str | Path | None = None,
     progress: Sink | None = None,
+    workers: int | None = None,
 ) -> Ledger:
     """Try guarantees on many instances; every verdict is computed.
 
@@ -280,8 +286,10 @@ def verify(
     guarantees : ids; all where not given
     instances : how many for each
     seed : of all instances
-    out : the directory for counterexample files; ``counterexamples`` where not given
+    out : the directory for counterexample files and the ledger as ``ledger.json`` and ``ledger.html``;
+        ``counterexamples`` where not given
     progress : a stream, or a function that is told whole lines
+    workers : processes; all cores where not given
 
     Returns
     -------
@@ -295,9 +303,14 @@ def verify(
     Disagreement
         A heuristic beat a proven optimum, or the checker rejected a solution.
     """
+    from schedgap.benchmarks.ledger_page import write_ledger
+    from schedgap.benchmarks.verify import OUT
     from schedgap.benchmarks.verify import verify as run
 
-    return run(guarantees, instances=instances, seed=seed, out=None if out is None else Path(out), progress=progress)
+    folder = OUT if out is None else Path(out)
+    ledger = run(guarantees, instances=instances, seed=seed, out=folder, progress=progress, workers=workers)
+    write_ledger(ledger, folder)
+    return ledger
 
 
 def hunt(

@@ -103,6 +103,7 @@ PROBLEM = Problem(
     model=f"{_FORMULATION}.ilp:build_ilp",
     model_size=f"{_FORMULATION}.ilp:ilp_nonzeros",
     lower_bound="schedgap.solvers.exact.hadar_bound:upper_bound",
+    warm_up="schedgap.solvers.exact.hadar_bound:warm_up",
     methods=(
         Method(
             "colgen",

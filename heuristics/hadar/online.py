@@ -205,7 +205,7 @@ def hadar_online(
     ends = price_ends(instance, data, umin, eta)
     facts: dict[str, Any]
     if ends is None:
-        facts = {"certificate": 0.0, "admitted": 0, "exact": True, "alpha": 1.0, "alpha_step": 1.0}
+        facts = {"certificate": 0.0, "admitted": 0, "exact": True, "alpha": 1.0, "alpha_step": 1.0, "max_step": 0.0}
         return _with_bound(run_of(instance, Simulated(), **facts), 0.0)
     prices = Prices(data, ends, price == "early")
     if restart_delay >= instance.slot_length:

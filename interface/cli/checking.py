@@ -34,7 +34,7 @@ def check(arguments: argparse.Namespace) -> int:
     problem, instance = files.read_instance(arguments.instance)
     solution, claimed = files.read_solution(arguments.solution, problem)
     report = checked(problem, instance, solution, files.name_of(arguments.solution))
-    violations = [*report.violations, *_claims(report, claimed, problem.objective_name)]
+    violations = [*report.violations, *_claims(report, claimed, problem.objective_name, problem.sense)]
     objective = None if report.objective is None else files.plain_number(float(report.objective))
     if arguments.json:
         data = {
@@ -55,18 +55,30 @@ def check(arguments: argparse.Namespace) -> int:
     return 1 if violations else 0
 
 
-def _claims(report: CheckReport, claimed: Mapping[str, Any] | None, name: str) -> list[Violation]:
-    """The objective that came with the solution, where it is not the recomputed one."""
+def _claims(report: CheckReport, claimed: Mapping[str, Any] | None, name: str, sense: int) -> list[Violation]:
+    """What came with the solution and cannot be true: its objective, its bound, its being optimal."""
     from schedgap.formulations.common.check import Violation
-    from schedgap.formulations.common.numbers import agrees
+    from schedgap.formulations.common.numbers import agrees, better
 
-    value = None if claimed is None else claimed.get("objective")
-    if not isinstance(value, int | float) or isinstance(value, bool) or report.objective is None:
+    if claimed is None or report.objective is None or report.violations:
         return []
     computed = float(report.objective)
-    if agrees(float(value), computed):
-        return []
-    return [Violation("objective", f"{name} {value:.9g} reported, {computed:.9g} recomputed", abs(value - computed))]
+    value, bound = (_number(claimed.get(key)) for key in ("objective", "bound"))
+    found = []
+    if value is not None and not agrees(value, computed):
+        message = f"{name} {value:.9g} reported, {computed:.9g} recomputed"
+        found.append(Violation("objective", message, abs(value - computed)))
+    if bound is not None and better(computed, bound, sense):
+        message = f"bound {bound:.9g} reported, but {name} {computed:.9g} is better"
+        found.append(Violation("bound", message, abs(bound - computed)))
+    elif bound is not None and claimed.get("status") == "optimal" and not agrees(computed, bound):
+        message = f"reported optimal with bound {bound:.9g}, but {name} is {computed:.9g}"
+        found.append(Violation("optimal", message, abs(bound - computed)))
+    return found
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def add_verify(parser: argparse.ArgumentParser) -> None:

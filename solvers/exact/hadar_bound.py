@@ -35,6 +35,11 @@ def upper_bound(instance: HadarInstance) -> float | None:
     return cast(float, found)
 
 
+def warm_up(instance: HadarInstance) -> None:
+    """Compile the block-price bound, or load it from the cache: small instances do not use it."""
+    block_bound(tables(instance), 0.2)
+
+
 def _bound(data: Tables) -> float:
     if not data.possible.any():
         return 0.0

@@ -81,6 +81,23 @@ def test_the_object_of_solve_is_taken_and_its_objective_checked(
     assert ran.out == "objective: makespan 11 reported, 12 recomputed\n1 violated; makespan: 12 slots\n"
 
 
+@pytest.mark.parametrize(
+    ("bound", "line"),
+    [
+        (12.0, ""),
+        (13, "bound: bound 13 reported, but makespan 12 is better\n"),
+        (11, "optimal: reported optimal with bound 11, but makespan is 12"),
+    ],
+)
+def test_the_bound_that_solve_claims_is_checked(
+    command: Command, mixed: Path, tmp_path: Path, reference: dict[str, Any], bound: float, line: str
+) -> None:
+    whole = {"problem": "rar-ddls", "status": "optimal", "objective": 12.0, "bound": bound, "solution": reference}
+    ran = command("check", mixed, write(tmp_path, whole))
+    assert ran.status == (1 if line else 0)
+    assert ran.out.startswith(line)
+
+
 BAD: list[tuple[Any, str]] = [
     ([], "a solution must be a JSON object, got list"),
     ({}, "start: is missing"),

@@ -6,11 +6,13 @@ from pathlib import Path
 import pytest
 
 from schedgap.benchmarks.catalogue.hadar import PROBLEM as HADAR
+from schedgap.benchmarks.evaluate import compare
 from schedgap.benchmarks.generators.hadar_adversarial import FAMILIES, FORKED, NAMED
 from schedgap.benchmarks.verify import verify
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.heuristics.common.guarantee import Verdict
 from schedgap.heuristics.hadar.growth import recursion_growth
+from schedgap.solvers.result import SolveOptions
 
 REFUTED = ["002-theorem-2", "002-theorem-3"]
 HELD = ["002-theorem-2-repaired", "002-theorem-2-run", "002-certificate", "002-theorem-3-single-job"]
@@ -62,3 +64,13 @@ def test_the_named_instances_are_the_known_counterexamples() -> None:
 def test_every_hint_names_a_family() -> None:
     for guarantee in HADAR.all_guarantees:
         assert set(guarantee.hint.get("families", ())) <= set(FAMILIES)
+
+
+def test_claims_are_judged_where_no_job_can_ever_finish() -> None:
+    data = json.loads((Path(__file__).parents[1] / "data" / "counterexamples" / "thm2-low-high-1gpu.json").read_text())
+    for job in data["jobs"]:
+        job["epochs"] = 10**6
+    found = compare(HADAR, HadarInstance.parse(data), ["colgen", "hadar-online"], SolveOptions())
+    online = next(row for row in found.rows if row.method.id == "hadar-online")
+    verdicts = {judgement.guarantee.id: judgement.evaluation.verdict for judgement in online.judgements}
+    assert verdicts["002-theorem-2-run"] is Verdict.HELD and Verdict.REFUTED not in verdicts.values()

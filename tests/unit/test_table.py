@@ -12,7 +12,7 @@ from schedgap.benchmarks.descriptors import Problem
 from schedgap.benchmarks.report import heuristic_grid
 from schedgap.benchmarks.store import Row
 from schedgap.benchmarks.table import heuristic_table, run_text, series_points
-from schedgap.benchmarks.text import fixed, number, seconds, table
+from schedgap.benchmarks.text import fixed, mean_ratio, number, seconds, table
 from schedgap.benchmarks.worst import Worst
 
 INSTANCES = [generate(seed) for seed in range(4)]
@@ -70,6 +70,20 @@ def test_ratios_to_the_optimum_and_to_the_bound_are_never_mixed(folder: Path) ->
     nothing = next(s for s in summaries(analysis.solved) if s.label == "nothing")
     assert (nothing.nothing_found, nothing.ratios) == (1, ())
     assert next(s for s in summaries(analysis.solved) if s.label == "outside").ratios == ()
+
+
+def test_a_ratio_to_a_bound_of_its_own_is_shown_as_such(folder: Path) -> None:
+    rows = _rows()
+    rows[-1] = _row(8, 2, "outside", "feasible", 4.0, None, info={"outside_model": True, "own_ratio": 1.5})
+    found = next(s for s in summaries(analyse(rows, folder, [_problem()]).solved) if s.label == "outside")
+    assert [(r.to, r.mean_text) for r in found.ratios] == [("own bound", "1.500")]
+
+
+def test_a_mean_over_infinite_ratios_says_so() -> None:
+    assert mean_ratio([1.0, 2.0]) == "1.500"
+    assert mean_ratio([1.0, 2.0, float("inf")]) == "inf (1.500 without 1)"
+    assert mean_ratio([float("inf")]) == "inf"
+    assert mean_ratio([]) == "-"
 
 
 def test_the_table_tells_ratios_bounds_and_verdicts(folder: Path) -> None:

@@ -1,0 +1,125 @@
+"""The chart of a ddljs schedule: workers over slots, one band per job, and how much of each job's worth is reached."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+
+from schedgap.benchmarks.figures.style import FAINT, GRID, INK, MARK, ink_on, job_colour, new_figure
+from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.ddljs.instance import DdljsInstance
+from schedgap.formulations.ddljs.reach import reaches
+from schedgap.formulations.ddljs.utility import utility
+
+MOST_NAMES = 40
+"""Jobs that are named in the lower panel."""
+
+Ints = NDArray[np.int64]
+
+
+def workers_by_slot(instance: DdljsInstance, solution: Solution) -> Ints:
+    """(J, T) size of each job's ring in each slot."""
+    grid = np.zeros((len(instance.jobs), instance.horizon), dtype=np.int64)
+    for slot, entry in enumerate(solution["slots"]):
+        for name, ring in entry["rings"].items():
+            grid[instance.job_index[name], slot] = len(ring["workers"])
+    return grid
+
+
+def worker_slots(instance: DdljsInstance, solution: Solution) -> Figure:
+    """Draw a schedule.
+
+    Above: workers over slots, stacked, one colour per job, in input order; the line is what the servers could host if
+    all workers were of the least demanding job. Below: the utility of each job as a part of what it could have alone.
+
+    Parameters
+    ----------
+    instance : the instance
+    solution : need not be feasible
+
+    Returns
+    -------
+    Figure of its own (no pyplot state), 10 by 6 inches.
+    """
+    grid = workers_by_slot(instance, solution)
+    figure = new_figure(10.0, 6.0)
+    _bands(figure.add_axes((0.08, 0.42, 0.89, 0.54)), instance, grid)
+    _reached(figure.add_axes((0.08, 0.11, 0.89, 0.20)), instance, grid.sum(axis=1))
+    return figure
+
+
+def _bands(axes: Axes, instance: DdljsInstance, grid: Ints) -> None:
+    slots = grid.shape[1]
+    edges = np.arange(0.5, slots + 1)
+    below = np.zeros(slots)
+    for i in np.flatnonzero(grid.any(axis=1)).tolist():
+        above = below + grid[i]
+        colour = job_colour(i)
+        axes.stairs(above, edges, baseline=below, fill=True, color=colour, linewidth=0)
+        if slots <= 60:
+            axes.stairs(above, edges, baseline=below, color="white", linewidth=0.5)
+            for slot in np.flatnonzero(grid[i]).tolist():
+                if slot == 0 or not grid[i, slot - 1]:
+                    axes.text(
+                        slot + 1,
+                        (below[slot] + above[slot]) / 2,
+                        instance.jobs[i].id,
+                        ha="center",
+                        va="center",
+                        fontsize=7,
+                        color=ink_on(colour),
+                        clip_on=True,
+                    )
+        below = above
+    room = max((sum(caps) for caps in _room(instance)), default=0)
+    if room and room <= 3 * max(1.0, float(below.max())):
+        axes.axhline(room, color=MARK, linewidth=1)
+    axes.set_xlim(0.5, slots + 0.5)
+    axes.set_ylim(0, max(1.0, 1.06 * float(below.max()), room if room <= 3 * max(1.0, float(below.max())) else 0.0))
+    axes.set_ylabel("workers", color=INK, fontsize=10)
+    axes.set_xlabel("slot", color=INK, fontsize=10)
+    _plain(axes)
+
+
+def _room(instance: DdljsInstance) -> list[list[int]]:
+    """Workers that each server hosts of each job alone, not limited by N_i."""
+    rows = []
+    for job in instance.jobs:
+        amounts = [(name, amount) for name, amount in job.demand.items() if amount]
+        rows.append(
+            [
+                int(min(server.resources.get(name, 0.0) / amount for name, amount in amounts) + 1e-9)
+                for server in instance.servers
+            ]
+        )
+    return rows
+
+
+def _reached(axes: Axes, instance: DdljsInstance, done: Ints) -> None:
+    parts = []
+    for i, (job, reach) in enumerate(zip(instance.jobs, reaches(instance), strict=True)):
+        best = float(utility(job, reach.most))
+        parts.append(float(utility(job, int(done[i]))) / best if best else 1.0)
+    place = np.arange(len(parts))
+    axes.bar(place, [1.0] * len(parts), width=0.8, color=GRID)
+    axes.bar(place, parts, width=0.8, color=[job_colour(i) for i in range(len(parts))])
+    axes.set_xlim(-0.6, len(parts) - 0.4)
+    axes.set_ylim(0, 1.02)
+    axes.set_ylabel("of its worth alone", color=INK, fontsize=9)
+    _plain(axes)
+    if len(parts) <= MOST_NAMES:
+        axes.set_xticks(place, [job.id for job in instance.jobs], fontsize=7, rotation=90 if len(parts) > 15 else 0)
+    else:
+        axes.set_xlabel("job, in input order", color=INK, fontsize=10)
+
+
+def _plain(axes: Axes) -> None:
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.tick_params(colors=INK, labelsize=9, width=0.6, length=3)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_color(FAINT)

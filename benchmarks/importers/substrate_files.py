@@ -1,0 +1,264 @@
+"""Networks from files, for every problem that embeds rings: GML graphs, and tables of hosts below three switches."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import networkx
+import numpy as np
+
+from schedgap.benchmarks.generators.substrates import PAPER_GPUS, Substrate
+from schedgap.formulations.common.errors import InputError
+
+KNOWN_CAPACITIES: Mapping[str, float] = {"LinkSpeedRaw": 1e-9, "bandwidth": 1.0, "capacity": 1.0, "bw": 1.0}
+"""Edge attributes that are looked for, and what makes Gbit/s of them (Topology Zoo's LinkSpeedRaw is in bit/s)."""
+TWO_WAY = ("capacity_st", "capacity_ts")
+"""Bit/s from source to target and back."""
+CLOS_HEAD = ("ip", "DSW", "PSW", "ASW")
+"""Columns of alibaba-lingjun-dataset-2023's topo.csv: a host and its switches, core layer first."""
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A link of a file: its ends, what the file says of its capacity (Gbit/s, or None), and there and back or not."""
+
+    source: str
+    target: str
+    there: float | None
+    back: float | None
+    both: bool
+
+
+def gml_substrate(
+    files: Sequence[str | Path],
+    *,
+    capacity: str = "file",
+    bandwidth: float = 10.0,
+    attribute: str | None = None,
+    unit: float = 1.0,
+    gpus: int | None = None,
+    seed: int = 0,
+) -> tuple[Substrate, list[str]]:
+    """The network of a GML file, each node a server that relays.
+
+    Parameters
+    ----------
+    files : exactly one
+    capacity : ``file``: what edges say, `bandwidth` where they say nothing; ``constant``: `bandwidth` everywhere;
+        ``degree``: `bandwidth` times the smaller degree of the two ends
+    bandwidth : Gbit/s, see `capacity`
+    attribute, unit : the edge attribute that holds the capacity, and the factor that makes Gbit/s of it; where not
+        given, capacity_st and capacity_ts (bit/s, one for each direction) and those of :data:`KNOWN_CAPACITIES`
+    gpus : of every node; 1, 2, 4 or 8 at random (by `seed`) where not given
+    seed : see `gpus`
+
+    Returns
+    -------
+    (substrate, messages) : what was merged, left out or assumed, a line each
+
+    Raises
+    ------
+    InputError
+        Not one file, not GML, no node, an attribute that no edge has, a capacity that is not a number >= 0.
+    """
+    path = _single(files, "gml")
+    graph, notes = _read_gml(path)
+    names = _node_names(graph)
+    degree = {names[node]: count for node, count in graph.degree()}
+    edges, loops = [], 0
+    for number, (a, b, data) in enumerate(graph.edges(data=True)):
+        if a == b:
+            loops += 1
+            continue
+        where = f"{path}: edge {number} ({names[a]} to {names[b]})"
+        there, back = _capacity_of(data, attribute, unit, where)
+        edges.append(Edge(names[a], names[b], there, back, not graph.is_directed()))
+    if attribute is not None and edges and all(edge.there is None for edge in edges):
+        raise InputError(f"{path}: no edge has the attribute {attribute!r}")
+    if loops:
+        notes.append(f"{loops} edges left out: they join a node to itself")
+    if capacity == "file":
+        silent = sum(edge.there is None for edge in edges)
+        if silent:
+            notes.append(f"{silent} of {len(edges)} edges say no capacity: {bandwidth:g} Gbit/s assumed")
+    bandwidths: dict[tuple[str, str], float] = {}
+    for edge in edges:
+        rule = bandwidth * (min(degree[edge.source], degree[edge.target]) if capacity == "degree" else 1)
+        for pair, said in (((edge.source, edge.target), edge.there), ((edge.target, edge.source), edge.back)):
+            if pair == (edge.source, edge.target) or edge.both:
+                amount = rule if said is None or capacity != "file" else said
+                bandwidths[pair] = bandwidths.get(pair, 0.0) + amount
+    return _substrate(list(names.values()), bandwidths, gpus, seed, notes), notes
+
+
+def clos_substrate(
+    files: Sequence[str | Path],
+    *,
+    host_bandwidth: float = 100.0,
+    asw_bandwidth: float = 800.0,
+    psw_bandwidth: float = 3200.0,
+    gpus: int | None = 8,
+    seed: int = 0,
+) -> tuple[Substrate, list[str]]:
+    """Hosts below access (ASW), aggregation (PSW) and core (DSW) switches, from a table with columns ip, DSW, PSW, ASW.
+
+    Hosts are called h0, h1, ... in the order of the lines; switches ``DSW/PSW/ASW``, since the table's switch
+    names repeat below another switch. Several core switches are joined by one node, ``top``.
+
+    Parameters
+    ----------
+    files : exactly one
+    host_bandwidth, asw_bandwidth, psw_bandwidth : Gbit/s of the link up from a host, an ASW, a PSW (and a DSW to
+        ``top``)
+    gpus, seed : as for GML
+
+    Raises
+    ------
+    InputError
+        Not one file, other columns, a line with an empty or missing cell, a host that is there twice.
+    """
+    path = _single(files, "clos")
+    text = _text(path)
+    rows = csv.reader(text.splitlines())
+    head = tuple(next(rows, ()))
+    if head != CLOS_HEAD:
+        raise InputError(f"{path}: line 1: the columns must be {','.join(CLOS_HEAD)}, got {','.join(head)[:80]!r}")
+    hosts: list[str] = []
+    seen: dict[str, int] = {}
+    bandwidths: dict[tuple[str, str], float] = {}
+    switches: dict[str, None] = {}
+
+    def join(low: str, high: str, amount: float) -> None:
+        switches[high] = None
+        bandwidths[low, high] = bandwidths[high, low] = amount
+
+    for line, row in enumerate(rows, start=2):
+        if not row:
+            continue
+        if len(row) != len(CLOS_HEAD) or not all(row):
+            raise InputError(f"{path}: line {line}: needs {len(CLOS_HEAD)} values, got {','.join(row)[:80]!r}")
+        ip, dsw, psw, asw = row
+        if ip in seen:
+            raise InputError(f"{path}: line {line}: ip: {ip!r} is already line {seen[ip]}")
+        seen[ip] = line
+        hosts.append(f"h{len(hosts)}")
+        join(hosts[-1], f"{dsw}/{psw}/{asw}", host_bandwidth)
+        join(f"{dsw}/{psw}/{asw}", f"{dsw}/{psw}", asw_bandwidth)
+        join(f"{dsw}/{psw}", dsw, psw_bandwidth)
+    if not hosts:
+        raise InputError(f"{path}: has no hosts")
+    cores = [name for name in switches if "/" not in name]
+    if len(cores) > 1:
+        for core in cores:
+            join(core, "top", psw_bandwidth)
+    notes = [
+        f"{len(hosts)} hosts below {len(switches)} switches; the file has no bandwidths: {host_bandwidth:g}, "
+        f"{asw_bandwidth:g} and {psw_bandwidth:g} Gbit/s assumed"
+    ]
+    made = _substrate(hosts, bandwidths, gpus, seed, notes)
+    made.servers.extend({"id": name, "resources": {}} for name in switches)
+    return made, notes
+
+
+def _substrate(
+    names: Sequence[str],
+    bandwidths: Mapping[tuple[str, str], float],
+    gpus: int | None,
+    seed: int,
+    notes: list[str],
+) -> Substrate:
+    rng = np.random.default_rng(seed)
+    counts = [int(rng.choice(PAPER_GPUS)) if gpus is None else gpus for _ in names]
+    notes.append(f"GPUs are {'drawn from 1, 2, 4, 8' if gpus is None else gpus}: the file has none")
+    servers: list[dict[str, Any]] = [
+        {"id": name, "resources": {"gpu": count}} for name, count in zip(names, counts, strict=True)
+    ]
+    links = [{"from": a, "to": b, "bandwidth": amount} for (a, b), amount in bandwidths.items()]
+    return Substrate(servers, links)
+
+
+def _read_gml(path: str | Path) -> tuple[Any, list[str]]:
+    """The graph, parallel edges kept."""
+    text = _text(path)
+    try:
+        graph = _parsed(text)
+        notes: list[str] = []
+    except networkx.NetworkXError as error:
+        if "duplicated" not in str(error) or "multigraph" in text:
+            raise InputError(f"{path}: not a GML graph: {_line(error)}") from None
+        try:  # files of the Topology Zoo have parallel edges without saying so
+            graph = _parsed(text.replace("graph [", "graph [\n  multigraph 1", 1))
+        except (networkx.NetworkXError, ValueError, TypeError, KeyError) as second:
+            raise InputError(f"{path}: not a GML graph: {_line(second)}") from None
+        notes = ["parallel edges are merged, their capacities added"]
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise InputError(f"{path}: not a GML graph: {_line(error)}") from None
+    if not len(graph):
+        raise InputError(f"{path}: the graph has no node")
+    return graph, notes
+
+
+def _parsed(text: str) -> Any:
+    return networkx.parse_gml(text.splitlines(), label="id")
+
+
+def _node_names(graph: Any) -> dict[Any, str]:
+    """Labels where they are there and used once, else with the node's number."""
+    labels = {node: str(data.get("label") or node) for node, data in graph.nodes(data=True)}
+    count: dict[str, int] = {}
+    for label in labels.values():
+        count[label] = count.get(label, 0) + 1
+    return {node: label if count[label] == 1 else f"{label}#{node}" for node, label in labels.items()}
+
+
+def _capacity_of(
+    data: Mapping[str, Any], attribute: str | None, unit: float, where: str
+) -> tuple[float | None, float | None]:
+    """Gbit/s there and back, as the edge says."""
+    if attribute is not None:
+        said = _number(data[attribute], f"{where}: {attribute}") * unit if attribute in data else None
+        return said, said
+    if all(name in data for name in TWO_WAY):
+        there, back = (_number(data[name], f"{where}: {name}") * 1e-9 for name in TWO_WAY)
+        return there, back
+    for name, factor in KNOWN_CAPACITIES.items():
+        if name in data:
+            said = _number(data[name], f"{where}: {name}") * factor
+            return said, said
+    return None, None
+
+
+def _number(value: Any, where: str) -> float:
+    """A capacity; the files write some as text."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise InputError(f"{where}: must be a number >= 0, got {value!r}")
+    return number
+
+
+def _single(files: Sequence[str | Path], what: str) -> str | Path:
+    if len(files) != 1:
+        raise InputError(f"import {what}: takes one file, got {len(files)}")
+    return files[0]
+
+
+def _text(path: str | Path) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 text (byte {error.start})") from None
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from None
+
+
+def _line(error: BaseException) -> str:
+    """An error's text on one line, the first 120 characters."""
+    return " ".join(str(error).split())[:120] or type(error).__name__

@@ -1,0 +1,175 @@
+"""The independent checker of rings in one time slot, for g-vne and ddljs: exact rationals, no code of any model."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from schedgap.formulations.common.check import Violation
+from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
+from schedgap.formulations.common.substrate import RingJob, SubstrateInstance
+
+
+@dataclass(frozen=True)
+class Ring:
+    """One embedded ring as the file gives it: a host per worker, a node path per ring edge."""
+
+    workers: tuple[str, ...]
+    routes: tuple[tuple[str, ...], ...]
+
+
+def check_rings(
+    instance: SubstrateInstance, jobs: Sequence[RingJob], rings: Mapping[str, Ring], place: str = ""
+) -> tuple[list[Violation], dict[str, Any]]:
+    """Violations of routes and capacities by the rings of one time slot, and what was recomputed.
+
+    Parameters
+    ----------
+    instance : the network
+    jobs : the jobs whose rings these are
+    rings : by job
+    place : put before every message, such as ``"slot 3, "``
+    """
+    violations: list[Violation] = []
+    bandwidth = {(link.source, link.target): exact(link.bandwidth) for link in instance.links}
+    on_server: dict[tuple[str, str], Fraction] = defaultdict(Fraction)
+    on_link: dict[tuple[str, str], Fraction] = defaultdict(Fraction)
+    switches = {server.id for server in instance.servers if not server.resources}
+    for job in jobs:
+        ring = rings.get(job.id)
+        if ring is None:
+            continue
+        for host in ring.workers:
+            for name, amount in job.demand.items():
+                on_server[host, name] += exact(amount)
+        for host in sorted(switches.intersection(ring.workers)):
+            violations.append(Violation("switch", f"{place}job {job.id}: {host} has no resources, it hosts no worker"))
+        violations.extend(_routes(job.id, ring, bandwidth.keys(), place))
+        for route in ring.routes:
+            for pair in itertools.pairwise(route):
+                on_link[pair] += exact(job.bandwidth)
+    server_use = _server_capacities(instance, on_server, place, violations)
+    link_use = 0.0
+    for pair, used in on_link.items():
+        there = bandwidth.get(pair)
+        if there is None:
+            continue  # reported with the route
+        if there:
+            link_use = max(link_use, float(used / there))
+        if used > there * (1 + CHECK_TOLERANCE):
+            violations.append(
+                Violation(
+                    "link capacity",
+                    f"{place}link {pair[0]} -> {pair[1]}: {float(used):.10g} used, {float(there):.10g} there",
+                    float(used - there),
+                )
+            )
+    details = {
+        "workers": {name: len(ring.workers) for name, ring in rings.items()},
+        "server_use": server_use,
+        "link_use": link_use,
+    }
+    return violations, details
+
+
+def _server_capacities(
+    instance: SubstrateInstance,
+    on_server: Mapping[tuple[str, str], Fraction],
+    place: str,
+    violations: list[Violation],
+) -> float:
+    """Append violations of (18); the largest share of a capacity that is used."""
+    capacity = {server.id: server.resources for server in instance.servers}
+    largest = 0.0
+    for (host, name), used in on_server.items():
+        there = exact(capacity[host].get(name, 0))
+        if there:
+            largest = max(largest, float(used / there))
+        if used > there * (1 + CHECK_TOLERANCE):
+            violations.append(
+                Violation(
+                    "server capacity",
+                    f"{place}server {host}, {name}: {float(used):.10g} used, {float(there):.10g} there",
+                    float(used - there),
+                )
+            )
+    return largest
+
+
+def _routes(job: str, ring: Ring, links: Any, place: str) -> list[Violation]:
+    """What is wrong with the routes of one ring."""
+    size = len(ring.workers)
+    wanted = size if size > 1 else 0
+    if len(ring.routes) != wanted:
+        return [
+            Violation(
+                "routes",
+                f"{place}job {job}: {len(ring.routes)} routes, a ring of {size} has {wanted} edges",
+                float(abs(len(ring.routes) - wanted)),
+            )
+        ]
+    found: list[Violation] = []
+    for number, route in enumerate(ring.routes):
+        where = f"{place}job {job}, route {number}"
+        start, end = ring.workers[number], ring.workers[(number + 1) % size]
+        if (route[0], route[-1]) != (start, end):
+            found.append(
+                Violation("route ends", f"{where}: goes from {route[0]} to {route[-1]}, not from {start} to {end}")
+            )
+        for pair in itertools.pairwise(route):
+            if pair not in links:
+                found.append(Violation("missing link", f"{where}: there is no link {pair[0]} -> {pair[1]}"))
+        repeated = sorted({node for node in route if route.count(node) > 1})
+        if repeated:
+            found.append(Violation("simple route", f"{where}: visits {', '.join(repeated)} more than once"))
+    return found
+
+
+def read_rings(instance: SubstrateInstance, jobs: set[str], solution: Any, where: str) -> dict[str, Ring]:
+    """The object ``{"rings": ...}``, validated as an object.
+
+    Raises
+    ------
+    InputError
+        It is malformed; the message begins with `where`.
+    """
+    if not isinstance(solution, Mapping):
+        raise InputError(f"{where}: must be an object, got {type(solution).__name__}")
+    for key in solution:
+        if key != "rings":
+            raise InputError(f"{where}: {key}: unknown key")
+    if "rings" not in solution:
+        raise InputError(f"{where}: rings: is missing")
+    given = solution["rings"]
+    if not isinstance(given, Mapping):
+        raise InputError(f"{where}: rings: must be an object, got {type(given).__name__}")
+    nodes = {server.id for server in instance.servers}
+    rings: dict[str, Ring] = {}
+    for job, ring in given.items():
+        place = f"{where}: rings.{job}"
+        if job not in jobs:
+            raise InputError(f"{place}: the instance has no job {job!r}")
+        if not isinstance(ring, Mapping) or set(ring) != {"workers", "routes"}:
+            raise InputError(f"{place}: must be an object of exactly workers and routes")
+        workers = _nodes(nodes, ring["workers"], f"{place}.workers")
+        if not isinstance(ring["routes"], list | tuple):
+            raise InputError(f"{place}.routes: must be a list, got {type(ring['routes']).__name__}")
+        routes = tuple(_nodes(nodes, route, f"{place}.routes[{k}]") for k, route in enumerate(ring["routes"]))
+        rings[job] = Ring(workers, routes)
+    return rings
+
+
+def _nodes(nodes: set[str], given: Any, where: str) -> tuple[str, ...]:
+    if not isinstance(given, list | tuple):
+        raise InputError(f"{where}: must be a list, got {type(given).__name__}")
+    if not given:
+        raise InputError(f"{where}: is empty")
+    for position, node in enumerate(given):
+        if not isinstance(node, str) or node not in nodes:
+            raise InputError(f"{where}[{position}]: the instance has no server {node!r}")
+    return tuple(given)

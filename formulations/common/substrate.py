@@ -1,0 +1,149 @@
+"""What g-vne and ddljs share: servers, directed links, jobs whose workers form a ring."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import cached_property
+from typing import Annotated, Self
+
+from pydantic import ConfigDict, Field, model_validator
+
+from schedgap.formulations.common.instance import (
+    LARGEST,
+    Frozen,
+    Identifier,
+    Instance,
+    NonNegative,
+    Part,
+    unique_ids,
+)
+from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
+
+Finite = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
+"""A number of either sign."""
+
+MOST_WORKERS = 10_000
+"""Longest ring an instance may ask for."""
+
+
+class Server(Part):
+    """A node of the network. One without resources is a switch: it routes and hosts nothing.
+
+    Attributes
+    ----------
+    resources : capacity by resource; a resource that is not listed has capacity 0
+    """
+
+    id: Identifier
+    resources: Frozen[Identifier, NonNegative]
+
+
+class Link(Part):
+    """A directed link; ``from`` and ``to`` in the file.
+
+    Attributes
+    ----------
+    source, target : ids of two different nodes
+    bandwidth : capacity, shared by all ring edges that use the link
+    """
+
+    model_config = ConfigDict(populate_by_name=True)
+    source: Identifier = Field(alias="from")
+    target: Identifier = Field(alias="to")
+    bandwidth: NonNegative
+
+
+class RingJob(Part):
+    """A job whose workers form a ring.
+
+    Attributes
+    ----------
+    demand : of one worker, by resource; at least one is positive
+    bandwidth : of one ring edge, taken once by every use of a link
+    """
+
+    id: Identifier
+    demand: Frozen[Identifier, NonNegative]
+    bandwidth: NonNegative
+
+    @model_validator(mode="after")
+    def _demands_something(self) -> Self:
+        if not any(self.demand.values()):
+            raise ValueError("demand: at least one resource must be positive")
+        return self
+
+
+class SubstrateInstance(Instance):
+    """An instance with a network; subclasses add their jobs.
+
+    Raises
+    ------
+    InputError
+        On ``parse``: unknown keys, wrong types, ids used twice, numbers out of range, a link that joins a node to
+        itself, to a node that does not exist, or that is given twice.
+    """
+
+    servers: Annotated[tuple[Server, ...], Field(min_length=1)]
+    links: tuple[Link, ...] = ()
+
+    @model_validator(mode="after")
+    def _sound_network(self) -> Self:
+        unique_ids(self.servers, "servers")
+        known = {server.id for server in self.servers}
+        seen: dict[tuple[str, str], int] = {}
+        for position, link in enumerate(self.links):
+            for end, name in (("from", link.source), ("to", link.target)):
+                if name not in known:
+                    raise ValueError(f'links[{position}].{end}: there is no server "{name}"')
+            if link.source == link.target:
+                raise ValueError(f'links[{position}]: joins "{link.source}" to itself')
+            pair = (link.source, link.target)
+            if pair in seen:
+                raise ValueError(
+                    f'links[{position}]: "{link.source}" to "{link.target}" is already links[{seen[pair]}]'
+                )
+            seen[pair] = position
+        return self
+
+    @cached_property
+    def server_index(self) -> dict[str, int]:
+        """Position of each server by id."""
+        return {server.id: position for position, server in enumerate(self.servers)}
+
+    @cached_property
+    def link_index(self) -> dict[tuple[int, int], int]:
+        """Position of each link by the positions of the nodes it joins."""
+        where = self.server_index
+        return {(where[link.source], where[link.target]): position for position, link in enumerate(self.links)}
+
+    @cached_property
+    def resources(self) -> tuple[str, ...]:
+        """Resources that some server lists, in the order in which they are named."""
+        return tuple(dict.fromkeys(name for server in self.servers for name in server.resources))
+
+
+def most_multiples(capacity: float, amount: float) -> int | None:
+    """The largest n with ``n amount <= capacity``, tolerance 1e-9: 0.3 / 0.1 is 3. None where amount is 0."""
+    if amount == 0:
+        return None
+    return int(exact(capacity) * (1 + CHECK_TOLERANCE) // exact(amount))
+
+
+def within(used: Fraction, capacity: float) -> bool:
+    """Whether ``used <= capacity`` with tolerance 1e-9 relative, exactly."""
+    return used <= exact(capacity) * (1 + CHECK_TOLERANCE)
+
+
+def worker_cap(resources: Mapping[str, float], demand: Mapping[str, float], most: int) -> int:
+    """How many workers of a job one server hosts alone, at most `most`: floor(min_r C_r / l_r), paper 004, (5).
+
+    A switch, which has no resources, hosts none.
+    """
+    for name, amount in demand.items():
+        if most == 0:
+            return 0
+        fits = most_multiples(resources.get(name, 0.0), amount)
+        if fits is not None:
+            most = min(most, fits)
+    return most

@@ -1,0 +1,152 @@
+"""The independent checker of ddljs: exact rationals, utilities in decimals of 60 digits, no code of any model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import ROUND_HALF_EVEN, Context, Decimal
+from fractions import Fraction
+from typing import Any
+
+from schedgap.formulations.common.check import CheckReport, Violation
+from schedgap.formulations.common.check_rings import check_rings, read_rings
+from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
+from schedgap.formulations.ddljs.instance import DdljsInstance, Job
+
+DIGITS = 60
+"""Decimal digits that roots, logarithms and exponentials are rounded to."""
+FAR = 300
+"""A sigmoid this many units of its exponent away from the middle counts as 0 or 1: less than 1e-130 off."""
+
+
+def check(instance: DdljsInstance, solution: Solution) -> CheckReport:
+    """Check ``{"slots": [{"rings": {job: {"workers", "routes"}}}, ...]}`` and recompute its utility.
+
+    Parameters
+    ----------
+    instance : the instance
+    solution : the bare solution object, one entry for every slot, the first is slot 1
+
+    Returns
+    -------
+    CheckReport
+        Violations, slot by slot, of what :func:`~schedgap.formulations.common.check_rings.check_rings` looks at,
+        and of arrival, ring size (2) and budget (3). ``objective`` is sum mu_i(efficiency worker-slots) over all
+        jobs, those that never ran included: exact for linear utilities, within 1e-55 of the scale otherwise.
+        ``details``: ``worker_slots`` and ``utility`` by job, ``server_use`` and ``link_use``, the largest shares
+        of a capacity that are used in any slot.
+
+    Raises
+    ------
+    InputError
+        The object is malformed: an id the instance does not have, a wrong type, an unknown key, a ring without
+        workers, fewer or more entries than the horizon.
+
+    Notes
+    -----
+    O(size of the solution) exact operations.
+    """
+    violations: list[Violation] = []
+    total = {job.id: 0 for job in instance.jobs}
+    arrival = {job.id: job.arrival for job in instance.jobs}
+    largest = {job.id: job.max_workers for job in instance.jobs}
+    known = set(total)
+    server_use = link_use = 0.0
+    for slot, entry in enumerate(_slots(instance, solution), start=1):
+        rings = read_rings(instance, known, entry, f"solution: slots[{slot - 1}]")
+        if not rings:
+            continue
+        running = [job for job in instance.jobs if job.id in rings]
+        found, details = check_rings(instance, running, rings, f"slot {slot}, ")
+        violations.extend(found)
+        server_use = max(server_use, details["server_use"])
+        link_use = max(link_use, details["link_use"])
+        for job in running:
+            size = len(rings[job.id].workers)
+            total[job.id] += size
+            if slot < arrival[job.id]:
+                violations.append(
+                    Violation(
+                        "arrival",
+                        f"slot {slot}, job {job.id}: arrives in slot {job.arrival}",
+                        float(job.arrival - slot),
+                    )
+                )
+            if size > largest[job.id]:
+                violations.append(
+                    Violation(
+                        "ring size",
+                        f"slot {slot}, job {job.id}: a ring of {size} workers, at most {job.max_workers} allowed",
+                        float(size - job.max_workers),
+                    )
+                )
+    worth: dict[str, Fraction] = {}
+    for job in instance.jobs:
+        violations.extend(_budget(job, total[job.id]))
+        worth[job.id] = _utility(job, total[job.id])
+    return CheckReport(
+        tuple(violations),
+        sum(worth.values(), Fraction(0)),
+        {
+            "worker_slots": total,
+            "utility": {name: float(value) for name, value in worth.items()},
+            "server_use": server_use,
+            "link_use": link_use,
+        },
+    )
+
+
+def _slots(instance: DdljsInstance, solution: Any) -> list[Any]:
+    if not isinstance(solution, Mapping):
+        raise InputError(f"solution: must be an object, got {type(solution).__name__}")
+    for key in solution:
+        if key != "slots":
+            raise InputError(f"solution: {key}: unknown key")
+    if "slots" not in solution:
+        raise InputError("solution: slots: is missing")
+    slots = solution["slots"]
+    if not isinstance(slots, list | tuple):
+        raise InputError(f"solution: slots: must be a list, got {type(slots).__name__}")
+    if len(slots) != instance.horizon:
+        raise InputError(f"solution: slots: has {len(slots)} entries, the horizon is {instance.horizon}")
+    return list(slots)
+
+
+def _budget(job: Job, slots: int) -> list[Violation]:
+    """Violations of (3): demand times worker-slots over the horizon."""
+    found = []
+    for name, limit in job.budget.items():
+        used = exact(job.demand.get(name, 0)) * slots
+        if used > exact(limit) * (1 + CHECK_TOLERANCE):
+            found.append(
+                Violation(
+                    "budget",
+                    f"job {job.id}, {name}: {float(used):.10g} used over the horizon, budget {limit:.10g}",
+                    float(used - exact(limit)),
+                )
+            )
+    return found
+
+
+def _utility(job: Job, slots: int) -> Fraction:
+    """mu_i(efficiency * slots)."""
+    shape = job.utility
+    x = exact(job.efficiency) * slots
+    scale = exact(shape.scale)
+    if shape.kind == "linear":
+        return scale * x
+    context = Context(prec=DIGITS, rounding=ROUND_HALF_EVEN)
+    if shape.kind == "sqrt":
+        return scale * Fraction(context.sqrt(_decimal(x, context)))
+    if shape.kind == "log1p":
+        return scale * Fraction(context.ln(_decimal(1 + x, context)))
+    assert shape.steepness is not None and shape.midpoint is not None
+    z = exact(shape.steepness) * (x - exact(shape.midpoint))
+    if abs(z) > FAR:
+        return scale if z > 0 else Fraction(0)
+    return scale / (1 + Fraction(context.exp(_decimal(-z, context))))
+
+
+def _decimal(value: Fraction, context: Context) -> Decimal:
+    return context.divide(Decimal(value.numerator), Decimal(value.denominator))

@@ -1,0 +1,127 @@
+"""The instance of ddljs: a network, a horizon, and jobs whose utility grows with their worker-slots."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from schedgap.formulations.common.instance import Count, Frozen, Identifier, NonNegative, Part, unique_ids
+from schedgap.formulations.common.substrate import (
+    MOST_WORKERS,
+    Finite,
+    RingJob,
+    SubstrateInstance,
+    most_multiples,
+    worker_cap,
+)
+
+LONGEST_HORIZON = 10**6
+"""A solution has an entry for every slot."""
+
+
+class Utility(Part):
+    """What a job is worth after x units of work, x = efficiency * worker-slots.
+
+    Attributes
+    ----------
+    kind : ``linear``: scale x; ``sqrt``: scale sqrt(x); ``log1p``: scale ln(1 + x); ``sigmoid``:
+        scale / (1 + exp(-steepness (x - midpoint))), which is not 0 at x = 0
+    scale : >= 0
+    steepness : >= 0, only, and always, with ``sigmoid``
+    midpoint : of either sign, only, and always, with ``sigmoid``
+    """
+
+    kind: Literal["linear", "sqrt", "log1p", "sigmoid"]
+    scale: NonNegative
+    steepness: NonNegative | None = None
+    midpoint: Finite | None = None
+
+    @model_validator(mode="after")
+    def _shape_belongs_to_sigmoid(self) -> Self:
+        for name, value in (("steepness", self.steepness), ("midpoint", self.midpoint)):
+            if self.kind == "sigmoid" and value is None:
+                raise ValueError(f'{name}: is missing (kind "sigmoid")')
+            if self.kind != "sigmoid" and value is not None:
+                raise ValueError(f'{name}: only kind "sigmoid" has one, got {value:g} with kind "{self.kind}"')
+        return self
+
+
+class Job(RingJob):
+    """A job of the horizon.
+
+    Attributes
+    ----------
+    arrival : a_i, the first slot it may run in
+    max_workers : N_i, the largest ring
+    budget : F_i, what it may use over the whole horizon, by resource; a missing one is no limit
+    efficiency : zeta_i, work per worker and slot
+    utility : mu_i
+    """
+
+    arrival: Count
+    max_workers: Annotated[int, Field(ge=1, le=MOST_WORKERS)]
+    budget: Frozen[Identifier, NonNegative]
+    efficiency: NonNegative
+    utility: Utility
+
+    @cached_property
+    def slot_limit(self) -> int | None:
+        """min over resources of floor(budget / demand), in worker-slots (0.3 / 0.1 is 3); None is no limit."""
+        limits = [
+            most_multiples(self.budget[name], amount) for name, amount in self.demand.items() if name in self.budget
+        ]
+        return min((limit for limit in limits if limit is not None), default=None)
+
+    @property
+    def concave(self) -> bool:
+        """Whether mu_i is concave for x >= 0: any kind but a sigmoid that rises at a positive midpoint."""
+        shape = self.utility
+        flat = not (shape.scale and self.efficiency)
+        return shape.kind != "sigmoid" or flat or not shape.steepness or (shape.midpoint or 0.0) <= 0.0
+
+
+class DdljsInstance(SubstrateInstance):
+    """An instance of ddljs; time runs in slots 1..horizon.
+
+    Raises
+    ------
+    InputError
+        On ``parse``: what a network or a job may not be, ids used twice, an arrival beyond the horizon.
+    """
+
+    problem_id: ClassVar[str] = "ddljs"
+    problem: Literal["ddljs"]
+    horizon: Annotated[int, Field(ge=1, le=LONGEST_HORIZON)]
+    jobs: Annotated[tuple[Job, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        unique_ids(self.jobs, "jobs")
+        for position, job in enumerate(self.jobs):
+            if job.arrival > self.horizon:
+                raise ValueError(
+                    f"jobs[{position}].arrival: must be at most the horizon ({self.horizon}), got {job.arrival}"
+                )
+        return self
+
+    @cached_property
+    def job_index(self) -> dict[str, int]:
+        """Position of each job by id."""
+        return {job.id: position for position, job in enumerate(self.jobs)}
+
+    @cached_property
+    def caps(self) -> tuple[tuple[int, ...], ...]:
+        """Workers of each job that each server hosts alone, at most N_i: the paper's (5) without the budget."""
+        kinds: dict[tuple[object, ...], int] = {}
+        rows = []
+        for job in self.jobs:
+            row = []
+            for server in self.servers:
+                key = (job.demand, job.max_workers, server.resources)
+                if key not in kinds:
+                    kinds[key] = worker_cap(server.resources, job.demand, job.max_workers)
+                row.append(kinds[key])
+            rows.append(tuple(row))
+        return tuple(rows)

@@ -1,0 +1,90 @@
+"""Utilities of ddljs in floating point, stable where plain formulas overflow or cancel.
+
+The checker computes its own in decimals of 60 digits; a test compares the two.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from schedgap.formulations.ddljs.instance import Job
+
+Floats = NDArray[np.float64]
+
+LONGEST = 4096
+"""Numbers of worker-slots that :func:`steepest` looks at; beyond, evenly spread ones."""
+
+
+def logistic(z: ArrayLike) -> Floats:
+    """1 / (1 + exp(-z)) for any z, without overflow and with full relative accuracy where it is small."""
+    at = np.asarray(z, dtype=float)
+    small = np.exp(-np.abs(at))
+    return np.where(at >= 0, 1.0, small) / (1.0 + small)
+
+
+def utility(job: Job, slots: ArrayLike) -> Floats:
+    """mu_i after so many worker-slots.
+
+    Parameters
+    ----------
+    slots : worker-slots, >= 0, of any shape
+
+    Returns
+    -------
+    Array of the same shape; relative error about 1e-15, for a sigmoid about 1e-16 times its exponent.
+    """
+    shape = job.utility
+    x = job.efficiency * np.asarray(slots, dtype=float)
+    if shape.kind == "linear":
+        return shape.scale * x
+    if shape.kind == "sqrt":
+        return shape.scale * np.sqrt(x)
+    if shape.kind == "log1p":
+        return shape.scale * np.log1p(x)
+    assert shape.steepness is not None and shape.midpoint is not None
+    return shape.scale * logistic(shape.steepness * (x - shape.midpoint))
+
+
+def gain(job: Job, done: ArrayLike, more: ArrayLike) -> Floats:
+    """mu_i(done + more) - mu_i(done) without cancellation: never negative, non-increasing in `done` if concave.
+
+    Parameters
+    ----------
+    done, more : worker-slots, >= 0; broadcast against each other
+
+    Notes
+    -----
+    For a sigmoid, s(b) - s(a) = s(b) s(-a) (1 - exp(a - b)).
+    """
+    shape = job.utility
+    x = job.efficiency * np.asarray(done, dtype=float)
+    d = job.efficiency * np.asarray(more, dtype=float)
+    if shape.kind == "linear":
+        return shape.scale * d + 0.0 * x
+    if shape.kind == "sqrt":
+        total = np.sqrt(x + d) + np.sqrt(x)
+        return shape.scale * d / np.where(total > 0, total, 1.0)
+    if shape.kind == "log1p":
+        return shape.scale * np.log1p(d / (1.0 + x))
+    assert shape.steepness is not None and shape.midpoint is not None
+    before = shape.steepness * (x - shape.midpoint)
+    step = shape.steepness * d
+    return shape.scale * logistic(before + step) * logistic(-before) * -np.expm1(-step)
+
+
+def steepest(job: Job, done: int, most: int) -> tuple[float, int]:
+    """The best average gain per worker-slot from here on: max over 1 <= k <= most of gain(done, k) / k.
+
+    Returns
+    -------
+    The slope of the concave envelope of mu_i at `done`, and the smallest k that has it; (0, 0) where `most` is 0.
+    """
+    if most <= 0:
+        return 0.0, 0
+    if job.concave:
+        return float(gain(job, done, 1)), 1
+    k = np.unique(np.rint(np.linspace(1, most, min(most, LONGEST)))) if most > LONGEST else np.arange(1, most + 1)
+    slope = gain(job, done, k) / k
+    best = int(np.argmax(slope))
+    return float(slope[best]), int(k[best])

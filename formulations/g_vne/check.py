@@ -1,0 +1,59 @@
+"""The independent checker of g-vne: exact rationals, shares no code with any model or heuristic."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from schedgap.formulations.common.check import CheckReport, Violation
+from schedgap.formulations.common.check_rings import check_rings, read_rings
+from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.common.numbers import exact
+from schedgap.formulations.g_vne.instance import GVneInstance
+
+
+def check(instance: GVneInstance, solution: Solution) -> CheckReport:
+    """Check ``{"rings": {job: {"workers": [server], "routes": [[node]]}}}`` and recompute its utility.
+
+    Parameters
+    ----------
+    instance : the instance
+    solution : the bare solution object; a job that is not named is left out
+
+    Returns
+    -------
+    CheckReport
+        Violations of ring size, number and ends of routes, links that do not exist, nodes that a route visits
+        twice, and capacities of servers (18) and links (19), each with its numbers. ``objective`` is the sum of the
+        utilities, None where a ring has more workers than the job's utility knows. ``details``: ``workers`` by job,
+        ``server_use`` and ``link_use``, the largest shares of a capacity that are used.
+
+    Raises
+    ------
+    InputError
+        The object is malformed: an id the instance does not have, a wrong type, an unknown key, a ring without
+        workers.
+
+    Notes
+    -----
+    O(size of the solution) exact operations.
+    """
+    rings = read_rings(instance, {job.id for job in instance.jobs}, solution, "solution")
+    violations, details = check_rings(instance, instance.jobs, rings)
+    total: Fraction | None = Fraction(0)
+    for job in instance.jobs:
+        ring = rings.get(job.id)
+        if ring is None:
+            continue
+        size = len(ring.workers)
+        if size > len(job.utility):
+            violations.append(
+                Violation(
+                    "ring size",
+                    f"job {job.id}: a ring of {size} workers, at most {len(job.utility)} allowed",
+                    float(size - len(job.utility)),
+                )
+            )
+            total = None
+        elif total is not None:
+            total += exact(job.utility[size - 1])
+    return CheckReport(tuple(violations), total, details)

@@ -1,0 +1,1 @@
+"""Algorithms of ddljs and their guarantees."""

@@ -1,0 +1,149 @@
+"""``gadget``: greedy over slots, each slot by a method of g-vne (paper 004, Algorithm 1)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from schedgap.formulations.common.numbers import agrees
+from schedgap.formulations.ddljs.instance import DdljsInstance
+from schedgap.formulations.ddljs.utility import gain, steepest
+from schedgap.heuristics.common.rings import Ring
+from schedgap.heuristics.common.run import HeuristicRun
+from schedgap.heuristics.ddljs.inner import INNER, PRINTED, Asked, SlotProblem, rings_of, slot_problem
+from schedgap.heuristics.ddljs.knapsack import by_marginals
+from schedgap.heuristics.ddljs.progress import Progress, place_largest
+from schedgap.solvers.result import NO_DEADLINE, Deadline
+
+
+def gadget(
+    instance: DdljsInstance,
+    *,
+    seed: int = 0,
+    inner: str = "colgen",
+    gap: float = 0.0,
+    fill: bool = True,
+    deadline: Deadline = NO_DEADLINE,
+) -> HeuristicRun:
+    """In every slot, embed rings that add the most utility to what jobs have already.
+
+    Problem (10) of a slot is g-vne with pi_k = mu_i(z_i + k) - mu_i(z_i) for k up to N_i and what is left of the
+    budget (11). A knapsack over the servers without links is tried first, then a greedy placement: where they meet the
+    knapsack's bound, nothing can be better and the inner method is not asked (but for ``lp-rs-mde-printed``).
+
+    Guarantee (concave mu, slots solved within alpha of their optimum, T slots):
+    OPT - f(0) <= ((1 + alpha) T - alpha) / (alpha T) (ALG - f(0)); see docs/proofs-ddljs.md.
+
+    Parameters
+    ----------
+    instance : the instance; only jobs that have arrived are looked at
+    seed : of the inner method
+    inner : the method for a slot; ``colgen`` and the engines prove alpha = 1, ``lp-rs-mde`` (Algorithm 2, capacities
+        kept) a smaller one; ``greedy`` is these placements alone; ``lp-rs-mde-printed`` is Algorithm 2 with Rost and
+        Schmid's program and ring sizes that may fit nowhere
+    gap : relative gap at which an exact inner method may stop in a slot; alpha is then at least 1 - gap
+    fill : whether servers that are still free then go to jobs that are not placed yet, because their gain is 0 or
+        negligible; a sigmoid far below its midpoint would wait for ever. Those with the best average gain over the
+        slots to come are first (ties by input order), as large a ring as fits
+    deadline : slots that are left when it passes are solved by ``greedy``
+
+    Returns
+    -------
+    HeuristicRun
+        ``info``: ``gains`` of the slots, ``slot_bounds`` (proven upper bounds on what each could add, None where
+        unknown), ``alpha``, the smallest gain / bound (None where a bound is unknown), ``exact``: alpha is 1,
+        ``gamma``: the largest Gamma of Lemma 7 of any slot, ``embedded_ratio``, ``worker_slots``.
+
+    Notes
+    -----
+    T times the inner method. Source: paper 004, Algorithm 1; greedy placement and filling are ours.
+    """
+    progress = Progress(instance)
+    gains: list[float] = []
+    bounds: list[float | None] = []
+    gamma = 1
+    for slot in range(1, instance.horizon + 1):
+        active = list(progress.active())
+        asked = Asked(seed * instance.horizon + slot, gap, deadline)
+        rings, bound, found = _best_rings(progress, active, "greedy" if deadline.passed else inner, asked)
+        gamma = max(gamma, found)
+        if fill:
+            rings = _filled(progress, active, rings)
+        gained = math.fsum(
+            float(gain(instance.jobs[i], progress.done[i], len(ring.workers))) for i, ring in rings.items()
+        )
+        gains.append(gained)
+        bounds.append(None if bound is None else max(bound, gained))
+        progress.close(rings, len(active))
+    alpha = _alpha(gains, bounds)
+    return progress.run(gains=gains, slot_bounds=bounds, alpha=alpha, exact=alpha == 1.0, gamma=gamma)
+
+
+def _best_rings(
+    progress: Progress, active: list[int], inner: str, asked: Asked
+) -> tuple[dict[int, Ring], float | None, int]:
+    """Rings for the jobs that gain, by job, an upper bound on what any rings of this slot add, and Gamma."""
+    problem = slot_problem(progress, active, as_printed=inner in PRINTED)
+    if problem.instance is None:
+        return {}, problem.left_out, 1
+    if inner in PRINTED:
+        found = INNER[inner](problem.instance, asked)
+        return rings_of(progress, found.solution), found.bound, found.gamma or 1
+    ceiling = problem.ceiling - problem.left_out
+    packed = by_marginals(progress, problem)
+    rings: dict[int, Ring] = {}
+    if packed is not None:
+        rings, ceiling = packed[0], min(ceiling, packed[1])
+    if not agrees(_value(problem, rings), ceiling):
+        found = INNER["greedy"](problem.instance, asked)
+        placed = rings_of(progress, found.solution)
+        if _value(problem, placed) > _value(problem, rings):
+            rings = placed
+    if agrees(_value(problem, rings), ceiling):
+        return rings, ceiling + problem.left_out, 1
+    if inner == "greedy":
+        return rings, ceiling + problem.left_out if packed is not None else None, 1
+    start = {"rings": {progress.instance.jobs[i].id: progress.network.solution_of(rings[i]) for i in rings}}
+    found = INNER[inner](problem.instance, replace(asked, start=start))
+    bound = None if found.bound is None else min(found.bound, ceiling) + problem.left_out
+    return rings_of(progress, found.solution), bound, found.gamma or 1
+
+
+def _value(problem: SlotProblem, rings: Mapping[int, Ring]) -> float:
+    """The gains of these rings."""
+    assert problem.instance is not None
+    where = {i: n for n, i in enumerate(problem.jobs)}
+    return sum(problem.instance.jobs[where[i]].utility[len(ring.workers) - 1] for i, ring in rings.items())
+
+
+def _filled(progress: Progress, active: list[int], rings: Mapping[int, Ring]) -> dict[int, Ring]:
+    """These rings, and more for jobs that have none, by their best average gain from now to the horizon."""
+    network = progress.network
+    for i, ring in rings.items():
+        network.occupy(progress.needs[i], ring)
+    filled = dict(rings)
+    slots = progress.instance.horizon - len(progress.slots)
+    promise = {}
+    for i in active:
+        if i not in filled:
+            most = min(progress.reach[i].most - progress.done[i], slots * progress.reach[i].ring)
+            promise[i] = steepest(progress.instance.jobs[i], progress.done[i], most)
+    for i in sorted(promise, key=lambda i: (-promise[i][0], i)):
+        slope, wanted = promise[i]
+        if slope > 0:
+            ring = place_largest(progress, i, min(wanted, progress.largest(i)))
+            if ring is not None:
+                filled[i] = ring
+    return filled
+
+
+def _alpha(gains: list[float], bounds: list[float | None]) -> float | None:
+    """The smallest gain over bound, 1 where they agree; None where a bound is unknown."""
+    alpha = 1.0
+    for gained, bound in zip(gains, bounds, strict=True):
+        if bound is None:
+            return None
+        if not agrees(gained, bound):
+            alpha = min(alpha, gained / bound)
+    return alpha

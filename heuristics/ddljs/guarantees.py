@@ -1,0 +1,296 @@
+"""What paper 004 proves about GADGET over the horizon, and what holds instead; proofs are in docs/proofs-ddljs.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+
+from schedgap.formulations.ddljs.instance import DdljsInstance
+from schedgap.formulations.ddljs.reach import reaches
+from schedgap.formulations.ddljs.utility import gain, utility
+from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, Verdict, at_most, not_applicable
+
+UNKNOWN = "neither the optimum nor a bound that decides is known"
+NOT_CONCAVE = "a utility is not concave"
+ALL_CONCAVE = "every utility is concave"
+
+
+def _of(case: Case) -> DdljsInstance:
+    return cast(DdljsInstance, case.instance)
+
+
+def _concave(case: Case) -> bool:
+    return all(job.concave for job in _of(case).jobs)
+
+
+def _base(case: Case) -> float:
+    """f(0): what all jobs are worth before anything runs."""
+    return float(sum(utility(job, 0) for job in _of(case).jobs))
+
+
+def _slots(case: Case) -> int:
+    """T: slots from the first arrival on."""
+    instance = _of(case)
+    return instance.horizon - min(job.arrival for job in instance.jobs) + 1
+
+
+def _optimum_at_most(case: Case, right: float, reason: str, base: float = 0.0) -> Evaluation:
+    """``OPT - base <= right``; an upper bound instead of OPT can show that it holds, not that it fails."""
+    if case.optimum is not None:
+        return at_most(case.optimum - base, right, reason)
+    if case.bound is not None:
+        shown = at_most(case.bound - base, right, f"{reason} (with an upper bound on OPT)")
+        if shown.verdict is Verdict.HELD:
+            return shown
+    return not_applicable(UNKNOWN)
+
+
+def _alpha(case: Case) -> float | None:
+    """The proven quality of every slot of the run; None where it is unknown or 0."""
+    alpha = case.info.get("alpha")
+    return None if not alpha else float(alpha)
+
+
+def _run(case: Case, exact: bool) -> Evaluation | None:
+    """Why a claim about slots of known quality does not apply; None where it does."""
+    if case.objective is None:
+        return not_applicable("no schedule was returned")
+    if exact and not case.info.get("exact"):
+        return not_applicable("slots were not solved exactly")
+    if _alpha(case) is None:
+        return not_applicable("the quality of a slot is unknown, or 0")
+    return None
+
+
+def _printed_factor(case: Case) -> float | None:
+    alpha = _alpha(case)
+    return None if alpha is None else (1 + alpha) / alpha
+
+
+def _theorem_6(concave: bool) -> Callable[[Case], Evaluation]:
+    def evaluate(case: Case) -> Evaluation:
+        if _concave(case) is not concave:
+            return not_applicable(NOT_CONCAVE if concave else ALL_CONCAVE)
+        wrong = _run(case, exact=False)
+        if wrong is not None:
+            return wrong
+        factor = cast(float, _printed_factor(case))
+        return _optimum_at_most(
+            case,
+            factor * cast(float, case.objective),
+            f"the optimum and (1 + 1/alpha) {case.objective:.6g}, alpha {_alpha(case):.6g}",
+        )
+
+    return evaluate
+
+
+def greedy_factor(slots: int, alpha: float = 1.0) -> float:
+    """((1 + alpha) T - alpha) / (alpha T): 2 - 1/T for exact slots."""
+    return ((1 + alpha) * slots - alpha) / (alpha * slots)
+
+
+def _repaired_factor(case: Case) -> float | None:
+    return greedy_factor(_slots(case))
+
+
+def _alpha_factor(case: Case) -> float | None:
+    alpha = _alpha(case)
+    return None if alpha is None else greedy_factor(_slots(case), alpha)
+
+
+def _repaired(case: Case) -> Evaluation:
+    wrong = not_applicable(NOT_CONCAVE) if not _concave(case) else _run(case, exact=True)
+    if wrong is not None:
+        return wrong
+    base, slots = _base(case), _slots(case)
+    gained = cast(float, case.objective) - base
+    return _optimum_at_most(case, greedy_factor(slots) * gained, f"OPT and (2 - 1/{slots}) {gained:.6g}", base)
+
+
+def _alpha_form(case: Case) -> Evaluation:
+    wrong = not_applicable(NOT_CONCAVE) if not _concave(case) else _run(case, exact=False)
+    if wrong is not None:
+        return wrong
+    base, slots, alpha = _base(case), _slots(case), cast(float, _alpha(case))
+    gained = cast(float, case.objective) - base
+    reason = f"OPT and ((1 + a) T - a) / (a T) {gained:.6g}, T {slots}, a {alpha:.6g}"
+    return _optimum_at_most(case, greedy_factor(slots, alpha) * gained, reason, base)
+
+
+def _batch_factor(case: Case) -> float | None:
+    slots = _slots(case)
+    return 1 / (1 - (1 - 1 / slots) ** slots)
+
+
+def _batch(case: Case) -> Evaluation:
+    wrong = not_applicable(NOT_CONCAVE) if not _concave(case) else _run(case, exact=True)
+    if wrong is not None:
+        return wrong
+    if len({job.arrival for job in _of(case).jobs}) > 1:
+        return not_applicable("jobs arrive over time")
+    base, slots = _base(case), _slots(case)
+    gained = cast(float, case.objective) - base
+    factor = cast(float, _batch_factor(case))
+    return _optimum_at_most(case, factor * gained, f"OPT and {gained:.6g} / (1 - (1 - 1/{slots})^{slots})", base)
+
+
+def _less_a_gain(which: Callable[[list[float]], float], name: str) -> Callable[[Case], Evaluation]:
+    def evaluate(case: Case) -> Evaluation:
+        wrong = not_applicable(NOT_CONCAVE) if not _concave(case) else _run(case, exact=True)
+        if wrong is not None:
+            return wrong
+        base = _base(case)
+        gained, less = cast(float, case.objective) - base, which(list(case.info["gains"]))
+        return _optimum_at_most(case, 2 * gained - less, f"OPT and 2 * {gained:.6g} - {name} {less:.6g}", base)
+
+    return evaluate
+
+
+def _lemma_5(concave: bool) -> Callable[[Case], Evaluation]:
+    def evaluate(case: Case) -> Evaluation:
+        if _concave(case) is not concave:
+            return not_applicable(NOT_CONCAVE if concave else ALL_CONCAVE)
+        worst: tuple[float, float, float, str] | None = None
+        for job, reach in zip(_of(case).jobs, reaches(_of(case)), strict=True):
+            if reach.most < 2:
+                continue
+            steps = gain(job, np.arange(reach.most), 1)
+            rise = steps[1:] - steps[:-1]
+            at = int(np.argmax(rise))
+            if worst is None or rise[at] > worst[0]:
+                told = f"job {job.id}: worker-slot {at + 2} adds {steps[at + 1]:.6g}, the one before {steps[at]:.6g}"
+                worst = (float(rise[at]), float(steps[at + 1]), float(steps[at]), told)
+        if worst is None:
+            return not_applicable("no job can have two worker-slots")
+        return at_most(worst[1], worst[2], worst[3])
+
+    return evaluate
+
+
+def _theorem_10(case: Case) -> Evaluation:
+    if not _concave(case):
+        return not_applicable(NOT_CONCAVE)
+    if not str(case.options.get("inner", "")).startswith("lp-rs-mde"):
+        return not_applicable("about Algorithm 2 as the inner method")
+    if case.objective is None:
+        return not_applicable("no schedule was returned")
+    factor = cast(float, _theorem_10_factor(case))
+    reason = f"the optimum and (3 Gamma + 1) {case.objective:.6g}, Gamma {case.info['gamma']}"
+    return _optimum_at_most(case, factor * case.objective, reason)
+
+
+def _theorem_10_factor(case: Case) -> float | None:
+    gamma = case.info.get("gamma")
+    return None if gamma is None else 3.0 * int(gamma) + 1.0
+
+
+def _claim(id: str, source: str, statement: str, assumptions: str, evaluate: Any, **more: Any) -> Guarantee:
+    more.setdefault("method", "gadget")
+    return Guarantee(f"004-{id}", "ddljs", source, statement, assumptions, evaluate, **more)
+
+
+def _families(*names: str) -> dict[str, Any]:
+    return {"families": names}
+
+
+_EXACT = "every mu_i concave, non-decreasing, mu_i(0) >= 0; the network does not change; slots solved exactly"
+_CONCAVE = ("tight", "concave", "knapsack", "batch", "tight_batch", "named_concave")
+
+GUARANTEES: tuple[Guarantee, ...] = (
+    _claim(
+        "lemma-5",
+        "paper 004, Lemma 5",
+        "F is submodular: more worker-slots before add no more after",
+        "every mu_i is concave",
+        _lemma_5(True),
+        method=None,
+        hint=_families("concave", "knapsack", "named_concave"),
+    ),
+    _claim(
+        "lemma-5-sigmoid",
+        "paper 004, Lemma 5 with the utilities of section VI",
+        "F is submodular",
+        "sigmoid utilities, as in the paper's experiments",
+        _lemma_5(False),
+        method=None,
+        hint=_families("sigmoid", "late"),
+    ),
+    _claim(
+        "theorem-6",
+        "paper 004, Theorem 6",
+        "ALG >= alpha / (alpha + 1) OPT",
+        "every mu_i is concave; alpha is what the run proves of its slots",
+        _theorem_6(True),
+        ratio_bound=_printed_factor,
+        hint=_families(*_CONCAVE, "rounding"),
+    ),
+    _claim(
+        "theorem-6-sigmoid",
+        "paper 004, Theorem 6 with the utilities of section VI",
+        "ALG >= alpha / (alpha + 1) OPT",
+        "sigmoid utilities, as in the paper's experiments",
+        _theorem_6(False),
+        ratio_bound=_printed_factor,
+        hint=_families("sigmoid", "late"),
+    ),
+    _claim(
+        "theorem-6-repaired",
+        "ours",
+        "ALG >= T / (2 T - 1) OPT, both less f(0)",
+        _EXACT,
+        _repaired,
+        kind="repaired",
+        ratio_bound=_repaired_factor,
+        hint=_families(*_CONCAVE),
+    ),
+    _claim(
+        "theorem-6-alpha",
+        "ours",
+        "ALG >= alpha T / ((1 + alpha) T - alpha) OPT, both less f(0)",
+        "as before, every slot within alpha of its best",
+        _alpha_form,
+        kind="repaired",
+        ratio_bound=_alpha_factor,
+        hint=_families("rounding", "rounding_tight", "tight", "concave"),
+    ),
+    _claim(
+        "theorem-6-max-gain",
+        "ours",
+        "OPT <= 2 ALG - largest gain of a slot, both less f(0)",
+        _EXACT,
+        _less_a_gain(max, "max gain"),
+        kind="repaired",
+        hint=_families(*_CONCAVE),
+    ),
+    _claim(
+        "theorem-6-last-gain",
+        "ours",
+        "OPT <= 2 ALG - gain of the last slot, both less f(0); also where the network changes",
+        _EXACT.replace("the network does not change; ", ""),
+        _less_a_gain(lambda gains: gains[-1], "last gain"),
+        kind="repaired",
+        hint=_families(*_CONCAVE),
+    ),
+    _claim(
+        "theorem-6-batch",
+        "ours",
+        "ALG >= (1 - (1 - 1/T)^T) OPT, both less f(0)",
+        f"{_EXACT}; all jobs arrive together",
+        _batch,
+        kind="repaired",
+        ratio_bound=_batch_factor,
+        hint=_families("batch", "tight_batch"),
+    ),
+    _claim(
+        "theorem-10",
+        "paper 004, Theorem 10",
+        "ALG >= OPT / (3 Gamma + 1)",
+        "every mu_i concave; Algorithm 2 in every slot, capacities kept; Gamma = max ceil(q_i)",
+        _theorem_10,
+        ratio_bound=_theorem_10_factor,
+        hint=_families("printed_named", "printed_thin", "rounding"),
+    ),
+)
+"""The rows of the ledger for paper 004 over the horizon."""

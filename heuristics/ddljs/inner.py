@@ -1,0 +1,174 @@
+"""One slot of ddljs as an instance of g-vne, and the methods that may solve it inside ``gadget``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.ddljs.utility import gain
+from schedgap.formulations.g_vne.instance import GVneInstance, Job
+from schedgap.heuristics.common.rings import Ring
+from schedgap.heuristics.ddljs.progress import Progress
+from schedgap.solvers.result import NO_DEADLINE, Deadline, Result, SolveOptions
+
+NEGLIGIBLE = 1e-9
+"""Gains below this share of the slot's largest are left to filling: a linear program would not see them."""
+
+
+@dataclass(frozen=True)
+class SlotProblem:
+    """Problem (10) of one slot.
+
+    Attributes
+    ----------
+    instance : pi_k = mu_i(z_i + k) - mu_i(z_i); None where no job gains anything worth counting
+    jobs : positions of its jobs
+    ceiling : sum of each job's best gain: an upper bound on what the slot can add
+    left_out : the part of `ceiling` that jobs with negligible gains make up
+    """
+
+    instance: GVneInstance | None
+    jobs: list[int]
+    ceiling: float
+    left_out: float
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an inner method returns: a solution of g-vne; a proven bound and Gamma of Lemma 7 where it has them."""
+
+    solution: Solution
+    bound: float | None = None
+    gamma: int | None = None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What an inner method is asked to keep to.
+
+    Attributes
+    ----------
+    seed : of all randomness
+    gap : relative gap at which an exact method may stop
+    deadline : of the whole run
+    start : a solution to start from
+    """
+
+    seed: int = 0
+    gap: float = 0.0
+    deadline: Deadline = NO_DEADLINE
+    start: Solution | None = None
+
+    def options(self) -> SolveOptions:
+        """The same for an exact method, on one thread."""
+        return SolveOptions(deadline=self.deadline, relative_gap=self.gap, seed=self.seed, threads=1, start=self.start)
+
+
+Inner = Callable[[GVneInstance, Asked], Answer]
+
+
+def slot_problem(progress: Progress, active: list[int], as_printed: bool = False) -> SlotProblem:
+    """The weights of a slot, given what every job has already.
+
+    Ring sizes go up to what is left of the budget (11) and what the network could host of the job alone; `as_printed`
+    up to N_i instead of the latter.
+    """
+    rows = []
+    for i in active:
+        sizes = np.arange(1, (progress.allowed(i) if as_printed else progress.largest(i)) + 1)
+        rows.append(gain(progress.instance.jobs[i], progress.done[i], sizes))
+    best = [float(row.max()) for row in rows]
+    least = NEGLIGIBLE * max(best, default=0.0)
+    kept = [n for n, worth in enumerate(best) if worth > least]
+    jobs = [
+        Job.model_construct(
+            id=progress.instance.jobs[active[n]].id,
+            demand=progress.instance.jobs[active[n]].demand,
+            bandwidth=progress.instance.jobs[active[n]].bandwidth,
+            utility=tuple(rows[n].tolist()),
+        )
+        for n in kept
+    ]
+    made = None
+    if jobs:
+        made = GVneInstance.model_construct(
+            problem="g-vne",
+            name=f"{progress.instance.name}-slot-{len(progress.slots) + 1}",
+            servers=progress.instance.servers,
+            links=progress.instance.links,
+            jobs=tuple(jobs),
+        )
+    total = float(np.sum(best))
+    return SlotProblem(made, [active[n] for n in kept], total, total - float(np.sum([best[n] for n in kept])))
+
+
+def rings_of(progress: Progress, solution: Solution) -> dict[int, Ring]:
+    """The rings of a solution by job, as positions of nodes."""
+    where, jobs = progress.instance.server_index, progress.instance.job_index
+    return {
+        jobs[name]: Ring(
+            tuple(where[host] for host in ring["workers"]),
+            tuple(tuple(where[node] for node in route) for route in ring["routes"]),
+        )
+        for name, ring in solution["rings"].items()
+    }
+
+
+def _greedy(instance: GVneInstance, asked: Asked) -> Answer:
+    from schedgap.heuristics.g_vne.greedy import greedy
+
+    solution = greedy(instance, seed=asked.seed).solution
+    assert solution is not None
+    return Answer(solution)
+
+
+def _colgen(instance: GVneInstance, asked: Asked) -> Answer:
+    from schedgap.solvers.exact.g_vne import solve_colgen
+
+    return _proven(solve_colgen(instance, asked.options()))
+
+
+def _engine(name: str) -> Inner:
+    def call(instance: GVneInstance, asked: Asked) -> Answer:
+        from schedgap.formulations.g_vne.check import check
+        from schedgap.formulations.g_vne.ilp import build_ilp
+        from schedgap.solvers.declarative import solve_declarative
+
+        build, check_it = partial(build_ilp, instance), partial(check, instance)
+        return _proven(solve_declarative(build, name, asked.options(), check_it))
+
+    return call
+
+
+def _rounding(**settings: Any) -> Inner:
+    def call(instance: GVneInstance, asked: Asked) -> Answer:
+        from schedgap.heuristics.g_vne.lp_rs_mde import lp_rs_mde
+
+        run = lp_rs_mde(instance, seed=asked.seed, deadline=asked.deadline, **settings)
+        return Answer(run.solution or {"rings": {}}, run.bound, int(run.info["gamma"]))
+
+    return call
+
+
+def _proven(result: Result) -> Answer:
+    return Answer(result.solution or {"rings": {}}, result.bound)
+
+
+INNER: dict[str, Inner] = {
+    "colgen": _colgen,
+    "greedy": _greedy,
+    "lp-rs-mde": _rounding(variant="no-violation"),
+    "lp-rs-mde-mdk": _rounding(variant="mdk"),
+    "lp-rs-mde-printed": _rounding(variant="no-violation", lp="augmented"),
+    "cbc": _engine("cbc"),
+    "highs": _engine("highs"),
+    "cpsat": _engine("cpsat"),
+}
+"""Inner methods by name: ``colgen`` and the engines are exact, ``greedy`` proves nothing."""
+PRINTED = frozenset({"lp-rs-mde-printed"})
+"""Inner methods that are to see the slot as the paper has it: ring sizes that fit nowhere included."""

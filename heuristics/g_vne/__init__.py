@@ -1,0 +1,1 @@
+"""Heuristics of g-vne and their guarantees."""

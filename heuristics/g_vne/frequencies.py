@@ -1,0 +1,116 @@
+"""How often randomized rounding does what Theorem 8 promises: counts with confidence limits."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import beta as beta_distribution
+
+from schedgap.formulations.g_vne.instance import GVneInstance
+from schedgap.heuristics.g_vne.lp_rs_mde import Plan
+from schedgap.heuristics.g_vne.mixture import shares
+
+_SAME = 1e-9
+
+
+@dataclass(frozen=True)
+class Frequency:
+    """How often something happened.
+
+    Attributes
+    ----------
+    hits, trials : counts
+    """
+
+    hits: int
+    trials: int
+
+    @property
+    def value(self) -> float:
+        """hits / trials."""
+        return self.hits / self.trials
+
+    def limits(self, confidence: float = 0.99) -> tuple[float, float]:
+        """Clopper and Pearson's interval: it holds the probability with at least this confidence."""
+        tail = (1 - confidence) / 2
+        low = float(beta_distribution.ppf(tail, self.hits, self.trials - self.hits + 1)) if self.hits else 0.0
+        missed = self.trials - self.hits
+        high = float(beta_distribution.ppf(1 - tail, self.hits + 1, missed)) if missed else 1.0
+        return low, high
+
+    def plus(self, other: Frequency) -> Frequency:
+        """Both counts together."""
+        return Frequency(self.hits + other.hits, self.trials + other.trials)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Roundings of one plan.
+
+    Attributes
+    ----------
+    third : utility >= a third of the target
+    within : all loads within the factors of the rings at hand
+    both : both at once
+    printed_node, printed_link : trials are pairs of a rounding and a server's resource (a link); hits are loads of
+        at least the printed factor times the capacity
+    own_node, own_link : the same with the factors of the rings at hand
+    worst : largest load over capacity
+    """
+
+    third: Frequency
+    within: Frequency
+    both: Frequency
+    printed_node: Frequency
+    printed_link: Frequency
+    own_node: Frequency
+    own_link: Frequency
+    worst: float
+
+
+def count_roundings(plan: Plan, target: float, trials: int, seed: int) -> Counts:
+    """Round many times without looking at capacities.
+
+    Parameters
+    ----------
+    plan : of Algorithm 2
+    target : a third of this is wanted: the optimum, or the value of the weighted rings
+    trials, seed : how many roundings, and their randomness
+    """
+    utility, load = plan.mixture.draw_many(np.random.default_rng(seed), trials)
+    share = shares(load, plan.mixture.capacity)
+    link = plan.factors.of_link
+    third = utility >= target / 3 - _SAME
+    within = (share <= plan.factors.instance + _SAME).all(axis=1)
+    # what Theorem 8 bounds is a load of at least the factor, which counts only where it is above the capacity
+    printed = (share >= plan.factors.printed - _SAME) & (share > 1 + _SAME)
+    own = (share > plan.factors.instance + _SAME) & (share > 1 + _SAME)
+
+    def count(hits: np.ndarray) -> Frequency:
+        return Frequency(int(hits.sum()), max(1, hits.size))
+
+    return Counts(
+        count(third),
+        count(within),
+        count(third & within),
+        count(printed[:, ~link]),
+        count(printed[:, link]),
+        count(own[:, ~link]),
+        count(own[:, link]),
+        float(share.max(initial=0.0)),
+    )
+
+
+def promised(instance: GVneInstance) -> float:
+    """1 - e^(-2/9) - R V^-3 - E^-3: how often at least a rounding has a third and keeps all factors.
+
+    A third: the weighted rings' value W is at least every single ring's utility, so utility / max is a sum of
+    independent variables in [0, 1] of mean at least 1, and Chernoff's bound gives P(< W / 3) <= e^(-2/9). Loads:
+    each of the R V servers' resources (E links) is exceeded with probability at most V^-4 (E^-4).
+    """
+    nodes, links = len(instance.servers), len(instance.links)
+    asked = {name for job in instance.jobs for name, amount in job.demand.items() if amount > 0}
+    missed = math.exp(-2 / 9) + len(asked) * nodes**-3.0
+    return 1 - missed - (links**-3.0 if links else 0.0)

@@ -1,0 +1,107 @@
+"""``greedy``: rings by what they are worth, each where a cycle can be closed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from schedgap.formulations.g_vne.instance import GVneInstance
+from schedgap.heuristics.common.rings import MOST_STARTS, Need, Ring, RingNetwork
+from schedgap.heuristics.common.run import HeuristicRun
+
+_LITTLE = 1e-12
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A ring size of a job, and what it is worth."""
+
+    job: int
+    size: int
+    utility: float
+    share: float
+
+
+def greedy(instance: GVneInstance, *, seed: int = 0, order: str = "best", starts: int = MOST_STARTS) -> HeuristicRun:
+    """Place rings greedily, then let every job take a more valuable ring where that has become possible.
+
+    Candidates are all pairs of a job and a ring size with positive utility. They are taken in the chosen order; a
+    job gets the first ring that :meth:`RingNetwork.place` finds room for. A pass over the jobs follows, in input
+    order, in which each may exchange its ring for its most valuable one that fits.
+
+    Parameters
+    ----------
+    instance : the instance
+    seed : not used; the algorithm is deterministic and breaks ties by input order
+    order : ``density``: utility per dominant share of the cluster (k workers' largest share of a resource);
+        ``utility``; ``best``: both, and the better result
+    starts : see :meth:`RingNetwork.place`
+
+    Returns
+    -------
+    HeuristicRun
+        ``info``: ``order``, the one whose result it is, and ``placed``, how many jobs.
+
+    Notes
+    -----
+    No guarantee. O(C log C + C * starts * hosts * links) for C candidates. Paper 004, section VI, places the
+    workers of its baselines "where a cycle can be attained"; the search is ours.
+    """
+    network = RingNetwork(instance)
+    needs = [network.need(job.demand, job.bandwidth) for job in instance.jobs]
+    totals = network.capacity.sum(axis=0)
+    candidates = []
+    for j, job in enumerate(instance.jobs):
+        asked = needs[j].demand > 0
+        share = float((needs[j].demand[asked] / np.maximum(totals[asked], _LITTLE)).max()) if asked.any() else 0.0
+        candidates.extend(
+            _Candidate(j, k + 1, worth, share * (k + 1)) for k, worth in enumerate(job.utility) if worth > 0
+        )
+    best: tuple[float, str, dict[int, Ring]] | None = None
+    for name in ("density", "utility") if order == "best" else (order,):
+        network.reset()
+        placed = _fill(instance, network, needs, _sorted(candidates, name), starts)
+        total = sum(instance.jobs[j].utility[len(ring.workers) - 1] for j, ring in placed.items())
+        if best is None or total > best[0] + _LITTLE:
+            best = (total, name, placed)
+    assert best is not None
+    rings: dict[str, Any] = {instance.jobs[j].id: network.solution_of(ring) for j, ring in sorted(best[2].items())}
+    return HeuristicRun({"rings": rings}, {"order": best[1], "placed": len(rings)})
+
+
+def _sorted(candidates: list[_Candidate], order: str) -> list[_Candidate]:
+    """Best first; ties keep the order of input (stable)."""
+    if order == "utility":
+        return sorted(candidates, key=lambda c: -c.utility)
+    return sorted(candidates, key=lambda c: -c.utility / max(c.share, _LITTLE))
+
+
+def _fill(
+    instance: GVneInstance, network: RingNetwork, needs: list[Need], candidates: list[_Candidate], starts: int
+) -> dict[int, Ring]:
+    """Rings by job: the first that fits, then exchanges for more valuable ones."""
+    placed: dict[int, Ring] = {}
+    for candidate in candidates:
+        if candidate.job not in placed:
+            ring = network.place(needs[candidate.job], candidate.size, starts)
+            if ring is not None:
+                placed[candidate.job] = ring
+    for j, job in enumerate(instance.jobs):
+        old = placed.get(j)
+        worth = job.utility[len(old.workers) - 1] if old is not None else 0.0
+        sizes = sorted((k for k in range(len(job.utility)) if job.utility[k] > worth), key=lambda k: -job.utility[k])
+        if not sizes:
+            continue
+        if old is not None:
+            network.release(needs[j], old)
+        better = None
+        for k in sizes:
+            better = network.place(needs[j], k + 1, starts)
+            if better is not None:
+                placed[j] = better
+                break
+        if better is None and old is not None:
+            network.occupy(needs[j], old)
+    return placed

@@ -1,0 +1,194 @@
+"""What the claims of paper 004 about one slot come out as: ratios, frequencies, growth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from schedgap.formulations.g_vne.instance import GVneInstance
+from schedgap.heuristics.common.guarantee import Measured
+from schedgap.heuristics.g_vne.trials import three_conflicts, two_racks, with_sizes
+from schedgap.solvers.result import SolveOptions
+
+if TYPE_CHECKING:  # loads numba
+    from schedgap.heuristics.g_vne.lp_rs_mde import Plan
+
+SELECTIONS = 24
+"""Instances on which the selection of ring sizes is measured."""
+PLANS = 12
+ROUNDINGS = 2000
+"""Instances and roundings of each on which Theorem 8 is measured."""
+SIZES = (10, 20, 40, 80, 160)
+"""Servers of the networks on which Theorem 9 is measured."""
+
+
+def optimum_of(instance: GVneInstance) -> float | None:
+    """The proven optimum, or None where the work limit ends the search."""
+    from schedgap.solvers.exact.g_vne import solve_colgen
+
+    result = solve_colgen(instance, SolveOptions(threads=1, work_limit=2.0))
+    return result.objective if result.status == "optimal" else None
+
+
+def selection_losses(seed: int) -> Measured:
+    """What fixing the ring sizes costs the linear program and the optimum: Lemma 7.
+
+    ``lp_mean``, ``lp_worst``: LP_fixed / LP; ``optimum_mean``, ``optimum_worst``: OPT_fixed / OPT, for the program as
+    printed (``printed_``) and for the capped one (``capped_``), on networks of two racks.
+
+    Parameters
+    ----------
+    seed : of the instances
+    """
+    from schedgap.heuristics.g_vne.lp_rs_mde import make_plan
+
+    values: dict[str, float] = {}
+    instances = [two_racks(5, 4, seed * 1000 + number) for number in range(SELECTIONS)]
+    best = [optimum_of(instance) for instance in instances]
+    for name, lp in (("printed", "augmented"), ("capped", "capped")):
+        programs, optima = [], []
+        for instance, optimum in zip(instances, best, strict=True):
+            plan = make_plan(instance, lp=lp)
+            sizes = {job.id: int(k) for job, k in zip(instance.jobs, plan.sizes, strict=True)}
+            programs.append(plan.second.value / plan.first.value)
+            fixed = optimum_of(with_sizes(instance, sizes))
+            if optimum and fixed is not None:
+                optima.append(fixed / optimum)
+        values |= {
+            f"{name}_lp_mean": float(np.mean(programs)),
+            f"{name}_lp_worst": min(programs),
+            f"{name}_optimum_mean": float(np.mean(optima)),
+            f"{name}_optimum_worst": min(optima),
+        }
+    summary = "; ".join(
+        f"{name} program: LP_fixed/LP {values[f'{name}_lp_mean']:.3f} (worst {values[f'{name}_lp_worst']:.3f}), "
+        f"OPT_fixed/OPT {values[f'{name}_optimum_mean']:.3f} (worst {values[f'{name}_optimum_worst']:.3f})"
+        for name in ("printed", "capped")
+    )
+    return Measured(values, f"{SELECTIONS} instances; {summary}")
+
+
+def rounding_frequencies(seed: int) -> Measured:
+    """Theorem 8 rounding by rounding, on rings that are embeddable alone.
+
+    ``third``: utility at least a third of the first program's bound, and so of the optimum. ``printed_node``,
+    ``printed_link``: a server's resource (a link) is loaded with at least beta (gamma) times its capacity, of all
+    pairs of a rounding and a row; ``own_...``: with more than the factors of the rings at hand. ``..._low``,
+    ``..._high``: limits that hold with confidence 0.99 each. ``conflict_third``: on three jobs of which any two
+    exclude each other, where the program takes half of each.
+
+    Parameters
+    ----------
+    seed : of the instances and of all roundings
+    """
+    from schedgap.heuristics.g_vne.frequencies import Counts, Frequency, count_roundings, promised
+    from schedgap.heuristics.g_vne.lp_rs_mde import make_plan
+
+    names = ("third", "within", "both", "printed_node", "printed_link", "own_node", "own_link")
+    every: list[Counts] = []
+    betas: dict[str, list[float]] = {}
+    promise, nodes, links = [], [], []
+    for number in range(PLANS):
+        instance = two_racks(20, 12, seed * 1000 + number)
+        plan = make_plan(instance)
+        every.append(count_roundings(plan, plan.first.bound or plan.first.value, ROUNDINGS, seed * 1000 + number))
+        for key, value in plan.factors.summary.items():
+            if value is not None:
+                betas.setdefault(key, []).append(value)
+        promise.append(promised(instance))
+        nodes.append(len(instance.servers))
+        links.append(len(instance.links))
+    values: dict[str, float] = {}
+    for name in names:
+        total = Frequency(0, 0)
+        for counts in every:
+            total = total.plus(getattr(counts, name))
+        low, high = total.limits()
+        values |= {name: total.value, f"{name}_low": low, f"{name}_high": high}
+    values |= {key: float(np.mean(found)) for key, found in betas.items()}
+    conflict = make_plan(three_conflicts())
+    third = count_roundings(conflict, 1.0, ROUNDINGS, seed).third
+    low, high = third.limits()
+    values |= {
+        "worst_share": max(counts.worst for counts in every),
+        "promised": min(promise),
+        "claimed_node": max(nodes) ** -4.0,
+        "claimed_link": max(links) ** -4.0,
+        "conflict_third": third.value,
+        "conflict_third_low": low,
+        "conflict_third_high": high,
+    }
+    show = {name: f"{value:.2e}" if value < 0.01 else f"{value:.4g}" for name, value in values.items()}
+    summary = (
+        f"{len(every)} instances x {ROUNDINGS} roundings: a third of the bound in {show['third']} of them "
+        f"[{show['third_low']}, {show['third_high']}], on three jobs in conflict in {show['conflict_third']} "
+        f"[{show['conflict_third_low']}, {show['conflict_third_high']}]; with all loads within the rings' own factors "
+        f"in {show['both']} (at least {show['promised']} promised); loads of beta C: {show['printed_node']} (at most "
+        f"{show['printed_node_high']}, claimed {show['claimed_node']}), of gamma C: {show['printed_link']} (at most "
+        f"{show['printed_link_high']}); beyond the rings' own factors {show['own_node']} and {show['own_link']}; mean "
+        f"beta {show['beta_printed']} printed, {show['beta_instance']} by the rings; gamma {show['gamma_printed']} and "
+        f"{show['gamma_instance']}; largest load over capacity {show['worst_share']}"
+    )
+    return Measured(values, summary)
+
+
+def augmented_variables(plan: Plan) -> int:
+    """Variables of the augmented program with fixed ring sizes, written out with a copy for every root.
+
+    A copy of job i for one of its H_i eligible servers has 1 + (kappa - 1) H_i placements and kappa E flows.
+    """
+    data = plan.first.space.data
+    total = 0
+    for hosts, size in zip(data.eligible.sum(axis=1).tolist(), plan.sizes.tolist(), strict=True):
+        copy = 1 + (size - 1) * hosts + size * len(data.tail) if size > 1 else size
+        total += hosts * copy
+    return total
+
+
+def program_growth(seed: int) -> Measured:
+    """How the augmented program of Step 4 grows with the network: Theorem 9.
+
+    The printed count takes |I| |G_s| variables, G_s having V + E parts; the program has a copy for every root
+    (:func:`augmented_variables`). ``exponent_variables`` and ``exponent_printed`` are slopes of
+    log(variables) over log V for tree networks with ring sizes chosen by the first program; ``exponent_columns`` is
+    that of the columns generated instead.
+
+    Parameters
+    ----------
+    seed : of the instances
+    """
+    from schedgap.heuristics.g_vne.lp_rs_mde import make_plan
+
+    real, printed, columns, servers = [], [], [], []
+    for count in SIZES:
+        instance = two_racks(count, 10, seed + count)
+        plan = make_plan(instance, lp="augmented")
+        nodes, links = len(instance.servers), len(instance.links)
+        real.append(augmented_variables(plan))
+        printed.append(len(instance.jobs) * (nodes + links))
+        columns.append(len(plan.second.columns))
+        servers.append(nodes)
+    values = {
+        "exponent_variables": _slope(servers, real),
+        "exponent_printed": _slope(servers, printed),
+        "exponent_columns": _slope(servers, columns),
+        "variables_last": float(real[-1]),
+        "printed_last": float(printed[-1]),
+        "columns_last": float(columns[-1]),
+    }
+    summary = (
+        f"10 jobs on {servers[0]} to {servers[-1]} nodes: variables of the augmented program grow like "
+        f"V^{values['exponent_variables']:.2f} ({real[-1]} at the end), the printed count like "
+        f"V^{values['exponent_printed']:.2f} ({printed[-1]}); by columns V^{values['exponent_columns']:.2f} "
+        f"({columns[-1]})"
+    )
+    return Measured(values, summary)
+
+
+def _slope(sizes: Sequence[float], counts: Sequence[float]) -> float:
+    """The slope of a least-squares line through the logarithms."""
+    x = [math.log(size) for size in sizes]
+    return float(np.polyfit(x, [math.log(max(1, count)) for count in counts], 1)[0])

@@ -1,0 +1,125 @@
+"""The certified upper bound of g-vne at any size, and the LPs over rings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schedgap.formulations.common.numbers import MAXIMISE
+from schedgap.formulations.g_vne.instance import GVneInstance
+from schedgap.formulations.g_vne.tables import tables
+from schedgap.solvers.column_generation import Limits, Master, Outcome
+from schedgap.solvers.exact.g_vne_space import Embedding, Space
+from schedgap.solvers.result import NO_DEADLINE, Deadline
+
+Ints = NDArray[np.int64]
+
+MOST_PRICINGS = 400
+"""Pricings of a bound at small sizes; fewer at large ones, so that it takes seconds."""
+WORK = 15_000_000
+"""(Job, node, size) triples of all pricings of a bound on a network without cycles."""
+STEPS = 4_000_000_000
+"""Steps of all layered searches of a bound on another network."""
+FEWEST = 12
+"""With fewer pricings than these in the steps there are, links are left out of the bound."""
+
+
+@dataclass(frozen=True)
+class RingLp:
+    """The LP over rings, solved by columns.
+
+    Attributes
+    ----------
+    bound : a valid bound on it, and so on the optimum
+    value : of the rings generated; equal to `bound` where `converged`
+    rings : rings with a positive weight, and their weights: a joint decomposition for all resources
+    history : (value, bound) after every pricing
+    """
+
+    bound: float
+    value: float
+    converged: bool
+    rings: tuple[tuple[Embedding, float], ...]
+    history: tuple[tuple[float, float], ...]
+    space: Space
+
+
+def ring_lp(
+    instance: GVneInstance,
+    *,
+    capped: bool = True,
+    sizes: Ints | None = None,
+    linked: bool = True,
+    tolerance: float = 1e-9,
+    pricings: int = 10_000,
+    deadline: Deadline = NO_DEADLINE,
+) -> RingLp:
+    """The LP that mixes rings of each job: the capped LP, or the augmented LP of Rost and Schmid.
+
+    Parameters
+    ----------
+    instance : the instance
+    capped : rings keep the job's own caps and leave out links narrower than one edge (capped LP); otherwise any
+        server where one worker fits may hold all of them (augmented LP)
+    sizes : (J,) the only ring size of each job, 0 for none; None allows all
+    linked : otherwise links are free, for a bound on networks that are too large to price
+    tolerance, pricings, deadline : when to stop
+
+    Returns
+    -------
+    RingLp
+        optimum <= capped LP <= augmented LP; the augmented LP equals the plain relaxation of (12)-(19) restricted
+        to servers where one worker fits.
+
+    Notes
+    -----
+    Source: paper 004, section V; Rost and Schmid (IFIP Networking 2018) for the augmented LP.
+    """
+    space = Space(instance, capped=capped, sizes=sizes, linked=linked)
+    master = Master(MAXIMISE, space.rows, [False] * len(instance.jobs))
+    limits = Limits(deadline=deadline, iterations=pricings, tolerance=tolerance)
+    found = master.generate(lambda duals, weight: space.price_all(duals, weight, space.free_rules), limits)
+    top = float(np.maximum(space.worth, 0.0).max(axis=1).sum())  # every job at its best
+    bound = top if found.bound is None else min(top, found.bound)
+    weights = found.weights
+    return RingLp(
+        bound * (1 + 1e-9) + 1e-9 if bound else bound,
+        found.value or 0.0,
+        found.outcome == Outcome.CONVERGED,
+        tuple((master.columns[i].payload, float(weights[i])) for i in np.flatnonzero(weights > 1e-9)),
+        tuple((value, b) for value, b in found.history if value is not None),
+        space,
+    )
+
+
+def upper_bound(instance: GVneInstance) -> float | None:
+    """A certified upper bound on the optimum: the capped LP, or its last valid bound on large instances.
+
+    On networks with cycles whose layered searches would take minutes, the capped LP without links.
+    Computed once per instance object; pricings are counted, not timed, so the value is repeatable.
+
+    Returns
+    -------
+    ``bound >= optimum``
+    """
+    owner, found = instance.__dict__.get("_upper_bound", (None, None))
+    if found is None or owner != id(instance):  # a copy inherits the dict of what it was copied from
+        found = _bound(instance)
+        instance.__dict__["_upper_bound"] = (id(instance), found)
+    return cast(float, found)
+
+
+def _bound(instance: GVneInstance) -> float:
+    data = tables(instance)
+    pricings = max(FEWEST, WORK // (data.jobs * data.nodes * data.utility.shape[1]))
+    linked = True
+    if data.forest is None:
+        hosts = int(data.eligible.any(axis=0).sum())
+        steps = data.jobs * (data.utility.shape[1] - 1) * hosts**3
+        linked = steps * FEWEST <= STEPS
+        if linked:
+            pricings = min(pricings, STEPS // max(1, steps))
+    return ring_lp(instance, linked=linked, tolerance=1e-7, pricings=int(min(MOST_PRICINGS, pricings))).bound

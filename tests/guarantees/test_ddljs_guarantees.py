@@ -1,0 +1,117 @@
+"""The ledger of paper 004 over the horizon: what holds is reached, what fails leaves a file."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from schedgap.benchmarks.brute_force_ddljs import brute_force
+from schedgap.benchmarks.catalogue.ddljs import PROBLEM as DDLJS
+from schedgap.benchmarks.generators.ddljs_adversarial import FAMILIES, NAMED_CONCAVE, knapsack, late, tight, tight_batch
+from schedgap.benchmarks.single import run_method
+from schedgap.benchmarks.verify import verify
+from schedgap.formulations.ddljs.instance import DdljsInstance
+from schedgap.heuristics.common.guarantee import Case, Verdict, at_most
+from schedgap.heuristics.ddljs.guarantees import GUARANTEES, greedy_factor
+from schedgap.solvers.result import SolveOptions
+
+REFUTED = ["004-lemma-5-sigmoid", "004-theorem-6-sigmoid", "004-theorem-10"]
+HELD = [
+    "004-lemma-5",
+    "004-theorem-6",
+    "004-theorem-6-repaired",
+    "004-theorem-6-alpha",
+    "004-theorem-6-max-gain",
+    "004-theorem-6-last-gain",
+    "004-theorem-6-batch",
+]
+ROWS = {guarantee.id: guarantee for guarantee in GUARANTEES}
+
+
+def case_of(instance: DdljsInstance) -> Case:
+    optimum, _ = brute_force(instance)
+    run = run_method(DDLJS, instance, "gadget", SolveOptions())
+    return Case(instance, run.objective, run.info, optimum, optimum, {"inner": "colgen"})
+
+
+@pytest.fixture(scope="module")
+def ledger(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped-def]
+    found = verify([*REFUTED, *HELD], instances=18, out=tmp_path_factory.mktemp("counterexamples"))
+    return {row.guarantee.id: row for row in found.rows}
+
+
+@pytest.mark.parametrize("name", REFUTED)
+def test_printed_claims_are_refuted_with_a_file(ledger, name: str) -> None:  # type: ignore[no-untyped-def]
+    row = ledger[name]
+    assert row.verdict is Verdict.REFUTED and row.refuted > 0 and row.counterexample is not None
+    DdljsInstance.parse(json.loads(row.counterexample.read_text()))
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_claims_that_hold(ledger, name: str) -> None:  # type: ignore[no-untyped-def]
+    row = ledger[name]
+    assert row.verdict is Verdict.HELD and row.held >= 8, row.reason
+    assert row.tightness is not None and row.tightness <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("slots", [2, 3, 4])
+def test_the_repaired_bound_is_reached(slots: int) -> None:
+    """2/3, 3/5, 4/7: T / (2T - 1) cannot be improved."""
+    case = case_of(tight(slots))
+    assert case.objective is not None and case.optimum is not None
+    assert case.objective / case.optimum == pytest.approx(slots / (2 * slots - 1), rel=1e-5)
+    for name in ("004-theorem-6-repaired", "004-theorem-6-max-gain", "004-theorem-6-alpha"):
+        found = ROWS[name].evaluate(case)
+        assert found.verdict is Verdict.HELD and found.tightness == pytest.approx(1.0, abs=1e-5), name
+
+
+def test_the_bound_without_arrivals_is_reached() -> None:
+    case = case_of(tight_batch())
+    assert case.objective is not None and case.optimum is not None
+    assert case.objective / case.optimum == pytest.approx(0.75, rel=1e-5)
+    found = ROWS["004-theorem-6-batch"].evaluate(case)
+    assert found.verdict is Verdict.HELD and found.tightness == pytest.approx(1.0, abs=1e-5)
+    assert ROWS["004-theorem-6-batch"].evaluate(case_of(tight(2))).verdict is Verdict.NOT_APPLICABLE
+
+
+def test_one_percent_less_would_be_refuted() -> None:
+    """ddljs-03: greedy has 2.009 of 3.007, against 2/3."""
+    data = json.loads((Path(__file__).parents[1] / "data" / "ddljs-03-greedy-two-thirds.json").read_text())
+    instance = DdljsInstance.parse(data)
+    assert instance.content_hash() == NAMED_CONCAVE[0].content_hash()
+    case = case_of(instance)
+    assert case.objective == pytest.approx(2.009) and case.optimum == pytest.approx(3.007)
+    assert ROWS["004-theorem-6-repaired"].evaluate(case).verdict is Verdict.HELD
+    assert case.objective is not None and case.optimum is not None
+    assert at_most(case.optimum, greedy_factor(2) * case.objective).verdict is Verdict.HELD
+    assert at_most(case.optimum, greedy_factor(2) / 1.01 * case.objective).verdict is Verdict.REFUTED
+    assert ROWS["004-theorem-6-repaired"].evaluate(replace(case, objective=2.009 / 1.01)).verdict is Verdict.REFUTED
+
+
+def test_a_sigmoid_drives_the_ratio_towards_nothing() -> None:
+    data = json.loads((Path(__file__).parents[1] / "data" / "ddljs-05-sigmoid-myopic.json").read_text())
+    ratios = []
+    for instance in (DdljsInstance.parse(data), late(1), late(3)):
+        case = case_of(instance)
+        assert ROWS["004-theorem-6-sigmoid"].evaluate(case).verdict is Verdict.REFUTED
+        assert ROWS["004-theorem-6"].evaluate(case).verdict is Verdict.NOT_APPLICABLE
+        assert case.objective is not None and case.optimum is not None
+        ratios.append(case.objective / case.optimum)
+    assert ratios[0] == pytest.approx(0.043, abs=5e-4)
+    assert min(ratios) < 0.05
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_gains_prove_the_optimum_bound(seed: int) -> None:
+    """OPT <= 2 ALG - g_s for every slot s, the lemma behind the repaired bound."""
+    case = case_of(knapsack(seed))
+    assert case.objective is not None and case.optimum is not None and case.info["exact"]
+    assert sum(case.info["gains"]) == pytest.approx(case.objective, rel=1e-9, abs=1e-12)
+    for gained in case.info["gains"]:
+        assert case.optimum <= 2 * case.objective - gained + 1e-9
+
+
+def test_every_hint_names_a_family() -> None:
+    for guarantee in DDLJS.all_guarantees:
+        assert set(guarantee.hint.get("families", ())) <= set(FAMILIES)

@@ -1,0 +1,126 @@
+"""The instance and the checker of g-vne: what is refused, every violation, routes mended by the extraction."""
+
+from typing import Any
+
+import pytest
+
+from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.substrate import most_multiples, worker_cap
+from schedgap.formulations.g_vne.check import check
+from schedgap.formulations.g_vne.instance import GVneInstance
+from schedgap.formulations.g_vne.ring_routes import contiguous_ring, simple_path, without_cycles
+
+
+def data() -> dict[str, Any]:
+    pairs = [("a", "sw"), ("sw", "a"), ("b", "sw"), ("sw", "b"), ("c", "sw"), ("sw", "c")]
+    return {
+        "problem": "g-vne",
+        "servers": [
+            {"id": "a", "resources": {"gpu": 2}},
+            {"id": "b", "resources": {"gpu": 0.3}},
+            {"id": "c", "resources": {"gpu": 1}},
+            {"id": "sw", "resources": {}},
+        ],
+        "links": [{"from": s, "to": t, "bandwidth": 0.3} for s, t in pairs],
+        "jobs": [
+            {"id": "j", "demand": {"gpu": 1}, "bandwidth": 0.2, "utility": [1, 2.5, -1]},
+            {"id": "i", "demand": {"gpu": 0.1}, "bandwidth": 0.1, "utility": [1, 1, 1]},
+        ],
+    }
+
+
+TWO = {"workers": ["a", "c"], "routes": [["a", "sw", "c"], ["c", "sw", "a"]]}
+
+
+def solve(**rings: Any) -> Any:
+    return check(GVneInstance.parse(data()), {"rings": rings})
+
+
+def test_a_feasible_solution_is_scored() -> None:
+    report = solve(j=TWO, i={"workers": ["b", "b", "b"], "routes": [["b"], ["b"], ["b"]]})
+    assert report.feasible and float(report.objective) == 3.5  # 3 * 0.1 fits 0.3
+    assert report.details["link_use"] == pytest.approx(2 / 3) and report.details["server_use"] == 1.0
+    other = solve(j=TWO, i={"workers": ["a", "b"], "routes": [["a", "sw", "b"], ["b", "sw", "a"]]})
+    assert other.feasible and other.details["link_use"] == 1.0  # 0.2 + 0.1 fits 0.3
+    assert solve().feasible and solve().objective == 0
+
+
+@pytest.mark.parametrize(
+    ("constraint", "ring"),
+    [
+        ("server capacity", {"workers": ["c", "c"], "routes": [["c"], ["c"]]}),
+        ("switch", {"workers": ["sw"], "routes": []}),
+        ("routes", {"workers": ["a", "c"], "routes": [["a", "sw", "c"]]}),
+        ("routes", {"workers": ["a"], "routes": [["a"]]}),
+        ("route ends", {"workers": ["a", "c"], "routes": [["a", "sw", "c"], ["a"]]}),
+        ("missing link", {"workers": ["a", "c"], "routes": [["a", "c"], ["c", "sw", "a"]]}),
+        ("simple route", {"workers": ["a", "c"], "routes": [["a", "sw", "a", "sw", "c"], ["c", "sw", "a"]]}),
+        (
+            "link capacity",
+            {"workers": ["a", "c", "a"], "routes": [["a", "sw", "c"], ["c", "sw", "a"], ["a", "sw", "a"]]},
+        ),
+        ("ring size", {"workers": ["a"] * 4, "routes": [["a"]] * 4}),
+    ],
+)
+def test_every_violation_is_found(constraint: str, ring: dict[str, Any]) -> None:
+    assert constraint in [violation.constraint for violation in solve(j=ring).violations]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d: d["links"].append({"from": "a", "to": "a", "bandwidth": 1}), "to itself"),
+        (lambda d: d["links"].append({"from": "a", "to": "x", "bandwidth": 1}), 'links[6].to: there is no server "x"'),
+        (lambda d: d["links"].append({"from": "a", "to": "sw", "bandwidth": 1}), "is already links[0]"),
+        (lambda d: d["jobs"][0].update(demand={"gpu": 0}), "at least one resource"),
+        (lambda d: d["jobs"][0].update(utility=[]), "jobs[0].utility"),
+        (lambda d: d["jobs"][0].update(id="i"), "already the id"),
+        (lambda d: d["servers"][0].update(resources={"gpu": -1}), "servers[0].resources.gpu"),
+    ],
+)
+def test_bad_instances_are_refused(change: Any, message: str) -> None:
+    broken = data()
+    change(broken)
+    with pytest.raises(InputError, match=message.replace("[", r"\[").replace("]", r"\]")):
+        GVneInstance.parse(broken)
+
+
+@pytest.mark.parametrize(
+    "solution",
+    [
+        [],
+        {},
+        {"rings": {"x": TWO}},
+        {"rings": {"j": {"workers": ["a"]}}},
+        {"rings": {"j": {"workers": [], "routes": []}}},
+        {"rings": {"j": {"workers": ["x"], "routes": []}}},
+        {"rings": {"j": {"workers": ["a", "c"], "routes": [[], ["c", "sw", "a"]]}}},
+        {"rings": {}, "more": 1},
+    ],
+)
+def test_malformed_solutions_are_refused(solution: Any) -> None:
+    with pytest.raises(InputError, match="solution"):
+        check(GVneInstance.parse(data()), solution)
+
+
+def test_files_keep_the_names_of_the_format() -> None:
+    instance = GVneInstance.parse(data())
+    assert instance.to_dict()["links"][0] == {"from": "a", "to": "sw", "bandwidth": 0.3}
+    assert GVneInstance.parse(instance.to_dict()) == instance
+
+
+def test_floors_are_robust() -> None:
+    assert most_multiples(0.3, 0.1) == 3 and most_multiples(0.29, 0.1) == 2 and most_multiples(1, 0) is None
+    assert worker_cap({"gpu": 0.3, "memory": 5}, {"gpu": 0.1, "memory": 2.5}, 9) == 2
+    assert worker_cap({}, {"gpu": 1}, 9) == 0 and worker_cap({"gpu": 4}, {"gpu": 1, "disk": 0}, 3) == 3
+
+
+def test_flows_become_simple_routes_and_workers_of_a_server_stand_together() -> None:
+    assert simple_path([(0, 1), (1, 2), (2, 3), (5, 6), (6, 5)], 0, 3) == [0, 1, 2, 3]
+    assert simple_path([(0, 1)], 1, 0) is None and simple_path([], 4, 4) == [4]
+    assert without_cycles([0, 1, 2, 1, 3, 0, 4]) == [0, 4]
+    # 0 and 2 are visited twice by one closed walk
+    workers = [0, 2, 0, 2]
+    routes = [[0, 1, 2], [2, 1, 0], [0, 1, 2], [2, 1, 0]]
+    hosts, paths = contiguous_ring(workers, routes)
+    assert hosts == [0, 0, 2, 2] and paths == [[0], [0, 1, 2], [2], [2, 1, 0]]
