@@ -24,6 +24,7 @@ from schedgap.benchmarks.table import (
     seconds_cells,
     sections,
     series_points,
+    worst_known,
 )
 from schedgap.benchmarks.text import fixed, number
 from schedgap.benchmarks.writing import write_whole
@@ -167,7 +168,8 @@ def _metrics(solved: Sequence[Solved]) -> list[str]:
 
 
 def _heuristics(problem: Problem, solved: Sequence[Solved]) -> list[str]:
-    body = ["<h3>Heuristics against the optimum</h3>", heuristic_grid(solved)]
+    note = '<p class="soft">Worst known is the largest ratio to the optimum on any instance, found by hunts.</p>'
+    body = ["<h3>Heuristics against the optimum</h3>", note, heuristic_grid(solved)]
     figure = ratio_figure(problem, solved)
     if figure is not None:
         body.append(
@@ -185,7 +187,8 @@ def heuristic_grid(solved: Sequence[Solved]) -> str:
     rows: list[list[object]] = []
     for one in summaries(solved):
         printed, repaired = (bound_cells(one.claims, kind) for kind in ("printed", "repaired"))
-        tail = [printed[0], verdict(printed[1]), repaired[0], verdict(repaired[1])]
+        tail: list[object] = [worst_known(solved, one.label)]
+        tail += [printed[0], verdict(printed[1]), repaired[0], verdict(repaired[1])]
         none = str(one.nothing_found + one.errors)
         if not one.ratios:
             rows.append([one.label, "outside the model" if one.outside else "-", one.runs, "-", "-", none, *tail])
@@ -195,8 +198,8 @@ def heuristic_grid(solved: Sequence[Solved]) -> str:
             rest: list[object] = [none, *tail] if first else []
             worst, _ = ratios.worst
             rows.append([name, f"to {ratios.to}", len(ratios.values), ratios.mean_text, fixed(worst), *rest])
-    head = ["heuristic", "ratio", "runs", "mean", "worst", "nothing found"]
-    return grid([*head, "printed bound", "verdict", "repaired bound", "verdict"], rows, "llrrrrrlrl")
+    head = ["heuristic", "ratio", "runs", "mean", "worst", "nothing found", "worst known"]
+    return grid([*head, "printed bound", "verdict", "repaired bound", "verdict"], rows, "llrrrrrrlrl")
 
 
 def _claims(folder: Path, solved: Sequence[Solved]) -> list[str]:

@@ -13,6 +13,7 @@ from schedgap.benchmarks.methods import label
 from schedgap.benchmarks.metrics import mean_metrics, metrics_of
 from schedgap.benchmarks.store import Row
 from schedgap.benchmarks.text import fixed, number, seconds, table
+from schedgap.benchmarks.worst import known
 from schedgap.formulations.common.numbers import MINIMISE
 
 TABLE = "table.txt"
@@ -54,21 +55,28 @@ def sections(analysis: Analysis) -> list[tuple[str, Problem]]:
 
 
 def heuristic_table(solved: Sequence[Solved]) -> str:
-    """Per heuristic: instances, mean and worst ratio with what it is to, its bounds and verdicts."""
-    head = ["heuristic", "ratio to", "runs", "mean", "worst", "none"]
+    """Per heuristic: mean and worst ratio with what it is to, the worst known anywhere, its bounds and verdicts."""
+    head = ["heuristic", "ratio to", "runs", "mean", "worst", "none", "known"]
     head += ["printed bound", "verdict", "repaired bound", "verdict"]
     rows: list[list[str]] = []
     for summary in summaries(solved):
         claims = [bound_cells(summary.claims, kind) for kind in ("printed", "repaired")]
         tail = [cell for pair in claims for cell in pair]
         none = str(summary.nothing_found + summary.errors)
+        tail = [worst_known(solved, summary.label), *tail]
         if not summary.ratios:
             what = "outside model" if summary.outside else "-"
             rows.append([summary.label, what, str(summary.runs), "-", "-", none, *tail])
         for position, ratios in enumerate(summary.ratios):
             name, rest = (summary.label, [none, *tail]) if position == 0 else ("", [])
             rows.append([name, ratios.to, str(len(ratios.values)), ratios.mean_text, fixed(ratios.worst[0]), *rest])
-    return table(head, rows, "llrrrr") if rows else ""
+    return table(head, rows, "llrrrrr") if rows else ""
+
+
+def worst_known(solved: Sequence[Solved], label: str) -> str:
+    """The worst ratio known for a heuristic with its default options, whatever this run has seen."""
+    one = known().get((solved[0].problem.id, label))
+    return "-" if one is None else fixed(one.ratio)
 
 
 def metrics_rows(solved: Sequence[Solved]) -> tuple[list[str], list[list[str]]]:

@@ -112,11 +112,11 @@ def walk(
             return Walked(current, best, done, cut=True)
         done += 1
         partner = stretch.partners[int(rng.integers(len(stretch.partners)))] if stretch.partners else current
-        data = mutated(current.data, starts.space, rng, partner.data)
-        if data is None:
+        changed = mutated(current.data, starts.space, rng, partner.data)
+        if changed is None:
             continue
         need = current.value * (1 - slack * (1 - done / stretch.steps))
-        found = judge(data, current.options, need)
+        found = judge(changed, current.options, need)
         if found is None or found.value < need:
             continue
         current = found

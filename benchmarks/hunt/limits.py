@@ -119,7 +119,7 @@ class Space:
     def clamp(self, spot: Field, value: float) -> float | int | None:
         """The nearest allowed value; None where there is none. 0 is allowed wherever the schema has it."""
         if value == 0 and spot.low <= 0 and not (spot.open_low and spot.low == 0) and spot.pattern not in self.positive:
-            return spot.kind(0)
+            return 0 if spot.kind is int else 0.0
         low, high = self.range_of(spot)
         if spot.kind is int:
             least, most = math.ceil(max(low, -1e15)), math.floor(min(high, 1e15))

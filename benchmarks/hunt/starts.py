@@ -73,6 +73,9 @@ def starts_of(target: Target, limits: Limits, families: bool = False) -> Starts:
         names = [f"families:{name}" for name in _families(target)]
     elif wanted == "presets":
         names = _small_presets(problem, sizes)
+        # A preset that the claim's hint names too is drawn as often as all the others together.
+        hinted = [name for name in names if name.removeprefix("presets:") in _families(target)]
+        names += hinted * (len(names) // max(1, len(hinted)) - 1) if target.guarantee is not None else []
     schema = problem.instance_class.model_json_schema()
     samples = [_make(problem, name, seed, sizes)[0] for name in names for seed in range(SAMPLES)]
     lengths = {group: min(MOST, max(LONGEST, most)) for group, most in _lengths(samples).items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -41,6 +42,7 @@ def file_name(problem: str, method: str) -> str:
     return f"{problem}--{re.sub('[^A-Za-z0-9_.-]', '_', method.replace('+', '-plus'))}{SUFFIX}"
 
 
+@cache
 def known() -> dict[tuple[str, str], Worst]:
     """The worst instances by (problem, heuristic), in the order of their files' names."""
     found = {}
