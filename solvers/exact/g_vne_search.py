@@ -33,7 +33,7 @@ ROOT_ROUNDS = 400
 """Rounds of ruin and recreate at the root."""
 DIVE_JOBS = 10
 """With fewer jobs branching is as quick."""
-KNAPSACK_COLUMNS = 6_000
+KNAPSACK_COLUMNS = 3_000
 """Largest integer master."""
 
 
@@ -182,7 +182,7 @@ class Search:
             [row.upper for row in self.space.rows],
             self.space.data.jobs,
             [master.columns[i] for i in near],
-            self.value,
+            self.choice,
             self.options,
         )
         if chosen is not None:
