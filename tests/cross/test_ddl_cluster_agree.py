@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from support.ddl_cluster_brute_force import optimum, orders
+from support.ddl_cluster_random import placed_instance
+
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.numbers import agrees
 from schedgap.formulations.ddl_cluster.bounds import lower_bound
@@ -12,8 +15,6 @@ from schedgap.formulations.ddl_cluster.job_shop import build_model, model_nonzer
 from schedgap.solvers.declarative import solve_declarative
 from schedgap.solvers.exact.ddl_cluster import solve_cp, solve_job_shop
 from schedgap.solvers.result import Deadline, SolveOptions, Status
-from support.ddl_cluster_brute_force import optimum, orders
-from support.ddl_cluster_random import placed_instance
 
 OPTIONS = SolveOptions(threads=1, deadline=Deadline.after(200))
 

@@ -12,8 +12,9 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from scipy.optimize import linprog
+
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 
 
 def merges(lengths: list[int]) -> Iterator[tuple[int, ...]]:
