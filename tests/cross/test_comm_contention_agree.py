@@ -80,6 +80,7 @@ def test_comm_contention_bb_keeps_limits_and_the_start() -> None:
     start = policies.adadual_k(instance).solution
     result = solve_bb(instance, SolveOptions(deadline=Deadline.after(0.5), start=start))
     assert result.status is Status.FEASIBLE and result.termination is Termination.TIME_LIMIT
+    assert result.solve_seconds < 2.0
     assert result.objective <= float(check(instance, start).objective)
     assert lower_bound(instance) <= result.bound <= result.objective
     counted = [solve_bb(instance, SolveOptions(work_limit=2.0)) for _ in range(2)]
