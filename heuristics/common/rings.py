@@ -93,7 +93,8 @@ class RingNetwork:
             return np.zeros(len(self.ids), dtype=np.int64)
         asked = need.demand > 0
         left = self.capacity[:, asked] * (1 + SLACK) - self.used[:, asked]
-        return np.floor(np.maximum(left, 0.0) / need.demand[asked]).min(axis=1).astype(np.int64)
+        fits: NDArray[np.int64] = np.floor(np.maximum(left, 0.0) / need.demand[asked]).min(axis=1).astype(np.int64)
+        return fits
 
     def place(self, need: Need, size: int, most_starts: int = MOST_STARTS) -> Ring | None:
         """Find room for a ring greedily and occupy it.
