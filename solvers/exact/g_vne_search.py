@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,10 @@ ROUNDING = 1e-9
 """What sums of floats may be off by, relatively."""
 ROOT_ROUNDS = 400
 """Rounds of ruin and recreate at the root."""
+CUT_ROUNDS = 15
+"""Rounds of cuts at the root."""
+CUT_SIZE = 30_000
+"""Jobs times nodes beyond which the LP is too large to be solved again and again."""
 DIVE_JOBS = 10
 """With fewer jobs branching is as quick."""
 KNAPSACK_AGAIN = 40
@@ -137,6 +141,10 @@ class Search:
         if self.options.report is not None:
             self.options.report(None, None, root.bound)
         self.round(root, master, min(ROOT_ROUNDS, 40 * self.space.data.jobs))
+        if root.bound > self.threshold() and not self.stopped:
+            root, master = self.tighten(root, master, limits)
+            if root.bound is None:  # the time was over before the first pricing
+                return self.facts["cut_bound"], Termination.TIME_LIMIT
         if root.bound > self.threshold() and not self.stopped and self.space.data.jobs >= DIVE_JOBS:
             choice = dive(self.space, self.improver, master.columns, root, self.options.deadline)
             load = self.improver.load(choice)
@@ -147,6 +155,25 @@ class Search:
         if root.bound > self.threshold() and not self.stopped and not self.gap_reached(root.bound):
             self.knapsack(root, master.columns)
         return self.branch_and_price(root, master)
+
+    def tighten(self, root: Generated, master: Master, limits: Limits) -> tuple[Generated, Master]:
+        """Rounding cuts at the root; the bound after them is the fact ``cut_bound``."""
+        best = root.bound
+        assert best is not None
+        rounds = CUT_ROUNDS if self.space.data.jobs * self.space.data.nodes <= CUT_SIZE else 0
+        for _ in range(rounds):
+            if root.outcome != Outcome.CONVERGED or best <= self.threshold() or self.stopped:
+                break
+            if not self.space.separate(master.columns, root.weights):
+                break
+            self.pool = [self.space.column(column.payload) for column in self.pool]
+            self.choice = [None if c is None else self.space.column(c.payload) for c in self.choice]
+            self.improver.renew()
+            root, master = self.relax(self.space.free_rules, limits)
+            best = best if root.bound is None else min(best, root.bound)
+        self.facts["cut_bound"] = best
+        self.facts["cuts"] = len(self.space.cuts)
+        return (root if root.bound is None else replace(root, bound=best)), master
 
     def start(self) -> None:
         """A first choice at no prices."""
