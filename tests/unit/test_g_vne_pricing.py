@@ -71,7 +71,7 @@ def test_decimals_fit_and_a_tree_is_seen() -> None:
 
 
 def test_rounding_cuts_tighten_the_bound_and_keep_the_optimum() -> None:
-    instance = small(103, shape="general", servers=5, jobs=5, tightness=1.3, memory=True)
+    instance = small(103, servers=5, jobs=5, tightness=1.3, memory=True)
     found = solve_colgen(instance, SolveOptions())
     assert found.status is Status.OPTIMAL and found.objective is not None
     highs = run_method(G_VNE, instance, "highs", SolveOptions(threads=1))
