@@ -84,7 +84,7 @@ def count_roundings(plan: Plan, target: float, trials: int, seed: int) -> Counts
     share = shares(load, plan.mixture.capacity)
     link = plan.factors.of_link
     third: NDArray[np.bool_] = np.asarray(utility >= target / 3 - _SAME)
-    within: NDArray[np.bool_] = (share <= plan.factors.instance + _SAME).all(axis=1)
+    within: NDArray[np.bool_] = np.asarray((share <= plan.factors.instance + _SAME).all(axis=1))
     # what Theorem 8 bounds is a load of at least the factor, which counts only where it is above the capacity
     printed: NDArray[np.bool_] = (share >= plan.factors.printed - _SAME) & (share > 1 + _SAME)
     own: NDArray[np.bool_] = (share > plan.factors.instance + _SAME) & (share > 1 + _SAME)
