@@ -162,7 +162,8 @@ def bounds(*, seed: int = 0, instances: int = 40, scale: float = 1.0) -> list[Ro
     Returns
     -------
     Rows by kind and bound: plain relaxation of (12)-(19), augmented LP by columns, capped LP, capped LP with the
-    rounding cuts of ``colgen`` (which stop where they have closed the gap). Instances that are not proven within 20,000 nodes, or whose optimum is 0, are counted apart.
+    cuts of ``colgen`` (which stop where they have closed the gap). Instances that are not proven within 20,000 nodes,
+    or whose optimum is 0, are counted apart.
     """
     count = max(1, round(instances * scale))
     result: list[Row] = []
