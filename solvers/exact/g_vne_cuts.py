@@ -1,10 +1,13 @@
-"""Rounding cuts of g-vne: rings share a server only in whole shares.
+"""Cuts of g-vne: rings share a server only as wholes.
 
 For a capacity C of a server, whole k and a unit d > C / (k + 1): rings that put n_j workers of demand l_j on the server
 with ``sum l_j n_j <= C`` have ``sum floor(l_j n_j / d) <= k``, since the left side is at most C / d < k + 1. A cut thus
 charges a ring for what it has on the server as a whole (two rings of three quarters of it do not fit, however their
 LP weights add up), which a knapsack over counts prices as exactly as before (Chvatal-Gomory cuts of the rows over
 columns).
+
+Counts of different jobs that do not fit the server two by two, whichever resource is short, exclude each other: at
+most one ring of such a clique is chosen. That is again a charge by count.
 """
 
 from __future__ import annotations
@@ -27,13 +30,13 @@ MOST_UNITS = 8
 
 @dataclass(frozen=True)
 class Cut:
-    """``sum over rings of share[j, n on the server] y <= most``.
+    """``sum over rings of share[j, n on the server] y <= most``: a rounding or a clique cut.
 
     Attributes
     ----------
     server : the server
-    share : (J, K + 1) floor(l_j n / d)
-    most : k
+    share : (J, K + 1) floor(l_j n / d), or 1 for the members of the clique
+    most : k, or 1
     """
 
     server: int
@@ -62,3 +65,54 @@ def most_violated(server: int, capacity: float, demand: Floats, sizes: int, used
         if excess > broken:
             best, broken = Cut(server, share, k), excess
     return best
+
+
+def clique(server: int, capacity: Floats, demand: Floats, used: Floats) -> Cut | None:
+    """A clique of counts on a server that a point breaks, found greedily and extended to counts it does not use.
+
+    Parameters
+    ----------
+    capacity : (R,) with the checker's tolerance
+    demand : (J, R)
+    used : (J, K + 1) weight of the rings that put n workers of job j on the server
+    """
+    jobs, sizes = used.shape
+    loads = demand[:, None, :] * np.arange(sizes)[None, :, None]
+    limit = capacity * BEYOND
+    seen = [(int(j), int(n)) for j, n in zip(*np.nonzero(used[:, 1:] > 1e-9), strict=True)]
+    seen = sorted(((j, n + 1) for j, n in seen), key=lambda item: -used[item])
+    best: list[tuple[int, int]] = []
+    broken = 1 + VIOLATED
+    for seed in seen:
+        open_to = np.ones((jobs, sizes), dtype=bool)
+        open_to[:, 0] = False
+        members: list[tuple[int, int]] = []
+        for item in [seed, *seen]:
+            if open_to[item]:
+                members.append(item)
+                _narrow(open_to, item, loads, limit)
+        total = float(sum(used[item] for item in members))
+        if total > broken:
+            best, broken = members, total
+    if not best:
+        return None
+    share = np.zeros((jobs, sizes))
+    open_to = np.ones((jobs, sizes), dtype=bool)
+    open_to[:, 0] = False
+    for item in best:
+        share[item] = 1.0
+        _narrow(open_to, item, loads, limit)
+    for n in range(sizes - 1, 0, -1):  # large counts exclude the most
+        for j in range(jobs):
+            if open_to[j, n]:
+                share[j, n] = 1.0
+                _narrow(open_to, (j, n), loads, limit)
+    return Cut(server, share, 1)
+
+
+def _narrow(open_to: NDArray[np.bool_], item: tuple[int, int], loads: Floats, limit: Floats) -> None:
+    """Keep only counts that do not fit beside `item`; other counts of its own job exclude each other anyway."""
+    apart = (loads + loads[item] > limit).any(axis=2)
+    apart[item[0]] = True
+    open_to &= apart
+    open_to[item] = False

@@ -160,7 +160,7 @@ class Search:
         return bound > self.threshold() and not self.gap_reached(bound) and not self.stopped
 
     def tighten(self, root: Generated, master: Master, limits: Limits) -> tuple[Generated, Master, float]:
-        """Rounding cuts at the root: its LP, and the best bound on the way (the fact ``cut_bound``)."""
+        """Cuts at the root: its LP, and the best bound on the way (the fact ``cut_bound``)."""
         best = root.bound
         assert best is not None
         rounds = CUT_ROUNDS if self.space.data.jobs * self.space.data.nodes <= CUT_SIZE else 0

@@ -13,7 +13,7 @@ from schedgap.formulations.common.numbers import CHECK_TOLERANCE
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.formulations.g_vne.tables import Forest, Tables, tables
 from schedgap.solvers.column_generation import Column, Priced, Row
-from schedgap.solvers.exact.g_vne_cuts import Cut, most_violated
+from schedgap.solvers.exact.g_vne_cuts import Cut, clique, most_violated
 from schedgap.solvers.exact.g_vne_graph_pricing import GraphPricing, Walk
 from schedgap.solvers.exact.g_vne_rules import Rules
 from schedgap.solvers.exact.g_vne_tree import price_tree, split_links
@@ -169,6 +169,10 @@ class Space:
                 cut = most_violated(host, limit, data.demand[:, r], sizes, own)
                 if cut is not None:
                     fresh.append(cut)
+            limits = np.where(data.capacity[host] > 0, data.capacity[host] * (1 + TOLERANCE), 0.0)
+            together = clique(host, limits, data.demand, own)
+            if together is not None:
+                fresh.append(together)
         for cut in fresh:
             self._cuts_of.setdefault(cut.server, []).append(len(self.cuts))
             self.cuts.append(cut)

@@ -13,7 +13,7 @@ from schedgap.benchmarks.single import run_method
 from schedgap.formulations.g_vne.tables import tables
 from schedgap.solvers.exact.g_vne import solve_colgen
 from schedgap.solvers.exact.g_vne_bound import ring_lp
-from schedgap.solvers.exact.g_vne_cuts import most_violated
+from schedgap.solvers.exact.g_vne_cuts import clique, most_violated
 from schedgap.solvers.exact.g_vne_space import Space
 from schedgap.solvers.result import SolveOptions, Status
 
@@ -93,4 +93,20 @@ def test_a_cut_holds_for_all_counts_that_fit(seed: int) -> None:
     assert (cut.share * used).sum() > cut.most
     for counts in itertools.product(range(sizes + 1), repeat=jobs):
         if demand @ np.array(counts) <= capacity:
+            assert sum(cut.share[j, n] for j, n in enumerate(counts)) <= cut.most
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_clique_holds_for_all_counts_that_fit(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    sizes, jobs = 4, 3
+    capacity = rng.integers(3, 9, 2).astype(float)
+    demand = rng.choice([0.7, 1.0, 1.5, 2.0], (jobs, 2))
+    used = rng.dirichlet(np.ones(sizes + 1), jobs)
+    cut = clique(0, capacity * (1 + 1e-9), demand, used)
+    if cut is None:
+        return
+    assert (cut.share * used).sum() > cut.most
+    for counts in itertools.product(range(sizes + 1), repeat=jobs):
+        if np.all(np.array(counts) @ demand <= capacity):
             assert sum(cut.share[j, n] for j, n in enumerate(counts)) <= cut.most
