@@ -45,7 +45,7 @@ class _Network:
     def paths(self, start: str, end: str) -> list[tuple[str, ...]]:
         """Every simple path."""
         found: list[tuple[str, ...]] = []
-        stack = [(start,)]
+        stack: list[tuple[str, ...]] = [(start,)]
         while stack:
             path = stack.pop()
             if path[-1] == end:
@@ -95,7 +95,8 @@ def together(instance: DdljsInstance) -> dict[tuple[int, ...], dict[str, Placed]
     zero = (0,) * len(network.capacity)
     states: dict[tuple[int, ...], dict[Load, dict[str, Placed]]] = {(): {zero: {}}}
     for job in instance.jobs:
-        options = [(0, {zero: ([], [])})] + [(k, network.rings(job, k)) for k in range(1, job.max_workers + 1)]
+        options: list[tuple[int, dict[Load, Placed]]] = [(0, {zero: ([], [])})]
+        options += [(k, network.rings(job, k)) for k in range(1, job.max_workers + 1)]
         grown: dict[tuple[int, ...], dict[Load, dict[str, Placed]]] = {}
         for sizes, loads in states.items():
             for size, rings in options:

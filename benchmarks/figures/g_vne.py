@@ -25,7 +25,7 @@ RingInstance = GVneInstance | DdljsInstance
 LOAD = LinearSegmentedColormap.from_list("load", ["#e4e4e4", "#c9d7e4", "#f5c26b", "#d7301f"])
 """Colour of a link by its used share: grey is empty, red is full."""
 OVER = "#54006e"
-"""A link that more is asked of than it has (solutions outside the model)."""
+"""A server or link that more is asked of than it has, or a link that is not there (solutions that are not feasible)."""
 MOST_IN_LEGEND = 24
 MOST_NAMED = 12
 """Switches that are named although servers are too small for names."""
@@ -103,11 +103,8 @@ def _draw_links(
     axes: Axes, instance: RingInstance, places: Floats, size: float, uses: Mapping[tuple[int, int], list[int]]
 ) -> None:
     drawn = []
-    for pair, position in instance.link_index.items():
-        load = sum(instance.jobs[j].bandwidth for j in uses.get(pair, ()))
-        capacity = instance.links[position].bandwidth
-        share = load / capacity if capacity > 0 else (math.inf if load > 0 else 0.0)
-        drawn.append((share, _beside(places, pair, 0.16 * size)))
+    for pair in [*instance.link_index, *(pair for pair in uses if pair not in instance.link_index)]:
+        drawn.append((_share_of_link(instance, pair, uses), _beside(places, pair, 0.16 * size)))
     drawn.sort(key=lambda item: item[0])  # the fullest on top
     colours = [OVER if share > 1 + 1e-9 else LOAD(min(1.0, share)) for share, _ in drawn]
     width = max(0.8, 72 * 0.2 * size)
@@ -131,11 +128,7 @@ def _draw_rings(
 
 def _draw_nodes(axes: Axes, instance: RingInstance, places: Floats, size: float, rings: Mapping[str, Any]) -> None:
     """Servers as pies of the jobs they host, switches as squares, names where there is room."""
-    hosted: list[dict[int, int]] = [{} for _ in instance.servers]
-    for name, ring in rings.items():
-        for server in ring["workers"]:
-            there, job = hosted[instance.server_index[server]], instance.job_index[name]
-            there[job] = there.get(job, 0) + 1
+    hosted = _hosted(instance, rings)
     switches = sum(1 for server in instance.servers if not server.resources)
     room = min(8.0, size * 72 * 0.75)
     for node, server in enumerate(instance.servers):
@@ -145,6 +138,8 @@ def _draw_nodes(axes: Axes, instance: RingInstance, places: Floats, size: float,
             axes.add_patch(Rectangle((x - half, y - half), 2 * half, 2 * half, facecolor="#555555", zorder=4))
         else:
             axes.add_patch(Circle((x, y), size, facecolor="white", edgecolor="#444444", linewidth=0.8, zorder=3))
+            if _overfilled(instance, node, hosted[node]):
+                axes.add_patch(Circle((x, y), 1.12 * size, fill=False, edgecolor=OVER, linewidth=2.5, zorder=5))
             angle = 90.0
             for job, count in sorted(hosted[node].items()):
                 share = _share(server.resources, instance.jobs[job].demand, count)
@@ -175,6 +170,26 @@ def _draw_nodes(axes: Axes, instance: RingInstance, places: Floats, size: float,
                 color=INK,
                 zorder=5,
             )
+
+
+def _hosted(instance: RingInstance, rings: Mapping[str, Any]) -> list[dict[int, int]]:
+    """Workers by job on each node."""
+    hosted: list[dict[int, int]] = [{} for _ in instance.servers]
+    for name, ring in rings.items():
+        for server in ring["workers"]:
+            there, job = hosted[instance.server_index[server]], instance.job_index[name]
+            there[job] = there.get(job, 0) + 1
+    return hosted
+
+
+def _overfilled(instance: RingInstance, node: int, hosted: Mapping[int, int]) -> bool:
+    """Whether a node hosts more than it has."""
+    used: dict[str, float] = {}
+    for job, count in hosted.items():
+        for name, amount in instance.jobs[job].demand.items():
+            used[name] = used.get(name, 0.0) + count * amount
+    there = instance.servers[node].resources
+    return any(amount > there.get(name, 0.0) * (1 + 1e-9) for name, amount in used.items())
 
 
 def _share(resources: Mapping[str, float], demand: Mapping[str, float], count: int) -> float:
@@ -213,13 +228,21 @@ def _panel(figure: Figure, instance: RingInstance, rings: Mapping[str, Any]) -> 
     bar.set_xticks([0, 0.5, 1], ["0", "50%", "full"], fontsize=7.5)
     bar.set_title("bandwidth of a link in use", fontsize=8, color=INK)
     if _overloaded(instance, rings):
-        bar.text(1.0, -2.6, "beyond capacity", color=OVER, fontsize=7.5, ha="right", va="top")
+        bar.text(1.0, -2.6, "beyond capacity, or no link", color=OVER, fontsize=7.5, ha="right", va="top")
+
+
+def _share_of_link(instance: RingInstance, pair: tuple[int, int], uses: Mapping[tuple[int, int], list[int]]) -> float:
+    """The part of a link's bandwidth that is used; infinite where a route goes along a link that there is not."""
+    load = sum(instance.jobs[j].bandwidth for j in uses.get(pair, ()))
+    if pair not in instance.link_index:
+        return math.inf
+    capacity = instance.links[instance.link_index[pair]].bandwidth
+    return load / capacity if capacity > 0 else (math.inf if load > 0 else 0.0)
 
 
 def _overloaded(instance: RingInstance, rings: Mapping[str, Any]) -> bool:
-    """Whether some link is asked for more than it has."""
-    for pair, jobs in _uses(instance, rings).items():
-        load = sum(instance.jobs[j].bandwidth for j in jobs)
-        if load > instance.links[instance.link_index[pair]].bandwidth * (1 + 1e-9):
-            return True
-    return False
+    """Whether some server or link is asked for more than it has, or a link is not there."""
+    if any(_overfilled(instance, node, jobs) for node, jobs in enumerate(_hosted(instance, rings))):
+        return True
+    uses = _uses(instance, rings)
+    return any(_share_of_link(instance, pair, uses) > 1 + 1e-9 for pair in uses)

@@ -27,7 +27,7 @@ def layout(instance: SubstrateInstance) -> Floats:
     switches inside. Any other is laid out by graph distances (Kamada and Kawai), or by forces where it is large.
     """
     hosts = [bool(server.resources) for server in instance.servers]
-    graph = networkx.Graph()
+    graph: networkx.Graph[int] = networkx.Graph()
     graph.add_nodes_from(range(len(hosts)))
     graph.add_edges_from(sorted(instance.link_index))
     layered = any(hosts) and not all(hosts) and networkx.is_connected(graph)
@@ -40,12 +40,13 @@ def layout(instance: SubstrateInstance) -> Floats:
         placed = networkx.kamada_kawai_layout(graph, pos=start)
     else:
         placed = networkx.spring_layout(graph, seed=0, iterations=100)
-    return _into_unit([placed[node] for node in range(len(hosts))])
+    return _into_unit(np.array([placed[node] for node in range(len(hosts))], dtype=float))
 
 
-def _layers(graph: networkx.Graph, hosts: Sequence[bool]) -> Floats:
+def _layers(graph: networkx.Graph[int], hosts: Sequence[bool]) -> Floats:
     """Hosts in depth-first order from the top, so that a rack stays together; switches above their middle."""
-    height = networkx.multi_source_dijkstra_path_length(graph, {node for node, host in enumerate(hosts) if host})
+    found = networkx.multi_source_dijkstra_path_length(graph, {node for node, host in enumerate(hosts) if host})
+    height = {node: round(far) for node, far in found.items()}
     top = max(height.values())
     root = min(node for node in graph if height[node] == top)
     order = [node for node in networkx.dfs_preorder_nodes(graph, root, sort_neighbors=sorted) if hosts[node]]
@@ -71,9 +72,8 @@ def _layers(graph: networkx.Graph, hosts: Sequence[bool]) -> Floats:
     return np.array(points)
 
 
-def _into_unit(points: Sequence[Sequence[float]]) -> Floats:
+def _into_unit(array: Floats) -> Floats:
     """Shifted and scaled into the unit square, each axis on its own."""
-    array = np.array(points, dtype=float)
     low, high = array.min(axis=0), array.max(axis=0)
     span = np.where(high > low, high - low, 1.0)
     return np.where(high > low, (array - low) / span, 0.5)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Self
 
@@ -128,11 +127,6 @@ def most_multiples(capacity: float, amount: float) -> int | None:
     if amount == 0:
         return None
     return int(exact(capacity) * (1 + CHECK_TOLERANCE) // exact(amount))
-
-
-def within(used: Fraction, capacity: float) -> bool:
-    """Whether ``used <= capacity`` with tolerance 1e-9 relative, exactly."""
-    return used <= exact(capacity) * (1 + CHECK_TOLERANCE)
 
 
 def worker_cap(resources: Mapping[str, float], demand: Mapping[str, float], most: int) -> int:

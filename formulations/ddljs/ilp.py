@@ -106,8 +106,8 @@ class _Builder:
             for u in region.hosts:
                 x = pulp.LpVariable(f"x_{i}_{t}_{u}", cat="Binary")
                 self.hosts[i, t, u] = x
-                y, cap = self.workers[i, t, u], float(min(caps[u], ring))
-                self.row([(y, 1.0), (x, -cap)], pulp.LpConstraintLE, 0.0, f"used_{i}_{t}_{u}")
+                y = self.workers[i, t, u]
+                self.row([(y, 1.0), (x, -float(min(caps[u], ring)))], pulp.LpConstraintLE, 0.0, f"used_{i}_{t}_{u}")
                 self.row([(y, 1.0), (x, -1.0)], pulp.LpConstraintGE, 0.0, f"some_{i}_{t}_{u}")
             if len(region.hosts) > 1:
                 single.extend(self.circulation(i, t, region, min(ring, len(region.hosts))))
@@ -197,7 +197,7 @@ class _Builder:
     @staticmethod
     def binds(terms: list[Term], there: float) -> bool:
         """Whether a capacity row can be broken within the bounds of its variables."""
-        return sum(variable.upBound * amount for variable, amount in terms) > there
+        return bool(sum(variable.upBound * amount for variable, amount in terms) > there)
 
 
 def build_ilp(instance: DdljsInstance) -> DeclarativeModel:

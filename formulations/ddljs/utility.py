@@ -20,7 +20,8 @@ def logistic(z: ArrayLike) -> Floats:
     """1 / (1 + exp(-z)) for any z, without overflow and with full relative accuracy where it is small."""
     at = np.asarray(z, dtype=float)
     small = np.exp(-np.abs(at))
-    return np.where(at >= 0, 1.0, small) / (1.0 + small)
+    found: Floats = np.where(at >= 0, 1.0, small) / (1.0 + small)
+    return found
 
 
 def utility(job: Job, slots: ArrayLike) -> Floats:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.substrate import SubstrateInstance
+from schedgap.formulations.common.substrate import MOST_WORKERS, SubstrateInstance
 
 SLACK = 5e-10
 """Relative tolerance of capacities: half of the checker's, which leaves room for rounding in sums of floats."""
@@ -88,12 +88,14 @@ class RingNetwork:
         return Need(amounts, bandwidth, hostable)
 
     def room(self, need: Need) -> NDArray[np.int64]:
-        """How many workers of a job each node can still host: (S,)."""
+        """How many workers of a job each node can still host, at most the longest ring there may be: (S,)."""
         if not need.hostable:
             return np.zeros(len(self.ids), dtype=np.int64)
         asked = need.demand > 0
         left = self.capacity[:, asked] * (1 + SLACK) - self.used[:, asked]
-        return np.floor(np.maximum(left, 0.0) / need.demand[asked]).min(axis=1).astype(np.int64)
+        most = np.floor(np.maximum(left, 0.0) / need.demand[asked]).min(axis=1)
+        fits: NDArray[np.int64] = np.minimum(most, MOST_WORKERS).astype(np.int64)
+        return fits
 
     def place(self, need: Need, size: int, most_starts: int = MOST_STARTS) -> Ring | None:
         """Find room for a ring greedily and occupy it.

@@ -53,9 +53,9 @@ def fifo(instance: DdljsInstance, *, seed: int = 0, workers: int | None = None, 
         ending = [i for i in running if i not in kept and progress.largest(i)]
         waiting = sorted((i for i in active if i not in running), key=lambda i: (instance.jobs[i].arrival, i))
         for i in ending + waiting:
-            ring = progress.network.place(progress.needs[i], min(size[i], progress.largest(i)))
-            if ring is not None:
-                kept[i] = ring
+            placed = progress.network.place(progress.needs[i], min(size[i], progress.largest(i)))
+            if placed is not None:
+                kept[i] = placed
             elif i not in ending and not backfill:
                 break
         running = kept

@@ -90,8 +90,8 @@ def _best_rings(
     ceiling = problem.ceiling - problem.left_out
     if inner in ALGORITHM_2:
         found = INNER[inner](problem.instance, asked)
-        bound = ceiling if found.bound is None else min(found.bound, ceiling)
-        return rings_of(progress, found.solution), bound + problem.left_out, found.gamma or 1
+        known = ceiling if found.bound is None else min(found.bound, ceiling)
+        return rings_of(progress, found.solution), known + problem.left_out, found.gamma or 1
     packed = by_marginals(progress, problem)
     rings: dict[int, Ring] = {}
     if packed is not None:
@@ -133,9 +133,9 @@ def _filled(progress: Progress, active: list[int], rings: Mapping[int, Ring]) ->
     for i in sorted(promise, key=lambda i: (-promise[i][0], i)):
         slope, wanted = promise[i]
         if slope > 0:
-            ring = place_largest(progress, i, min(wanted, progress.largest(i)))
-            if ring is not None:
-                filled[i] = ring
+            more = place_largest(progress, i, min(wanted, progress.largest(i)))
+            if more is not None:
+                filled[i] = more
     return filled
 
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import beta as beta_distribution
 
 from schedgap.formulations.g_vne.instance import GVneInstance
@@ -82,13 +83,13 @@ def count_roundings(plan: Plan, target: float, trials: int, seed: int) -> Counts
     utility, load = plan.mixture.draw_many(np.random.default_rng(seed), trials)
     share = shares(load, plan.mixture.capacity)
     link = plan.factors.of_link
-    third = utility >= target / 3 - _SAME
-    within = (share <= plan.factors.instance + _SAME).all(axis=1)
+    third: NDArray[np.bool_] = np.asarray(utility >= target / 3 - _SAME)
+    within: NDArray[np.bool_] = np.asarray((share <= plan.factors.instance + _SAME).all(axis=1))
     # what Theorem 8 bounds is a load of at least the factor, which counts only where it is above the capacity
-    printed = (share >= plan.factors.printed - _SAME) & (share > 1 + _SAME)
-    own = (share > plan.factors.instance + _SAME) & (share > 1 + _SAME)
+    printed: NDArray[np.bool_] = (share >= plan.factors.printed - _SAME) & (share > 1 + _SAME)
+    own: NDArray[np.bool_] = (share > plan.factors.instance + _SAME) & (share > 1 + _SAME)
 
-    def count(hits: np.ndarray) -> Frequency:
+    def count(hits: NDArray[np.bool_]) -> Frequency:
         return Frequency(int(hits.sum()), max(1, hits.size))
 
     return Counts(
@@ -112,5 +113,5 @@ def promised(instance: GVneInstance) -> float:
     """
     nodes, links = len(instance.servers), len(instance.links)
     asked = {name for job in instance.jobs for name, amount in job.demand.items() if amount > 0}
-    missed = math.exp(-2 / 9) + len(asked) * nodes**-3.0
-    return 1 - missed - (links**-3.0 if links else 0.0)
+    missed = math.exp(-2 / 9) + len(asked) * float(nodes) ** -3
+    return 1.0 - missed - (float(links) ** -3 if links else 0.0)

@@ -52,7 +52,7 @@ def greedy(instance: GVneInstance, *, seed: int = 0, order: str = "best", starts
     network = RingNetwork(instance)
     needs = [network.need(job.demand, job.bandwidth) for job in instance.jobs]
     totals = network.capacity.sum(axis=0)
-    candidates = []
+    candidates: list[_Candidate] = []
     for j, job in enumerate(instance.jobs):
         asked = needs[j].demand > 0
         share = float((needs[j].demand[asked] / np.maximum(totals[asked], _LITTLE)).max()) if asked.any() else 0.0

@@ -16,6 +16,7 @@ from schedgap.heuristics.g_vne.knapsack import best_choice
 from schedgap.heuristics.g_vne.mixture import Mixture, fits_alone
 from schedgap.heuristics.g_vne.relaxation import Relaxation, relax
 from schedgap.solvers.column_generation import Column
+from schedgap.solvers.exact.g_vne_space import TOLERANCE
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 Ints = NDArray[np.int64]
@@ -201,7 +202,7 @@ def _info(instance: GVneInstance, plan: Plan, rings: list[Column]) -> dict[str, 
     load = np.zeros(len(plan.mixture.capacity))
     for column in rings:
         load[column.rows] += column.values
-    used = np.divide(load, plan.mixture.capacity, out=np.zeros_like(load), where=load > 0)
+    used = np.divide(load, plan.mixture.capacity, out=np.zeros_like(load), where=load > 0) * (1 + TOLERANCE)
     link = plan.factors.of_link
     return {
         "objective": float(sum(column.objective for column in rings)),

@@ -58,7 +58,8 @@ class _Blocks:
     def slots(self, arrival: int) -> Ints:
         """(K,) slots of each block from `arrival` on."""
         starts = np.concatenate([[0], self.ends[:-1]])
-        return np.maximum(0, self.ends - np.maximum(starts, arrival - 1))
+        found: Ints = np.maximum(0, self.ends - np.maximum(starts, arrival - 1))
+        return found
 
 
 @dataclass(frozen=True)

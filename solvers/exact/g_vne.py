@@ -38,9 +38,9 @@ def solve_colgen(instance: GVneInstance, options: SolveOptions, *, root_toleranc
 
     The LP over these rings bounds the optimum: optimum <= capped LP <= augmented LP of Rost and Schmid. On a network
     without cycles the best ring at the duals is a knapsack over the tree for all sizes at once, O(V K^2) a job;
-    elsewhere it is a layered search over shortest paths, O(K H^3) a job. Choices come from rounding, ruin and
-    recreate, and the integer master; branching on jobs, workers on a server, the order of hosts and links of a ring
-    edge closes the gap.
+    elsewhere it is a layered search over shortest paths, O(K H^3) a job. Rounding and clique cuts on servers tighten
+    the LP. Choices come from rounding, ruin and recreate, diving, and the integer master; branching on jobs, workers
+    on a server, the order of hosts and links of a ring edge closes the gap.
 
     Parameters
     ----------
@@ -52,8 +52,8 @@ def solve_colgen(instance: GVneInstance, options: SolveOptions, *, root_toleranc
     -------
     Result
         Never infeasible: to embed nothing is a solution of value 0. ``info``: ``lp_bound``, ``lp_value``,
-        ``lp_gap``, ``lp_seconds`` of the root; ``nodes``, ``columns``, ``pricings``, ``rows``, ``relaxed`` (jobs priced
-        optimistically).
+        ``lp_gap``, ``lp_seconds`` of the root; ``cut_bound``, ``cuts``; ``nodes``, ``columns``, ``pricings``,
+        ``rows``, ``relaxed`` (jobs priced optimistically).
 
     Raises
     ------

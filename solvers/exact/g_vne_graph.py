@@ -68,7 +68,7 @@ def shortest_paths(sources: Ints, first: Ints, link: Ints, head: Ints, price: Fl
 
 @numba.njit(cache=True)
 def layered(
-    root: int, between: Floats, price: Floats, cap: Ints, longest: int, bit: Ints, bits: int
+    root: int, between: Floats, cost_of: Floats, cap: Ints, longest: int, bit: Ints, bits: int
 ) -> tuple[Floats, Ints]:
     """The cheapest closed walk through `root` and hosts after it, for every size.
 
@@ -76,7 +76,7 @@ def layered(
     ----------
     root : a host, 0..H-1
     between : (H, H) cost of a ring edge between hosts
-    price : (H,) of one worker
+    cost_of : (H, K + 1) of so many workers
     cap : (H,) at least 1
     longest : K
     bit : (H,) number of a critical host, -1 for the others
@@ -90,7 +90,7 @@ def layered(
     -----
     O(K H^2 2^bits).
     """
-    h = len(price)
+    h = len(cost_of)
     masks = 1 << bits
     best = np.full((longest + 1, h, masks), np.inf)
     before = np.full((longest + 1, h, masks), -1, dtype=np.int64)  # last host before this one
@@ -100,7 +100,7 @@ def layered(
     end = np.full((longest + 1, 2), -1, dtype=np.int64)
     start = 0 if bit[root] < 0 else 1 << bit[root]
     for n in range(1, min(longest, cap[root]) + 1):
-        best[n, root, start] = n * price[root]
+        best[n, root, start] = cost_of[root, n]
         amount[n, root, start] = n
     for m in range(1, longest + 1):
         for s in range(root, h):
@@ -126,9 +126,9 @@ def layered(
                     if step == np.inf:
                         continue
                     for n in range(1, min(cap[t], longest - m) + 1):
-                        step += price[t]
-                        if step < best[m + n, t, after]:
-                            best[m + n, t, after] = step
+                        after_step = step + cost_of[t, n]
+                        if after_step < best[m + n, t, after]:
+                            best[m + n, t, after] = after_step
                             before[m + n, t, after] = s
                             mask_before[m + n, t, after] = mask
                             amount[m + n, t, after] = n
@@ -146,12 +146,12 @@ def layered(
 
 
 @numba.njit(cache=True)
-def all_roots(between: Floats, price: Floats, cap: Ints, longest: int) -> tuple[Floats, Ints]:
+def all_roots(between: Floats, cost_of: Floats, cap: Ints, longest: int) -> tuple[Floats, Ints]:
     """Costs and walks of every root without critical hosts: (H, K + 1) and (H, K + 1, 2 K); O(K H^3)."""
-    h = len(price)
+    h = len(cost_of)
     none = np.full(h, -1, dtype=np.int64)
     cost = np.full((h, longest + 1), np.inf)
     walk = np.full((h, longest + 1, 2 * longest), -1, dtype=np.int64)
     for root in range(h):
-        cost[root], walk[root] = layered(root, between, price, cap, longest, none, 0)
+        cost[root], walk[root] = layered(root, between, cost_of, cap, longest, none, 0)
     return cost, walk

@@ -61,7 +61,7 @@ class GraphPricing:
 
         Parameters
         ----------
-        node : (J, V) price of a worker
+        node : (J, V, K + 1) cost of so many workers
         link : (E,) price of bandwidth
         worth : (J, K + 1) -inf for sizes that are not wanted
         longest : (J,) 0 for a job that is left out
@@ -110,7 +110,7 @@ class GraphPricing:
         apart = distance[places][:, hosts]
         between = np.where(np.isfinite(apart), width * np.where(np.isfinite(apart), apart, 0.0), np.inf)
         detours = self._detours(j, hosts, between, link, width, rules)
-        price = np.ascontiguousarray(node[hosts])
+        price = np.ascontiguousarray(node[hosts, : longest + 1])
         cap = np.ascontiguousarray(rules.cap[j, hosts])
         cost, trace = all_roots(between, price, cap, longest)
 

@@ -35,6 +35,10 @@ class Improver:
         self.limit = np.array([row.upper for row in space.rows])
         self.rng = np.random.default_rng(seed)
 
+    def renew(self) -> None:
+        """Take the rows of the space over, after some were added."""
+        self.limit = np.array([row.upper for row in self.space.rows])
+
     def load(self, choice: Sequence[Column | None]) -> Floats:
         """(rows,) what a choice uses."""
         load = np.zeros(len(self.limit))

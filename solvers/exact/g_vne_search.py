@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,10 @@ ROUNDING = 1e-9
 """What sums of floats may be off by, relatively."""
 ROOT_ROUNDS = 400
 """Rounds of ruin and recreate at the root."""
+CUT_ROUNDS = 15
+"""Rounds of cuts at the root."""
+CUT_SIZE = 30_000
+"""Jobs times nodes beyond which the LP is too large to be solved again and again."""
 DIVE_JOBS = 10
 """With fewer jobs branching is as quick."""
 KNAPSACK_AGAIN = 40
@@ -73,7 +77,6 @@ class Search:
         self.nodes = 0
         self.pricings = 0
         self.facts: dict[str, Any] = {}
-        self.history: list[tuple[float, float]] = []
 
     @property
     def stopped(self) -> bool:
@@ -127,7 +130,6 @@ class Search:
         self.start()
         limits = Limits(deadline=self.options.deadline, tolerance=self.root_tolerance)
         root, master = self.relax(self.space.free_rules, limits)
-        self.history = [(value, bound) for value, bound in root.history if value is not None]
         if root.bound is None:
             return None, Termination.TIME_LIMIT
         self.facts["lp_seconds"] = time.monotonic() - began
@@ -137,16 +139,44 @@ class Search:
         if self.options.report is not None:
             self.options.report(None, None, root.bound)
         self.round(root, master, min(ROOT_ROUNDS, 40 * self.space.data.jobs))
-        if root.bound > self.threshold() and not self.stopped and self.space.data.jobs >= DIVE_JOBS:
+        bound = root.bound
+        if self.worthwhile(bound):
+            root, master, bound = self.tighten(root, master, limits)
+            if root.bound is None:  # the time was over before the first pricing
+                return bound, Termination.TIME_LIMIT
+        if self.worthwhile(bound) and self.space.data.jobs >= DIVE_JOBS:
             choice = dive(self.space, self.improver, master.columns, root, self.options.deadline)
             load = self.improver.load(choice)
             absent = [j for j, column in enumerate(choice) if column is None]
             self.improver.insert(choice, load, absent, root.duals)
             self.offer(choice)
             self.offer(self.improver.improve(self.choice, root.duals, ROOT_ROUNDS, lambda: self.stopped))
-        if root.bound > self.threshold() and not self.stopped and not self.gap_reached(root.bound):
+        if self.worthwhile(bound):
             self.knapsack(root, master.columns)
-        return self.branch_and_price(root, master)
+        return self.branch_and_price(replace(root, bound=bound), master)
+
+    def worthwhile(self, bound: float) -> bool:
+        """Whether a better choice is worth looking for: the gap is open, and there is time."""
+        return bound > self.threshold() and not self.gap_reached(bound) and not self.stopped
+
+    def tighten(self, root: Generated, master: Master, limits: Limits) -> tuple[Generated, Master, float]:
+        """Cuts at the root: its LP, and the best bound on the way (the fact ``cut_bound``)."""
+        best = root.bound
+        assert best is not None
+        rounds = CUT_ROUNDS if self.space.data.jobs * self.space.data.nodes <= CUT_SIZE else 0
+        for _ in range(rounds):
+            if root.outcome != Outcome.CONVERGED or best <= self.threshold() or self.stopped:
+                break
+            if not self.space.separate(master.columns, root.weights):
+                break
+            self.pool = [self.space.column(column.payload) for column in self.pool]
+            self.choice = [None if c is None else self.space.column(c.payload) for c in self.choice]
+            self.improver.renew()
+            root, master = self.relax(self.space.free_rules, limits)
+            best = best if root.bound is None else min(best, root.bound)
+        self.facts["cut_bound"] = best
+        self.facts["cuts"] = len(self.space.cuts)
+        return root, master, best
 
     def start(self) -> None:
         """A first choice at no prices."""

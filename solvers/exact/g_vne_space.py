@@ -13,6 +13,7 @@ from schedgap.formulations.common.numbers import CHECK_TOLERANCE
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.formulations.g_vne.tables import Forest, Tables, tables
 from schedgap.solvers.column_generation import Column, Priced, Row
+from schedgap.solvers.exact.g_vne_cuts import Cut, clique, most_violated
 from schedgap.solvers.exact.g_vne_graph_pricing import GraphPricing, Walk
 from schedgap.solvers.exact.g_vne_rules import Rules
 from schedgap.solvers.exact.g_vne_tree import price_tree, split_links
@@ -81,6 +82,8 @@ class Space:
         self.worth[:, 0] = -np.inf  # leaving a job out is no column
         self.longest = np.where(np.isfinite(self.worth).any(axis=1), data.longest, 0)
         self.free_rules = Rules(self.cap, np.zeros(data.jobs, dtype=bool))
+        self.cuts: list[Cut] = []
+        self._cuts_of: dict[int, list[int]] = {}
         self._make_rows()
         self.graph = None if self.forest is not None else GraphPricing(data, self.wide)
 
@@ -118,6 +121,7 @@ class Space:
                 self.link_row[e] = len(rows)
                 rows.append(Row(upper=data.bandwidth[e] * (1 + TOLERANCE)))
         self.rows = rows
+        self.first_cut = len(rows)
 
     # -- columns ------------------------------------------------------------------------------------------------
 
@@ -131,6 +135,11 @@ class Space:
                 row = int(self.node_row[host, r])
                 if row >= 0:
                     load[row] = load.get(row, 0.0) + count * float(demand[r])
+            for number in self._cuts_of.get(host, ()):
+                share = float(self.cuts[number].share[ring.job, count])
+                if share:
+                    row = self.first_cut + number
+                    load[row] = load.get(row, 0.0) + share
         width = float(data.job_bandwidth[ring.job])
         if width > 0 and len(ring.hosts) > 1:
             for place in self.links_used(ring):
@@ -140,6 +149,35 @@ class Space:
         rows = np.array(sorted(load), dtype=np.int64)
         values = np.array([load[int(row)] for row in rows], dtype=float)
         return Column(ring.job, float(self.worth[ring.job, ring.size]), rows, values, ring)
+
+    def separate(self, columns: Sequence[Column], weights: Floats) -> int:
+        """Add the cuts that a solution of the master breaks as rows of the space; how many.
+
+        Columns made before lack their entries: make them anew with :meth:`column`.
+        """
+        data = self.data
+        sizes = self.worth.shape[1] - 1
+        used: dict[int, Floats] = {}
+        for place in np.flatnonzero(weights > 1e-9).tolist():
+            ring: Embedding = columns[place].payload
+            for host, count in zip(ring.hosts, ring.counts, strict=True):
+                used.setdefault(host, np.zeros((data.jobs, sizes + 1)))[ring.job, count] += weights[place]
+        fresh: list[Cut] = []
+        for host, own in sorted(used.items()):
+            for r in np.flatnonzero(self.node_row[host] >= 0).tolist():
+                limit = self.rows[int(self.node_row[host, r])].upper
+                cut = most_violated(host, limit, data.demand[:, r], sizes, own)
+                if cut is not None:
+                    fresh.append(cut)
+            limits = np.where(data.capacity[host] > 0, data.capacity[host] * (1 + TOLERANCE), 0.0)
+            together = clique(host, limits, data.demand, own)
+            if together is not None:
+                fresh.append(together)
+        for cut in fresh:
+            self._cuts_of.setdefault(cut.server, []).append(len(self.cuts))
+            self.cuts.append(cut)
+            self.rows.append(Row(upper=float(cut.most)))
+        return len(fresh)
 
     def links_used(self, ring: Embedding) -> list[int]:
         """Every use of a link (of a tree link, by its lower node) by a ring."""
@@ -175,12 +213,16 @@ class Space:
     # -- pricing ------------------------------------------------------------------------------------------------
 
     def prices(self, duals: Floats, rules: Rules) -> tuple[Floats, Floats]:
-        """(J, V) price of a worker on a node, and the links' duals ((V,) of tree links, else (E,))."""
+        """(J, V, K + 1) cost of workers on a node, and the links' duals ((V,) of tree links, else (E,))."""
         padded = np.append(duals, 0.0)  # row -1: no row, no price
         node = self.data.demand @ padded[self.node_row].T
         for number, (job, host, _) in enumerate(rules.at_least):
             node[job, host] += duals[len(self.rows) + number]
-        return node, padded[self.link_row]
+        cost = node[:, :, None] * np.arange(self.worth.shape[1])
+        for number in np.flatnonzero(duals[self.first_cut : len(self.rows)]).tolist():
+            cut = self.cuts[number]
+            cost[:, cut.server] += duals[self.first_cut + number] * cut.share
+        return cost, padded[self.link_row]
 
     def price_all(self, duals: Floats, weight: float, rules: Rules) -> Priced:
         """The best ring of every job and size at the duals.
@@ -244,7 +286,7 @@ class Space:
         for r in np.flatnonzero(demand):
             cap = np.minimum(cap, np.maximum(0.0, room[self.node_row[:, r]] / demand[r] + 1e-9)).astype(np.int64)
         padded = np.append(duals, 0.0)
-        node = padded[self.node_row] @ demand
+        node = (padded[self.node_row] @ demand)[:, None] * np.arange(self.worth.shape[1])
         width = float(data.job_bandwidth[j])
         free = room[self.link_row] >= width * (1 - 1e-12)
         link = padded[self.link_row]

@@ -1,11 +1,12 @@
 """Pricing of rings on a network without cycles: a knapsack over the tree for all sizes at once, compiled.
 
 A ring that visits its hosts in depth-first order uses a tree link once in each direction if and only if it has
-workers on both sides, and no ring can do with less. For node prices p, link prices w and caps, with total size k,
+workers on both sides, and no ring can do with less. For costs p_v(n) of n workers,
+link prices w and caps, with total size k,
 
     H_v(m) = min cost of m workers in the subtree of v, its own links included, others being elsewhere,
 
-is a min-plus sum over the children of ``H_c(n) + [n > 0] w_c`` and of ``n p_v``, n <= cap_v; the best ring of k
+is a min-plus sum over the children of ``H_c(n) + [n > 0] w_c`` and of ``p_v(n)``, n <= cap_v; the best ring of k
 workers costs ``min_v H_v(k)``, v being the highest node it needs.
 """
 
@@ -25,7 +26,7 @@ def price_tree(
     parent: Ints,
     first: Ints,
     child: Ints,
-    node_price: Floats,
+    node_cost: Floats,
     link_price: Floats,
     cap: Ints,
     longest: Ints,
@@ -38,7 +39,7 @@ def price_tree(
     ----------
     order, parent : (V,) of :class:`~schedgap.formulations.g_vne.tables.Forest`
     first, child : children of v are ``child[first[v]:first[v + 1]]``, in the order of `order`
-    node_price : (J, V) of one worker
+    node_cost : (J, V, K + 1) of so many workers
     link_price : (J, V) of a ring split by the link between v and its parent, both directions; inf where it cannot be
     cap : (J, V)
     longest : (J,) largest ring
@@ -53,7 +54,7 @@ def price_tree(
     -----
     O(J V K^2).
     """
-    jobs, nodes = node_price.shape
+    jobs, nodes = node_cost.shape[:2]
     most = weight.shape[1] - 1
     cost = np.full((jobs, most + 1), np.inf)
     hosts = np.full((jobs, most + 1, most), -1, dtype=np.int64)
@@ -69,7 +70,7 @@ def price_tree(
         for v in range(nodes):
             size[v] = min(k_max, cap[j, v])
             for m in range(size[v] + 1):
-                table[v, m] = m * node_price[j, v]
+                table[v, m] = node_cost[j, v, m]
         for place in range(nodes - 1, -1, -1):
             v = order[place]
             for m in range(1, size[v] + 1):

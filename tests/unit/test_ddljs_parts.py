@@ -117,6 +117,15 @@ def test_algorithm_2_inside(inner: str) -> None:
         assert run.info["alpha"] is None or 0 <= run.info["alpha"] <= 1
 
 
+def test_a_deadline_and_a_gap_are_kept() -> None:
+    instance = small(2)
+    late = gadget(instance, deadline=Deadline.after(1e-6))
+    assert late.solution == gadget(instance, inner="greedy").solution
+    loose = gadget(instance, gap=0.05)
+    assert loose.solution is not None and check(instance, loose.solution).feasible
+    assert loose.info["alpha"] >= 0.95 - 1e-9
+
+
 def test_ties_go_by_input_order() -> None:
     made = tight(2).to_dict()
     for job in made["jobs"]:

@@ -222,6 +222,10 @@ def test_the_figure_tells_overloads() -> None:
     )
     ring = {"workers": ["a", "b"], "routes": [["a", "b"], ["b", "a"]]}
     assert "beyond capacity" in as_svg(network(instance, {"rings": {"j": ring}}))
+    tree = small(0, shape="tree")
+    hosts = [server.id for server in tree.servers if server.resources][:2]
+    jump = {"workers": hosts, "routes": [hosts, hosts[::-1]]}  # no link joins two servers
+    assert "or no link" in as_svg(network(tree, {"rings": {tree.jobs[0].id: jump}}))
 
 
 def test_layouts_stay_in_the_unit_square_and_keep_layers() -> None:

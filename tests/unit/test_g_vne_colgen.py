@@ -1,0 +1,70 @@
+"""colgen of g-vne at its limits: time, work, optimistic pricing, too large, bounds without links."""
+
+import time
+
+import pytest
+
+from schedgap.benchmarks.brute_force_g_vne import brute_force, random_case
+from schedgap.benchmarks.catalogue.g_vne import PROBLEM as G_VNE
+from schedgap.benchmarks.generators.g_vne import large_tree, small
+from schedgap.benchmarks.single import run_method
+from schedgap.formulations.g_vne.check import check
+from schedgap.solvers.exact import g_vne, g_vne_graph_pricing
+from schedgap.solvers.exact.g_vne_bound import ring_lp, upper_bound
+from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
+
+
+def test_the_time_limit_is_kept_with_a_solution_and_a_bound() -> None:
+    run_method(G_VNE, small(1, shape="tree"), "colgen", SolveOptions())  # compiles
+    instance = large_tree(0, servers=120, racks=6, jobs=60)
+    began = time.monotonic()
+    found = run_method(G_VNE, instance, "colgen", SolveOptions(deadline=Deadline.after(2.0)))
+    assert time.monotonic() - began < 2.0 * 1.1 + 1.0
+    assert found.status in (Status.FEASIBLE, Status.OPTIMAL)
+    assert found.solution is not None and check(instance, found.solution).feasible
+    assert found.objective is not None and found.bound is not None and 0 < found.objective <= found.bound
+
+
+def test_a_work_limit_is_repeatable_and_its_bound_valid() -> None:
+    instance = small(107, shape="tree", servers=5, jobs=5, tightness=1.3, memory=True)
+    full = run_method(G_VNE, instance, "colgen", SolveOptions())
+    assert full.status is Status.OPTIMAL and full.objective is not None
+    runs = [run_method(G_VNE, instance, "colgen", SolveOptions(work_limit=0.001)) for _ in range(2)]
+    assert runs[0].solution == runs[1].solution and runs[0].bound == runs[1].bound
+    assert runs[0].bound is not None and runs[0].bound >= full.objective >= (runs[0].objective or 0)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_optimistic_pricing_keeps_the_optimum(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = random_case(700 + seed, shape="general")
+    optimum = float(brute_force(instance)[0])
+    exact = ring_lp(instance).bound
+    monkeypatch.setattr(g_vne_graph_pricing, "MOST_CRITICAL", 0)
+    assert ring_lp(instance).bound >= exact * (1 - 1e-9)
+    found = run_method(G_VNE, instance, "colgen", SolveOptions())
+    assert found.status is Status.OPTIMAL and found.objective == pytest.approx(optimum, rel=1e-9)
+
+
+def test_what_is_too_large_to_price_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = small(1, shape="general")
+    monkeypatch.setattr(g_vne, "MOST_STEPS", 10)
+    found = g_vne.solve_colgen(instance, SolveOptions())
+    assert found.status is Status.UNKNOWN and found.termination is Termination.TOO_LARGE
+    assert found.bound is None and "too many" in found.info["reason"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_bounds_without_links_are_weaker_and_valid(seed: int) -> None:
+    instance = small(seed)
+    free, capped = ring_lp(instance, linked=False), ring_lp(instance)
+    augmented = ring_lp(instance, capped=False)
+    assert capped.bound <= free.bound * (1 + 1e-7) and free.bound <= augmented.bound * (1 + 1e-7)
+    bound = upper_bound(instance)
+    assert bound is not None and bound >= capped.value * (1 - 1e-9)
+
+
+def test_a_better_start_is_not_lost() -> None:
+    instance = small(5)
+    best = run_method(G_VNE, instance, "colgen", SolveOptions())
+    again = run_method(G_VNE, instance, "colgen", SolveOptions(start=best.solution, deadline=Deadline.after(0.01)))
+    assert again.objective == best.objective
