@@ -15,10 +15,10 @@ from schedgap.formulations.ddl_cluster.bounds import lower_bound
 from schedgap.formulations.ddl_cluster.check import check
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
 from schedgap.formulations.ddl_cluster.sharing import given_placement
-from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES, simulate_plain, solution_of
+from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES, Run, simulate_plain, solution_of, task_count
 from schedgap.formulations.ddl_cluster.timetable import timetable
 from schedgap.solvers.exact.cp_session import Value, run_cp
-from schedgap.solvers.exact.ddl_cluster_cp import GridModel, Point, model_size, rounded_run
+from schedgap.solvers.exact.ddl_cluster_cp import LARGEST_TASKS, GridModel, Point, model_size, rounded_run
 from schedgap.solvers.exact.ddl_cluster_grid import RESOLUTION, Grid
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
@@ -131,16 +131,11 @@ class _State:
     def run(self, exclusive: bool) -> tuple[float | None, Termination]:
         """All steps; the bound of the job shop where that is what was solved."""
         self.bound = lower_bound(self.instance)
-        runs = [(policy, simulate_plain(self.instance, self.placement, policy, record=True)) for policy in POLICIES]
-        for policy, run in runs:
-            self._offer(solution_of(self.instance, self.placement, policy, run), policy)
-        if self.options.start is not None:
-            self._offer(self.options.start, "start")
+        first = self._start()
         if self._met():
             return None, Termination.PROVEN
-        if self.options.deadline.passed:
-            return None, Termination.TIME_LIMIT
-        first = runs[0][1]  # of srsf-1, which is feasible for the job shop
+        if first is None:
+            return None, Termination.TIME_LIMIT if self._late() else Termination.TOO_LARGE
         arrivals = sum(job.arrival for job in self.instance.jobs)
         grid = Grid.of(self.instance, self.placement, sum(first.finish) - arrivals)
         self.info["grid"] = grid.seconds(1)
@@ -154,7 +149,7 @@ class _State:
         restricted, termination = self._search(model, grid, part)
         if exclusive or self._met() or self._close_enough() or termination is Termination.INTERRUPTED:
             return restricted, termination
-        if self.options.deadline.passed:
+        if self._late():
             return None, Termination.TIME_LIMIT
         hint = self._points.get(grid.digits, hint)
         assert self.objective is not None
@@ -162,6 +157,30 @@ class _State:
         model = GridModel(grid)
         model.hint(hint)
         return self._search(model, grid, 1.0)
+
+    def _start(self) -> Run | None:
+        """Simulate the policies, as far as there is time; the run of srsf-1, which is feasible for the job shop."""
+        if self.options.start is not None:
+            self._offer(self.options.start, "start")
+        small = task_count(self.instance) <= LARGEST_TASKS
+        best: tuple[float, str, Run] | None = None
+        first: Run | None = None
+        for policy in POLICIES:
+            if best is not None and self._late():
+                break
+            run = simulate_plain(self.instance, self.placement, policy, record=small)
+            first = run if first is None else first
+            if best is None or sum(run.finish) < best[0]:
+                best = (sum(run.finish), policy, run)
+        if best is not None:
+            _, policy, run = best
+            self._offer(solution_of(self.instance, self.placement, policy, run), policy)
+        if not small:
+            self.info["reason"] = f"{task_count(self.instance)} compute tasks, at most {LARGEST_TASKS}"
+        return first if small and not self._late() else None
+
+    def _late(self) -> bool:
+        return self.options.deadline.passed
 
     def _search(self, model: GridModel, grid: Grid, part: float) -> tuple[float | None, Termination]:
         """CP-SAT in the given part of the time that is left; the bound of the model, and why it stopped."""
