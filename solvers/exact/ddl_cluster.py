@@ -40,11 +40,12 @@ def solve_cp(instance: DdlClusterInstance, options: SolveOptions) -> Result:
        constraints that every schedule in continuous time satisfies: its bound is certified.
     3. Every point it finds is carried out in continuous time (:mod:`.timetable`) and scored by the checker.
 
-    The grid's error: with s_i the steps by which an all-reduce i of length L_i may be too short in the model (1,
-    and at most 2 for every set of all-reduces that overlaps with it, times its weight), stretching an optimal
-    point of the model by 1 + theta, theta = max s_i / (b M_i - s_i), makes it a schedule. So the optimum is at
-    most (1 + theta) times the model's sum of finish times. The gap that is left is that of the two numbers
-    themselves, and the status is OPTIMAL only where they agree to 1e-6.
+    The grid's error, beforehand: let s be the steps by which an all-reduce of M MB may be too short in the model, 1
+    and |mu| for every set of all-reduces that overlaps with it. Stretching an optimal point of the model by
+    1 + theta, theta the largest s / (b M - s) in steps (and 1 / floor(d) for a duration d that is no whole number
+    of steps), makes it a schedule. So the optimum is at most (1 + theta) times the model's sum of finish times.
+    The gap that is reported is that of the two numbers found, and the status is OPTIMAL only where they agree to
+    1e-6.
 
     Parameters
     ----------
