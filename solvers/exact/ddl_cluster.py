@@ -26,6 +26,8 @@ _CLOSE = 1e-7
 """A gap at which the search stops; results agree within 1e-6."""
 _JOB_SHOP_PART = 0.25
 """Of the time: the job shop comes first, since its schedules are good ones and easy to find."""
+_SECONDS_PER_TASK = 5e-6
+"""Of a policy's simulation and its check together, on a busy machine; where a run matters at all, it is compiled."""
 _EARLY = 100
 """Grid steps by which wanted starts are also tried earlier, so that tasks meet the events that they wait for.
 Without contention nothing is gained by waiting: only the order of the job shop's points is taken."""
@@ -164,10 +166,17 @@ class _State:
         if self.options.start is not None:
             self._offer(self.options.start, "start")
         small = task_count(self.instance) <= LARGEST_TASKS
+        left = self.options.deadline.left()
+        if left is not None and task_count(self.instance) * _SECONDS_PER_TASK > left:
+            self.info["reason"] = (
+                f"{task_count(self.instance)} compute tasks cannot be simulated and checked in {left:.3g} s"
+            )
+            return None
         best: tuple[float, str, Run] | None = None
         first: Run | None = None
         for policy in POLICIES:
-            if best is not None and self._late():
+            left = self.options.deadline.left()
+            if best is not None and left is not None and task_count(self.instance) * _SECONDS_PER_TASK > left:
                 break
             run = simulate_plain(self.instance, self.placement, policy, record=small)
             first = run if first is None else first
