@@ -126,7 +126,7 @@ class _Search:
             bounds=[(value, None) for value in low],
             method="highs-ds",
         )
-        if found.status != 0:
+        if found.status != 0 or found.x is None or found.fun is None:
             return None
         starts = [0.0] * self.n
         for p, event in enumerate(prefix):

@@ -115,4 +115,5 @@ PROBLEM = Problem(
     presets=PRESETS,
     guarantees=f"{_POLICIES}.guarantees:GUARANTEES",
     figure="schedgap.benchmarks.figures.ddl_cluster:gantt",
+    suites="schedgap.benchmarks.suites_ddl_cluster:ROWS",
 )

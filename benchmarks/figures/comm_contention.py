@@ -44,12 +44,12 @@ def rates(instance: CommContentionInstance, solution: Solution) -> Figure:
     for gap in schedule.gaps:
         width = gap.end - gap.begin
         height_now = 0.0
-        for task in sorted(gap.active, key=lambda name: place[name]):
-            colour = job_colour(place[task])
+        for name in sorted(gap.active, key=lambda active: place[active]):
+            colour = job_colour(place[name])
             top.add_patch(Rectangle((gap.begin, height_now), width, gap.rate, facecolor=colour, edgecolor="none"))
             height_now += gap.rate
             strength = 0.55 if len(gap.active) == 1 else 1.0
-            bar = Rectangle((gap.begin, place[task] - 0.38), width, 0.76, facecolor=colour, alpha=strength)
+            bar = Rectangle((gap.begin, place[name] - 0.38), width, 0.76, facecolor=colour, alpha=strength)
             low.add_patch(bar)
         if height_now < alone:
             top.add_patch(Rectangle((gap.begin, height_now), width, alone - height_now, facecolor=_LOST))

@@ -22,6 +22,8 @@ from schedgap.formulations.ddl_cluster.simulate_plain import Log, simulate_plain
 _WIDTH = 10.0
 DETAILED_TASKS = 4000
 """Up to so many compute tasks, every task is drawn; beyond, one bar per job on each of its GPUs."""
+CURVE_POINTS = 250
+"""Points of a cumulative curve."""
 LABELLED_GPUS = 32
 """Beyond so many GPUs a large run is drawn by job, not by GPU."""
 
@@ -55,10 +57,7 @@ def distributions(rows: Sequence[Distribution]) -> Figure:
     for place, row in enumerate(rows):
         colour = PALETTE[(0, 1, 2, 4, 5, 6)[place % 6]]
         for axes, values in ((first, row.jct), (second, 100 * row.utilisation)):
-            ordered = np.sort(values)
-            axes.step(
-                ordered, np.arange(1, len(ordered) + 1) / len(ordered), where="post", color=colour, label=row.name
-            )
+            axes.plot(*_cumulative(values), drawstyle="steps-post", color=colour, label=row.name, linewidth=1.2)
         half = None if np.isnan(row.half_width) else row.half_width
         third.bar(place, row.mean, 0.65, yerr=half, color=colour, ecolor=INK, capsize=3)
     first.set_xscale("log")
@@ -78,6 +77,13 @@ def distributions(rows: Sequence[Distribution]) -> Figure:
     third.tick_params(labelsize=8)
     first.legend(frameon=False, fontsize=8, loc="lower right")
     return figure
+
+
+def _cumulative(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The cumulative distribution, at no more than CURVE_POINTS of its steps."""
+    ordered = np.sort(values)
+    chosen = np.unique(np.linspace(0, len(ordered) - 1, min(len(ordered), CURVE_POINTS)).round().astype(int))
+    return ordered[chosen], (chosen + 1) / len(ordered)
 
 
 def gantt(instance: DdlClusterInstance, solution: Solution) -> Figure:

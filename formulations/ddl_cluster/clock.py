@@ -51,7 +51,8 @@ class Clock:
 
     def seconds(self, ticks: int) -> float:
         """`ticks` in seconds, correctly rounded."""
-        return int(ticks) / 10**self.digits
+        scale: int = 10**self.digits
+        return int(ticks) / scale
 
 
 @lru_cache(maxsize=64)
@@ -64,7 +65,7 @@ def clock_of(instance: DdlClusterInstance) -> Clock:
     digits = FINEST_DIGITS
     while instance.longest_run * 10**digits >= LARGEST_TICK:
         digits -= 1
-    scale = 10**digits
+    scale: int = 10**digits
     a, b, eta = instance.link.exact_parameters()
 
     def ticks(seconds: Fraction) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import combinations, product
 
 import pulp
@@ -11,9 +11,9 @@ from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.ddl_cluster.bounds import alone_times, lower_bound
 from schedgap.formulations.ddl_cluster.clock import MEMORY_CAPACITY, clock_of
-from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
 from schedgap.formulations.ddl_cluster.sharing import Sharing, given_placement
-from schedgap.formulations.ddl_cluster.simulate_plain import simulate_plain, solution_of
+from schedgap.formulations.ddl_cluster.simulate_plain import INTERPRETED_TASKS, simulate_plain, solution_of, task_count
 from schedgap.formulations.ddl_cluster.timetable import AllReduce, Compute, Plan, timetable
 
 Terms = list[tuple[pulp.LpVariable, float]]
@@ -68,8 +68,8 @@ def model_nonzeros(instance: DdlClusterInstance) -> int:
     return 6 * pairs + sum(8 * job.iterations * job.gpus for job in jobs)
 
 
-def quick(instance: DdlClusterInstance) -> Solution:
-    """The run of srsf-1 on the given placement.
+def quick(instance: DdlClusterInstance) -> Solution | None:
+    """The run of srsf-1 on the given placement; None where simulating it would not be quick.
 
     Raises
     ------
@@ -77,6 +77,10 @@ def quick(instance: DdlClusterInstance) -> Solution:
         A job has no placement.
     """
     placement = given_placement(instance, "declarative model")
+    return _run(instance, placement) if task_count(instance) <= INTERPRETED_TASKS else None
+
+
+def _run(instance: DdlClusterInstance, placement: Sequence[Sequence[Gpu]]) -> Solution:
     return solution_of(instance, placement, _POLICY, simulate_plain(instance, placement, _POLICY))
 
 
@@ -90,7 +94,7 @@ class _Builder:
         self.servers = [{server for server, _ in gpus} for gpus in self.placement]
         self.problem = pulp.LpProblem("ddl_cluster_job_shop", pulp.LpMinimize)
         self.create: Callable[..., pulp.LpVariable] = getattr(self.problem, "add_variable", pulp.LpVariable)
-        self.quick = quick(instance)
+        self.quick = _run(instance, self.placement)
         jobs = instance.jobs
         link = instance.link
         self.message = [

@@ -40,16 +40,13 @@ def total_completion(b: float, eta: float, sizes: list[float], starts: list[floa
             continue
         pace = len(active) * b + (len(active) - 1) * eta
         first = min(active, key=lambda j: left[j])
-        if clock + pace * left[first] <= coming:
-            volume = left[first]
-            clock += pace * volume
-            total += clock
-        else:
-            volume = (coming - clock) / pace
-            clock = coming
+        ends = clock + pace * left[first] <= coming
+        volume = left[first] if ends else (coming - clock) / pace
+        clock = clock + pace * volume if ends else coming
         for j in active:
-            left[j] -= volume
-        if clock < coming or left[first] <= 0:
+            left[j] = max(0.0, left[j] - volume)
+        if ends:
+            total += clock
             active.discard(first)
             del left[first]
     return total

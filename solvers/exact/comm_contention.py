@@ -152,10 +152,10 @@ class _Search:
     def _nodes_left(self, later: bool) -> int:
         """Nodes up to the next limit that counts nodes."""
         if not later:
-            return int(_FIRST - self.info["nodes"])
+            return _FIRST - int(self.info["nodes"])
         if self.options.work_limit is None:
             return 10**9
-        return max(1, math.ceil(1000 * self.options.work_limit - self.info["nodes"]))
+        return max(1, math.ceil(1000 * self.options.work_limit) - int(self.info["nodes"]))
 
     def _total(self, mean: float) -> float:
         """The sum of flow times without latency that belongs to an objective."""

@@ -215,7 +215,8 @@ def _corners(points: Floats, count: int, first: int, second: int, tolerance: flo
     chain = np.empty(count, np.int64)
     for turn in (1.0, -1.0):
         m = 0
-        for p in order:
+        for q in range(count):
+            p = int(order[q])
             while m >= 2:
                 a, c = chain[m - 2], chain[m - 1]
                 dx, dy = points[p, first] - points[a, first], points[p, second] - points[a, second]

@@ -15,10 +15,10 @@ from schedgap.formulations.ddl_cluster.bounds import lower_bound
 from schedgap.formulations.ddl_cluster.check import check
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
 from schedgap.formulations.ddl_cluster.sharing import given_placement
-from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES, simulate_plain, solution_of
+from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES, Run, simulate_plain, solution_of, task_count
 from schedgap.formulations.ddl_cluster.timetable import timetable
 from schedgap.solvers.exact.cp_session import Value, run_cp
-from schedgap.solvers.exact.ddl_cluster_cp import GridModel, Point, model_size, rounded_run
+from schedgap.solvers.exact.ddl_cluster_cp import LARGEST_TASKS, GridModel, Point, model_size, rounded_run
 from schedgap.solvers.exact.ddl_cluster_grid import RESOLUTION, Grid
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
@@ -26,6 +26,8 @@ _CLOSE = 1e-7
 """A gap at which the search stops; results agree within 1e-6."""
 _JOB_SHOP_PART = 0.25
 """Of the time: the job shop comes first, since its schedules are good ones and easy to find."""
+_SECONDS_PER_TASK = 5e-6
+"""Of a policy's simulation and its check together, on a busy machine; where a run matters at all, it is compiled."""
 _EARLY = 100
 """Grid steps by which wanted starts are also tried earlier, so that tasks meet the events that they wait for.
 Without contention nothing is gained by waiting: only the order of the job shop's points is taken."""
@@ -40,11 +42,12 @@ def solve_cp(instance: DdlClusterInstance, options: SolveOptions) -> Result:
        constraints that every schedule in continuous time satisfies: its bound is certified.
     3. Every point it finds is carried out in continuous time (:mod:`.timetable`) and scored by the checker.
 
-    The grid's error: with s_i the steps by which an all-reduce i of length L_i may be too short in the model (1,
-    and at most 2 for every set of all-reduces that overlaps with it, times its weight), stretching an optimal
-    point of the model by 1 + theta, theta = max s_i / (b M_i - s_i), makes it a schedule. So the optimum is at
-    most (1 + theta) times the model's sum of finish times. The gap that is left is that of the two numbers
-    themselves, and the status is OPTIMAL only where they agree to 1e-6.
+    The grid's error, beforehand: let s be the steps by which an all-reduce of M MB may be too short in the model, 1
+    and |mu| for every set of all-reduces that overlaps with it. Stretching an optimal point of the model by
+    1 + theta, theta the largest s / (b M - s) in steps (and 1 / floor(d) for a duration d that is no whole number
+    of steps), makes it a schedule. So the optimum is at most (1 + theta) times the model's sum of finish times.
+    The gap that is reported is that of the two numbers found, and the status is OPTIMAL only where they agree to
+    1e-6.
 
     Parameters
     ----------
@@ -131,16 +134,11 @@ class _State:
     def run(self, exclusive: bool) -> tuple[float | None, Termination]:
         """All steps; the bound of the job shop where that is what was solved."""
         self.bound = lower_bound(self.instance)
-        runs = [(policy, simulate_plain(self.instance, self.placement, policy, record=True)) for policy in POLICIES]
-        for policy, run in runs:
-            self._offer(solution_of(self.instance, self.placement, policy, run), policy)
-        if self.options.start is not None:
-            self._offer(self.options.start, "start")
+        first = self._start()
         if self._met():
             return None, Termination.PROVEN
-        if self.options.deadline.passed:
-            return None, Termination.TIME_LIMIT
-        first = runs[0][1]  # of srsf-1, which is feasible for the job shop
+        if first is None:
+            return None, Termination.TIME_LIMIT if self._late() else Termination.TOO_LARGE
         arrivals = sum(job.arrival for job in self.instance.jobs)
         grid = Grid.of(self.instance, self.placement, sum(first.finish) - arrivals)
         self.info["grid"] = grid.seconds(1)
@@ -154,7 +152,7 @@ class _State:
         restricted, termination = self._search(model, grid, part)
         if exclusive or self._met() or self._close_enough() or termination is Termination.INTERRUPTED:
             return restricted, termination
-        if self.options.deadline.passed:
+        if self._late():
             return None, Termination.TIME_LIMIT
         hint = self._points.get(grid.digits, hint)
         assert self.objective is not None
@@ -162,6 +160,37 @@ class _State:
         model = GridModel(grid)
         model.hint(hint)
         return self._search(model, grid, 1.0)
+
+    def _start(self) -> Run | None:
+        """Simulate the policies, as far as there is time; the run of srsf-1, which is feasible for the job shop."""
+        if self.options.start is not None:
+            self._offer(self.options.start, "start")
+        small = task_count(self.instance) <= LARGEST_TASKS
+        left = self.options.deadline.left()
+        if left is not None and task_count(self.instance) * _SECONDS_PER_TASK > left:
+            self.info["reason"] = (
+                f"{task_count(self.instance)} compute tasks cannot be simulated and checked in {left:.3g} s"
+            )
+            return None
+        best: tuple[float, str, Run] | None = None
+        first: Run | None = None
+        for policy in POLICIES:
+            left = self.options.deadline.left()
+            if best is not None and left is not None and task_count(self.instance) * _SECONDS_PER_TASK > left:
+                break
+            run = simulate_plain(self.instance, self.placement, policy, record=small)
+            first = run if first is None else first
+            if best is None or sum(run.finish) < best[0]:
+                best = (sum(run.finish), policy, run)
+        if best is not None:
+            _, policy, run = best
+            self._offer(solution_of(self.instance, self.placement, policy, run), policy)
+        if not small:
+            self.info["reason"] = f"{task_count(self.instance)} compute tasks, at most {LARGEST_TASKS}"
+        return first if small and not self._late() else None
+
+    def _late(self) -> bool:
+        return self.options.deadline.passed
 
     def _search(self, model: GridModel, grid: Grid, part: float) -> tuple[float | None, Termination]:
         """CP-SAT in the given part of the time that is left; the bound of the model, and why it stopped."""

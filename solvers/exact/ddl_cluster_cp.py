@@ -261,9 +261,10 @@ class GridModel:
         key = (frozenset(members), which)
         if key not in self._chosen:
             model = self.model
+            chosen: dict[AllReduce, Any]
             if len(members) == 2:
-                literal = model.new_bool_var("")
-                chosen = {members[0]: literal, members[1]: ~literal}
+                either = model.new_bool_var("")
+                chosen = {members[0]: either, members[1]: ~either}
             else:
                 chosen = {member: model.new_bool_var("") for member in members}
                 model.add_exactly_one(chosen.values())
@@ -281,9 +282,9 @@ class GridModel:
         """Start the search from these grid steps."""
         for key, task in self.tasks.items():
             self.model.add_hint(task, point.start[key])
-        for key, begin in self.begin.items():
-            self.model.add_hint(begin, point.begin[key])
-            self.model.add_hint(self.end[key], point.end[key])
+        for message, begin in self.begin.items():
+            self.model.add_hint(begin, point.begin[message])
+            self.model.add_hint(self.end[message], point.end[message])
 
     def point(self, value: Value) -> Point:
         """The grid steps of a solution of the model."""
