@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -88,6 +89,7 @@ class _Hunt:
     shrink_until: float | None
     goal: float | None
     starts: Starts
+    began: float
     best: Found | None = None
     finished: bool = False
     smallest: Found | None = None
@@ -177,7 +179,11 @@ class _Hunt:
             place = {"round": stretch.round, "island": stretch.island}
             self.journal.add({"kind": "walked", **place, "walked": walked.to_dict()})
         told = "nothing yet" if self.best is None else summary(self.target, self.best)
-        self.bar.step(f"{told}; {self.evaluations} instances tried")
+        # With a budget the bar counts its seconds, otherwise the islands of all rounds.
+        pieces = (
+            1 if self.shrink_until is None else min(self.bar.total - 1, int(time.time() - self.began)) - self.bar.done
+        )
+        self.bar.step(f"{told}; {self.evaluations} instances tried", pieces)
 
     def shrink(self) -> None:
         """The smallest instance that still shows it."""
@@ -312,7 +318,7 @@ def _run(
     deadline = None if budget is None else began + SEARCHING * budget
     most = limits.search["evaluations"] or EVALUATIONS
     total = ISLANDS * -(-most // (ISLANDS * STEPS))
-    bar = Progress(total if budget is None else 0, progress, "hunt")
+    bar = Progress(total if budget is None else math.ceil(budget) + 1, progress, "hunt")
     state = _Hunt(
         target,
         limits,
@@ -325,6 +331,7 @@ def _run(
         None if budget is None else began + budget,
         limits.search["at_least"],
         starts_of(target, limits),
+        began,
     )
     finished = True
     with _told(bar):

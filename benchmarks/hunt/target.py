@@ -258,7 +258,10 @@ class Judge:
         if judged.verdict is Verdict.NOT_APPLICABLE or judged.tightness is None or judged.tightness < at_least:
             return None
         refuted = judged.verdict is Verdict.REFUTED
-        value = judged.tightness
+        vacuous = judged.left == judged.right == 0  # 0 <= 0 is no near miss
+        value = 0.0 if vacuous else judged.tightness
+        if value < at_least:
+            return None
         return Found(data, options, value, objective, optimum, judged.left, judged.right, judged.reason, refuted)
 
     def _optimum(self, instance: Instance, run: Result | None) -> float | None:
