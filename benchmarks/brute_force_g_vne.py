@@ -133,8 +133,8 @@ def room(instance: GVneInstance) -> Load:
 
 def brute_force(instance: GVneInstance, limit: int = 20_000) -> tuple[Fraction, Solution]:
     """(optimum, a solution that has it). Raises RuntimeError beyond `limit` rings or routings of a job."""
-    rings = zip((job.id for job in instance.jobs), ring_options(instance, limit), strict=True)
-    options = sorted((item for item in rings if item[1]), key=lambda item: -item[1][0][0])
+    of_jobs = zip((job.id for job in instance.jobs), ring_options(instance, limit), strict=True)
+    options = sorted(((job, rings) for job, rings in of_jobs if rings), key=lambda item: -item[1][0][0])
     ahead = [Fraction(0)]
     for _, rings in reversed(options):
         ahead.append(ahead[-1] + rings[0][0])

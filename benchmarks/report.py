@@ -16,7 +16,10 @@ from schedgap.benchmarks.table import (
     TABLE,
     bound_cells,
     counted,
+    mean_of,
     measurement_cells,
+    measurement_of,
+    metrics_rows,
     run_text,
     seconds_cells,
     sections,
@@ -149,10 +152,19 @@ def _section(folder: Path, analysis: Analysis, suite: str, problem: Problem) -> 
     series = [s for s in here if s.entries[0].row.series]
     for name in dict.fromkeys(s.entries[0].row.series for s in series):
         body += _series(problem, name, [s for s in series if s.entries[0].row.series == name])
+    body += _metrics(here)
     for row in analysis.measurements:
         if (row.suite, row.problem) == (suite, problem.id):
             body += _measurement(row, problem)
     return body
+
+
+def _metrics(solved: Sequence[Solved]) -> list[str]:
+    """What the runs report beside the objective."""
+    head, rows = metrics_rows(solved)
+    return (
+        [folded("other metrics, means over the runs", grid(head, rows, "ll" + "r" * (len(head) - 2)))] if rows else []
+    )
 
 
 def _heuristics(problem: Problem, solved: Sequence[Solved]) -> list[str]:
@@ -285,7 +297,7 @@ def _exact(problem: Problem, solved: Sequence[Solved]) -> list[str]:
 def _series(problem: Problem, name: str, solved: Sequence[Solved]) -> list[str]:
     points = series_points(solved)
     axis = solved[0].entries[0].row.axis
-    what = f"mean {problem.objective_name} ({problem.unit})"
+    what = f"{mean_of(problem)} ({problem.unit})"
     figure = series_figure(name, axis, what, points)
     methods = list(dict.fromkeys(method for _, method in points))
     rows: list[list[object]] = []
@@ -303,7 +315,11 @@ def _measurement(row: Row, problem: Problem) -> list[str]:
     if row.error or not row.payload:
         return [title, f'<p class="failed">{text(row.error or "no rows")}</p>']
     head, cells, right = measurement_cells(row, problem, times=True)
-    return [title, grid(head, cells, right)]
+    body = [title, grid(head, cells, right)]
+    part = measurement_of(row, problem)
+    if part is not None and part.figure:
+        body.append(picture(resolve(part.figure)(row.payload), part.title))
+    return body
 
 
 def _where(meta: Mapping[str, Any], analysis: Analysis) -> list[str]:

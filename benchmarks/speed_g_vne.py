@@ -166,13 +166,14 @@ def bounds(*, seed: int = 0, instances: int = 40, scale: float = 1.0) -> list[Ro
     """
     count = max(1, round(instances * scale))
     result: list[Row] = []
-    for kind, make in (
+    kinds: tuple[tuple[str, Callable[[int], GVneInstance]], ...] = (
         ("tiny tree", lambda s: tiny(s, shape="tree")),
         ("tiny general", lambda s: tiny(s, shape="general")),
         ("small tree, tight", lambda s: small(s, shape="tree", tightness=2.0)),
         ("small general, tight", lambda s: small(s, shape="general", tightness=2.0)),
         ("small tree, two resources", lambda s: small(s, shape="tree", memory=True)),
-    ):
+    )
+    for kind, make in kinds:
         ratios: dict[str, list[float]] = {"plain": [], "augmented": [], "capped": []}
         left_out = 0
         for number in range(count):

@@ -59,6 +59,7 @@ _SCALE = (
         "hadar: seconds of one scheduling round, 32 to 2,048 waiting jobs (Figure 5)",
         f"{_SPEED}:round_times",
         timed=("seconds", "exponent", "load"),
+        figure="schedgap.benchmarks.figures.hadar_growth:round_time_figure",
     ),
     Measurement(
         "scale",

@@ -13,7 +13,17 @@ from schedgap.benchmarks.methods import default_method, find_method, heuristics_
 from schedgap.benchmarks.problems import PROBLEMS, find_problem, load_instance, parse_instance
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.instance import Instance, Solution
-from schedgap.reading import InstanceLike, SolutionLike, as_instance, checked, feasible_start, name_of, read_solution
+from schedgap.reading import (
+    InstanceLike,
+    SolutionLike,
+    as_instance,
+    checked,
+    feasible_start,
+    name_of,
+    outside_method,
+    read_result,
+    read_solution,
+)
 from schedgap.running import not_worse, preload, warm_up
 from schedgap.solvers.result import Deadline, Incumbent, Result, SolveOptions
 
@@ -258,7 +268,8 @@ def check(instance: InstanceLike, solution: SolutionLike) -> CheckReport:
     Returns
     -------
     CheckReport
-        Every violated constraint with its numbers, and the recomputed objective.
+        Every violated constraint with its numbers, and the recomputed objective. A schedule outside the model is
+        judged by the checker of its method.
 
     Raises
     ------
@@ -267,7 +278,8 @@ def check(instance: InstanceLike, solution: SolutionLike) -> CheckReport:
     """
     given = as_instance(instance)
     problem = find_problem(given.problem_id)
-    return checked(problem, given, read_solution(solution, problem), name_of(solution, "solution"))
+    bare, whole = read_result(solution, problem)
+    return checked(problem, given, bare, name_of(solution, "solution"), outside_method(problem, bare, whole))
 
 
 def verify(

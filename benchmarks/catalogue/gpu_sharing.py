@@ -112,6 +112,14 @@ PROBLEM = Problem(
     model=f"{_FORMULATION}.ilp:build_ilp",
     model_size=f"{_FORMULATION}.ilp:ilp_nonzeros",
     lower_bound=f"{_FORMULATION}.bounds:lower_bound",
+    metrics={
+        "makespan": "makespan",
+        "jct large": "JCT large",
+        "jct small": "JCT small",
+        "queuing all": "queuing",
+        "queuing large": "queuing large",
+        "queuing small": "queuing small",
+    },
     methods=(
         Method(
             "cp",
@@ -165,6 +173,7 @@ PROBLEM = Problem(
             "paper 003, section VI",
             outside_model=True,
             checker=f"{_FORMULATION}.elastic:check_elastic",
+            solution_key="segments",
         ),
         Method(
             "pollux",
@@ -175,6 +184,7 @@ PROBLEM = Problem(
             "paper 003, section VI",
             outside_model=True,
             checker=f"{_FORMULATION}.elastic:check_elastic",
+            solution_key="segments",
         ),
     ),
     presets=PRESETS,

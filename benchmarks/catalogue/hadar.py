@@ -103,6 +103,13 @@ PROBLEM = Problem(
     model=f"{_FORMULATION}.ilp:build_ilp",
     model_size=f"{_FORMULATION}.ilp:ilp_nonzeros",
     lower_bound="schedgap.solvers.exact.hadar_bound:upper_bound",
+    metrics={
+        "jobs_finished": "finished",
+        "mean_jct": "mean JCT",
+        "median_jct": "median JCT",
+        "makespan": "makespan",
+        "utilisation": "utilisation",
+    },
     warm_up="schedgap.solvers.exact.hadar_bound:warm_up",
     methods=(
         Method(
@@ -138,6 +145,7 @@ PROBLEM = Problem(
             "paper 002, section V",
             outside_model=True,
             checker=f"{_FORMULATION}.check_forked:check_forked",
+            solution_key="rounds",
         ),
         Method(
             "gavel",

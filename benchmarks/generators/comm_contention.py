@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
+from schedgap.heuristics.comm_contention.guarantees import trap
 
 
 def tiny(seed: int, *, tasks: int | None = None, latency: float | None = None) -> CommContentionInstance:
@@ -64,23 +65,19 @@ def bursts(seed: int, *, tasks: int = 60, bursts: int = 6, gap: float = 0.8) -> 
     return _instance(f"bursts-{tasks}-{seed}", np.round(releases, 4), sizes, b, eta, a)
 
 
-def adadual_trap(seed: int, *, tasks: int = 20, eta: float = 0.3, tiny_size: float = 1e-4) -> CommContentionInstance:
+def adadual_trap(seed: int, *, tasks: int = 20) -> CommContentionInstance:
     """The family on which AdaDUAL has no constant ratio: sizes 1 and 0.38, then tiny tasks that it keeps waiting.
 
-    The second task shares with the first, since 0.38 < b / (2 (b + eta)); a third is never started beside two, so
-    all the tiny ones wait for the second, while one after the other they would cost almost nothing.
+    The second task shares with the first, since 0.38 < b / (2 (b + eta)); a third never starts beside two, so all
+    the tiny ones wait for the second, while alone at their releases they would cost almost nothing.
 
     Parameters
     ----------
-    seed : not used, except for the name
+    seed : not used, the family is fixed
     tasks : n, at least 3
-    eta : contention penalty with b = 1; the second size is 0.988 b / (2 (b + eta))
-    tiny_size : of the n - 2 others, released one after the other every 5 tiny sizes
     """
-    second = round(0.988 / (2 * (1 + eta)), 2)
-    releases = [0.0, 1e-6, *(round(1e-5 + 5 * tiny_size * k, 9) for k in range(tasks - 2))]
-    sizes = [1.0, second, *[tiny_size] * (tasks - 2)]
-    return _instance(f"adadual-trap-{tasks}-{seed}", np.array(releases), np.array(sizes), 1.0, eta)
+    del seed
+    return trap(tasks)
 
 
 def newcomer(seed: int, *, running: int = 3) -> CommContentionInstance:

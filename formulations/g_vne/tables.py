@@ -65,7 +65,8 @@ class Tables:
     @cached_property
     def largest_ring(self) -> Ints:
         """(J,) a ring has no more workers than this, wherever it is: min(N_j, sum of the caps)."""
-        return np.minimum(self.longest, self.cap.sum(axis=1))
+        found: Ints = np.minimum(self.longest, self.cap.sum(axis=1))
+        return found
 
     @cached_property
     def forest(self) -> Forest | None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from schedgap.formulations.ddl_cluster.clock import clock_of
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
@@ -14,6 +16,8 @@ from schedgap.heuristics.common.run import HeuristicRun, parse_settings
 from schedgap.heuristics.ddl_cluster.conservation import broken_conservation
 from schedgap.heuristics.ddl_cluster.options import POLICY
 from schedgap.heuristics.ddl_cluster.simulation import FastRun, simulate
+
+Floats = NDArray[np.float64]
 
 
 class ConservationError(RuntimeError):
@@ -59,24 +63,58 @@ def ada_srsf(instance: DdlClusterInstance, *, seed: int = 0, placement: str = "l
     return _run(instance, "ada-srsf", seed, placement, kappa)
 
 
-def _run(instance: DdlClusterInstance, policy: str, seed: int, placement: str, kappa: int) -> HeuristicRun:
-    given = {"placement": placement, "kappa": kappa}
-    options = parse_settings(POLICY, given, f"method {policy}")
-    run = simulate(instance, policy, options["placement"], kappa=options["kappa"], seed=seed)
+@dataclass(frozen=True)
+class Outcome:
+    """A run whose conservation has been checked.
+
+    Attributes
+    ----------
+    run : as simulated
+    flow : by job, finish - arrival in seconds
+    utilisation : by GPU, the part of the time from its first placement to its last finish in which it computes;
+        0 for a GPU that has no job
+    metrics : see :func:`metrics`
+    """
+
+    run: FastRun
+    flow: Floats
+    utilisation: Floats
+    metrics: Mapping[str, Any]
+
+
+def run_policy(instance: DdlClusterInstance, policy: str, seed: int, placement: str, kappa: int = 1) -> Outcome:
+    """Simulate a policy and check the run.
+
+    Raises
+    ------
+    ConservationError
+        The run breaks conservation.
+    """
+    run = simulate(instance, policy, placement, kappa=kappa, seed=seed)
     clock = clock_of(instance)
     broken = broken_conservation(instance, run.placement, run.finish, run.log, clock.digits, POLICIES[policy][0])
     if broken:
         raise ConservationError(f"{policy} with {placement} on {instance.name}: {broken[0]} ({len(broken)} findings)")
-    finish = [clock.seconds(tick) for tick in run.finish]
+    flow = np.array([clock.seconds(end - begin) for end, begin in zip(run.finish, clock.arrival, strict=True)])
+    used = np.zeros(instance.total_gpus)
+    for (server, index), (work, first, last) in gpu_use(instance, run).items():
+        used[instance.first_gpu[server] + index] = work / (last - first)
+    return Outcome(run, flow, used, metrics(instance, run))
+
+
+def _run(instance: DdlClusterInstance, policy: str, seed: int, placement: str, kappa: int) -> HeuristicRun:
+    options = parse_settings(POLICY, {"placement": placement, "kappa": kappa}, f"method {policy}")
+    outcome = run_policy(instance, policy, seed, options["placement"], options["kappa"])
+    clock = clock_of(instance)
     solution = {
         "placement": {
             job.id: [[instance.servers[s].id, g] for s, g in gpus]
-            for job, gpus in zip(instance.jobs, run.placement, strict=True)
+            for job, gpus in zip(instance.jobs, outcome.run.placement, strict=True)
         },
         "policy": policy,
-        "finish": {job.id: end for job, end in zip(instance.jobs, finish, strict=True)},
+        "finish": {job.id: clock.seconds(end) for job, end in zip(instance.jobs, outcome.run.finish, strict=True)},
     }
-    return HeuristicRun(solution, metrics(instance, run))
+    return HeuristicRun(solution, outcome.metrics)
 
 
 def metrics(instance: DdlClusterInstance, run: FastRun) -> Mapping[str, Any]:
@@ -94,7 +132,7 @@ def metrics(instance: DdlClusterInstance, run: FastRun) -> Mapping[str, Any]:
     clock = clock_of(instance)
     arrival = np.array(clock.arrival, dtype=np.int64)
     flow = np.array([clock.seconds(tick) for tick in run.finish - arrival])
-    busy = _by_gpu(instance, run)
+    busy = gpu_use(instance, run)
     span = clock.seconds(int(run.finish.max() - arrival.min()))
     used = [(work, last - first) for work, first, last in busy.values()]
     moved = run.log.done >= 0
@@ -115,7 +153,7 @@ def metrics(instance: DdlClusterInstance, run: FastRun) -> Mapping[str, Any]:
     }
 
 
-def _by_gpu(instance: DdlClusterInstance, run: FastRun) -> dict[tuple[int, int], tuple[float, float, float]]:
+def gpu_use(instance: DdlClusterInstance, run: FastRun) -> dict[tuple[int, int], tuple[float, float, float]]:
     """By GPU that has jobs: seconds of compute tasks, its first placement, its last finish."""
     clock = clock_of(instance)
     result: dict[tuple[int, int], tuple[float, float, float]] = {}

@@ -11,7 +11,7 @@ from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.ddljs.utility import gain, steepest
 from schedgap.heuristics.common.rings import Ring
 from schedgap.heuristics.common.run import HeuristicRun
-from schedgap.heuristics.ddljs.inner import INNER, PRINTED, Asked, SlotProblem, rings_of, slot_problem
+from schedgap.heuristics.ddljs.inner import ALGORITHM_2, INNER, PRINTED, Asked, SlotProblem, rings_of, slot_problem
 from schedgap.heuristics.ddljs.knapsack import by_marginals
 from schedgap.heuristics.ddljs.progress import Progress, place_largest
 from schedgap.solvers.result import NO_DEADLINE, Deadline
@@ -29,8 +29,8 @@ def gadget(
     """In every slot, embed rings that add the most utility to what jobs have already.
 
     Problem (10) of a slot is g-vne with pi_k = mu_i(z_i + k) - mu_i(z_i) for k up to N_i and what is left of the
-    budget (11). A knapsack over the servers without links is tried first, then a greedy placement: where they meet the
-    knapsack's bound, nothing can be better and the inner method is not asked (but for ``lp-rs-mde-printed``).
+    budget (11). Unless the inner method is Algorithm 2, a knapsack over the servers without links is tried first, then
+    a greedy placement: where they meet the knapsack's bound, nothing can be better and the inner method is not asked.
 
     Guarantee (concave mu, slots solved within alpha of their optimum, T slots):
     OPT - f(0) <= ((1 + alpha) T - alpha) / (alpha T) (ALG - f(0)); see docs/proofs-ddljs.md.
@@ -87,10 +87,11 @@ def _best_rings(
     problem = slot_problem(progress, active, as_printed=inner in PRINTED)
     if problem.instance is None:
         return {}, problem.left_out, 1
-    if inner in PRINTED:
-        found = INNER[inner](problem.instance, asked)
-        return rings_of(progress, found.solution), found.bound, found.gamma or 1
     ceiling = problem.ceiling - problem.left_out
+    if inner in ALGORITHM_2:
+        found = INNER[inner](problem.instance, asked)
+        bound = ceiling if found.bound is None else min(found.bound, ceiling)
+        return rings_of(progress, found.solution), bound + problem.left_out, found.gamma or 1
     packed = by_marginals(progress, problem)
     rings: dict[int, Ring] = {}
     if packed is not None:

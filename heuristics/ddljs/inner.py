@@ -172,3 +172,5 @@ INNER: dict[str, Inner] = {
 """Inner methods by name: ``colgen`` and the engines are exact, ``greedy`` proves nothing."""
 PRINTED = frozenset({"lp-rs-mde-printed"})
 """Inner methods that are to see the slot as the paper has it: ring sizes that fit nowhere included."""
+ALGORITHM_2 = frozenset({"lp-rs-mde", "lp-rs-mde-mdk", "lp-rs-mde-printed"})
+"""Inner methods that are asked in every slot, so that a run shows what Algorithm 2 itself does."""

@@ -28,12 +28,13 @@ def add_check(parser: argparse.ArgumentParser) -> None:
 def check(arguments: argparse.Namespace) -> int:
     """Check a solution: 0 when it is feasible, 1 when it is not."""
     from schedgap.cli import files
-    from schedgap.reading import checked
+    from schedgap.reading import checked, outside_method
 
     files.once(arguments.instance, arguments.solution)
     problem, instance = files.read_instance(arguments.instance)
     solution, claimed = files.read_solution(arguments.solution, problem)
-    report = checked(problem, instance, solution, files.name_of(arguments.solution))
+    outside = outside_method(problem, solution, claimed)
+    report = checked(problem, instance, solution, files.name_of(arguments.solution), outside)
     violations = [*report.violations, *_claims(report, claimed, problem.objective_name, problem.sense)]
     objective = None if report.objective is None else files.plain_number(float(report.objective))
     if arguments.json:
@@ -41,6 +42,7 @@ def check(arguments: argparse.Namespace) -> int:
             "problem": problem.id,
             "instance": instance.name,
             "feasible": not violations,
+            "outside_model": outside is not None,
             "objective": objective,
             "violations": [{"constraint": v.constraint, "message": v.message, "amount": v.amount} for v in violations],
             "details": dict(report.details),
@@ -50,6 +52,8 @@ def check(arguments: argparse.Namespace) -> int:
         for violation in violations:
             print(f"{violation.constraint}: {violation.message}")
         verdict = "feasible" if not violations else f"{len(violations)} violated"
+        if outside is not None:
+            verdict += ", outside the model (judged by the checker of such schedules)"
         shown = "not defined" if objective is None else f"{objective} {problem.unit}".rstrip()
         print(f"{verdict}; {problem.objective_name}: {shown}")
     return 1 if violations else 0

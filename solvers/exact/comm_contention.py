@@ -24,8 +24,6 @@ LARGEST = 20
 """More tasks than this are not searched: the stack would not fit the memory."""
 _FIRST = 20_000
 """Nodes without open starts that are searched first, for a good schedule."""
-_NODES = 2000
-"""Nodes between two looks at the clock."""
 _MARGIN = 1e-8
 """Relative: schedules better by less than this are not looked for; the bound is lowered by as much."""
 _ROUNDING = 1e-11
@@ -103,13 +101,14 @@ class _Search:
         points[0, 0] = 0.0
         numbers[0] = (1, -1, 0, 0, 0)
         start = np.zeros(n)
-        span = float(self.release.max() + 2 * n * (self.b + self.eta) * self.size.sum())
-        kept = np.array([math.inf, math.inf, _ROUNDING * span, _ROUNDING * float(self.size.sum()), 0.0])
+        span = float(self.release.max() + 2 * (self.b + self.eta) * self.size.sum())
+        best = self._total(self.best)
+        margin = _MARGIN * best + n * _ROUNDING * span
+        kept = np.array([best, math.inf, _ROUNDING * span, _ROUNDING * float(self.size.sum()), margin])
         top, termination, later = 1, Termination.PROVEN, False
-        kept[BEST] = self._total(self.best)
         while top:
-            kept[MARGIN] = _MARGIN * kept[BEST] + n * _ROUNDING * span
             before = kept[BEST]
+            interrupted = False
             try:
                 top, nodes = search(
                     self.size,
@@ -123,24 +122,24 @@ class _Search:
                     top,
                     kept,
                     start,
-                    _NODES,
+                    self._nodes_left(later),
                     later,
                 )
+                self.info["nodes"] += int(nodes)
             except KeyboardInterrupt:
-                termination = Termination.INTERRUPTED
-                break
-            self.info["nodes"] += int(nodes)
+                interrupted = True
             if kept[BEST] < before:
                 self._take(start, float(kept[BEST]))
-                kept[BEST] = min(kept[BEST], self._total(self.best))
+            if interrupted:
+                termination = Termination.INTERRUPTED
+                break
             if not later and (top == 0 or self.info["nodes"] >= _FIRST):  # now the whole tree
                 top, later, numbers[0], states[0], bounds[0] = 1, True, (1, -1, 0, 0, 0), 0, 0.0
                 points[0, 0] = 0.0
                 self.info["first nodes"], self.info["nodes"] = self.info["nodes"], 0
-            if not later:
-                continue
-            open_bound = float(bounds[:top].min()) if top else math.inf
-            self._learn(min(open_bound, float(kept[SKIPPED]), float(kept[BEST] - kept[MARGIN])))
+            elif later:
+                open_bound = float(bounds[:top].min()) if top else math.inf
+                self._learn(min(open_bound, float(kept[SKIPPED]), float(kept[BEST] - kept[MARGIN])))
             stopped = self._stopped()
             if top and stopped is not None:
                 termination = stopped
@@ -149,6 +148,14 @@ class _Search:
             termination = Termination.FAILED
             self.info["reason"] = f"a set of schedules needed more than {POINTS} points"
         return self._result(termination, began)
+
+    def _nodes_left(self, later: bool) -> int:
+        """Nodes up to the next limit that counts nodes."""
+        if not later:
+            return int(_FIRST - self.info["nodes"])
+        if self.options.work_limit is None:
+            return 10**9
+        return max(1, math.ceil(1000 * self.options.work_limit - self.info["nodes"]))
 
     def _total(self, mean: float) -> float:
         """The sum of flow times without latency that belongs to an objective."""

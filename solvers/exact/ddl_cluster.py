@@ -195,6 +195,8 @@ class _State:
             seed=options.seed,
             seen=seen,
             bounded=bounded,
+            # overlaps are linear once their order is known; without this the search divides time itself
+            parameters={"linearization_level": 2},
             log=options.log,
         )
         if answer.infeasible:

@@ -97,6 +97,7 @@ class GridModel:
         self.end: dict[AllReduce, Any] = {}
         self.finish: list[Any] = []
         self._overlaps: dict[tuple[frozenset[AllReduce], int], Any] = {}
+        self._chosen: dict[tuple[frozenset[AllReduce], str], dict[AllReduce, Any]] = {}
         self._add_jobs()
         self._add_gpus()
         self._add_memory()
@@ -216,11 +217,13 @@ class GridModel:
             if min(high, other_high) <= max(low, other_low):
                 continue
             need = floor(grid.transfer[j] + grid.transfer[k])
-            first = model.new_int_var(min(low, other_low), max(high, other_high), "")
-            last = model.new_int_var(min(low, other_low), max(high, other_high), "")
-            model.add_min_equality(first, [self.begin[j, i], self.begin[k, r]])
-            model.add_max_equality(last, [self.end[j, i], self.end[k, r]])
-            model.add(last - first >= need - 1)
+            earliest = self._extremes([(j, i), (k, r)], "last begin")  # the other one begins first
+            latest = self._extremes([(j, i), (k, r)], "first end")
+            for one, other in (((j, i), (k, r)), ((k, r), (j, i))):
+                for last, final in (((j, i), (k, r)), ((k, r), (j, i))):
+                    model.add(self.end[final] - self.begin[one] >= need - 1).only_enforce_if(
+                        earliest[other], latest[last]
+                    )
 
     def _overlap(self, together: frozenset[AllReduce], rounding: int) -> Any | None:
         """How long all these transfer at once, at least (rounding -1) or at most (+1); None where never."""
@@ -229,16 +232,50 @@ class GridModel:
         if low >= high:
             return None
         if (together, rounding) not in self._overlaps:
-            model = self.model
+            overlap = self.model.new_int_var(0, high - low + 1, "")
             members = sorted(together)
-            ends = model.new_int_var(min(f for f, _ in windows), high, "")
-            model.add_min_equality(ends, [self.end[key] for key in members])
-            begins = model.new_int_var(low, max(last for _, last in windows), "")
-            model.add_max_equality(begins, [self.begin[key] for key in members])
-            overlap = model.new_int_var(0, high - low + 1, "")
-            model.add_max_equality(overlap, [0, ends - begins + rounding])
+            if rounding < 0:
+                self._overlap_at_least(overlap, members)
+            else:
+                self._overlap_at_most(overlap, members)
             self._overlaps[together, rounding] = overlap
         return self._overlaps[together, rounding]
+
+    def _overlap_at_least(self, overlap: Any, members: Sequence[AllReduce]) -> None:
+        """From the first end back to the last begin: linear once it is known whose these are."""
+        model = self.model
+        for (one, first), (other, last) in product(
+            self._extremes(members, "first end").items(), self._extremes(members, "last begin").items()
+        ):
+            model.add(overlap >= self.end[one] - self.begin[other] - 1).only_enforce_if(first, last)
+
+    def _overlap_at_most(self, overlap: Any, members: Sequence[AllReduce]) -> None:
+        """From any end back to any begin, and nothing where one is before the other."""
+        met = self.model.new_bool_var("")
+        self.model.add(overlap == 0).only_enforce_if(~met)
+        for one, other in product(members, members):
+            self.model.add(overlap <= self.end[one] - self.begin[other] + 1).only_enforce_if(met)
+
+    def _extremes(self, members: Sequence[AllReduce], which: str) -> dict[AllReduce, Any]:
+        """By all-reduce, a literal that it is the one of `members` that ends first, or that begins last."""
+        key = (frozenset(members), which)
+        if key not in self._chosen:
+            model = self.model
+            if len(members) == 2:
+                literal = model.new_bool_var("")
+                chosen = {members[0]: literal, members[1]: ~literal}
+            else:
+                chosen = {member: model.new_bool_var("") for member in members}
+                model.add_exactly_one(chosen.values())
+            for member, literal in chosen.items():
+                for other in members:
+                    if other != member:
+                        if which == "first end":
+                            model.add(self.end[member] <= self.end[other]).only_enforce_if(literal)
+                        else:
+                            model.add(self.begin[member] >= self.begin[other]).only_enforce_if(literal)
+            self._chosen[key] = chosen
+        return self._chosen[key]
 
     def hint(self, point: Point) -> None:
         """Start the search from these grid steps."""

@@ -62,7 +62,7 @@ def branch(space: Space, rules: Rules, columns: Sequence[Column], weights: Float
     None where the weights are whole: every job has one ring, or none.
     """
     parts: dict[int, Part] = {}
-    for place in np.flatnonzero(weights > WHOLE):
+    for place in np.flatnonzero(weights > WHOLE).tolist():
         parts.setdefault(columns[place].group, []).append((columns[place].payload, float(weights[place])))
     for choose in (_on_jobs, _on_workers, _on_edges, _on_links):
         pair = choose(space, rules, parts)

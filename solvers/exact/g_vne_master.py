@@ -12,13 +12,15 @@ from schedgap.solvers.exact.g_vne_primal import Choice
 from schedgap.solvers.result import SolveOptions
 
 NODES = 500
-"""Nodes of HiGHS."""
+"""Most nodes of HiGHS."""
+COLUMN_NODES = 300_000
+"""Most nodes times columns."""
 SHARE = 0.3
 """Of the time that is left."""
 
 
 def integer_master(
-    limits: Sequence[float], jobs: int, columns: Sequence[Column], value: float, options: SolveOptions
+    limits: Sequence[float], jobs: int, columns: Sequence[Column], known: Choice, options: SolveOptions
 ) -> Choice | None:
     """At most one ring for each job, within the rows' limits, of the largest total utility.
 
@@ -27,15 +29,18 @@ def integer_master(
     limits : of the rows
     jobs : how many groups there are
     columns : the rings
-    value : only a better choice is of interest
+    known : the best choice so far, to start from
     options : seed and deadline
 
     Returns
     -------
-    None where nothing better was found within 500 nodes and 0.3 of the time left.
+    None where no choice was found within the nodes and 0.3 of the time left.
     """
+    there = {id(column) for column in columns}
+    columns = [*columns, *(column for column in known if column is not None and id(column) not in there)]
     if not columns:
         return None
+    taken = {id(column) for column in known if column is not None}
     solver = highspy.Highs()
     left = options.deadline.left()
     for option, setting in (
@@ -43,10 +48,9 @@ def integer_master(
         ("threads", 1),
         ("random_seed", options.seed % 2**31),
         ("mip_rel_gap", 1e-9),
-        ("mip_max_nodes", NODES),
+        ("mip_max_nodes", max(1, min(NODES, COLUMN_NODES // len(columns)))),
         ("mip_feasibility_tolerance", 1e-9),
         ("primal_feasibility_tolerance", 1e-9),
-        ("objective_bound", -value),
         ("time_limit", highspy.kHighsInf if left is None else max(0.05, SHARE * left)),
     ):
         solver.setOptionValue(option, setting)
@@ -63,6 +67,9 @@ def integer_master(
     cost = np.array([-column.objective for column in columns])
     solver.addCols(n, cost, np.zeros(n), np.ones(n), len(index), starts[:-1].astype(np.int32), index, entries)
     solver.changeColsIntegrality(n, np.arange(n, dtype=np.int32), np.full(n, highspy.HighsVarType.kInteger))
+    start = highspy.HighsSolution()
+    start.col_value = [float(id(column) in taken) for column in columns]
+    solver.setSolution(start)
     solver.run()
     if solver.getInfo().primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
         return None

@@ -33,7 +33,9 @@ ROOT_ROUNDS = 400
 """Rounds of ruin and recreate at the root."""
 DIVE_JOBS = 10
 """With fewer jobs branching is as quick."""
-KNAPSACK_COLUMNS = 6_000
+KNAPSACK_AGAIN = 40
+"""Nodes after which the integer master is tried again, with the columns found since; then four times as many."""
+KNAPSACK_COLUMNS = 3_000
 """Largest integer master."""
 
 
@@ -143,7 +145,7 @@ class Search:
             self.offer(choice)
             self.offer(self.improver.improve(self.choice, root.duals, ROOT_ROUNDS, lambda: self.stopped))
         if root.bound > self.threshold() and not self.stopped and not self.gap_reached(root.bound):
-            self.knapsack(root, master)
+            self.knapsack(root, master.columns)
         return self.branch_and_price(root, master)
 
     def start(self) -> None:
@@ -168,12 +170,12 @@ class Search:
             return column
         return Column(column.group, column.objective, column.rows[keep], column.values[keep], column.payload)
 
-    def knapsack(self, root: Generated, master: Master) -> None:
-        """The integer master over the columns that may be part of a better choice."""
+    def knapsack(self, root: Generated, columns: list[Column]) -> None:
+        """The integer master over the columns that may be part of a better choice, by the root's duals."""
         assert root.bound is not None
         slack = root.bound - self.value
         reduced = np.array(
-            [c.objective - float(root.duals[c.rows] @ c.values) - root.payoffs[c.group] for c in master.columns]
+            [c.objective - float(root.duals[c.rows] @ c.values) - root.payoffs[c.group] for c in columns]
         )
         near = np.flatnonzero(reduced > -slack)
         if len(near) > KNAPSACK_COLUMNS:
@@ -181,8 +183,8 @@ class Search:
         chosen = integer_master(
             [row.upper for row in self.space.rows],
             self.space.data.jobs,
-            [master.columns[i] for i in near],
-            self.value,
+            [columns[i] for i in near],
+            self.choice,
             self.options,
         )
         if chosen is not None:
@@ -196,6 +198,7 @@ class Search:
         limit = None if self.options.work_limit is None else self.options.work_limit * 1000
         unsettled = -np.inf  # the largest bound of nodes that could not be branched on
         termination = Termination.PROVEN
+        again = KNAPSACK_AGAIN
         solved: tuple[Generated, Master] | None = (root, master)
         if root.outcome not in (Outcome.CONVERGED, Outcome.STALLED):
             return root.bound, Termination.TIME_LIMIT
@@ -230,6 +233,9 @@ class Search:
                 if bound > self.threshold():
                     unsettled = max(unsettled, bound)
                 continue
+            if self.nodes == again:
+                self.knapsack(root, self.pool)
+                again *= 4
             for rules in pair:
                 heapq.heappush(heap, Node(-bound, -(node.depth + 1), next(numbers), bound, rules))
             if self.options.report is not None and self.nodes % 20 == 0:

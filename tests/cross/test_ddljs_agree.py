@@ -25,7 +25,7 @@ def test_engines_agree_with_a_brute_force(seed: int) -> None:
     for engine in ENGINES:
         found = run_method(DDLJS, instance, engine, SolveOptions(threads=1))
         assert found.status is Status.OPTIMAL, engine
-        assert found.objective == pytest.approx(value, rel=1e-9), engine
+        assert found.objective == pytest.approx(value, rel=1e-6), engine
     for method in ("gadget", "fifo", "drf", "las"):
         found = run_method(DDLJS, instance, method, SolveOptions())
         assert found.objective is not None and found.objective <= value * (1 + 1e-9), method
@@ -36,7 +36,7 @@ def test_engines_agree_on_links_that_hold_few_rings(seed: int) -> None:
     instance = small(seed, horizon=4)
     found = [run_method(DDLJS, instance, engine, SolveOptions(threads=1)) for engine in ("highs", "cpsat")]
     assert [one.status for one in found] == [Status.OPTIMAL] * 2
-    assert found[0].objective == pytest.approx(found[1].objective, rel=1e-9)
+    assert found[0].objective == pytest.approx(found[1].objective, rel=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(20))

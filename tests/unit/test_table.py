@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,10 @@ from support.toy import generate, toy
 
 from schedgap.benchmarks.analysis import analyse, instance_path, summaries
 from schedgap.benchmarks.descriptors import Problem
+from schedgap.benchmarks.metrics import metrics_text
 from schedgap.benchmarks.report import heuristic_grid
 from schedgap.benchmarks.store import Row
-from schedgap.benchmarks.table import heuristic_table, run_text, series_points
+from schedgap.benchmarks.table import heuristic_table, metrics_rows, run_text, series_points
 from schedgap.benchmarks.text import fixed, mean_ratio, number, seconds, table
 from schedgap.benchmarks.worst import Worst
 
@@ -77,6 +79,17 @@ def test_a_ratio_to_a_bound_of_its_own_is_shown_as_such(folder: Path) -> None:
     rows[-1] = _row(8, 2, "outside", "feasible", 4.0, None, info={"outside_model": True, "own_ratio": 1.5})
     found = next(s for s in summaries(analyse(rows, folder, [_problem()]).solved) if s.label == "outside")
     assert [(r.to, r.mean_text) for r in found.ratios] == [("own bound", "1.500")]
+
+
+def test_metrics_are_means_over_the_runs_that_know_them(folder: Path) -> None:
+    rows = [replace(row, info={**row.info, "jct": k, "late": None}) for k, row in enumerate(_rows())]
+    problem = replace(_problem(), metrics={"jct": "JCT", "late": "lateness", "never": "never told"})
+    solved = analyse(rows, folder, [problem]).solved
+    head, cells = metrics_rows(solved)
+    assert head == ["instances", "heuristic", "runs", "makespan", "JCT", "lateness", "never told"]
+    assert ["random", "list", "3", "12", "2.667", "-", "-"] in cells
+    assert metrics_rows(analyse(_rows(), folder, [_problem()]).solved) == ([], [])
+    assert metrics_text(problem, {"jct": 2.5, "late": None}) == "JCT 2.5"
 
 
 def test_a_mean_over_infinite_ratios_says_so() -> None:
