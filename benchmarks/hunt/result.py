@@ -31,6 +31,7 @@ class Hunted:
     evaluations : instances tried, those of earlier sessions included
     folder : where everything is
     finished : the hunt ended by its limits; False after Ctrl-C
+    defects : a line for each instance on which parts of schedgap disagreed; it did not count
     """
 
     target: Target
@@ -39,6 +40,7 @@ class Hunted:
     evaluations: int
     folder: Path
     finished: bool = True
+    defects: tuple[str, ...] = ()
 
     @property
     def worst(self) -> Found | None:

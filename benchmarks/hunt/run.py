@@ -34,6 +34,8 @@ STEPS = 50
 FRESH_EVERY = 5
 """The first half of the islands begin anew every so many rounds; the others go on from the best so far."""
 ELITE = 12
+MOST_DEFECTS = 20
+"""Instances with a defect of ours after which the hunt ends."""
 SEARCHING = 0.85
 """Share of a budget in seconds for searching; the rest is for shrinking."""
 
@@ -124,6 +126,8 @@ class _Hunt:
             before = [walked for (r, _), walked in self.walks.items() if r < number]
             tried = sum(walked.evaluations for walked in before)
             best = [walked.best for walked in before if walked.best is not None]
+            if sum(len(walked.defects) for walked in before) >= MOST_DEFECTS:
+                return
             if any(self._reached(found) for found in best) or (most is not None and tried >= most):
                 return
             if self._late() or (number > FRESH_EVERY and not best):
@@ -259,8 +263,6 @@ def hunt(
     ------
     InputError
         Bad input, a folder with another hunt, or a user's heuristic that raised (the line names the instance).
-    Disagreement
-        The heuristic beat a proven optimum, or the checker rejected its solution.
     """
     chosen = target if isinstance(target, Target) else find_target(target, problem)
     bounds = parse_limits(chosen.problem, chosen.method, limits or {})
@@ -351,7 +353,8 @@ def _run(
                 write_found(folder / WORST, target, state.smallest)
             else:
                 state.smallest = None
-    return Hunted(target, state.best, state.smallest, state.evaluations, folder, finished)
+    defects = tuple(dict.fromkeys(line for walked in state.walks.values() for line in walked.defects))
+    return Hunted(target, state.best, state.smallest, state.evaluations, folder, finished, defects)
 
 
 @contextmanager
