@@ -56,3 +56,36 @@ def test_renewing_replaces_only_by_something_worse(tmp_path: Path) -> None:
     assert find_method(PROBLEMS["rar-ddls"], "lpt-colocate").id in line
     assert finite(KNOWN["rar-ddls", "lpt-colocate"].ratio) is not None
     assert json.dumps(dict(KNOWN["rar-ddls", "lpt-colocate"].data))
+
+
+@pytest.mark.parametrize("slots", [5, 50])
+def test_sjf_bco_has_no_constant_ratio(slots: int) -> None:
+    """A gang of 3 alone on servers of 1 and 3 GPUs: the optimum uses the larger, least-loaded GPUs are on both."""
+    data = {
+        "problem": "rar-ddls",
+        "horizon": slots,
+        "network": {
+            "inter_bandwidth": 1.0,
+            "intra_bandwidth": 100.0 * slots,
+            "contention_scale": 1.0,
+            "contention_penalty": 0.0,
+            "server_overhead": 0.0,
+        },
+        "reduce_speed": 100.0 * slots,
+        "servers": [{"id": "s1", "gpus": 1}, {"id": "s2", "gpus": 3}],
+        "jobs": [
+            {
+                "id": "j1",
+                "gpus": 3,
+                "iterations": slots,
+                "gradient_size": 0.4,
+                "batch_size": 1,
+                "forward_time": 0.0,
+                "backward_time": 0.0,
+            }
+        ],
+    }
+    problem, instance = parse_instance(data)
+    exact = run_method(problem, instance, default_method(problem), SolveOptions(threads=1, work_limit=20.0))
+    assert (exact.status, exact.objective) == (Status.OPTIMAL, 1.0)
+    assert run_method(problem, instance, "sjf-bco", SolveOptions()).objective == slots
