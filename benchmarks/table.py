@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -76,7 +77,9 @@ def heuristic_table(solved: Sequence[Solved]) -> str:
 def worst_known(solved: Sequence[Solved], label: str) -> str:
     """The worst ratio known for a heuristic with its default options, whatever this run has seen."""
     one = known().get((solved[0].problem.id, label))
-    return "-" if one is None else fixed(one.ratio)
+    if one is None:
+        return "-"
+    return fixed(one.ratio) if one.ratio < 1000 or math.isinf(one.ratio) else f"{one.ratio:.3g}"
 
 
 def metrics_rows(solved: Sequence[Solved]) -> tuple[list[str], list[list[str]]]:

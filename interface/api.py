@@ -354,14 +354,13 @@ def hunt(
     Returns
     -------
     Hunted
-        ``value`` the ratio (or left/right), ``worst.data`` the shrunk instance, ``path`` its file, for ``compare``.
+        ``value`` the ratio (or left/right), ``worst.data`` the shrunk instance, ``path`` its file, for ``compare``;
+        ``defects`` a line for each instance on which parts of schedgap disagreed.
 
     Raises
     ------
     InputError
         Bad input, or a heuristic of your own that raised; the line names the instance.
-    Disagreement
-        A heuristic beat a proven optimum, or the checker rejected a solution.
 
     Examples
     --------

@@ -74,8 +74,8 @@ def patterns_of(schema: Mapping[str, Any]) -> dict[str, str]:
                 found[pattern] = "choice"
             elif kind == "array":
                 found[pattern] = "list"
-                items = branch.get("items", {})
-                look(items, _of_items(schema, items, pattern))
+                for items in (*branch.get("prefixItems", ()), *([branch["items"]] if branch.get("items") else [])):
+                    look(items, _of_items(schema, items, pattern))
             elif kind == "object":
                 for name, below in branch.get("properties", {}).items():
                     look(below, f"{pattern}.{name}" if pattern else name)
@@ -157,11 +157,12 @@ def _walk(
             elif isinstance(rest, Mapping):
                 yield from _walk(root, rest, below, (*path, key), pattern)
     elif isinstance(data, list):
-        yield Group(path, pattern, int(branch.get("minItems", 0)), keyed=False)
-        items = branch.get("items", {})
-        inner = _of_items(root, items, pattern)
+        fixed = branch.get("prefixItems", ())  # a pair, a triple: each place has a meaning of its own
+        if not fixed:
+            yield Group(path, pattern, int(branch.get("minItems", 0)), keyed=False)
         for position, below in enumerate(data):
-            yield from _walk(root, items, below, (*path, position), inner)
+            items = fixed[position] if position < len(fixed) else branch.get("items", {})
+            yield from _walk(root, items, below, (*path, position), _of_items(root, items, pattern))
     elif isinstance(data, bool):
         yield Field(path, pattern, bool)
     elif isinstance(data, int | float):

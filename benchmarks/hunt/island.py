@@ -17,6 +17,8 @@ DRAWS = 8
 """Random starts of which the worst (for the heuristic) is gone on with."""
 MOST_DRAWS = 60
 """Random starts tried at most until one counts."""
+MOST_DEFECTS = 3
+"""Instances with a defect of ours after which a stretch ends."""
 COOLING = (0.0, 0.0, 0.03, 0.1)
 """How much of the value a step may give up at first; falls to 0 along the stretch."""
 
@@ -53,12 +55,14 @@ class Walked:
     best : the worst instance it has seen
     evaluations : instances tried
     cut : the deadline ended it
+    defects : what the judge met with
     """
 
     current: Found | None
     best: Found | None
     evaluations: int
     cut: bool = False
+    defects: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-compatible form."""
@@ -66,13 +70,14 @@ class Walked:
             "current": None if self.current is None else self.current.to_dict(),
             "best": None if self.best is None else self.best.to_dict(),
             "evaluations": self.evaluations,
+            "defects": list(self.defects),
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Walked:
         """What :meth:`to_dict` wrote."""
         found = {name: None if data[name] is None else Found.from_dict(data[name]) for name in ("current", "best")}
-        return cls(found["current"], found["best"], int(data["evaluations"]))
+        return cls(found["current"], found["best"], int(data["evaluations"]), False, tuple(data["defects"]))
 
 
 def walk(
@@ -94,8 +99,8 @@ def walk(
     done = 0
     if current is None:
         for _ in range(MOST_DRAWS):
-            if _over(stretch):
-                return Walked(current, current, done, cut=True)
+            if _over(stretch, judge):
+                return Walked(current, current, done, _late(stretch), tuple(judge.defects))
             data, options = starts.draw(rng)
             done += 1
             found = judge(data, options, 0.0 if current is None else current.value)
@@ -105,11 +110,11 @@ def walk(
             if done >= DRAWS and current is not None:
                 break
     if current is None or best is None:
-        return Walked(None, None, done)
+        return Walked(None, None, done, defects=tuple(judge.defects))
     slack = COOLING[int(rng.integers(len(COOLING)))]
     while done < stretch.steps and not (goal is not None and best.value >= goal) and best.value < float("inf"):
-        if _over(stretch):
-            return Walked(current, best, done, cut=True)
+        if _over(stretch, judge):
+            return Walked(current, best, done, _late(stretch), tuple(judge.defects))
         done += 1
         partner = stretch.partners[int(rng.integers(len(stretch.partners)))] if stretch.partners else current
         changed = mutated(current.data, starts.space, rng, partner.data)
@@ -123,8 +128,12 @@ def walk(
         if found.value > best.value:
             best = found
             tell(found)
-    return Walked(current, best, done)
+    return Walked(current, best, done, defects=tuple(judge.defects))
 
 
-def _over(stretch: Stretch) -> bool:
+def _over(stretch: Stretch, judge: Judge) -> bool:
+    return len(judge.defects) >= MOST_DEFECTS or _late(stretch)
+
+
+def _late(stretch: Stretch) -> bool:
     return stretch.deadline is not None and time.time() >= stretch.deadline

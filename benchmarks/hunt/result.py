@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,7 @@ class Hunted:
     evaluations : instances tried, those of earlier sessions included
     folder : where everything is
     finished : the hunt ended by its limits; False after Ctrl-C
+    defects : a line for each instance on which parts of schedgap disagreed; it did not count
     """
 
     target: Target
@@ -38,6 +40,7 @@ class Hunted:
     evaluations: int
     folder: Path
     finished: bool = True
+    defects: tuple[str, ...] = ()
 
     @property
     def worst(self) -> Found | None:
@@ -76,9 +79,14 @@ def summary(target: Target, found: Found) -> str:
     problem = target.problem
     if target.guarantee is None:
         objective, optimum = number(found.objective), number(found.optimum)
-        return f"ratio {fixed(found.value)} ({problem.objective_name} {objective}, optimum {optimum})"
+        return f"ratio {amount(found.value)} ({problem.objective_name} {objective}, optimum {optimum})"
     verdict = "refuted" if found.refuted else "held"
-    return f"{verdict}, left/right {fixed(found.value)} ({number(found.left)} against {number(found.right)})"
+    return f"{verdict}, left/right {amount(found.value)} ({number(found.left)} against {number(found.right)})"
+
+
+def amount(value: float) -> str:
+    """A ratio: three decimals, or six digits where it is large."""
+    return fixed(value) if value < 1e6 or math.isinf(value) else f"{value:.6g}"
 
 
 def shape(data: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -33,6 +34,8 @@ STEPS = 50
 FRESH_EVERY = 5
 """The first half of the islands begin anew every so many rounds; the others go on from the best so far."""
 ELITE = 12
+MOST_DEFECTS = 20
+"""Instances with a defect of ours after which the hunt ends."""
 SEARCHING = 0.85
 """Share of a budget in seconds for searching; the rest is for shrinking."""
 
@@ -88,6 +91,7 @@ class _Hunt:
     shrink_until: float | None
     goal: float | None
     starts: Starts
+    began: float
     best: Found | None = None
     finished: bool = False
     smallest: Found | None = None
@@ -122,6 +126,8 @@ class _Hunt:
             before = [walked for (r, _), walked in self.walks.items() if r < number]
             tried = sum(walked.evaluations for walked in before)
             best = [walked.best for walked in before if walked.best is not None]
+            if sum(len(walked.defects) for walked in before) >= MOST_DEFECTS:
+                return
             if any(self._reached(found) for found in best) or (most is not None and tried >= most):
                 return
             if self._late() or (number > FRESH_EVERY and not best):
@@ -177,7 +183,11 @@ class _Hunt:
             place = {"round": stretch.round, "island": stretch.island}
             self.journal.add({"kind": "walked", **place, "walked": walked.to_dict()})
         told = "nothing yet" if self.best is None else summary(self.target, self.best)
-        self.bar.step(f"{told}; {self.evaluations} instances tried")
+        # With a budget the bar counts its seconds, otherwise the islands of all rounds.
+        pieces = (
+            1 if self.shrink_until is None else min(self.bar.total - 1, int(time.time() - self.began)) - self.bar.done
+        )
+        self.bar.step(f"{told}; {self.evaluations} instances tried", pieces)
 
     def shrink(self) -> None:
         """The smallest instance that still shows it."""
@@ -253,8 +263,6 @@ def hunt(
     ------
     InputError
         Bad input, a folder with another hunt, or a user's heuristic that raised (the line names the instance).
-    Disagreement
-        The heuristic beat a proven optimum, or the checker rejected its solution.
     """
     chosen = target if isinstance(target, Target) else find_target(target, problem)
     bounds = parse_limits(chosen.problem, chosen.method, limits or {})
@@ -312,7 +320,7 @@ def _run(
     deadline = None if budget is None else began + SEARCHING * budget
     most = limits.search["evaluations"] or EVALUATIONS
     total = ISLANDS * -(-most // (ISLANDS * STEPS))
-    bar = Progress(total if budget is None else 0, progress, "hunt")
+    bar = Progress(total if budget is None else math.ceil(budget) + 1, progress, "hunt")
     state = _Hunt(
         target,
         limits,
@@ -325,6 +333,7 @@ def _run(
         None if budget is None else began + budget,
         limits.search["at_least"],
         starts_of(target, limits),
+        began,
     )
     finished = True
     with _told(bar):
@@ -344,7 +353,8 @@ def _run(
                 write_found(folder / WORST, target, state.smallest)
             else:
                 state.smallest = None
-    return Hunted(target, state.best, state.smallest, state.evaluations, folder, finished)
+    defects = tuple(dict.fromkeys(line for walked in state.walks.values() for line in walked.defects))
+    return Hunted(target, state.best, state.smallest, state.evaluations, folder, finished, defects)
 
 
 @contextmanager

@@ -121,16 +121,15 @@ def _known(target: Target, options: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _small_presets(problem: Problem, sizes: Mapping[str, Any]) -> list[str]:
-    """Presets that make small instances, or the smallest; one with many jobs by its settings is not even made."""
+    """The first preset and others that make small instances; one with many jobs by its settings is not even made."""
     found: dict[str, int] = {}
     for preset in problem.presets:
         jobs = preset.settings.get("jobs") or (preset.options["jobs"].default if "jobs" in preset.options else None)
         if not isinstance(jobs, int) or jobs <= LARGEST:
             name = f"presets:{preset.id}"
             found[name] = entries(_make(problem, name, 0, sizes)[0])
-    if not found:
-        return [f"presets:{problem.presets[0].id}"]
-    return [name for name, count in found.items() if count <= max(SMALL, min(found.values()))]
+    first = f"presets:{problem.presets[0].id}"
+    return [first, *(name for name, count in found.items() if count <= SMALL and name != first)]
 
 
 def _make(problem: Problem, name: str, seed: int, sizes: Mapping[str, Any]) -> Trial:

@@ -155,11 +155,14 @@ class Judge:
     target : what is hunted
     work : repeatable limit of an exact solve
     disagreements : folder for the instance of a disagreement
+    defects : a line for each instance on which parts disagreed (a heuristic better than a proven optimum, a
+        schedule that the checker rejects) or something of ours raised
     """
 
     target: Target
     work: float
     disagreements: Path = field(default_factory=lambda: Path("disagreements"))
+    defects: list[str] = field(default_factory=list)
 
     def __call__(self, data: Mapping[str, Any], options: Mapping[str, Any], at_least: float = 0.0) -> Found | None:
         """What comes of an instance; None where it is not valid, nothing is proven, or the value is below `at_least`.
@@ -168,8 +171,6 @@ class Judge:
         ------
         InputError
             A user's own heuristic raised or returned nonsense.
-        Disagreement
-            The heuristic beat a proven optimum, or the checker rejected a solution; the instance is in a file.
         """
         target = self.target
         try:
@@ -184,18 +185,22 @@ class Judge:
                 else self._claim(target.guarantee, instance, data, options, run, at_least)
             )
         except Disagreement as error:
-            if "; the instance is in " in str(error):  # run_method wrote it
-                raise
-            path = write_disagreement(instance, self.disagreements, message=str(error))
-            raise Disagreement(f"{error}; the instance is in {path}") from error
+            self._defect(instance, str(error), str(error))
         except InputError as error:
             if target.method is None or not is_users(target.method.id):
                 return None  # the heuristic says that it is not made for this instance
             path = write_disagreement(instance, self.disagreements, message=str(error))
             raise InputError(f"{error}; the instance is in {path}") from error
-        except Exception as error:  # a defect of ours: the instance that shows it is kept
-            path = write_disagreement(instance, self.disagreements, message=traceback.format_exc())
-            raise Disagreement(f"{target.id}: {one_line(error)} on the instance in {path}") from error
+        except Exception as error:
+            self._defect(instance, f"{target.id}: {one_line(error)}", traceback.format_exc())
+        return None
+
+    def _defect(self, instance: Instance, message: str, details: str) -> None:
+        """Keep the instance that shows a defect of ours; it does not count, and the hunt goes on."""
+        if "; the instance is in " not in message:  # run_method wrote it otherwise
+            path = write_disagreement(instance, self.disagreements, message=details)
+            message = f"{message}; the instance is in {path}"
+        self.defects.append(message)
 
     def _run(self, instance: Instance, options: Mapping[str, Any]) -> Result | None:
         method = self.target.method
@@ -258,7 +263,10 @@ class Judge:
         if judged.verdict is Verdict.NOT_APPLICABLE or judged.tightness is None or judged.tightness < at_least:
             return None
         refuted = judged.verdict is Verdict.REFUTED
-        value = judged.tightness
+        vacuous = judged.left == judged.right == 0  # 0 <= 0 is no near miss
+        value = 0.0 if vacuous else judged.tightness
+        if value < at_least:
+            return None
         return Found(data, options, value, objective, optimum, judged.left, judged.right, judged.reason, refuted)
 
     def _optimum(self, instance: Instance, run: Result | None) -> float | None:

@@ -34,6 +34,7 @@ def decide(
     waiting: Ints,
     free: int,
     memory: float,
+    shares: bool,
     count: int,
     occupants: Ints,
     alone: Ints,
@@ -59,6 +60,7 @@ def decide(
     waiting : job numbers in order of priority
     free : GPUs without a job
     memory : of a GPU
+    shares : a GPU may hold two jobs
     count : how many occupants there are
     occupants : running jobs that hold GPUs alone, by the first of these GPUs, with room for as many more as
         wait: a job that starts here on free GPUs is an occupant for those after it
@@ -99,7 +101,7 @@ def decide(
             single += need
             count += 1
             continue
-        if free + single < need:
+        if not shares or free + single < need:
             continue
         moment = 0.0
         if rule == BEST_BENEFIT_PLUS:
@@ -168,7 +170,9 @@ def _compile() -> None:
     none, number = np.zeros(0, dtype=np.int64), np.zeros(0)
     row, table = np.zeros((0, 1), dtype=np.int64), np.zeros((0, 1))
     state = (none, none.copy(), number, number.copy(), number.copy())
-    decide(0, none, 0, 1.0, 0, *state, number, none, table, table, none, table, table, none.copy(), row, row.copy())
+    decide(
+        0, none, 0, 1.0, True, 0, *state, number, none, table, table, none, table, table, none.copy(), row, row.copy()
+    )
 
 
 _compile()

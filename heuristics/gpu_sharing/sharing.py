@@ -116,6 +116,7 @@ class SharingPolicy:
             order,
             cluster.free,
             self.memory,
+            self.shares,
             len(occupants),
             held,
             np.concatenate([cluster.alone[occupants], np.zeros(len(order), dtype=np.int64)]),

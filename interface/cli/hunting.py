@@ -35,7 +35,7 @@ def add_hunt(parser: argparse.ArgumentParser) -> None:
 
 
 def hunt(arguments: argparse.Namespace) -> int:
-    """Search for the worst instance; 4 where no instance counted."""
+    """Search for the worst instance; 4 where no instance counted, 5 where parts disagreed on some."""
     from schedgap import api
 
     found = api.hunt(
@@ -52,4 +52,8 @@ def hunt(arguments: argparse.Namespace) -> int:
     if not found.finished:
         print(f"schedgap: interrupted, all of it is kept; --out {found.folder} --resume goes on", file=sys.stderr)
         return 130
+    if found.defects:
+        more = f" (and {len(found.defects) - 1} more)" if len(found.defects) > 1 else ""
+        print(f"schedgap: error: {found.defects[0]}{more}", file=sys.stderr)
+        return 5
     return 0 if found.found is not None else 4

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ def _python_blocks(page: str) -> list[str]:
 def test_own_heuristic_of_the_docs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "mine.py").write_text(_python_blocks("docs/extending.md")[0], encoding="utf-8")
+    (tmp_path / "mine.py").write_text(_python_blocks("docs/extending-heuristic.md")[0], encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     try:
@@ -32,6 +33,29 @@ def test_own_heuristic_of_the_docs(
     line = next(row for row in table.splitlines() if row.startswith("mine:one_by_one"))
     ratio = float(re.search(r"([0-9.]+) to optimum", line).group(1))  # type: ignore[union-attr]
     assert ratio >= 1
+
+
+@pytest.mark.parametrize("topic", ["guarantee", "engine", "problem"])
+def test_examples_of_extending(topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each page has a module to save and a script that uses it."""
+    module, script = _python_blocks(f"docs/extending-{topic}.md")
+    name = module.split()[1]
+    (tmp_path / name).write_text(module, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    names: dict[str, Any] = {"__name__": "docs"}
+    try:
+        exec(compile(script, topic, "exec"), names)
+    finally:
+        sys.modules.pop(name.removesuffix(".py"), None)
+    if topic == "guarantee":
+        assert names["ledger"].rows[0].verdict == "refuted"
+        assert names["found"].worst.refuted and len(names["found"].worst.data["jobs"]) == 3
+    elif topic == "engine":
+        assert [(str(one.status), one.objective) for one in names["answers"]] == [("optimal", 12.0)] * 2
+    else:
+        assert "held" in names["table"].to_text()
+        assert names["found"].value == 1.5
 
 
 def test_python_example_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
