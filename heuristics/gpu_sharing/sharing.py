@@ -113,6 +113,7 @@ class SharingPolicy:
         idle = np.zeros(len(order))
         decide(
             self.rule,
+            self.shares,
             order,
             cluster.free,
             self.memory,
