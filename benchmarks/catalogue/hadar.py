@@ -120,6 +120,7 @@ PROBLEM = Problem(
             f"{_HEURISTICS}.online:hadar_online",
             hadar_options.ONLINE,
             "paper 002, eqs. (4) to (8), Theorem 2",
+            deadline=True,
         ),
         Method(
             "hadar-rounds",
@@ -128,6 +129,7 @@ PROBLEM = Problem(
             f"{_HEURISTICS}.rounds:hadar_rounds",
             hadar_options.ROUNDS,
             "paper 002, Algorithms 1 and 2",
+            deadline=True,
         ),
         Method(
             "hadare",
@@ -138,6 +140,7 @@ PROBLEM = Problem(
             "paper 002, section V",
             outside_model=True,
             checker=f"{_FORMULATION}.check_forked:check_forked",
+            deadline=True,
         ),
         Method(
             "gavel",
@@ -146,6 +149,7 @@ PROBLEM = Problem(
             f"{_HEURISTICS}.gavel:gavel",
             hadar_options.GAVEL,
             "paper 002, section II-A",
+            deadline=True,
         ),
         Method(
             "tiresias",
@@ -154,6 +158,7 @@ PROBLEM = Problem(
             f"{_HEURISTICS}.baselines:tiresias",
             hadar_options.TIRESIAS,
             "paper 002, section IV",
+            deadline=True,
         ),
         Method(
             "yarn-cs",
@@ -162,6 +167,7 @@ PROBLEM = Problem(
             f"{_HEURISTICS}.baselines:yarn_cs",
             hadar_options.YARN_CS,
             "paper 002, section IV",
+            deadline=True,
         ),
     ),
     presets=PRESETS,
