@@ -127,6 +127,7 @@ PROBLEM = Problem(
             f"{_HEURISTICS}.online:hadar_online",
             hadar_options.ONLINE,
             "paper 002, eqs. (4) to (8), Theorem 2",
+            deadline=True,
         ),
         Method(
             "hadar-rounds",
@@ -135,6 +136,7 @@ PROBLEM = Problem(
             f"{_HEURISTICS}.rounds:hadar_rounds",
             hadar_options.ROUNDS,
             "paper 002, Algorithms 1 and 2",
+            deadline=True,
         ),
         Method(
             "hadare",
@@ -146,6 +148,7 @@ PROBLEM = Problem(
             outside_model=True,
             checker=f"{_FORMULATION}.check_forked:check_forked",
             solution_key="rounds",
+            deadline=True,
         ),
         Method(
             "gavel",
@@ -154,6 +157,7 @@ PROBLEM = Problem(
             f"{_HEURISTICS}.gavel:gavel",
             hadar_options.GAVEL,
             "paper 002, section II-A",
+            deadline=True,
         ),
         Method(
             "tiresias",
@@ -162,6 +166,7 @@ PROBLEM = Problem(
             f"{_HEURISTICS}.baselines:tiresias",
             hadar_options.TIRESIAS,
             "paper 002, section IV",
+            deadline=True,
         ),
         Method(
             "yarn-cs",
@@ -170,6 +175,7 @@ PROBLEM = Problem(
             f"{_HEURISTICS}.baselines:yarn_cs",
             hadar_options.YARN_CS,
             "paper 002, section IV",
+            deadline=True,
         ),
     ),
     presets=PRESETS,

@@ -31,10 +31,10 @@ def share_now(a: float, n: float, xi_o: float, xi_n: float, wait: float, n_wait:
 @numba.njit(cache=True)
 def decide(
     rule: int,
+    shares: bool,
     waiting: Ints,
     free: int,
     memory: float,
-    shares: bool,
     count: int,
     occupants: Ints,
     alone: Ints,
@@ -57,10 +57,10 @@ def decide(
     Parameters
     ----------
     rule : FIRST_FIT, BEST_BENEFIT or BEST_BENEFIT_PLUS
+    shares : whether a GPU may hold two jobs; otherwise nobody is an occupant, those who start here neither
     waiting : job numbers in order of priority
     free : GPUs without a job
     memory : of a GPU
-    shares : a GPU may hold two jobs
     count : how many occupants there are
     occupants : running jobs that hold GPUs alone, by the first of these GPUs, with room for as many more as
         wait: a job that starts here on free GPUs is an occupant for those after it
@@ -96,12 +96,14 @@ def decide(
             steps_out[place] = 0
             partners[place, 0] = -1
             free -= need
+            if not shares:
+                continue
             occupants[count], alone[count], left[count] = j, need, work[j, 0]
             pace[count], room[count] = 1.0, memory - load[j, 0]
             single += need
             count += 1
             continue
-        if not shares or free + single < need:
+        if free + single < need:
             continue
         moment = 0.0
         if rule == BEST_BENEFIT_PLUS:
@@ -171,7 +173,7 @@ def _compile() -> None:
     row, table = np.zeros((0, 1), dtype=np.int64), np.zeros((0, 1))
     state = (none, none.copy(), number, number.copy(), number.copy())
     decide(
-        0, none, 0, 1.0, True, 0, *state, number, none, table, table, none, table, table, none.copy(), row, row.copy()
+        0, True, none, 0, 1.0, 0, *state, number, none, table, table, none, table, table, none.copy(), row, row.copy()
     )
 
 

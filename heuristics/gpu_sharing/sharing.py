@@ -113,10 +113,10 @@ class SharingPolicy:
         idle = np.zeros(len(order))
         decide(
             self.rule,
+            self.shares,
             order,
             cluster.free,
             self.memory,
-            self.shares,
             len(occupants),
             held,
             np.concatenate([cluster.alone[occupants], np.zeros(len(order), dtype=np.int64)]),

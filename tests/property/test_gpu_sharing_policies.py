@@ -51,6 +51,37 @@ def test_gpu_sharing_policies_make_feasible_schedules(seed: int, name: str) -> N
     assert bound is not None and bound <= float(report.objective) + 1e-9
 
 
+@pytest.mark.parametrize("cap", [1, 2])
+@given(st.integers(0, 10**6), st.sampled_from(sorted(INSIDE)))
+@settings(max_examples=40, deadline=None)
+def test_gpu_sharing_policies_keep_the_cap(cap: int, seed: int, name: str) -> None:
+    data = random_instance(seed).to_dict()
+    instance = GpuSharingInstance.parse({**data, "max_jobs_per_gpu": cap, "horizon": 3000})
+    solution = INSIDE[name](instance).solution
+    assert solution is not None
+    report = check(instance, solution)
+    assert report.feasible, report.violations
+    # Not only by the checker: who is on a GPU in a slot, counted here.
+    end = report.details["completion"]
+    present: dict[tuple[str, int], list[tuple[int, int]]] = {}
+    for job, gpus in solution["gpus"].items():
+        for server, gpu in gpus:
+            present.setdefault((server, gpu), []).append((solution["start"][job], end[job]))
+    most = max(sum(a <= t <= b for a, b in rows) for rows in present.values() for t, _ in rows)
+    assert most <= cap
+
+
+def test_gpu_sharing_jobs_of_one_decision_keep_the_cap() -> None:
+    """Both jobs are there at once: the second must not share with the first, which has just started."""
+    data = two_jobs(1.0).to_dict()
+    data["jobs"][1]["arrival"] = 1
+    together = GpuSharingInstance.parse(data)
+    apart = GpuSharingInstance.parse({**data, "max_jobs_per_gpu": 1})
+    for policy in (sjf_ffs, sjf_bsbf, sjf_bsbf_plus):
+        assert policy(together).solution["start"] == {"o": 1, "n": 1}
+        assert policy(apart).solution["start"] == {"o": 5, "n": 1}
+
+
 @given(st.integers(0, 10**6), st.sampled_from(sorted(OUTSIDE)))
 @settings(max_examples=40, deadline=None)
 def test_gpu_sharing_preemptive_schedules_pass_their_own_checker(seed: int, name: str) -> None:
