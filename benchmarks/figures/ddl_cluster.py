@@ -260,7 +260,7 @@ def _jobs(instance: DdlClusterInstance, placed: list[float], finish: list[float]
         Patch(facecolor=PALETTE[0], label="up to 4 GPUs"),
         Patch(facecolor=FAINT, label="waits for its GPUs"),
     ]
-    axes.legend(handles=handles, frameon=False, fontsize=8, loc="lower right")
+    axes.legend(handles=handles, frameon=False, fontsize=8, loc="upper right")
     return axes.figure  # type: ignore[return-value]
 
 
