@@ -14,7 +14,7 @@ _QUICK = (
 )
 _CROSS = (Batch("cross", "tiny", 60, exact=("cp",), work_limit=20.0),)
 _EXPERIMENT = "schedgap.benchmarks.experiments.ada_srsf"
-_PAPER = (
+_PAPER: tuple[Batch | Measurement, ...] = (
     Batch(
         "paper",
         "small",

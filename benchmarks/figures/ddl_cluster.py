@@ -206,7 +206,7 @@ def _tasks(
     latest = max([latest, *(end for _, _, end in messages)])
     for s in range(len(instance.servers)):
         axes.axhline(row_of[s, -1] + 1, color="#888888", linewidth=0.8)
-    _finish(axes, names, row, latest)
+    _finish(axes, names, row, latest, len(names))
     _legend(axes, instance)
     return axes.figure  # type: ignore[return-value]
 
@@ -237,7 +237,7 @@ def _holders(instance: DdlClusterInstance, placement: Placement, placed: list[fl
             _draw(axes, [(begin, end, low, low + 0.9 / count)], job_colour(j), 0.3)
     for first in instance.first_gpu[1:]:
         axes.axhline(first, color=FAINT, linewidth=0.8)
-    _finish(axes, names, row, max(finish))
+    _finish(axes, names, row, max(finish), len(names))
     return axes.figure  # type: ignore[return-value]
 
 
@@ -253,14 +253,14 @@ def _jobs(instance: DdlClusterInstance, placed: list[float], finish: list[float]
         if placed[j] > job.arrival:
             _draw(axes, [(job.arrival, placed[j], place + 0.3, place + 0.7)], FAINT, 0.0)
         _draw(axes, [(placed[j], finish[j], place + 0.5 - half, place + 0.5 + half)], shade, 0.0)
-    _finish(axes, [], row, max(finish))
+    _finish(axes, [], row, max(finish), len(order))
     axes.set_ylabel(f"{len(order)} jobs by arrival", fontsize=9)
     handles = [
         Patch(facecolor=PALETTE[5], label="more than 4 GPUs"),
         Patch(facecolor=PALETTE[0], label="up to 4 GPUs"),
         Patch(facecolor=FAINT, label="waits for its GPUs"),
     ]
-    axes.legend(handles=handles, frameon=False, fontsize=8, loc="lower right")
+    axes.legend(handles=handles, frameon=False, fontsize=8, loc="upper right")
     return axes.figure  # type: ignore[return-value]
 
 
@@ -281,9 +281,9 @@ def _draw(axes: Axes, boxes: Sequence[_Box], colour: str | tuple[float, float, f
     axes.add_collection(PolyCollection(corners, facecolors=[colour], edgecolors="#444444", linewidths=line))
 
 
-def _finish(axes: Axes, names: Sequence[str], row: float, latest: float) -> None:
+def _finish(axes: Axes, names: Sequence[str], row: float, latest: float, rows: int) -> None:
     axes.set_xlim(0, latest * 1.005)
-    axes.set_ylim(max(len(names), round(axes.get_position().height * axes.figure.get_figheight() / row)), 0)
+    axes.set_ylim(rows, 0)
     axes.set_xlabel("seconds")
     plain_axes(axes)
     size = max(4.0, min(9.0, row * 72 * 0.7))

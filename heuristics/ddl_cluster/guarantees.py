@@ -28,7 +28,7 @@ def _row(method: str) -> Guarantee:
         evaluate=message_speed,
         method=method,
         kind="repaired",
-        hint={"families": ("small",)},
+        hint={"families": ("tiny",)},  # placed, as the exact reference needs
     )
 
 

@@ -195,7 +195,8 @@ def _end_tasks(
         look_at(gpus, lists, workers[worker].gpu)
     if earliest < NEVER:
         put(events, jobs, job, earliest)
-    return jobs[job].at_barrier == end - first
+    complete: bool = jobs[job].at_barrier == end - first
+    return complete
 
 
 @numba.njit(cache=True)

@@ -34,13 +34,14 @@ forget_stale(__file__, heap.__file__, state.__file__)
 @numba.njit(cache=True, inline="always")
 def service_now(jobs: Table, job: int, now: int) -> int:
     """Remaining service of a job, those tasks counted that ended during its present stride."""
-    if jobs[job].stride == 0:
-        return jobs[job].service
-    passed, rest = divmod(now - jobs[job].stride_start, jobs[job].forward + jobs[job].backward)
-    work = passed * (jobs[job].forward + jobs[job].backward)
-    if rest >= jobs[job].forward:
-        work += jobs[job].forward
-    return jobs[job].service - jobs[job].width * work
+    service: int = jobs[job].service
+    if jobs[job].stride > 0:
+        passed, rest = divmod(now - jobs[job].stride_start, jobs[job].forward + jobs[job].backward)
+        work = passed * (jobs[job].forward + jobs[job].backward)
+        if rest >= jobs[job].forward:
+            work += jobs[job].forward
+        service -= jobs[job].width * work
+    return service
 
 
 @numba.njit(cache=True)

@@ -142,9 +142,6 @@ class _State:
         arrivals = sum(job.arrival for job in self.instance.jobs)
         grid = Grid.of(self.instance, self.placement, sum(first.finish) - arrivals)
         self.info["grid"] = grid.seconds(1)
-        if reason := model_size(grid, exclusive):
-            self.info["reason"] = reason
-            return None, Termination.TOO_LARGE
         hint = rounded_run(self.instance, first, grid.digits)
         model = GridModel(grid, exclusive=True)
         model.hint(hint)
@@ -152,6 +149,9 @@ class _State:
         restricted, termination = self._search(model, grid, part)
         if exclusive or self._met() or self._close_enough() or termination is Termination.INTERRUPTED:
             return restricted, termination
+        if reason := model_size(grid):
+            self.info["reason"] = reason
+            return None, Termination.TOO_LARGE
         if self._late():
             return None, Termination.TIME_LIMIT
         hint = self._points.get(grid.digits, hint)

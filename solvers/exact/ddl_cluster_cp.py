@@ -28,14 +28,9 @@ MOST_NEIGHBOURS = 5
 _FINEST_WEIGHT = 10**7
 
 
-def model_size(grid: Grid, exclusive: bool) -> str:
-    """Why the model would be too large to be worth building; empty where it is not."""
+def model_size(grid: Grid) -> str:
+    """Why the model of contention would be too large to be worth building; empty where it is not."""
     jobs = grid.instance.jobs
-    tasks = sum(2 * job.iterations * job.gpus for job in jobs)
-    if tasks > LARGEST_TASKS:
-        return f"{tasks} compute tasks, at most {LARGEST_TASKS}"
-    if exclusive:
-        return ""
     terms = 0
     for j in grid.spanning:
         others = [k for k in grid.spanning if k != j and grid.servers[k] & grid.servers[j]]

@@ -14,7 +14,7 @@ from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.job_shop import build_model, model_nonzeros
 from schedgap.solvers.declarative import solve_declarative
 from schedgap.solvers.exact.ddl_cluster import solve_cp, solve_job_shop
-from schedgap.solvers.result import Deadline, SolveOptions, Status
+from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
 
 OPTIONS = SolveOptions(threads=1, deadline=Deadline.after(200))
 
@@ -128,3 +128,34 @@ def test_tight_memory_keeps_jobs_apart() -> None:
         assert declared.objective is not None
         assert declared.objective >= apart.objective * (1 - 1e-6)
     assert differ > 0
+
+
+def test_an_instance_too_large_to_simulate_in_the_time_is_unknown_with_its_bound() -> None:
+    data = DRAWN[0][1].to_dict()
+    for job in data["jobs"]:
+        job["iterations"] = 10**6
+    instance = DdlClusterInstance.parse(data)
+    for method in (solve_cp, solve_job_shop):
+        result = method(instance, SolveOptions(threads=1, deadline=Deadline.after(1)))
+        assert (result.status, result.termination) == (Status.UNKNOWN, Termination.TOO_LARGE)
+        assert result.bound == lower_bound(instance)
+        assert "cannot be simulated" in result.info["reason"]
+
+
+def test_more_neighbours_than_the_model_counts_leave_the_job_shop() -> None:
+    data = DRAWN[0][1].to_dict()
+    data["servers"] = [{"id": "s0", "gpus": 8}, {"id": "s1", "gpus": 8}]
+    parts = {"gpus": 2, "iterations": 1, "memory": 1.0, "forward": 1.0}
+    data["jobs"] = [
+        parts
+        | {"id": f"j{k}", "placement": [["s0", k], ["s1", k]], "arrival": 0.0}
+        | {"backward": 1.0 + k, "message": 1.0 if k else 30.0}
+        for k in range(8)
+    ]
+    instance = DdlClusterInstance.parse(data)
+    result = solve_cp(instance, SolveOptions(threads=1, deadline=Deadline.after(4)))
+    assert (result.status, result.termination) == (Status.FEASIBLE, Termination.TOO_LARGE)
+    assert "shares servers with 7 jobs, at most 5" in result.info["reason"]
+    assert result.objective is not None
+    assert result.bound is not None
+    assert result.bound < result.objective
