@@ -126,12 +126,14 @@ PROBLEM = Problem(
             Kind.HEURISTIC,
             f"{_POLICIES}.sharing:sjf_bsbf",
             source="paper 003, Algorithms 1 and 2",
+            deadline=True,
         ),
         Method(
             "sjf-bsbf+",
             "sjf-bsbf whose alternative is the first start on free GPUs",
             Kind.HEURISTIC,
             f"{_POLICIES}.sharing:sjf_bsbf_plus",
+            deadline=True,
         ),
         Method(
             "sjf-ffs",
@@ -139,6 +141,7 @@ PROBLEM = Problem(
             Kind.HEURISTIC,
             f"{_POLICIES}.sharing:sjf_ffs",
             source="paper 003, section VI",
+            deadline=True,
         ),
         Method(
             "sjf",
@@ -147,6 +150,7 @@ PROBLEM = Problem(
             f"{_POLICIES}.exclusive:sjf",
             gpu_sharing_options.SJF,
             "paper 003, section VI",
+            deadline=True,
         ),
         Method(
             "fifo",
@@ -155,6 +159,7 @@ PROBLEM = Problem(
             f"{_POLICIES}.exclusive:fifo",
             gpu_sharing_options.FIFO,
             "paper 003, section VI",
+            deadline=True,
         ),
         Method(
             "tiresias",
@@ -165,6 +170,7 @@ PROBLEM = Problem(
             "paper 003, section VI",
             outside_model=True,
             checker=f"{_FORMULATION}.elastic:check_elastic",
+            deadline=True,
         ),
         Method(
             "pollux",
@@ -175,6 +181,7 @@ PROBLEM = Problem(
             "paper 003, section VI",
             outside_model=True,
             checker=f"{_FORMULATION}.elastic:check_elastic",
+            deadline=True,
         ),
     ),
     presets=PRESETS,
