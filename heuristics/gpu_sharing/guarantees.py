@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, at_most, not_applicable
 
 PAIRS = 200
-"""Pairs in one sample: 100 samples of ``verify`` look at 20,000."""
+"""Pairs in one sample: 100 samples of ``verify`` would look at 20,000."""
 POINTS = 400
 """Starts between 0 and the partner's end that each pair is tried with."""
 
