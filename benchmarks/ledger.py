@@ -46,7 +46,10 @@ class LedgerRow:
     def words(self) -> str:
         """The verdict as the conventions write it."""
         if self.verdict is Verdict.HELD:
-            return f"held ({self.held} instances)"
+            each, things = self.guarantee.per_sample
+            if each == 1:
+                return f"held ({self.held} {things})"
+            return f"held ({self.held * each:,} {things} in {self.held} samples)"
         if self.verdict is Verdict.REFUTED:
             where = f": {self.counterexample}" if self.counterexample is not None else ""
             return f"refuted ({self.refuted} of {self.held + self.refuted}{where})"
@@ -65,6 +68,7 @@ class LedgerRow:
             "assumptions": g.assumptions,
             "verdict": str(self.verdict),
             "held": self.held,
+            "per_sample": list(self.guarantee.per_sample),
             "refuted": self.refuted,
             "not_applicable": self.not_applicable,
             "tightness": finite(self.tightness),

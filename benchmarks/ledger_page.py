@@ -70,7 +70,7 @@ def _table(rows: Sequence[LedgerRow], folder: Path) -> str:
         bounds = "" if row.bounds is None else " to ".join(dict.fromkeys(number(b, 4) for b in row.bounds))
         trials = row.held + row.refuted
         words = f"{row.verdict} ({row.refuted} of {trials})" if row.refuted else str(row.verdict)
-        words = f"held ({row.held})" if row.verdict is Verdict.HELD else words
+        words = row.words if row.verdict is Verdict.HELD else words
         cells.append(
             [
                 g.id,

@@ -134,12 +134,14 @@ PROBLEM = Problem(
             Kind.HEURISTIC,
             f"{_POLICIES}.sharing:sjf_bsbf",
             source="paper 003, Algorithms 1 and 2",
+            deadline=True,
         ),
         Method(
             "sjf-bsbf+",
             "sjf-bsbf whose alternative is the first start on free GPUs",
             Kind.HEURISTIC,
             f"{_POLICIES}.sharing:sjf_bsbf_plus",
+            deadline=True,
         ),
         Method(
             "sjf-ffs",
@@ -147,6 +149,7 @@ PROBLEM = Problem(
             Kind.HEURISTIC,
             f"{_POLICIES}.sharing:sjf_ffs",
             source="paper 003, section VI",
+            deadline=True,
         ),
         Method(
             "sjf",
@@ -155,6 +158,7 @@ PROBLEM = Problem(
             f"{_POLICIES}.exclusive:sjf",
             gpu_sharing_options.SJF,
             "paper 003, section VI",
+            deadline=True,
         ),
         Method(
             "fifo",
@@ -163,6 +167,7 @@ PROBLEM = Problem(
             f"{_POLICIES}.exclusive:fifo",
             gpu_sharing_options.FIFO,
             "paper 003, section VI",
+            deadline=True,
         ),
         Method(
             "tiresias",
@@ -174,6 +179,7 @@ PROBLEM = Problem(
             outside_model=True,
             checker=f"{_FORMULATION}.elastic:check_elastic",
             solution_key="segments",
+            deadline=True,
         ),
         Method(
             "pollux",
@@ -185,6 +191,7 @@ PROBLEM = Problem(
             outside_model=True,
             checker=f"{_FORMULATION}.elastic:check_elastic",
             solution_key="segments",
+            deadline=True,
         ),
     ),
     presets=PRESETS,

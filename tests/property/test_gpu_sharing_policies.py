@@ -17,6 +17,7 @@ from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.heuristics.gpu_sharing.exclusive import fifo, sjf
 from schedgap.heuristics.gpu_sharing.preemptive import pollux, tiresias
 from schedgap.heuristics.gpu_sharing.sharing import sjf_bsbf, sjf_bsbf_plus, sjf_ffs
+from schedgap.solvers.result import Deadline
 
 INSIDE = {"fifo": fifo, "sjf": sjf, "sjf-ffs": sjf_ffs, "sjf-bsbf": sjf_bsbf, "sjf-bsbf+": sjf_bsbf_plus}
 OUTSIDE = {"tiresias": tiresias, "pollux": pollux}
@@ -223,3 +224,12 @@ def test_gpu_sharing_every_policy_is_in_the_table_of_methods() -> None:
             assert one.solution == other.solution
             assert method.outside_model == (method.id in OUTSIDE)
     assert np.isfinite(lower_bound(instance))
+
+
+@pytest.mark.parametrize("method", [m for m in GPU_SHARING.methods if m.kind == "heuristic"], ids=lambda m: m.id)
+def test_gpu_sharing_the_time_limit_ends_a_policy(method) -> None:
+    instance = small(5, horizon=300)
+    assert method.deadline
+    stopped = method.call(instance, seed=0, deadline=Deadline.after(1e-9))
+    assert stopped.solution is None and stopped.info["stopped"] == "time limit" and "16 jobs" in stopped.info["reason"]
+    assert method.call(instance, seed=0, deadline=Deadline.after(60)).solution == method.call(instance, seed=0).solution
