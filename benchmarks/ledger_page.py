@@ -62,30 +62,21 @@ def _table(rows: Sequence[LedgerRow], folder: Path) -> str:
     cells: list[list[object]] = []
     for row in rows:
         g = row.guarantee
-        file: object = ""
+        seen = f"seen: {text(row.reason)}" if row.reason else ""
         if row.counterexample is not None:
             inside = row.counterexample.parent == folder
             target = row.counterexample.name if inside else str(row.counterexample)
-            file = Raw(f'<a href="{text(target)}">{text(row.counterexample.name)}</a>')
+            seen += f' (<a href="{text(target)}">{text(row.counterexample.name)}</a>)'
+        lines = [f"<b>{text(g.statement)}</b>", f"{text(g.source)}; {text(g.assumptions)}", seen]
+        about = Raw(
+            "<br>".join(f'<span class="soft">{line}</span>' if k else line for k, line in enumerate(lines) if line)
+        )
         bounds = "" if row.bounds is None else " to ".join(dict.fromkeys(number(b, 4) for b in row.bounds))
         trials = row.held + row.refuted
-        words = f"{row.verdict} ({row.refuted} of {trials})" if row.refuted else str(row.verdict)
-        words = row.words if row.verdict is Verdict.HELD else words
-        cells.append(
-            [
-                g.id,
-                g.kind,
-                g.statement,
-                g.assumptions,
-                verdict(words),
-                fixed(row.tightness),
-                bounds,
-                fixed(row.worst_ratio),
-                file or row.reason,
-            ]
-        )
-    head = ["claim", "kind", "statement", "assumptions", "verdict", "left/right", "bound on the ratio", "worst ratio"]
-    return grid([*head, "counterexample, or what was measured"], cells, "clllrrrrl")
+        words = f"refuted ({row.refuted} of {trials})" if row.refuted else row.words
+        cells.append([g.id, about, verdict(words), fixed(row.tightness), bounds, fixed(row.worst_ratio)])
+    head = ["claim", "statement, assumptions, what was seen", "verdict", "left/right", "bound on the ratio"]
+    return grid([*head, "worst ratio"], cells, "cllrrr")
 
 
 def _counterexample(problem: Problem, row: LedgerRow) -> list[str]:
