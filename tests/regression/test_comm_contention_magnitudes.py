@@ -5,6 +5,7 @@ import pytest
 
 from schedgap.benchmarks.brute_force_comm_contention import brute_force
 from schedgap.formulations.comm_contention.check import check
+from schedgap.formulations.comm_contention.ilp import build_ilp
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
 from schedgap.solvers.exact.comm_contention import solve_bb
 from schedgap.solvers.exact.comm_contention_exact import after_completions
@@ -55,3 +56,8 @@ def test_comm_contention_bb_agrees_with_orders_at_any_magnitude(seed: int) -> No
     assert result.bound <= min(known, result.objective) * (1 + 1e-9)
     if result.status is Status.OPTIMAL:
         assert result.objective <= known * (1 + 1e-6)
+
+
+def test_comm_contention_bounds_of_a_badly_scaled_program_do_not_count() -> None:
+    assert build_ilp(CHAIN).restriction
+    assert not build_ilp(instance(1.0, 0.3, (0.0, 20.0), (4.0, 3.0))).restriction
