@@ -58,7 +58,7 @@ def worth(
     if finish < utility[5] or finish > utility[6]:
         return 0.0
     duration = (finish - utility[4] + 1) * utility[3]
-    value = utility[1]
+    value: float = utility[1]
     if utility[0] == 0:
         value = utility[1] / duration
     elif utility[0] == 1:
