@@ -37,7 +37,8 @@ def ratio_figure(problem: Problem, solved: Sequence[Solved]) -> Figure | None:
     largest = max([1.1, *(1.08 * v for v in finite), *(1.1 * b for b in least if b < 50)])
     height = 0.7 * len(rows) + 1.75
     figure = new_figure(9.0, height)
-    axes = figure.add_axes((0.16, 0.95 / height, 0.74, (height - 1.5) / height))
+    left = max(0.16, 0.03 + 0.0085 * max(len(s.label) for s in rows))  # room for the longest name
+    axes = figure.add_axes((left, 0.95 / height, 0.9 - left, (height - 1.5) / height))
     for y, summary in enumerate(rows):
         _draw_ratios(axes, y, summary, largest)
         _draw_bounds(axes, y, summary, largest)
