@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import statistics
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +13,7 @@ from schedgap.benchmarks.judge import Judgement, judge
 from schedgap.benchmarks.methods import label
 from schedgap.benchmarks.problems import PROBLEMS
 from schedgap.benchmarks.store import Row
+from schedgap.benchmarks.text import mean_ratio
 from schedgap.formulations.common.instance import Instance, read_json
 from schedgap.heuristics.common.guarantee import Guarantee, Verdict
 from schedgap.solvers.result import Status
@@ -115,7 +116,7 @@ class Ratios:
 
     Attributes
     ----------
-    to : "optimum" or "bound"
+    to : "optimum", "bound", or "own bound" for a heuristic outside the model whose run brings a bound of its own
     values : (ratio, instance hash), one per instance
     """
 
@@ -125,7 +126,12 @@ class Ratios:
     @property
     def mean(self) -> float:
         """Arithmetic mean."""
-        return statistics.fmean(value for value, _ in self.values)
+        return math.fsum(value for value, _ in self.values) / len(self.values)
+
+    @property
+    def mean_text(self) -> str:
+        """The mean, and the mean without infinite ratios where there are any."""
+        return mean_ratio([value for value, _ in self.values])
 
     @property
     def worst(self) -> tuple[float, str]:
@@ -139,10 +145,10 @@ class Summary:
 
     Attributes
     ----------
-    outside : its schedules are outside the model, so there are no ratios
+    outside : its schedules are outside the model, so there are no ratios to the optimum
     objectives : those it found
     runs, nothing_found, errors : how many; an instance proven infeasible does not count as nothing found
-    ratios : to the optimum and to the bound, never mixed
+    ratios : to the optimum, to the bound and to a bound of its own model, never mixed
     claims : its guarantees over all runs
     """
 
@@ -313,8 +319,11 @@ def summaries(solved: Iterable[Solved]) -> list[Summary]:
         values: dict[str, list[tuple[float, str]]] = {}
         claims: dict[str, Claim] = {}
         for one, entry in pairs:
+            own = (entry.row.info or {}).get("own_ratio")
             if entry.ratio is not None:
                 values.setdefault(entry.ratio_to, []).append((entry.ratio, one.hash))
+            elif entry.outside and isinstance(own, int | float):
+                values.setdefault("own bound", []).append((float(own), one.hash))
             for judgement in entry.judgements:
                 claim = claims.setdefault(judgement.guarantee.id, Claim(judgement.guarantee, name))
                 claim.add(judgement, one.hash)
@@ -322,7 +331,7 @@ def summaries(solved: Iterable[Solved]) -> list[Summary]:
         errors = sum(1 for _, entry in pairs if entry.row.error)
         solvable = [entry for one, entry in pairs if not one.agreement.infeasible]
         missing = sum(1 for entry in solvable if entry.row.objective is None and not entry.row.error)
-        ratios = tuple(Ratios(to, tuple(values[to])) for to in ("optimum", "bound") if to in values)
+        ratios = tuple(Ratios(to, tuple(values[to])) for to in ("optimum", "bound", "own bound") if to in values)
         result.append(
             Summary(
                 problem=pairs[0][0].problem,

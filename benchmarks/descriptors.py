@@ -45,6 +45,7 @@ class Method:
     outside_model : its schedules are not what the problem's meaning allows: no ratio to the optimum
     deadline : a heuristic that takes a ``deadline`` keyword and stops by it
     checker : "module:name" of its own checker where it is outside the model
+    solution_key : a key by which its solutions are known where they are not of the problem's form
     """
 
     id: str
@@ -56,6 +57,7 @@ class Method:
     outside_model: bool = False
     deadline: bool = False
     checker: str = ""
+    solution_key: str = ""
 
     @cached_property
     def call(self) -> Callable[..., Any]:
@@ -124,6 +126,7 @@ class Measurement:
     function : "module:name", returns a sequence of rows; a row is a mapping of column name to a JSON value
     settings : keywords of the function
     timed : columns that hold times or what follows from them; they are left out of comparisons
+    figure : "module:name", ``f(rows) -> Figure``, which the report shows below the table; empty for none
     """
 
     suite: str
@@ -132,6 +135,7 @@ class Measurement:
     function: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     timed: tuple[str, ...] = ()
+    figure: str = ""
 
 
 @dataclass(frozen=True)
@@ -170,6 +174,9 @@ class Problem:
         bound when maximising)
     quick : "module:name", ``f(instance) -> Solution | None``, a quick solution for where the model is too large to
         build; empty where there is none
+    metrics : what runs report beside the objective: key of ``info`` to the title of its column
+    warm_up : "module:name", ``f(instance)`` runs the compiled code that only large instances need; empty where a
+        method on an instance of the first preset runs all there is
     methods : in the order of ``schedgap list``; the first EXACT or ENGINE one is the default method
     presets, importers, guarantees, figure : as named; a figure is ``f(instance, solution) -> Figure``
     suites : "module:name" of a tuple of :class:`Batch` and :class:`Measurement`: its part in every suite
@@ -197,6 +204,8 @@ class Problem:
     suites: str = ""
     families: str = ""
     quick: str = ""
+    warm_up: str = ""
+    metrics: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def instance_class(self) -> type[Instance]:

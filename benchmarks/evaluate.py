@@ -12,6 +12,7 @@ from schedgap.benchmarks.agreement import DISAGREEMENTS, Agreement, Answer, agre
 from schedgap.benchmarks.descriptors import Kind, Method, Problem
 from schedgap.benchmarks.judge import Judgement, finite, judge
 from schedgap.benchmarks.methods import default_method, find_method, heuristics_of, is_users
+from schedgap.benchmarks.metrics import mean_metrics, metrics_of
 from schedgap.benchmarks.progress import Watcher
 from schedgap.benchmarks.single import certified_bound, run_method
 from schedgap.benchmarks.text import fixed, number, seconds, table
@@ -119,6 +120,10 @@ class Comparison:
         proven = any(row.status in (Status.INFEASIBLE, Status.UNBOUNDED) for row in self.rows)
         return 3 if proven else 4
 
+    def metrics(self, row: CompareRow) -> dict[str, float | None]:
+        """What a method's runs report beside the objective, by title: the mean over the seeds that know it."""
+        return mean_metrics([metrics_of(self.problem, result.info) for result in row.results if result.solution])
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-compatible form, as ``compare --json`` prints it."""
         return {
@@ -126,7 +131,7 @@ class Comparison:
             "instance": self.instance.name,
             "optimum": self.agreement.optimum,
             "bound": self.agreement.bound,
-            "rows": [row.to_dict() for row in self.rows],
+            "rows": [{**row.to_dict(), "metrics": self.metrics(row)} for row in self.rows],
         }
 
     def to_text(self) -> str:
@@ -154,7 +159,13 @@ class Comparison:
             summary = "proven infeasible"
         else:
             summary = f"optimum not proven; best bound: {number(known.bound)} {self.problem.unit}"
-        return "\n".join([table(head, lines, right), summary, *notes])
+        return "\n".join([table(head, lines, right), summary, *notes, *self._metrics_table()])
+
+    def _metrics_table(self) -> list[str]:
+        told = [(row.method.id, self.metrics(row)) for row in self.rows]
+        titles = list(dict.fromkeys(title for _, found in told for title in found))
+        lines = [[name, *(number(found.get(title), 4) for title in titles)] for name, found in told if found]
+        return ["", table(["method", *titles], lines, "l" + "r" * len(titles))] if lines else []
 
 
 def compare(
@@ -190,7 +201,11 @@ def compare(
     if methods is None:
         chosen = [default_method(problem), *heuristics_of(problem)]
     else:
-        chosen = [find_method(problem, name) for name in dict.fromkeys(methods)]
+        names = list(methods)
+        twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
+        if twice is not None:
+            raise InputError(f"methods: {twice} is named twice")
+        chosen = [find_method(problem, name) for name in names]
     if not chosen:
         raise InputError("methods: at least one is needed")
     given = dict(settings or {})

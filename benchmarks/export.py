@@ -11,6 +11,7 @@ from typing import Any
 
 from schedgap.benchmarks.analysis import Analysis
 from schedgap.benchmarks.descriptors import Problem
+from schedgap.benchmarks.metrics import metrics_of
 from schedgap.benchmarks.report import read_run
 from schedgap.benchmarks.store import StoreError
 from schedgap.benchmarks.writing import write_whole
@@ -19,14 +20,14 @@ from schedgap.formulations.common.errors import InputError
 COLUMNS = (
     "suite", "problem", "batch", "instance", "instance_hash", "method", "settings", "seed", "status", "termination",
     "objective", "bound", "optimum", "best_bound", "ratio", "ratio_to", "outside_model", "engine", "engine_version",
-    "build_seconds", "solve_seconds", "seconds", "error",
+    "build_seconds", "solve_seconds", "seconds", "error", "metrics",
 )  # fmt: skip
 
 
 def export_csv(folder: Path, path: Path, problems: Sequence[Problem] | None = None) -> Path:
     """Write every run of a method in the run at `folder` as one line of a CSV file with a header.
 
-    Unknown numbers are empty cells; settings are JSON.
+    Unknown numbers are empty cells; settings and metrics are JSON.
 
     Raises
     ------
@@ -110,6 +111,7 @@ def flat_rows(analysis: Analysis) -> list[dict[str, Any]]:
                     "solve_seconds": row.solve_seconds,
                     "seconds": row.seconds,
                     "error": row.error.splitlines()[0] if row.error else "",
+                    "metrics": json.dumps(metrics_of(one.problem, row.info)),
                 }
             )
     return flat

@@ -6,6 +6,7 @@ import importlib
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,21 @@ def find_method(problem: Problem, name: str) -> Method:
         return Method(name, "a user's own heuristic", Kind.HEURISTIC, name, source="user")
     known = ", ".join(problem.method_ids)
     raise InputError(f"method: unknown method {name!r} for {problem.id}, one of: {known}, or package.module:function")
+
+
+@dataclass(frozen=True)
+class OwnMethod(Method):
+    """A user's heuristic that was handed over as a callable, not named."""
+
+    callable: Callable[..., Any] | None = None
+
+
+def own_method(function: Callable[..., Any]) -> OwnMethod:
+    """A user's own callable as a method."""
+    module = getattr(function, "__module__", None) or "callable"
+    name = f"{module}:{getattr(function, '__qualname__', type(function).__name__)}"
+    title = "a user's own heuristic"
+    return OwnMethod(name, title, Kind.HEURISTIC, name, source="user", callable=function)
 
 
 def default_method(problem: Problem) -> Method:

@@ -6,12 +6,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from schedgap.benchmarks.catalogue import ddljs, g_vne, gpu_sharing, hadar, rar_ddls
+from schedgap.benchmarks.catalogue import (
+    comm_contention,
+    ddl_cluster,
+    ddljs,
+    g_vne,
+    gpu_sharing,
+    hadar,
+    rar_ddls,
+)
 from schedgap.benchmarks.descriptors import Problem
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance, read_json
 
-PROBLEMS: Mapping[str, Problem] = {row.PROBLEM.id: row.PROBLEM for row in (rar_ddls, hadar, gpu_sharing, g_vne, ddljs)}
+_ROWS = (rar_ddls, hadar, gpu_sharing, comm_contention, ddl_cluster, g_vne, ddljs)
+PROBLEMS: Mapping[str, Problem] = {row.PROBLEM.id: row.PROBLEM for row in _ROWS}
 
 
 def find_problem(problem_id: object, source: str = "problem") -> Problem:

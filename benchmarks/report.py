@@ -16,11 +16,15 @@ from schedgap.benchmarks.table import (
     TABLE,
     bound_cells,
     counted,
+    mean_of,
     measurement_cells,
+    measurement_of,
+    metrics_rows,
     run_text,
     seconds_cells,
     sections,
     series_points,
+    worst_known,
 )
 from schedgap.benchmarks.text import fixed, number
 from schedgap.benchmarks.writing import write_whole
@@ -148,14 +152,24 @@ def _section(folder: Path, analysis: Analysis, suite: str, problem: Problem) -> 
     series = [s for s in here if s.entries[0].row.series]
     for name in dict.fromkeys(s.entries[0].row.series for s in series):
         body += _series(problem, name, [s for s in series if s.entries[0].row.series == name])
+    body += _metrics(here)
     for row in analysis.measurements:
         if (row.suite, row.problem) == (suite, problem.id):
             body += _measurement(row, problem)
     return body
 
 
+def _metrics(solved: Sequence[Solved]) -> list[str]:
+    """What the runs report beside the objective."""
+    head, rows = metrics_rows(solved)
+    return (
+        [folded("other metrics, means over the runs", grid(head, rows, "ll" + "r" * (len(head) - 2)))] if rows else []
+    )
+
+
 def _heuristics(problem: Problem, solved: Sequence[Solved]) -> list[str]:
-    body = ["<h3>Heuristics against the optimum</h3>", heuristic_grid(solved)]
+    note = '<p class="soft">Worst known is the largest ratio to the optimum on any instance, found by hunts.</p>'
+    body = ["<h3>Heuristics against the optimum</h3>", note, heuristic_grid(solved)]
     figure = ratio_figure(problem, solved)
     if figure is not None:
         body.append(
@@ -173,7 +187,8 @@ def heuristic_grid(solved: Sequence[Solved]) -> str:
     rows: list[list[object]] = []
     for one in summaries(solved):
         printed, repaired = (bound_cells(one.claims, kind) for kind in ("printed", "repaired"))
-        tail = [printed[0], verdict(printed[1]), repaired[0], verdict(repaired[1])]
+        tail: list[object] = [worst_known(solved, one.label)]
+        tail += [printed[0], verdict(printed[1]), repaired[0], verdict(repaired[1])]
         none = str(one.nothing_found + one.errors)
         if not one.ratios:
             rows.append([one.label, "outside the model" if one.outside else "-", one.runs, "-", "-", none, *tail])
@@ -182,9 +197,9 @@ def heuristic_grid(solved: Sequence[Solved]) -> str:
             name = one.label if first else ""
             rest: list[object] = [none, *tail] if first else []
             worst, _ = ratios.worst
-            rows.append([name, f"to {ratios.to}", len(ratios.values), fixed(ratios.mean), fixed(worst), *rest])
-    head = ["heuristic", "ratio", "runs", "mean", "worst", "nothing found"]
-    return grid([*head, "printed bound", "verdict", "repaired bound", "verdict"], rows, "llrrrrrlrl")
+            rows.append([name, f"to {ratios.to}", len(ratios.values), ratios.mean_text, fixed(worst), *rest])
+    head = ["heuristic", "ratio", "runs", "mean", "worst", "nothing found", "worst known"]
+    return grid([*head, "printed bound", "verdict", "repaired bound", "verdict"], rows, "llrrrrrrlrl")
 
 
 def _claims(folder: Path, solved: Sequence[Solved]) -> list[str]:
@@ -282,7 +297,7 @@ def _exact(problem: Problem, solved: Sequence[Solved]) -> list[str]:
 def _series(problem: Problem, name: str, solved: Sequence[Solved]) -> list[str]:
     points = series_points(solved)
     axis = solved[0].entries[0].row.axis
-    what = f"mean {problem.objective_name} ({problem.unit})"
+    what = f"{mean_of(problem)} ({problem.unit})"
     figure = series_figure(name, axis, what, points)
     methods = list(dict.fromkeys(method for _, method in points))
     rows: list[list[object]] = []
@@ -300,7 +315,11 @@ def _measurement(row: Row, problem: Problem) -> list[str]:
     if row.error or not row.payload:
         return [title, f'<p class="failed">{text(row.error or "no rows")}</p>']
     head, cells, right = measurement_cells(row, problem, times=True)
-    return [title, grid(head, cells, right)]
+    body = [title, grid(head, cells, right)]
+    part = measurement_of(row, problem)
+    if part is not None and part.figure:
+        body.append(picture(resolve(part.figure)(row.payload), part.title))
+    return body
 
 
 def _where(meta: Mapping[str, Any], analysis: Analysis) -> list[str]:

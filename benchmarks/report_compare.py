@@ -10,7 +10,7 @@ from typing import Any
 from schedgap.benchmarks.analysis import Analysis, Entry, Solved
 from schedgap.benchmarks.descriptors import Kind
 from schedgap.benchmarks.page import grid, page, text, tiles
-from schedgap.benchmarks.text import fixed, number, seconds
+from schedgap.benchmarks.text import fixed, mean_ratio, number, seconds
 from schedgap.formulations.common.numbers import agrees, better
 
 Side = tuple[Path, Analysis, Mapping[str, Any]]
@@ -77,7 +77,7 @@ def _methods(a: Mapping[Key, tuple[Solved, Entry]], b: Mapping[Key, tuple[Solved
         cells: list[object] = [problem, method, len(keys)]
         for side in (a, b):
             ratios = [e.ratio for e in (side[key][1] for key in keys) if e.ratio is not None]
-            cells.append(fixed(statistics.fmean(ratios)) if heuristic and ratios else "-")
+            cells.append(mean_ratio(ratios) if heuristic and ratios else "-")
             cells.append(fixed(max(ratios)) if heuristic and ratios else "-")
             cells.append(sum(1 for key in keys if side[key][1].row.status in ("optimal", "infeasible")))
             times = [e.row.seconds for e in (side[key][1] for key in keys) if e.row.seconds is not None]

@@ -12,7 +12,15 @@ from typing import Any
 
 from schedgap.benchmarks.agreement import DISAGREEMENTS, write_disagreement
 from schedgap.benchmarks.descriptors import Kind, Method, Problem, resolve
-from schedgap.benchmarks.methods import find_method, import_users, is_users, method_settings, one_line, users_code
+from schedgap.benchmarks.methods import (
+    OwnMethod,
+    find_method,
+    import_users,
+    is_users,
+    method_settings,
+    one_line,
+    users_code,
+)
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.instance import Instance, Solution
@@ -145,7 +153,8 @@ def run_heuristic(
         As :func:`run_method`, but no file is written.
     """
     users = is_users(method.id)
-    call: Callable[..., Any] = import_users(method.id) if users else method.call
+    own = method.callable if isinstance(method, OwnMethod) else None
+    call: Callable[..., Any] = own or (import_users(method.id) if users else method.call)
     keywords: dict[str, Any] = {**settings, "seed": options.seed}
     if method.deadline:
         keywords["deadline"] = options.deadline

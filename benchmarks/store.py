@@ -261,7 +261,7 @@ def locked(folder: Path) -> Iterator[None]:
         except OSError:
             handle.seek(0)
             who = handle.read().strip() or "unknown"
-            raise StoreError(f"{folder}: another bench is writing there (process {who})") from None
+            raise StoreError(f"{folder}: another run is writing there (process {who})") from None
         handle.truncate(0)
         handle.write(str(os.getpid()))
         handle.flush()

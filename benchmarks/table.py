@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from schedgap.benchmarks.analysis import Analysis, Claim, EngineSummary, Solved, engine_summaries, headline, summaries
-from schedgap.benchmarks.descriptors import Measurement, Problem
+from schedgap.benchmarks.descriptors import Kind, Measurement, Problem
 from schedgap.benchmarks.methods import label
+from schedgap.benchmarks.metrics import mean_metrics, metrics_of
 from schedgap.benchmarks.store import Row
 from schedgap.benchmarks.text import fixed, number, seconds, table
+from schedgap.benchmarks.worst import known
 from schedgap.formulations.common.numbers import MINIMISE
 
 TABLE = "table.txt"
 WIDTH = 120
+METRICS_IN = ("paper",)
+"""Suites whose text shows the metrics: those at the papers' scale. The report shows them for every suite."""
 
 
 def run_text(analysis: Analysis, times: bool = True) -> str:
@@ -33,6 +38,8 @@ def run_text(analysis: Analysis, times: bool = True) -> str:
         parts.append(_title(suite, problem) + (f"\n{_wrapped(counted(plain))}" if plain else ""))
         if plain:
             parts += [heuristic_table(plain), claim_table(plain), exact_table(plain, times)]
+        if suite in METRICS_IN:
+            parts.append(metrics_table(here))
         parts += series_tables([s for s in here if s.entries[0].row.series])
         rows = [row for row in analysis.measurements if (row.suite, row.problem) == (suite, problem.id)]
         parts += [measurement_table(row, problem, times) for row in rows]
@@ -49,21 +56,58 @@ def sections(analysis: Analysis) -> list[tuple[str, Problem]]:
 
 
 def heuristic_table(solved: Sequence[Solved]) -> str:
-    """Per heuristic: instances, mean and worst ratio with what it is to, its bounds and verdicts."""
-    head = ["heuristic", "ratio to", "runs", "mean", "worst", "none"]
+    """Per heuristic: mean and worst ratio with what it is to, the worst known anywhere, its bounds and verdicts."""
+    head = ["heuristic", "ratio to", "runs", "mean", "worst", "none", "known"]
     head += ["printed bound", "verdict", "repaired bound", "verdict"]
     rows: list[list[str]] = []
     for summary in summaries(solved):
         claims = [bound_cells(summary.claims, kind) for kind in ("printed", "repaired")]
         tail = [cell for pair in claims for cell in pair]
         none = str(summary.nothing_found + summary.errors)
+        tail = [worst_known(solved, summary.label), *tail]
         if not summary.ratios:
             what = "outside model" if summary.outside else "-"
             rows.append([summary.label, what, str(summary.runs), "-", "-", none, *tail])
         for position, ratios in enumerate(summary.ratios):
             name, rest = (summary.label, [none, *tail]) if position == 0 else ("", [])
-            rows.append([name, ratios.to, str(len(ratios.values)), fixed(ratios.mean), fixed(ratios.worst[0]), *rest])
-    return table(head, rows, "llrrrr") if rows else ""
+            rows.append([name, ratios.to, str(len(ratios.values)), ratios.mean_text, fixed(ratios.worst[0]), *rest])
+    return table(head, rows, "llrrrrr") if rows else ""
+
+
+def worst_known(solved: Sequence[Solved], label: str) -> str:
+    """The worst ratio known for a heuristic with its default options, whatever this run has seen."""
+    one = known().get((solved[0].problem.id, label))
+    if one is None:
+        return "-"
+    return fixed(one.ratio) if one.ratio < 1000 or math.isinf(one.ratio) else f"{one.ratio:.3g}"
+
+
+def metrics_rows(solved: Sequence[Solved]) -> tuple[list[str], list[list[str]]]:
+    """Titles and cells: per group of instances and heuristic the mean of the objective and of each metric.
+
+    A mean is over the runs that tell the metric, "-" where none does. No rows where the problem has no metrics.
+    """
+    if not solved or not solved[0].problem.metrics:
+        return [], []
+    problem = solved[0].problem
+    groups: dict[tuple[str, str], list[dict[str, float | None]]] = {}
+    for one in solved:
+        for entry in one.entries:
+            if entry.method.kind is Kind.HEURISTIC and entry.row.objective is not None:
+                found = {problem.objective_name: entry.row.objective, **metrics_of(problem, entry.row.info)}
+                groups.setdefault((one.batch, entry.label), []).append(found)
+    titles = [problem.objective_name, *problem.metrics.values()]
+    rows = []
+    for (batch, name), runs in groups.items():
+        means = mean_metrics(runs)
+        rows.append([batch, name, str(len(runs)), *(number(means.get(title), 4) for title in titles)])
+    return ["instances", "heuristic", "runs", *titles], rows
+
+
+def metrics_table(solved: Sequence[Solved]) -> str:
+    """The same as text; empty where there is nothing to tell."""
+    head, rows = metrics_rows(solved)
+    return "Means over the runs\n" + table(head, rows, "ll" + "r" * (len(head) - 2)) if rows else ""
 
 
 def claim_table(solved: Sequence[Solved]) -> str:
@@ -107,9 +151,15 @@ def series_tables(solved: Sequence[Solved]) -> list[str]:
             cells = [points.get((at, method)) for method in methods]
             rows.append([str(at), *("-" if c is None else f"{c[0]:.1f} ({fixed(c[1], 2)})" for c in cells)])
         head = [axis or "all", *methods]
-        title = f"{name}: mean {problem.objective_name} in {problem.unit} (mean ratio to the best bound)"
+        title = f"{name}: {mean_of(problem)} in {problem.unit} (mean ratio to the best bound)"
         result.append(title + "\n" + table(head, rows, "r" * len(head)))
     return result
+
+
+def mean_of(problem: Problem) -> str:
+    """The name of an objective's mean."""
+    name = problem.objective_name
+    return name if name.startswith("mean ") else f"mean {name}"
 
 
 def series_points(solved: Iterable[Solved]) -> dict[tuple[Any, str], tuple[float, float | None]]:
@@ -140,18 +190,20 @@ def measurement_table(row: Row, problem: Problem, times: bool) -> str:
 
 def measurement_cells(row: Row, problem: Problem, times: bool) -> tuple[list[str], list[list[str]], str]:
     """Titles, cells and alignment of a measurement's table."""
-    timed = _timed(row, problem)
+    part = measurement_of(row, problem)
+    timed = () if part is None else part.timed
     columns = [c for c in dict.fromkeys(key for line in row.payload for key in line) if times or c not in timed]
     cells = [[_cell(line.get(column)) for column in columns] for line in row.payload]
     right = "".join("r" if all(_is_number(line.get(c)) for line in row.payload) else "l" for c in columns)
     return [c.replace("_", " ") for c in columns], cells, right
 
 
-def _timed(row: Row, problem: Problem) -> tuple[str, ...]:
+def measurement_of(row: Row, problem: Problem) -> Measurement | None:
+    """The part of a suite whose rows these are; None where this version has no such part."""
     for part in problem.suite_rows:
         if isinstance(part, Measurement) and (part.suite, part.id) == (row.suite, row.method):
-            return part.timed
-    return ()
+            return part
+    return None
 
 
 def _is_number(value: Any) -> bool:

@@ -24,6 +24,14 @@ def fixed(value: float | None, decimals: int = 3) -> str:
     return "inf" if math.isinf(value) else f"{value:.{decimals}f}"
 
 
+def mean_ratio(values: Sequence[float], decimals: int = 3) -> str:
+    """The mean of ratios; where some are infinite, also the mean without them and how many they are."""
+    finite = [value for value in values if not math.isinf(value)]
+    if len(finite) == len(values) or not finite:
+        return fixed(math.fsum(values) / len(values) if values else None, decimals)
+    return f"inf ({fixed(math.fsum(finite) / len(finite), decimals)} without {len(values) - len(finite)})"
+
+
 def seconds(value: float | None) -> str:
     """A duration in seconds with three significant digits or so."""
     if value is None:

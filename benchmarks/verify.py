@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from schedgap.benchmarks.agreement import Answer, agree, write_disagreement
 from schedgap.benchmarks.descriptors import Method, Problem
-from schedgap.benchmarks.judge import evaluate, finite
+from schedgap.benchmarks.judge import evaluate
+from schedgap.benchmarks.ledger import Ledger, LedgerRow
 from schedgap.benchmarks.methods import default_method, find_method, full_settings
+from schedgap.benchmarks.pool import Pool
 from schedgap.benchmarks.problems import PROBLEMS
 from schedgap.benchmarks.progress import Progress, Sink
 from schedgap.benchmarks.single import certified_bound, run_heuristic, run_method
-from schedgap.benchmarks.text import fixed, table
+from schedgap.benchmarks.text import fixed
 from schedgap.benchmarks.worker import plain
 from schedgap.benchmarks.writing import check_folder, write_whole
 from schedgap.formulations.common.errors import Disagreement, InputError
@@ -33,98 +36,6 @@ WORK_LIMIT = 20.0
 SEED_STRIDE = 1_000_000
 
 
-@dataclass(frozen=True)
-class LedgerRow:
-    """One guarantee and what came out.
-
-    Attributes
-    ----------
-    guarantee : the claim
-    verdict : HELD, REFUTED, MEASURED or NOT_APPLICABLE
-    held, refuted, not_applicable : on how many trials
-    tightness : the largest left / right over the trials where it applies; above 1 refutes
-    worst_ratio : the largest ratio of the heuristic to the proven optimum seen on the way
-    bounds : the smallest and the largest value of its bound on the ratio, where it is such a bound
-    counterexample : the file of the smallest one
-    reason : of the worst trial, of what was measured, or why it never applied
-    values : what was measured
-    """
-
-    guarantee: Guarantee
-    verdict: Verdict
-    held: int = 0
-    refuted: int = 0
-    not_applicable: int = 0
-    tightness: float | None = None
-    worst_ratio: float | None = None
-    bounds: tuple[float, float] | None = None
-    counterexample: Path | None = None
-    reason: str = ""
-    values: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def words(self) -> str:
-        """The verdict as the conventions write it."""
-        if self.verdict is Verdict.HELD:
-            return f"held ({self.held} instances)"
-        if self.verdict is Verdict.REFUTED:
-            where = f": {self.counterexample}" if self.counterexample is not None else ""
-            return f"refuted ({self.refuted} of {self.held + self.refuted}{where})"
-        return str(self.verdict)
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-compatible form."""
-        g = self.guarantee
-        return {
-            "id": g.id,
-            "problem": g.problem,
-            "method": g.method,
-            "kind": g.kind,
-            "source": g.source,
-            "statement": g.statement,
-            "assumptions": g.assumptions,
-            "verdict": str(self.verdict),
-            "held": self.held,
-            "refuted": self.refuted,
-            "not_applicable": self.not_applicable,
-            "tightness": finite(self.tightness),
-            "worst_ratio": finite(self.worst_ratio),
-            "bounds": None if self.bounds is None else [finite(b) for b in self.bounds],
-            "counterexample": None if self.counterexample is None else str(self.counterexample),
-            "reason": self.reason,
-            "values": plain(self.values),
-        }
-
-
-@dataclass(frozen=True)
-class Ledger:
-    """Every guarantee that was asked for."""
-
-    rows: tuple[LedgerRow, ...]
-    seed: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-compatible form, as ``verify --json`` prints it."""
-        return {"seed": self.seed, "guarantees": [row.to_dict() for row in self.rows]}
-
-    def to_text(self) -> str:
-        """The ledger as a table, then one line for each reason and file."""
-        head = ["guarantee", "kind", "verdict", "left/right", "bound on ratio", "worst ratio seen"]
-        cells, notes = [], []
-        for row in self.rows:
-            bounds = "-" if row.bounds is None else " to ".join(dict.fromkeys(fixed(b, 2) for b in row.bounds))
-            short = row.words.split(":")[0] + (")" if row.counterexample is not None else "")
-            cells.append(
-                [row.guarantee.id, row.guarantee.kind, short, fixed(row.tightness), bounds, fixed(row.worst_ratio)]
-            )
-            notes.append(f"{row.guarantee.id}: {row.guarantee.statement}")
-            if row.counterexample is not None:
-                notes.append(f"    counterexample {row.counterexample}: {row.reason}")
-            elif row.reason and row.verdict is not Verdict.HELD:
-                notes.append(f"    {row.reason}")
-        return table(head, cells, "lllrrr") + "\n\n" + "\n".join(notes)
-
-
 def verify(
     ids: Sequence[str] | None = None,
     *,
@@ -133,6 +44,7 @@ def verify(
     out: Path | None = None,
     progress: Sink | None = None,
     problems: Iterable[Problem] | None = None,
+    workers: int | None = None,
 ) -> Ledger:
     """Try guarantees on random and adversarial instances.
 
@@ -146,7 +58,9 @@ def verify(
     seed : of all trials
     out : folder for counterexamples, one file ``<guarantee>.json`` each; default ``counterexamples``
     progress : a stream or a function for lines; told of every trial, a line at most every 5 s
-    problems : instead of those in the table
+    problems : instead of those in the table; tried in this process
+    workers : processes; all cores where not given. The guarantees of one heuristic share its trials and so stay
+        together; the ledger does not depend on the number.
 
     Raises
     ------
@@ -165,15 +79,80 @@ def verify(
         raise InputError(f"instances: must be at least 1, got {count}")
     folder = OUT if out is None else out
     check_folder(folder)
+    groups: dict[tuple[str, str], list[str]] = {}
+    for problem, guarantee in chosen:
+        alone = guarantee.measure is not None or guarantee.sample is not None
+        key = (problem.id, guarantee.id if alone else f"method {guarantee.method}")
+        groups.setdefault(key, []).append(guarantee.id)
+    processes = min(workers or os.cpu_count() or 1, len(groups))
     bar = Progress(len(chosen) * count, progress, "verify")
+    try:
+        if problems is not None or processes == 1:
+            rows = _rows(chosen, count, seed, folder, bar)
+        else:
+            tasks = [_Task(tuple(names), count, seed, folder) for names in groups.values()]
+            rows = _in_processes(tasks, processes, bar)
+    finally:
+        bar.finish()
+    return Ledger(tuple(rows[guarantee.id] for _, guarantee in chosen), seed)
+
+
+@dataclass(frozen=True)
+class _Task:
+    """Guarantees for one process."""
+
+    ids: tuple[str, ...]
+    count: int
+    seed: int
+    folder: Path
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """The rows of a task by id, without the guarantees (functions do not travel), or what went wrong."""
+
+    rows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    disagreement: str = ""
+
+
+def _rows(
+    chosen: Iterable[tuple[Problem, Guarantee]], count: int, seed: int, folder: Path, bar: Progress
+) -> dict[str, LedgerRow]:
     trials: dict[tuple[str, str], _Trials] = {}
-    rows = []
+    rows = {}
     for problem, guarantee in chosen:
         end = bar.done + count
-        rows.append(_row(problem, guarantee, count, seed, folder, trials, bar))
-        bar.step(f"{guarantee.id} {rows[-1].words}", end - bar.done)
-    bar.finish()
-    return Ledger(tuple(rows), seed)
+        row = rows[guarantee.id] = _row(problem, guarantee, count, seed, folder, trials, bar)
+        bar.step(f"{guarantee.id} {row.words}", end - bar.done)
+    return rows
+
+
+def _run_task(task: _Task) -> _Outcome:
+    known = {g.id: (p, g) for p in PROBLEMS.values() for g in p.all_guarantees}
+    try:
+        found = _rows([known[name] for name in task.ids], task.count, task.seed, task.folder, Progress(0, None, ""))
+    except Disagreement as error:
+        return _Outcome(disagreement=str(error))
+    names = [part.name for part in fields(LedgerRow) if part.name != "guarantee"]
+    return _Outcome({key: {name: getattr(row, name) for name in names} for key, row in found.items()})
+
+
+def _in_processes(tasks: Sequence[_Task], processes: int, bar: Progress) -> dict[str, LedgerRow]:
+    known = {g.id: g for p in PROBLEMS.values() for g in p.all_guarantees}
+    rows: dict[str, LedgerRow] = {}
+
+    def done(task: _Task, outcome: _Outcome) -> None:
+        if outcome.disagreement:
+            raise Disagreement(outcome.disagreement)
+        for name, values in outcome.rows.items():
+            rows[name] = LedgerRow(known[name], **values)
+            bar.step(f"{name} {rows[name].words}", task.count)
+
+    def died(task: _Task, reason: str, _: float) -> None:
+        raise RuntimeError(f"{', '.join(task.ids)}: {reason}")
+
+    Pool(_run_task, processes).run(tasks, done, died)
+    return rows
 
 
 @dataclass(frozen=True)

@@ -9,19 +9,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schedgap.benchmarks.descriptors import Method
-from schedgap.benchmarks.methods import default_method, find_method
+from schedgap.benchmarks.methods import default_method, find_method, heuristics_of
 from schedgap.benchmarks.problems import PROBLEMS, find_problem, load_instance, parse_instance
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.instance import Instance, Solution
-from schedgap.reading import InstanceLike, SolutionLike, as_instance, checked, feasible_start, name_of, read_solution
-from schedgap.running import not_worse, preload
+from schedgap.reading import (
+    InstanceLike,
+    SolutionLike,
+    as_instance,
+    checked,
+    feasible_start,
+    name_of,
+    outside_method,
+    read_result,
+    read_solution,
+)
+from schedgap.running import not_worse, preload, warm_up
 from schedgap.solvers.result import Deadline, Incumbent, Result, SolveOptions
 
 if TYPE_CHECKING:
     from schedgap.benchmarks.evaluate import Comparison
+    from schedgap.benchmarks.hunt.result import Hunted
+    from schedgap.benchmarks.ledger import Ledger
     from schedgap.benchmarks.progress import Sink
     from schedgap.benchmarks.runner import Run
-    from schedgap.benchmarks.verify import Ledger
 
 
 def problems() -> tuple[str, ...]:
@@ -182,6 +193,8 @@ def solve(
         solution = read_solution(start, problem)
         first = solution, feasible_start(problem, given, solution, name_of(start, "start"))
     preload(problem, chosen)
+    if time_limit is not None:
+        warm_up(problem, chosen)
     options = SolveOptions(
         deadline=Deadline.after(time_limit),
         relative_gap=relative_gap,
@@ -242,6 +255,9 @@ def compare(
         preload(problem, method)
     if chosen is None:
         preload(problem, default_method(problem))
+    if time_limit is not None:
+        for method in chosen if chosen is not None else (default_method(problem), *heuristics_of(problem)):
+            warm_up(problem, method)
     options = SolveOptions(deadline=Deadline.after(time_limit), seed=seed, threads=threads, report=report)
     return side_by_side(problem, given, methods, options, settings, repeat)
 
@@ -252,7 +268,8 @@ def check(instance: InstanceLike, solution: SolutionLike) -> CheckReport:
     Returns
     -------
     CheckReport
-        Every violated constraint with its numbers, and the recomputed objective.
+        Every violated constraint with its numbers, and the recomputed objective. A schedule outside the model is
+        judged by the checker of its method.
 
     Raises
     ------
@@ -261,7 +278,8 @@ def check(instance: InstanceLike, solution: SolutionLike) -> CheckReport:
     """
     given = as_instance(instance)
     problem = find_problem(given.problem_id)
-    return checked(problem, given, read_solution(solution, problem), name_of(solution, "solution"))
+    bare, whole = read_result(solution, problem)
+    return checked(problem, given, bare, name_of(solution, "solution"), outside_method(problem, bare, whole))
 
 
 def verify(
@@ -271,6 +289,7 @@ def verify(
     seed: int = 0,
     out: str | Path | None = None,
     progress: Sink | None = None,
+    workers: int | None = None,
 ) -> Ledger:
     """Try guarantees on many instances; every verdict is computed.
 
@@ -279,8 +298,10 @@ def verify(
     guarantees : ids; all where not given
     instances : how many for each
     seed : of all instances
-    out : the directory for counterexample files; ``counterexamples`` where not given
+    out : the directory for counterexample files and the ledger as ``ledger.json`` and ``ledger.html``;
+        ``counterexamples`` where not given
     progress : a stream, or a function that is told whole lines
+    workers : processes; all cores where not given
 
     Returns
     -------
@@ -294,9 +315,70 @@ def verify(
     Disagreement
         A heuristic beat a proven optimum, or the checker rejected a solution.
     """
+    from schedgap.benchmarks.ledger_page import write_ledger
+    from schedgap.benchmarks.verify import OUT
     from schedgap.benchmarks.verify import verify as run
 
-    return run(guarantees, instances=instances, seed=seed, out=None if out is None else Path(out), progress=progress)
+    folder = OUT if out is None else Path(out)
+    ledger = run(guarantees, instances=instances, seed=seed, out=folder, progress=progress, workers=workers)
+    write_ledger(ledger, folder)
+    return ledger
+
+
+def hunt(
+    target: str | Callable[..., Any],
+    *,
+    problem: str | None = None,
+    limits: Mapping[str, Any] | None = None,
+    budget: float | None = None,
+    seed: int = 0,
+    workers: int = 1,
+    resume: bool = False,
+    out: str | Path | None = None,
+    progress: Sink | None = None,
+) -> Hunted:
+    """Search for the instance on which a heuristic is furthest from the optimum, or a claim nearest to failing.
+
+    Parameters
+    ----------
+    target : a guarantee's id, ``PROBLEM/HEURISTIC``, ``PROBLEM/package.module:function``, or a heuristic of
+        your own: a callable ``(instance, *, seed) -> solution``
+    problem : of a callable
+    limits : ``{"jobs": 4, "jobs.gpus": 2, "evaluations": 500}``, see docs/hunting.md
+    budget : seconds; by counts where not given, and then the result depends on the seed alone
+    seed, workers : of all randomness; processes (1 works in this one)
+    resume : go on with the hunt in `out`
+    out : its folder; ``hunts/<target>`` where not given
+    progress : a stream, or a function that is told whole lines
+
+    Returns
+    -------
+    Hunted
+        ``value`` the ratio (or left/right), ``worst.data`` the shrunk instance, ``path`` its file, for ``compare``;
+        ``defects`` a line for each instance on which parts of schedgap disagreed.
+
+    Raises
+    ------
+    InputError
+        Bad input, or a heuristic of your own that raised; the line names the instance.
+
+    Examples
+    --------
+    >>> hunt("rar-ddls/ff", limits={"jobs": 3, "evaluations": 100}).value  # doctest: +SKIP
+    """
+    from schedgap.benchmarks.hunt.run import hunt as run
+
+    return run(
+        target,
+        problem=problem,
+        limits=limits,
+        budget=budget,
+        seed=seed,
+        workers=workers,
+        resume=resume,
+        out=None if out is None else Path(out),
+        progress=progress,
+    )
 
 
 def bench(

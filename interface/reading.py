@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from schedgap.benchmarks.descriptors import Problem
+from schedgap.benchmarks.descriptors import Method, Problem, resolve
 from schedgap.benchmarks.problems import load_instance, parse_instance
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import InputError
@@ -67,8 +67,24 @@ def read_result(
     return dict(inner), data
 
 
-def checked(problem: Problem, instance: Instance, solution: Solution, source: str) -> CheckReport:
+def outside_method(problem: Problem, solution: Solution, whole: Mapping[str, Any] | None = None) -> Method | None:
+    """The method outside the model that made this solution: named in the object of ``solve --json``, or known by a
+    key that only its solutions have. None where the problem's own checker is the one to ask."""
+    named = None if whole is None else whole.get("method")
+    for method in problem.methods:
+        if method.checker and (method.id == named or (method.solution_key and method.solution_key in solution)):
+            return method
+    return None
+
+
+def checked(
+    problem: Problem, instance: Instance, solution: Solution, source: str, outside: Method | None = None
+) -> CheckReport:
     """The checker's report; what is malformed is told with `source`, the file it came from.
+
+    Parameters
+    ----------
+    outside : the method whose own checker is asked instead of the problem's
 
     Raises
     ------
@@ -76,6 +92,12 @@ def checked(problem: Problem, instance: Instance, solution: Solution, source: st
         The solution is malformed.
     """
     try:
+        if outside is not None:
+            report: CheckReport = resolve(outside.checker)(instance, solution)
+            return report
+        other = outside_method(problem, solution)
+        if other is not None:
+            raise InputError(f"is a schedule outside the model, as of {other.id}: only check reads those")
         return problem.check(instance, solution)
     except InputError as error:
         raise InputError(f"{source}: {str(error).removeprefix('solution: ')}") from None

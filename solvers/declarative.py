@@ -57,6 +57,13 @@ class _Search:
         if self.bound is None or self.sense * bound > self.sense * self.bound:
             self.bound = bound
 
+    def learn_of_model(self, bound: float | None) -> None:
+        """A bound on the model: one on the problem too, unless the model is a restriction of it."""
+        if not self.model.restriction:
+            self.learn(bound)
+        elif bound is not None:
+            self.info["restricted bound"] = bound
+
     def same(self, a: float, b: float) -> bool:
         """Whether two objective values are the same."""
         return abs(a - b) < 0.5 if self.integral else agrees(a, b)
@@ -80,7 +87,8 @@ def solve_declarative(
     engine's feasibility tolerance is mended (``model.repair``), or the point is cut off and the model solved
     again. With whole-number objectives the bound is rounded to the next whole number. OPTIMAL is returned
     only when the bound meets the checker's objective. A feasible ``options.start`` is never lost, nor are
-    the start and the bound that the model's builder knows; the engine starts from the better solution.
+    the start and the bound that the model's builder knows; the engine starts from the better solution. Of a model
+    that is a restriction of the problem only solutions count, and its builder's bound.
 
     Parameters
     ----------
@@ -154,15 +162,17 @@ def _solve(search: _Search, options: SolveOptions) -> tuple[Status | None, Termi
         if answer.nodes is not None:
             search.info["nodes"] = search.info.get("nodes", 0) + answer.nodes
         if answer.status in (Status.INFEASIBLE, Status.UNBOUNDED):
+            if search.model.restriction and answer.status is Status.INFEASIBLE:
+                return None, Termination.FINISHED
             _refute_by_solution(search, answer)
             return answer.status, answer.termination
         if answer.status is Status.ERROR:
             return (Status.ERROR if search.solution is None else None), answer.termination
         miss = None if answer.values is None else _judge(search, answer)
         if miss is None:
-            search.learn(answer.bound)
+            search.learn_of_model(answer.bound)
             return None, answer.termination
-        search.learn(answer.bound)  # tolerances only add points, so the bound holds without them
+        search.learn_of_model(answer.bound)  # tolerances only add points, so the bound holds without them
         if answer.status is not Status.OPTIMAL and answer.termination is not Termination.GAP_LIMIT:
             return None, answer.termination
         options = _after_miss(search, miss, options, attempt)
@@ -188,7 +198,7 @@ def _judge(search: _Search, answer: EngineAnswer) -> Miss | None:
     if report.feasible and told is not None:
         worse = search.sense * (told - answer.objective) > 0 and not search.same(told, answer.objective)
         if not worse:
-            bound = answer.bound
+            bound = None if search.model.restriction else answer.bound
             if bound is not None and better(told, bound, search.sense) and not search.same(told, bound):
                 raise search.disagreement(
                     f"engine {search.engine.name} proves the bound {bound:.10g}, the checker confirms a solution "
@@ -271,6 +281,8 @@ def _result(
             status, termination, bound = Status.OPTIMAL, Termination.PROVEN, objective
     if status is None:
         status = Status.UNKNOWN if objective is None else Status.FEASIBLE
+        if termination is Termination.PROVEN and search.model.restriction:  # the engine's proof was of the model
+            termination = Termination.FINISHED
         if termination is Termination.PROVEN:  # the engine's proof was of a point that the checker scores worse
             termination = Termination.GAP_LIMIT
     if search.cuts:

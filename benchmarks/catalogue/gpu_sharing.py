@@ -112,6 +112,14 @@ PROBLEM = Problem(
     model=f"{_FORMULATION}.ilp:build_ilp",
     model_size=f"{_FORMULATION}.ilp:ilp_nonzeros",
     lower_bound=f"{_FORMULATION}.bounds:lower_bound",
+    metrics={
+        "makespan": "makespan",
+        "jct large": "JCT large",
+        "jct small": "JCT small",
+        "queuing all": "queuing",
+        "queuing large": "queuing large",
+        "queuing small": "queuing small",
+    },
     methods=(
         Method(
             "cp",
@@ -126,12 +134,14 @@ PROBLEM = Problem(
             Kind.HEURISTIC,
             f"{_POLICIES}.sharing:sjf_bsbf",
             source="paper 003, Algorithms 1 and 2",
+            deadline=True,
         ),
         Method(
             "sjf-bsbf+",
             "sjf-bsbf whose alternative is the first start on free GPUs",
             Kind.HEURISTIC,
             f"{_POLICIES}.sharing:sjf_bsbf_plus",
+            deadline=True,
         ),
         Method(
             "sjf-ffs",
@@ -139,6 +149,7 @@ PROBLEM = Problem(
             Kind.HEURISTIC,
             f"{_POLICIES}.sharing:sjf_ffs",
             source="paper 003, section VI",
+            deadline=True,
         ),
         Method(
             "sjf",
@@ -147,6 +158,7 @@ PROBLEM = Problem(
             f"{_POLICIES}.exclusive:sjf",
             gpu_sharing_options.SJF,
             "paper 003, section VI",
+            deadline=True,
         ),
         Method(
             "fifo",
@@ -155,6 +167,7 @@ PROBLEM = Problem(
             f"{_POLICIES}.exclusive:fifo",
             gpu_sharing_options.FIFO,
             "paper 003, section VI",
+            deadline=True,
         ),
         Method(
             "tiresias",
@@ -165,6 +178,8 @@ PROBLEM = Problem(
             "paper 003, section VI",
             outside_model=True,
             checker=f"{_FORMULATION}.elastic:check_elastic",
+            solution_key="segments",
+            deadline=True,
         ),
         Method(
             "pollux",
@@ -175,6 +190,8 @@ PROBLEM = Problem(
             "paper 003, section VI",
             outside_model=True,
             checker=f"{_FORMULATION}.elastic:check_elastic",
+            solution_key="segments",
+            deadline=True,
         ),
     ),
     presets=PRESETS,

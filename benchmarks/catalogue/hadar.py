@@ -103,6 +103,14 @@ PROBLEM = Problem(
     model=f"{_FORMULATION}.ilp:build_ilp",
     model_size=f"{_FORMULATION}.ilp:ilp_nonzeros",
     lower_bound="schedgap.solvers.exact.hadar_bound:upper_bound",
+    metrics={
+        "jobs_finished": "finished",
+        "mean_jct": "mean JCT",
+        "median_jct": "median JCT",
+        "makespan": "makespan",
+        "utilisation": "utilisation",
+    },
+    warm_up="schedgap.solvers.exact.hadar_bound:warm_up",
     methods=(
         Method(
             "colgen",
@@ -119,6 +127,7 @@ PROBLEM = Problem(
             f"{_HEURISTICS}.online:hadar_online",
             hadar_options.ONLINE,
             "paper 002, eqs. (4) to (8), Theorem 2",
+            deadline=True,
         ),
         Method(
             "hadar-rounds",
@@ -127,6 +136,7 @@ PROBLEM = Problem(
             f"{_HEURISTICS}.rounds:hadar_rounds",
             hadar_options.ROUNDS,
             "paper 002, Algorithms 1 and 2",
+            deadline=True,
         ),
         Method(
             "hadare",
@@ -137,6 +147,8 @@ PROBLEM = Problem(
             "paper 002, section V",
             outside_model=True,
             checker=f"{_FORMULATION}.check_forked:check_forked",
+            solution_key="rounds",
+            deadline=True,
         ),
         Method(
             "gavel",
@@ -145,6 +157,7 @@ PROBLEM = Problem(
             f"{_HEURISTICS}.gavel:gavel",
             hadar_options.GAVEL,
             "paper 002, section II-A",
+            deadline=True,
         ),
         Method(
             "tiresias",
@@ -153,6 +166,7 @@ PROBLEM = Problem(
             f"{_HEURISTICS}.baselines:tiresias",
             hadar_options.TIRESIAS,
             "paper 002, section IV",
+            deadline=True,
         ),
         Method(
             "yarn-cs",
@@ -161,6 +175,7 @@ PROBLEM = Problem(
             f"{_HEURISTICS}.baselines:yarn_cs",
             hadar_options.YARN_CS,
             "paper 002, section IV",
+            deadline=True,
         ),
     ),
     presets=PRESETS,

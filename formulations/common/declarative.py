@@ -28,6 +28,8 @@ class DeclarativeModel:
     repair : mends a solution that misses by an engine's feasibility tolerance, or returns None
     start : a feasible solution that the builder knows; it is re-scored like any other
     bound : a certified bound on the optimum that the builder knows (of an infeasible model it says nothing)
+    restriction : the model has only some of the problem's solutions: an engine's bound, or its proof that there is
+        none, holds for the model and says nothing about the problem
     """
 
     problem: pulp.LpProblem
@@ -39,4 +41,5 @@ class DeclarativeModel:
     repair: Callable[[Solution], Solution | None] | None = None
     start: Solution | None = None
     bound: float | None = None
+    restriction: bool = False
     info: Mapping[str, Any] = field(default_factory=dict)

@@ -73,7 +73,7 @@ class _Builder:
         self.devices: dict[tuple[int, int, int], pulp.LpVariable] = {}
         self.load: dict[tuple[int, int], list[Term]] = defaultdict(list)
         self.objective: list[Term] = []
-        self.decimals = _decimals(sum(float(job.utility.max()) for job in data.jobs))
+        self.decimals = _decimals(sum(job.most for job in data.jobs))
 
     def row(self, terms: list[Term], sense: int, right: float, name: str) -> None:
         self.problem.addConstraint(pulp.LpConstraint(pulp.LpAffineExpression(terms), sense=sense, rhs=right), name=name)

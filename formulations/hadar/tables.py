@@ -29,6 +29,54 @@ FINEST = 1 << 60
 
 
 @dataclass(frozen=True)
+class Worth:
+    """U_j in closed form: what a job is worth that finishes in slot f.
+
+    Attributes
+    ----------
+    kind : 0 ``scale / d``, 1 ``max(0, scale (1 - d / deadline))``, 2 ``scale``, with ``d = (f - arrival + 1) slot``
+    scale : weight, times the iterations for kind 0
+    deadline : in units of time; 1 where there is none
+    slot : length of a slot
+    arrival, earliest, horizon : slots; the worth is 0 before `earliest` and after `horizon`
+    """
+
+    kind: int
+    scale: float
+    deadline: float
+    slot: float
+    arrival: int
+    earliest: int
+    horizon: int
+
+    def at(self, finish: int) -> float:
+        """U_j of finishing in a slot, the same float as in the array."""
+        if not self.earliest <= finish <= self.horizon:
+            return 0.0
+        duration = max(finish - self.arrival + 1, 1) * self.slot
+        if self.kind == 0:
+            return self.scale / duration
+        return max(0.0, self.scale * (1.0 - duration / self.deadline)) if self.kind == 1 else self.scale
+
+    def array(self) -> Floats:
+        """(T + 1,) U_j by finish slot; 8 bytes a slot."""
+        duration = np.maximum(np.arange(self.horizon + 1) - self.arrival + 1, 1) * self.slot
+        if self.kind == 0:
+            worth = self.scale / duration
+        elif self.kind == 1:
+            worth = np.maximum(0.0, self.scale * (1.0 - duration / self.deadline))
+        else:
+            worth = np.full(self.horizon + 1, self.scale)
+        worth[: self.earliest] = 0.0
+        return worth
+
+    def row(self) -> Floats:
+        """(7,) the attributes, for compiled code."""
+        numbers = (self.kind, self.scale, self.deadline, self.slot, self.arrival, self.earliest, self.horizon)
+        return np.array(numbers, dtype=np.float64)
+
+
+@dataclass(frozen=True)
 class JobTable:
     """One job as arrays; L levels, fastest first, only those that the cluster has W devices for.
 
@@ -40,7 +88,7 @@ class JobTable:
     step : (L,) units of progress in a slot
     target : units that finish the job
     min_slots : slots needed at the fastest level; horizon + 1 where the job has no level at all
-    utility : (T + 1,) U_j of finishing in slot f; 0 before ``arrival + min_slots - 1``
+    worth : U_j of finishing in slot f; 0 before ``arrival + min_slots - 1``
     type_step : (R,) units in a slot whose slowest type is r, 0 where the job cannot use it
     """
 
@@ -51,8 +99,18 @@ class JobTable:
     step: Ints
     target: int
     min_slots: int
-    utility: Floats
+    worth: Worth
     type_step: Ints
+
+    @cached_property
+    def utility(self) -> Floats:
+        """(T + 1,) U_j of finishing in slot f, made when it is first asked for: T may be 10^9."""
+        return self.worth.array()
+
+    @property
+    def most(self) -> float:
+        """The largest utility: that of the earliest finish, as utilities do not rise."""
+        return self.worth.at(self.earliest)
 
     @property
     def earliest(self) -> int:
@@ -93,7 +151,7 @@ class Tables:
 def tables(instance: HadarInstance) -> Tables:
     """The tables of `instance`, computed once per instance object.
 
-    Complexity: O(J R (log R + log of the numbers) + J T).
+    Complexity: O(J R (log R + log of the numbers)), whatever the horizon.
     """
     owner, found = instance.__dict__.get("_tables", (None, None))
     if found is None or owner != id(instance):  # a copy inherits the dict of what it was copied from
@@ -134,23 +192,19 @@ def _job_table(job: Job, types: Sequence[str], capacity: Ints, horizon: int, slo
         step=step,
         target=target,
         min_slots=min_slots,
-        utility=_utilities(job, horizon, float(slot_length), job.arrival + min_slots - 1),
+        worth=worth_of(job, horizon, float(slot_length), job.arrival + min_slots - 1),
         type_step=np.array([unit_of[rate] if rate > 0 else 0 for rate in rates], dtype=np.int64),
     )
 
 
-def _utilities(job: Job, horizon: int, slot_length: float, earliest: int) -> Floats:
-    slots = np.arange(horizon + 1)
-    duration = np.maximum(slots - job.arrival + 1, 1) * slot_length
-    weight = job.utility.weight
+def worth_of(job: Job, horizon: int, slot_length: float, earliest: int) -> Worth:
+    """The utility of a job that can finish from slot `earliest` on."""
+    kind, scale, deadline = 2, float(job.utility.weight), 1.0
     if job.utility.kind == "effective-throughput":
-        worth = weight * float(job.work) / duration
+        kind, scale = 0, job.utility.weight * float(job.work)
     elif job.utility.deadline is not None:
-        worth = np.maximum(0.0, weight * (1.0 - duration / job.utility.deadline))
-    else:
-        worth = np.full(horizon + 1, float(weight))
-    worth[:earliest] = 0.0
-    return worth
+        kind, deadline = 1, float(job.utility.deadline)
+    return Worth(kind, scale, deadline, slot_length, job.arrival, earliest, horizon)
 
 
 def progress_units(shares: Sequence[Fraction]) -> tuple[list[int], int]:

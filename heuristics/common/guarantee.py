@@ -106,6 +106,7 @@ class Guarantee:
     kind : "printed" or "repaired"
     ratio_bound : the proven bound on objective / optimum for this case, where the claim is such a bound
     hint : names of generator presets and options under which the claim is worth trying, for `verify`
+    per_sample : how many things one sample looks at and what they are, such as (200, "pairs")
     sample : for a claim about things that are not instances of the problem (graphs, say): ``sample(seed)`` makes
         one at random and evaluates the claim on it; `evaluate` is not applicable then
     measure : for a claim about growth or frequency: ``measure(seed)`` runs on instances of its own and returns
@@ -122,5 +123,6 @@ class Guarantee:
     kind: str = "printed"
     ratio_bound: Callable[[Case], float | None] | None = None
     hint: Mapping[str, Any] = field(default_factory=dict)
+    per_sample: tuple[int, str] = (1, "instances")
     sample: Callable[[int], Evaluation] | None = None
     measure: Callable[[int], Measured] | None = None

@@ -9,31 +9,38 @@ from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.gpu_sharing.cluster import Cluster
 from schedgap.heuristics.gpu_sharing.simulation import simulate_policy
+from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 
-def fifo(instance: GpuSharingInstance, *, seed: int = 0, backfill: bool = False) -> HeuristicRun:
+def fifo(
+    instance: GpuSharingInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE, backfill: bool = False
+) -> HeuristicRun:
     """Jobs in order of arrival, each on free GPUs; the first that does not fit holds up the rest.
 
     Parameters
     ----------
     instance : the instance
     seed : not used, the policy is deterministic
+    deadline : looked at before every event; a schedule that is not complete by then is none
     backfill : later jobs that fit may pass the first
 
     Notes
     -----
     O(J) per decision. Source: paper 003, section VI-A1.
     """
-    return simulate_policy(instance, _Exclusive(backfill), lambda j: (float(instance.jobs[j].arrival),))
+    return simulate_policy(instance, _Exclusive(backfill), lambda j: (float(instance.jobs[j].arrival),), deadline)
 
 
-def sjf(instance: GpuSharingInstance, *, seed: int = 0, backfill: bool = True) -> HeuristicRun:
+def sjf(
+    instance: GpuSharingInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE, backfill: bool = True
+) -> HeuristicRun:
     """Jobs by solo time, the shortest first, each on free GPUs; one that does not fit is passed over.
 
     Parameters
     ----------
     instance : the instance
     seed : not used, the policy is deterministic
+    deadline : looked at before every event; a schedule that is not complete by then is none
     backfill : False lets the first job that does not fit hold up the rest
 
     Notes
@@ -41,7 +48,7 @@ def sjf(instance: GpuSharingInstance, *, seed: int = 0, backfill: bool = True) -
     O(J) per decision. Source: paper 003, section VI-A2; passing over is what Algorithm 1 does.
     """
     data = tables(instance)
-    return simulate_policy(instance, _Exclusive(backfill), lambda j: (float(data.solo_work[j]),))
+    return simulate_policy(instance, _Exclusive(backfill), lambda j: (float(data.solo_work[j]),), deadline)
 
 
 class _Exclusive:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, at_most, not_applicable
 
 PAIRS = 200
-"""Pairs in one sample: 100 samples of ``verify`` look at 20,000."""
+"""Pairs in one sample: 100 samples of ``verify`` would look at 20,000."""
 POINTS = 400
 """Starts between 0 and the partner's end that each pair is tried with."""
 
@@ -94,6 +94,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         statement="min over kappa in [0, a] of (T_O + T_N)/2 is attained at kappa = 0 or kappa = a",
         assumptions=_ASSUMPTIONS,
         evaluate=_about_pairs,
+        per_sample=(PAIRS, "pairs"),
         sample=end_point,
         hint=_HINT,
     ),
@@ -105,6 +106,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         assumptions=_ASSUMPTIONS,
         evaluate=_about_pairs,
         kind="repaired",
+        per_sample=(PAIRS, "pairs"),
         sample=exact_rule,
         hint=_HINT,
     ),

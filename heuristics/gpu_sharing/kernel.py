@@ -31,6 +31,7 @@ def share_now(a: float, n: float, xi_o: float, xi_n: float, wait: float, n_wait:
 @numba.njit(cache=True)
 def decide(
     rule: int,
+    shares: bool,
     waiting: Ints,
     free: int,
     memory: float,
@@ -56,6 +57,7 @@ def decide(
     Parameters
     ----------
     rule : FIRST_FIT, BEST_BENEFIT or BEST_BENEFIT_PLUS
+    shares : whether a GPU may hold two jobs; otherwise nobody is an occupant, those who start here neither
     waiting : job numbers in order of priority
     free : GPUs without a job
     memory : of a GPU
@@ -94,6 +96,8 @@ def decide(
             steps_out[place] = 0
             partners[place, 0] = -1
             free -= need
+            if not shares:
+                continue
             occupants[count], alone[count], left[count] = j, need, work[j, 0]
             pace[count], room[count] = 1.0, memory - load[j, 0]
             single += need
@@ -168,7 +172,9 @@ def _compile() -> None:
     none, number = np.zeros(0, dtype=np.int64), np.zeros(0)
     row, table = np.zeros((0, 1), dtype=np.int64), np.zeros((0, 1))
     state = (none, none.copy(), number, number.copy(), number.copy())
-    decide(0, none, 0, 1.0, 0, *state, number, none, table, table, none, table, table, none.copy(), row, row.copy())
+    decide(
+        0, True, none, 0, 1.0, 0, *state, number, none, table, table, none, table, table, none.copy(), row, row.copy()
+    )
 
 
 _compile()

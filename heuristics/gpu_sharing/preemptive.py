@@ -18,7 +18,8 @@ from schedgap.formulations.gpu_sharing.elastic import iterations_per_slot
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import impossible
 from schedgap.heuristics.common.run import HeuristicRun
-from schedgap.heuristics.gpu_sharing.simulation import metrics
+from schedgap.heuristics.gpu_sharing.simulation import late, metrics
+from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 Allocate = Callable[["Elastic", list[int]], Mapping[int, int]]
 """Given the jobs present, in order of arrival, the GPUs of each; jobs left out have none."""
@@ -89,6 +90,7 @@ def _run(
     noise: float,
     restart: int,
     review: Callable[[Elastic], int | None],
+    deadline: Deadline,
 ) -> HeuristicRun:
     reason = impossible(instance)
     if reason is not None:
@@ -97,6 +99,8 @@ def _run(
     arrivals = sorted(range(len(instance.jobs)), key=lambda j: (instance.jobs[j].arrival, j), reverse=True)
     present: list[int] = []
     while arrivals or present:
+        if deadline.passed:
+            return late(len(arrivals) + sum(not state.gpus[job] and not state.segments[job] for job in present))
         moments = [state.end(job) + 1 for job in present if state.gpus[job]]
         if arrivals:
             moments.append(instance.jobs[arrivals[-1]].arrival)
@@ -132,7 +136,12 @@ def _slots(instance: GpuSharingInstance, seconds: float) -> int:
 
 
 def tiresias(
-    instance: GpuSharingInstance, *, seed: int = 0, threshold: float = 3600.0, restart: float = 30.0
+    instance: GpuSharingInstance,
+    *,
+    seed: int = 0,
+    deadline: Deadline = NO_DEADLINE,
+    threshold: float = 3600.0,
+    restart: float = 30.0,
 ) -> HeuristicRun:
     """Two-queue least attained service, preemptive, after Tiresias (outside the model).
 
@@ -145,6 +154,7 @@ def tiresias(
     ----------
     instance : the instance
     seed : not used, the policy is deterministic
+    deadline : looked at before every event; a schedule that is not complete by then is none
     threshold : GPU seconds
     restart : seconds lost when a preempted job goes on
 
@@ -171,11 +181,17 @@ def tiresias(
         ]
         return min(moments, default=None)
 
-    return _run(instance, allocate, 0.0, _slots(instance, restart), review)
+    return _run(instance, allocate, 0.0, _slots(instance, restart), review, deadline)
 
 
 def pollux(
-    instance: GpuSharingInstance, *, seed: int = 0, noise: float = 1.0, most: float = 4.0, restart: float = 30.0
+    instance: GpuSharingInstance,
+    *,
+    seed: int = 0,
+    deadline: Deadline = NO_DEADLINE,
+    noise: float = 1.0,
+    most: float = 4.0,
+    restart: float = 30.0,
 ) -> HeuristicRun:
     """Elastic goodput policy after Pollux (outside the model).
 
@@ -191,6 +207,7 @@ def pollux(
     ----------
     instance : the instance
     seed : not used, the policy is deterministic
+    deadline : looked at before every event; a schedule that is not complete by then is none
     noise : nu, the part (nu + 1) / (nu + k / G) of an enlarged batch counts
     most : largest number of GPUs over those asked for
     restart : seconds lost at every resizing
@@ -221,7 +238,7 @@ def pollux(
                 heapq.heappush(heap, (-gain(state, job, result[job]), job))
         return _steady(state, result, total)
 
-    return _run(instance, allocate, noise, _slots(instance, restart), lambda _: None)
+    return _run(instance, allocate, noise, _slots(instance, restart), lambda _: None, deadline)
 
 
 def _steady(state: Elastic, wanted: Mapping[int, int], total: int) -> Mapping[int, int]:

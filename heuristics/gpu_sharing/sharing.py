@@ -12,9 +12,10 @@ from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.gpu_sharing.cluster import Cluster
 from schedgap.heuristics.gpu_sharing.kernel import BEST_BENEFIT, BEST_BENEFIT_PLUS, FIRST_FIT, decide
 from schedgap.heuristics.gpu_sharing.simulation import simulate_policy
+from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 
-def sjf_bsbf(instance: GpuSharingInstance, *, seed: int = 0) -> HeuristicRun:
+def sjf_bsbf(instance: GpuSharingInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE) -> HeuristicRun:
     """Shortest job first with best sharing benefit first (Algorithms 1 and 2).
 
     A waiting job, the shortest first, starts on free GPUs when there are enough. Otherwise, if free and
@@ -31,15 +32,16 @@ def sjf_bsbf(instance: GpuSharingInstance, *, seed: int = 0) -> HeuristicRun:
     ----------
     instance : the instance
     seed : not used, the policy is deterministic
+    deadline : looked at before every event; a schedule that is not complete by then is none
 
     Notes
     -----
     O(waiting x occupants) per decision, compiled. Source: paper 003, Algorithms 1 and 2. It claims no ratio.
     """
-    return _run(instance, BEST_BENEFIT)
+    return _run(instance, BEST_BENEFIT, deadline)
 
 
-def sjf_bsbf_plus(instance: GpuSharingInstance, *, seed: int = 0) -> HeuristicRun:
+def sjf_bsbf_plus(instance: GpuSharingInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE) -> HeuristicRun:
     """SJF-BSBF with a truer alternative to sharing (ours).
 
     Waiting does not last until the partner ends if enough GPUs free up before: the alternative of
@@ -50,33 +52,35 @@ def sjf_bsbf_plus(instance: GpuSharingInstance, *, seed: int = 0) -> HeuristicRu
     ----------
     instance : the instance
     seed : not used, the policy is deterministic
+    deadline : looked at before every event; a schedule that is not complete by then is none
 
     Notes
     -----
     O(waiting x occupants + N log N) per decision, compiled.
     """
-    return _run(instance, BEST_BENEFIT_PLUS)
+    return _run(instance, BEST_BENEFIT_PLUS, deadline)
 
 
-def sjf_ffs(instance: GpuSharingInstance, *, seed: int = 0) -> HeuristicRun:
+def sjf_ffs(instance: GpuSharingInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE) -> HeuristicRun:
     """Shortest job first with first-fit sharing: partners in GPU order, whatever the interference.
 
     Parameters
     ----------
     instance : the instance
     seed : not used, the policy is deterministic
+    deadline : looked at before every event; a schedule that is not complete by then is none
 
     Notes
     -----
     O(waiting x occupants) per decision, compiled. Source: paper 003, section VI-A4.
     """
-    return _run(instance, FIRST_FIT)
+    return _run(instance, FIRST_FIT, deadline)
 
 
-def _run(instance: GpuSharingInstance, rule: int) -> HeuristicRun:
+def _run(instance: GpuSharingInstance, rule: int, deadline: Deadline) -> HeuristicRun:
     data = tables(instance)
     policy = SharingPolicy(instance, rule)
-    return simulate_policy(instance, policy.decide, lambda j: (float(data.solo_work[j]),))
+    return simulate_policy(instance, policy.decide, lambda j: (float(data.solo_work[j]),), deadline)
 
 
 class SharingPolicy:
@@ -113,6 +117,7 @@ class SharingPolicy:
         idle = np.zeros(len(order))
         decide(
             self.rule,
+            self.shares,
             order,
             cluster.free,
             self.memory,

@@ -13,13 +13,17 @@ from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import impossible
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.gpu_sharing.cluster import Cluster
+from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 Decide = Callable[[Cluster, Sequence[int]], Sequence[int]]
 """Starts jobs on the cluster; given the waiting jobs by priority, returns those it started."""
 
 
 def simulate_policy(
-    instance: GpuSharingInstance, decide: Decide, priority: Callable[[int], tuple[float, ...]]
+    instance: GpuSharingInstance,
+    decide: Decide,
+    priority: Callable[[int], tuple[float, ...]],
+    deadline: Deadline = NO_DEADLINE,
 ) -> HeuristicRun:
     """Run a policy from the first arrival to the last completion.
 
@@ -28,11 +32,13 @@ def simulate_policy(
     instance : the instance
     decide : starts jobs at an event
     priority : the sort key of a job in the queue; ties by position
+    deadline : looked at before every event
 
     Returns
     -------
     HeuristicRun
-        The solution, or None when a job can never run or the last one completes after the horizon; metrics
+        The solution, or None when a job can never run, the last one completes after the horizon, or the deadline
+        came first (every job has to be placed: ``stopped``); metrics
         of the run in ``info`` (see :func:`metrics`).
 
     Notes
@@ -48,6 +54,8 @@ def simulate_policy(
     queue: list[tuple[tuple[float, ...], int]] = []
     decisions = 0
     while arrivals or queue or cluster.running:
+        if deadline.passed:
+            return late(len(arrivals) + len(queue))
         moments = []
         if arrivals:
             moments.append(instance.jobs[arrivals[-1]].arrival)
@@ -72,6 +80,12 @@ def simulate_policy(
         info["reason"] = f"the last job completes in slot {last}, the horizon is {instance.horizon}"
         return HeuristicRun(None, info)
     return HeuristicRun(cluster.solution(), info)
+
+
+def late(missing: int) -> HeuristicRun:
+    """The answer of a policy that the deadline stopped with so many jobs not yet started."""
+    reason = f"the time limit came with {missing} jobs not yet started"
+    return HeuristicRun(None, {"stopped": "time limit", "reason": reason})
 
 
 def metrics(instance: GpuSharingInstance, waiting: Sequence[int], end: Sequence[int]) -> Mapping[str, Any]:

@@ -11,7 +11,8 @@ from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import Tables, tables
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.hadar.cluster import take_any, take_type
-from schedgap.heuristics.hadar.simulate import State, run_of, simulate
+from schedgap.heuristics.hadar.simulate import State, refuse_long_delay, run_of, simulate
+from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 Ints = NDArray[np.int64]
 
@@ -30,7 +31,12 @@ def one_type(data: Tables, j: int, free: Ints, kind: int) -> Ints | None:
 
 
 def tiresias(
-    instance: HadarInstance, *, seed: int = 0, threshold: float = 60.0, restart_delay: float = 0.0
+    instance: HadarInstance,
+    *,
+    seed: int = 0,
+    deadline: Deadline = NO_DEADLINE,
+    threshold: float = 60.0,
+    restart_delay: float = 0.0,
 ) -> HeuristicRun:
     """Two-queue least attained service, preemptive, without promotion; blind to how fast a type is.
 
@@ -39,6 +45,7 @@ def tiresias(
 
     Parameters
     ----------
+    deadline : looked at before every round; the jobs that are done by then keep their worth
     threshold : device-rounds of service after which a job moves to the second queue
     restart_delay : time lost when a job's devices change
 
@@ -47,6 +54,7 @@ def tiresias(
     O(J R H) a round. Source: paper 002, section IV ("two priority queues and its PromoteKnob disabled").
     """
     del seed
+    refuse_long_delay("tiresias", instance, restart_delay)
     data = tables(instance)
 
     def policy(state: State) -> dict[int, Ints]:
@@ -67,11 +75,16 @@ def tiresias(
                     break
         return grids
 
-    return run_of(instance, simulate(instance, policy, restart_delay))
+    return run_of(instance, simulate(instance, policy, restart_delay, deadline))
 
 
 def yarn_cs(
-    instance: HadarInstance, *, seed: int = 0, backfill: bool = False, restart_delay: float = 0.0
+    instance: HadarInstance,
+    *,
+    seed: int = 0,
+    deadline: Deadline = NO_DEADLINE,
+    backfill: bool = False,
+    restart_delay: float = 0.0,
 ) -> HeuristicRun:
     """First in, first out, never preempted: a job keeps its devices until it is done.
 
@@ -80,6 +93,7 @@ def yarn_cs(
 
     Parameters
     ----------
+    deadline : looked at before every round; the jobs that are done by then keep their worth
     backfill : jobs behind one that does not fit may start
     restart_delay : time lost in a job's first round
 
@@ -88,6 +102,7 @@ def yarn_cs(
     O(J R H) a round. Source: paper 002, section IV.
     """
     del seed
+    refuse_long_delay("yarn-cs", instance, restart_delay)
     data = tables(instance)
 
     def policy(state: State) -> dict[int, Ints]:
@@ -105,4 +120,4 @@ def yarn_cs(
                 break
         return grids
 
-    return run_of(instance, simulate(instance, policy, restart_delay))
+    return run_of(instance, simulate(instance, policy, restart_delay, deadline))

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.heuristics.hadar.limits import MOST_ENTRIES, short_of_time
+from schedgap.solvers.result import NO_DEADLINE, Deadline
+
 Floats = NDArray[np.float64]
 
 DONE = 1e-12
@@ -23,11 +26,13 @@ class Forked:
     rounds : by slot, the job and the steps of every node that runs a copy
     finish : last slot of every job that is done
     busy : per slot, node-time in slots
+    stopped : "time limit" or "too large" where the run ended before the jobs or the horizon did
     """
 
     rounds: dict[int, dict[int, tuple[int, float]]] = field(default_factory=dict)
     finish: dict[int, int] = field(default_factory=dict)
     busy: list[float] = field(default_factory=list)
+    stopped: str | None = None
 
     def utilisation(self, nodes: int) -> float:
         """CRU: busy node-time over nodes times rounds (paper 002, section V-C)."""
@@ -47,6 +52,7 @@ def fork(
     arrival: Sequence[int],
     order: Order,
     observed: Callable[[int, int], None] | None = None,
+    deadline: Deadline = NO_DEADLINE,
 ) -> Forked:
     """Run copies of jobs on nodes until everything is done or the horizon ends.
 
@@ -64,6 +70,7 @@ def fork(
     horizon, arrival : slots
     order : see :data:`Order`
     observed : told of (job, node) that ran
+    deadline : looked at before every round
 
     Notes
     -----
@@ -72,9 +79,16 @@ def fork(
     left = work.astype(float).copy()
     result = Forked()
     nodes = speed.shape[1]
+    entries = 0
     for slot in range(1, horizon + 1):
         waiting = [j for j in range(len(work)) if left[j] > DONE * work[j] and speed[j].any()]
         if not waiting:
+            break
+        if short_of_time(deadline, entries):
+            result.stopped = "time limit"
+            break
+        if entries > MOST_ENTRIES:
+            result.stopped = "too large"
             break
         active = [j for j in waiting if arrival[j] <= slot]
         believed = guess()
@@ -103,6 +117,7 @@ def fork(
             if left[j] <= DONE * work[j]:
                 left[j] = 0.0
                 result.finish[j] = slot
+        entries += max(1, len(running))
         result.rounds[slot] = running
         result.busy.append(round_busy)
     return result

@@ -17,7 +17,8 @@ from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import Tables, tables
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.hadar.baselines import one_type
-from schedgap.heuristics.hadar.simulate import State, run_of, simulate
+from schedgap.heuristics.hadar.simulate import State, refuse_long_delay, run_of, simulate
+from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -147,12 +148,18 @@ class Rounds:
 
 
 def gavel(
-    instance: HadarInstance, *, seed: int = 0, policy: str = "max-min", restart_delay: float = 0.0
+    instance: HadarInstance,
+    *,
+    seed: int = 0,
+    deadline: Deadline = NO_DEADLINE,
+    policy: str = "max-min",
+    restart_delay: float = 0.0,
 ) -> HeuristicRun:
     """Gavel with one of its policies; fractions are computed anew whenever jobs arrive or finish.
 
     Parameters
     ----------
+    deadline : looked at before every round; the jobs that are done by then keep their worth
     policy : ``max-min`` (fairness), ``max-sum`` (throughput) or ``makespan``
     restart_delay : time lost when a job's devices change
 
@@ -161,6 +168,7 @@ def gavel(
     One linear program of J R variables at every change of the job set, O(J R log(J R)) a round.
     """
     del seed
+    refuse_long_delay("gavel", instance, restart_delay)
     data = tables(instance)
     rounds = Rounds(data)
     programs = 0
@@ -176,7 +184,7 @@ def gavel(
             )
         return rounds.serve(state)
 
-    return run_of(instance, simulate(instance, decide, restart_delay), policy=policy, programs=programs)
+    return run_of(instance, simulate(instance, decide, restart_delay, deadline), policy=policy, programs=programs)
 
 
 def gavel_with_fractions(instance: HadarInstance, fractions: Mapping[str, Mapping[str, float]]) -> HeuristicRun:

@@ -13,7 +13,12 @@ from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, Ve
 from schedgap.heuristics.hadar.forking import utilisation_by_copies
 from schedgap.heuristics.hadar.growth import recursion_growth
 
+TOO_LARGE = "the bound is too large for a float"
 NOTHING = "no schedule was returned"
+LONGEST_CHAIN = 2000
+"""Slots of work on the slowest node up to which Theorem 3's chain is simulated."""
+EQUAL = 1e-9
+"""Two utilisations that differ by less, relatively, are equal."""
 UNKNOWN = "neither the optimum nor a bound that decides is known"
 
 
@@ -36,6 +41,8 @@ def _is_p2(case: Case) -> str | None:
         return "about P2; in this instance every job must finish"
     if case.info.get("restart_delay"):
         return "about runs without a restart delay"
+    if case.info.get("stopped"):
+        return f"the run was stopped ({case.info['stopped']}) before every job was decided"
     return None
 
 
@@ -48,8 +55,8 @@ def _theorem_2(case: Case) -> Evaluation:
     wrong = _is_p2(case)
     if wrong:
         return not_applicable(wrong)
-    if any(case.options.get(name) != "printed" for name in ("price", "umin")):
-        return not_applicable("about the printed prices: price=printed, umin=printed")
+    if any(case.options.get(name) != "printed" for name in ("price", "umin", "eta")):
+        return not_applicable("about the printed prices: price=printed, umin=printed, eta=printed (without T)")
     if not case.info.get("exact", False):
         return not_applicable("best payoffs were not exact")
     return _at_least(case, cast(float, _printed_factor(case)), f"2 alpha = {_printed_factor(case):.6g}")
@@ -60,20 +67,27 @@ def _repaired_factor(case: Case) -> float | None:
     return None if step is None else 4.0 / 3.0 * float(step)
 
 
-def _theorem_2_repaired(case: Case) -> Evaluation:
+def _repaired_assumptions(case: Case) -> str | None:
     wrong = _is_p2(case)
     if wrong:
-        return not_applicable(wrong)
+        return wrong
     options = case.options
     if options.get("price") != "early":
-        return not_applicable("needs price=early")
+        return "needs price=early"
     if options.get("umin") != "direct" and options.get("eta") != "horizon":
-        return not_applicable("needs umin=direct or eta=horizon")
-    if not case.info.get("exact", False):
-        return not_applicable("best payoffs were not exact")
-    factor = cast(float, _repaired_factor(case))
-    seen = case.info.get("max_step", 0.0)
-    return _at_least(case, factor, f"(4/3) alpha_step = {factor:.6g} (largest dD/dP seen {seen:.6g})")
+        return "needs umin=direct or eta=horizon"
+    return None if case.info.get("exact", False) else "best payoffs were not exact"
+
+
+def _theorem_2_repaired(case: Case) -> Evaluation:
+    wrong = _repaired_assumptions(case)
+    if wrong:
+        return not_applicable(wrong)
+    factor, seen = _repaired_factor(case), case.info.get("max_step")
+    if factor is None:
+        return not_applicable(TOO_LARGE)
+    words = "" if seen is None else f" (largest dD/dP seen {seen:.6g})"
+    return _at_least(case, factor, f"(4/3) alpha_step = {factor:.6g}{words}")
 
 
 def _measured_step(case: Case) -> float | None:
@@ -82,17 +96,19 @@ def _measured_step(case: Case) -> float | None:
 
 
 def _theorem_2_run(case: Case) -> Evaluation:
-    applies = _theorem_2_repaired(case)
-    if applies.verdict is Verdict.NOT_APPLICABLE and applies.reason != UNKNOWN:
-        return applies
-    factor = cast(float, _measured_step(case))
+    wrong = _repaired_assumptions(case)
+    if wrong:
+        return not_applicable(wrong)
+    factor = _measured_step(case)
+    if factor is None:
+        return not_applicable(TOO_LARGE)
     return _at_least(case, factor, f"(4/3) max(1, dD/dP) = {factor:.6g}")
 
 
 def _certificate(case: Case) -> Evaluation:
     bound = case.info.get("certificate")
     if bound is None:
-        return not_applicable("no certificate was computed")
+        return not_applicable(TOO_LARGE if "certificate" in case.info else "no certificate was computed")
     if case.optimum is None:
         return not_applicable("the optimum is not known")
     return at_most(case.optimum, float(bound), "the optimum and sum c k + sum max(0, payoff)")
@@ -108,6 +124,8 @@ def _chain_data(case: Case) -> tuple[list[float], int] | str:
     if nodes < 2 or (speed <= 0).any():
         return "about nodes that can each run every job, two at least"
     work = np.array([job.work for job in instance.jobs], dtype=float)
+    if float(work.sum()) / float(speed.min()) > LONGEST_CHAIN:
+        return f"utilisation is simulated for at most {LONGEST_CHAIN} slots of work on the slowest node"
     return utilisation_by_copies(work, speed, nodes + 1), nodes
 
 
@@ -116,13 +134,26 @@ def _theorem_3(case: Case) -> Evaluation:
     if isinstance(data, str):
         return not_applicable(data)
     cru, nodes = data
-    # strict: each value has to be below the next, up to n copies
-    pairs = [(cru[x], cru[x + 1], x + 1) for x in range(nodes - 1)]
-    left, right, copies = max(pairs, key=lambda pair: pair[0] / pair[1])
-    reason = f"CRU^{copies} = {left:.6g} has to be less than CRU^{copies + 1} = {right:.6g}"
+    unequal = _more_copies(cru, nodes)
+    if unequal is not None:
+        return unequal
+    # strict: one copy below any number between, that below n copies; with two nodes one copy below two
+    first, between, last = cru[0], range(2, nodes), cru[nodes - 1]
+    pairs = [(first, cru[x - 1], 1, x) for x in between] + [(cru[x - 1], last, x, nodes) for x in between]
+    left, right, fewer, more = max(pairs or [(first, last, 1, nodes)], key=lambda pair: pair[0] / pair[1])
+    reason = f"CRU^{fewer} = {left:.6g} has to be less than CRU^{more} = {right:.6g}"
     if left >= right * (1 - 1e-12):
         return Evaluation(Verdict.REFUTED, left, right, reason)
     return Evaluation(Verdict.HELD, left, right, reason)
+
+
+def _more_copies(cru: list[float], nodes: int) -> Evaluation | None:
+    """The refutation of CRU^n = CRU^(n+1), or None where they are equal but for rounding."""
+    last, beyond = cru[nodes - 1], cru[nodes]
+    if abs(last - beyond) <= EQUAL * max(last, beyond):
+        return None
+    reason = f"CRU^{nodes} = {last:.6g} has to equal CRU^{nodes + 1} = {beyond:.6g}"
+    return Evaluation(Verdict.REFUTED, max(last, beyond), min(last, beyond), reason)
 
 
 def _theorem_3_single(case: Case) -> Evaluation:
@@ -132,6 +163,9 @@ def _theorem_3_single(case: Case) -> Evaluation:
     if isinstance(data, str):
         return not_applicable(data)
     cru, nodes = data
+    unequal = _more_copies(cru, nodes)
+    if unequal is not None:
+        return unequal
     return at_most(max(cru[: nodes - 1]), cru[nodes - 1], "the largest CRU^x, x < n, and CRU^n")
 
 
@@ -167,7 +201,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         "theorem-2",
         "paper 002, Theorem 2",
         "OPT <= 2 alpha ALG, alpha = max(1, ln U_max/U_min)",
-        f"{_EXACT}; prices and U_min as printed",
+        f"{_EXACT}; prices, U_min and eta as printed",
         _theorem_2,
         method="hadar-online",
         ratio_bound=_printed_factor,
@@ -216,7 +250,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
     _claim(
         "theorem-3-single-job",
         "ours",
-        "one job on its x fastest nodes, steps split by speed: CRU^x <= CRU^n",
+        "one job on its x fastest nodes, steps split by speed: CRU^x <= CRU^n = CRU^(n+j)",
         "one job; n nodes that can run it",
         _theorem_3_single,
         kind="repaired",

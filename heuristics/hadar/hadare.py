@@ -15,12 +15,18 @@ from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.hadar.estimates import Beliefs
 from schedgap.heuristics.hadar.forking import fork
 from schedgap.solvers.exact.hadar_forked import forked_bound
+from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 Floats = NDArray[np.float64]
 
 
 def hadare(
-    instance: HadarInstance, *, seed: int = 0, copies: int | None = None, throughput: str = "given"
+    instance: HadarInstance,
+    *,
+    seed: int = 0,
+    deadline: Deadline = NO_DEADLINE,
+    copies: int | None = None,
+    throughput: str = "given",
 ) -> HeuristicRun:
     """Fork every job into copies, at most one copy on a node, and split the steps left by speed in every round.
 
@@ -29,6 +35,7 @@ def hadare(
 
     Parameters
     ----------
+    deadline : looked at before every round; the jobs that are done by then keep their worth
     copies : copies of each job; the number of nodes where not given
     throughput : ``given`` uses the instance's rates; ``estimated`` starts from eq. (10) and learns a node's rate
         when it has run the job
@@ -74,6 +81,7 @@ def hadare(
         arrival,
         order,
         beliefs.observe if estimated else None,
+        deadline,
     )
     solution = {
         "rounds": {
@@ -87,10 +95,10 @@ def hadare(
     }
     report = check_forked(instance, solution)
     objective = float(report.objective or 0)
-    bound = forked_bound(instance, speed)
+    bound = forked_bound(instance, speed, deadline=deadline)
     times = [(slot - arrival[j] + 1) * instance.slot_length for j, slot in found.finish.items()]
     complete = len(times) == len(instance.jobs)
-    info = {
+    info: dict[str, object] = {
         "outside_model": True,
         "objective": objective,
         "utilisation": float(found.utilisation(len(instance.machines))),
@@ -102,7 +110,12 @@ def hadare(
         "median_jct": float(np.median(times)) if times else None,
         "makespan": max(found.finish.values()) * instance.slot_length if complete else None,
     }
+    if found.stopped is not None:
+        info["stopped"] = found.stopped
     if instance.all_jobs_must_finish and not complete:
+        until = "horizon" if found.stopped is None else f"round in which the run was stopped ({found.stopped})"
+        info["reason"] = f"{len(instance.jobs) - len(times)} jobs do not finish by the {until}"
+        info["objective"] = info["own_ratio"] = None
         return HeuristicRun(None, info, bound)
     return HeuristicRun(solution, info, bound)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,13 +15,23 @@ from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import FINEST, JobTable, Tables, tables
 from schedgap.heuristics.common.run import HeuristicRun
-from schedgap.heuristics.hadar.simulate import Simulated, run_of
+from schedgap.heuristics.hadar.simulate import Simulated, refuse_long_delay, run_of
 from schedgap.solvers.exact.hadar_blocks import price_job
 from schedgap.solvers.exact.hadar_pricing import Automaton, automaton, best_schedules, trace
+from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+
+MOST_BYTES = 2 * 10**9
+"""Most memory that the tables by slot may take."""
+_BYTES_PER_POOL = 64
+"""Prices, devices taken and their copies, by slot and pool."""
+_BYTES_PER_STATE = 6
+"""What traces a schedule back, by slot and progress state."""
+_MOST_EXPONENT = 650.0
+"""Beyond it e^x, times devices, may leave the floats."""
 
 
 @numba.njit(cache=True)
@@ -74,23 +85,26 @@ def price_ends(instance: HadarInstance, data: Tables, umin: str, eta: str) -> Pr
     Raises
     ------
     InputError
-        The printed U_min is 0.
+        The printed U_min is 0, or the direct one too small for a float.
     """
     jobs = [j for j in range(len(data.jobs)) if data.possible[j]]
     if not jobs:
         return None
     horizon = data.horizon
     devices = float(data.capacity.sum())
-    high = max(float(data.jobs[j].utility.max()) for j in jobs)
-    positive = [float(u) for j in jobs for u in data.jobs[j].utility[data.jobs[j].earliest :] if u > 0]
-    if not positive:
+    high = max(data.jobs[j].most for j in jobs)
+    if high <= 0:
         return None
     if umin == "direct":
-        return PriceEnds(min(positive) / (4.0 * horizon * devices), high, None)
+        smallest = min(float(u[u > 0].min()) for u in (data.jobs[j].utility for j in jobs) if (u > 0).any())
+        low = smallest / (4.0 * horizon * devices)
+        if low < sys.float_info.min:
+            raise InputError(f"hadar-online: the smallest utility, {smallest:g}, is too small for a price")
+        return PriceEnds(low, high, None)
     slowest = {j: data.jobs[j].target / float(data.jobs[j].type_step[data.jobs[j].type_step > 0].min()) for j in jobs}
     per_device = {j: slowest[j] * data.jobs[j].workers for j in jobs}
     scale = max(devices / per_device[j] for j in jobs) * (horizon if eta == "horizon" else 1.0)
-    last = {j: float(data.jobs[j].utility[horizon]) for j in jobs}
+    last = {j: data.jobs[j].worth.at(horizon) for j in jobs}
     low = min(last[j] / per_device[j] for j in jobs) / (4.0 * scale)
     if low <= 0:
         worst = min(jobs, key=lambda j: last[j])
@@ -102,7 +116,10 @@ def price_ends(instance: HadarInstance, data: Tables, umin: str, eta: str) -> Pr
 
 
 class Prices:
-    """k_q(t) of every pool q = (machine, type), as it grows with what is allocated."""
+    """k_q(t) of every pool q = (machine, type), as it grows with what is allocated; U_max at most.
+
+    Up to the cap it is ``U_min rho^(gamma / room)``, room = c or c - w + 1. A device at U_max is bought by nobody.
+    """
 
     def __init__(self, data: Tables, ends: PriceEnds, early: bool) -> None:
         self.where = [(h, r) for h in range(len(data.machine_capacity)) for r in range(len(data.types))]
@@ -120,24 +137,34 @@ class Prices:
         self.room = np.where(early, self.capacity - self.demand + 1, self.capacity).astype(float)
         self.ends = ends
         self.used = np.zeros((data.horizon + 1, len(self.where)), dtype=np.int64)
-        self.rho = ends.high / ends.low
+        self.log_rho = math.log(ends.high) - math.log(ends.low)
         self.price = np.full(self.used.shape, ends.low)
 
     def alpha_step(self) -> float:
-        """max(1, max over pools and w' <= w of c (rho^(w'/(c - w + 1)) - 1) / w')."""
+        """max(1, max over pools and w' <= w of c (rho^min(1, w'/(c - w + 1)) - 1) / w'); inf beyond the floats."""
+        if len(self.where) == 0:
+            return 1.0
         largest = 1.0
-        for c, w, room in zip(self.capacity, self.demand, self.room, strict=True):
-            for step in range(1, int(w) + 1):
-                exponent = step / room * math.log(self.rho)
-                growth = math.expm1(exponent) if exponent < 700 else math.inf
-                largest = max(largest, float(c) * growth / step)
+        for c, w, room in {*zip(self.capacity.tolist(), self.demand.tolist(), self.room.tolist(), strict=True)}:
+            steps = np.arange(1, w + 1, dtype=float)
+            exponent = np.minimum(1.0, steps / room) * self.log_rho
+            if exponent.max() > _MOST_EXPONENT:
+                return math.inf
+            largest = max(largest, float((c * np.expm1(exponent) / steps).max()))
         return largest
+
+    def at(self, used: Ints) -> Floats:
+        """The prices where so much is taken."""
+        part = used / self.room[None, :]
+        # in logarithms: rho itself may be too large for a float
+        grown = np.exp(math.log(self.ends.low) + np.minimum(part, 1.0) * self.log_rho)
+        return np.where(part >= 1.0, self.ends.high, np.where(used == 0, self.ends.low, grown))
 
     def take(self, used: Ints) -> float:
         """Add (T + 1, P) devices; the rise of sum c k."""
         before = self.price
         self.used = self.used + used
-        self.price = self.ends.low * self.rho ** (self.used / self.room[None, :])
+        self.price = self.at(self.used)
         return float((self.capacity[None, :] * (self.price - before)[1:]).sum())
 
 
@@ -161,6 +188,7 @@ def hadar_online(
     instance: HadarInstance,
     *,
     seed: int = 0,
+    deadline: Deadline = NO_DEADLINE,
     eta: str = "horizon",
     price: str = "early",
     umin: str = "direct",
@@ -171,13 +199,15 @@ def hadar_online(
 
     Guarantee (``price="early"``, ``umin="direct"`` or ``eta="horizon"``, exact best payoffs, no delay)::
 
-        OPT <= (4/3) alpha_step ALG,
-        alpha_step = max(1, max over pools and w' <= w of c (rho^(w'/(c-w+1)) - 1) / w'), rho = U_max / U_min
+        OPT <= (4/3) alpha_step ALG,  rho = U_max / U_min,
+        alpha_step = max(1, max over pools and w' <= w of c (rho^min(1, w'/(c-w+1)) - 1) / w')
 
     and always, with k the final prices: ``OPT <= sum c k + sum_j max(0, best payoff of j at k)``.
 
     Parameters
     ----------
+    deadline : looked at before every job; those admitted by then stay. The certificate then uses the largest
+        utility for the best payoff of a job that is not priced any more
     eta : ``printed`` leaves T out of the scaling factor, ``horizon`` has it (matters with ``umin="printed"``)
     price : exponent gamma / c (``printed``) or gamma / (c - w + 1) (``early``)
     umin : ``direct`` or ``printed``, see :func:`price_ends`
@@ -188,8 +218,10 @@ def hadar_online(
     Returns
     -------
     HeuristicRun
-        ``bound`` is the certificate. ``info``: ``u_min``, ``u_max``, ``alpha`` (max(1, ln rho)), ``alpha_step``,
-        ``max_step`` (the largest dD/dP of an admission), ``certificate``, ``initial_dual``, ``admitted``, ``exact``.
+        ``bound`` is the certificate. Nothing where the tables by slot would take more than :data:`MOST_BYTES`
+        (``reason``). ``info``: ``u_min``, ``u_max``, ``alpha`` (max(1, ln rho)), ``alpha_step``,
+        ``max_step`` (the largest dD/dP of an admission), ``certificate``, ``initial_dual``, ``admitted``, ``exact``;
+        None for a factor that is too large for a float.
 
     Raises
     ------
@@ -201,31 +233,35 @@ def hadar_online(
     O(J T (S L + P log P)) for S progress states and P pools. Source: paper 002, (4) to (8), Theorem 2.
     """
     del seed
+    refuse_long_delay("hadar-online", instance, restart_delay)
     data = tables(instance)
+    reason = _too_large(data, grid=1)
+    if reason is not None:
+        return HeuristicRun(None, {"reason": reason, "stopped": "too large"})
     ends = price_ends(instance, data, umin, eta)
     facts: dict[str, Any]
     if ends is None:
-        facts = {"certificate": 0.0, "admitted": 0, "exact": True, "alpha": 1.0, "alpha_step": 1.0}
+        facts = {"certificate": 0.0, "admitted": 0, "exact": True, "alpha": 1.0, "alpha_step": 1.0, "max_step": 0.0}
         return _with_bound(run_of(instance, Simulated(), **facts), 0.0)
     prices = Prices(data, ends, price == "early")
-    if restart_delay >= instance.slot_length:
-        raise InputError(
-            f"hadar-online: restart_delay: must be less than slot_length ({instance.slot_length:g}), "
-            f"got {restart_delay:g}"
-        )
     slowed = 1.0 - restart_delay / instance.slot_length
-    machines: list[Automaton | None] = [
-        automaton(_slowed(job, slowed), data.horizon - job.arrival + 1, grid) if possible else None
-        for job, possible in zip(data.jobs, data.possible, strict=True)
-    ]
+    machines: list[Automaton | None] = [None] * len(data.jobs)
+    stopped = False
     simulated = Simulated()
     initial = float(prices.capacity.sum()) * data.horizon * ends.low
     admitted, max_step = 0, 0.0
     order_of_arrival = sorted(range(len(data.jobs)), key=lambda j: (data.jobs[j].arrival, j))
     for j in order_of_arrival:
-        machine = machines[j]
-        if machine is None:
+        if not data.possible[j]:
             continue
+        if deadline.passed:
+            stopped = True
+            break
+        machine = automaton(_slowed(data.jobs[j], slowed), data.horizon - data.jobs[j].arrival + 1, grid)
+        reason = _too_large(data, len(machine.following))
+        if reason is not None:
+            return HeuristicRun(None, {"reason": reason, "stopped": "too large"})
+        machines[j] = machine
         chosen = _best(data.jobs[j], machine, prices)
         if chosen is None:
             continue
@@ -240,26 +276,44 @@ def hadar_online(
             simulated.grids.setdefault(int(t), {})[j] = cells
         simulated.finish[j] = int(np.max(np.flatnonzero(used.any(axis=1))))
     simulated.rounds = max(simulated.grids, default=0)
-    bound = certificate(data, prices, machines if slowed == 1 else [None] * len(machines))
+    bound = certificate(data, prices, machines if slowed == 1 else [None] * len(machines), deadline)
     facts = {
         "u_min": ends.low,
         "u_max": ends.high,
         "eta": ends.eta,
-        "alpha": max(1.0, math.log(prices.rho)),
-        "alpha_step": prices.alpha_step(),
-        "max_step": max_step,
-        "certificate": bound,
+        "alpha": max(1.0, prices.log_rho),
+        "alpha_step": _finite(prices.alpha_step()),
+        "max_step": _finite(max_step),
+        "certificate": _finite(bound),
         "initial_dual": initial,
         "admitted": admitted,
         "exact": slowed == 1 and all(machine is None or machine.exact for machine in machines),
         "restart_delay": restart_delay,
     }
+    if stopped or deadline.passed:
+        simulated.stopped = "time limit"
     return _with_bound(run_of(instance, simulated, **facts), bound)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _too_large(data: Tables, grid: int) -> str | None:
+    """Why the tables by slot are not made, or None: prices and devices by pool, utilities, progress states."""
+    pools = int((data.machine_capacity > 0).sum())
+    size = (data.horizon + 1) * (_BYTES_PER_POOL * pools + 8 * len(data.jobs) + _BYTES_PER_STATE * grid)
+    if size <= MOST_BYTES:
+        return None
+    return (
+        f"hadar-online: prices and schedules over {data.horizon:,} slots take about {size / 1e9:.1f} GB, "
+        f"more than {MOST_BYTES / 1e9:.1f} GB; hadar-rounds needs no tables by slot"
+    )
 
 
 def _with_bound(run: HeuristicRun, bound: float) -> HeuristicRun:
     # widened by what rounding of the sums may have taken away
-    return HeuristicRun(run.solution, run.info, bound * (1 + 1e-9))
+    return HeuristicRun(run.solution, run.info, bound * (1 + 1e-9) if math.isfinite(bound) else None)
 
 
 def _slowed(job: JobTable, factor: float) -> JobTable:
@@ -293,17 +347,23 @@ def _best(job: JobTable, machine: Automaton, prices: Prices) -> tuple[float, flo
     return float(payoffs[finish]), float(job.utility[finish]), used
 
 
-def certificate(data: Tables, prices: Prices, machines: list[Automaton | None]) -> float:
+def certificate(
+    data: Tables, prices: Prices, machines: list[Automaton | None], deadline: Deadline = NO_DEADLINE
+) -> float:
     """sum c k + sum_j max(0, best payoff at the prices k, ignoring what is taken) >= OPT.
 
     The best payoff is exact where the job's progress states are, and over-estimated by a relaxation (fractions
-    of slots) where they are not; the sum bounds the optimum either way.
+    of slots) where they are not; after the deadline it is taken to be the job's largest utility. The sum bounds
+    the optimum in every case.
     """
     total = float((prices.capacity[None, :] * prices.price[1:]).sum())
     slots = np.arange(1, data.horizon + 1)
     unlimited = np.broadcast_to(prices.capacity, prices.used.shape)
     for j, job in enumerate(data.jobs):
         if not data.possible[j]:
+            continue
+        if deadline.passed:
+            total += job.most
             continue
         usable = _usable(job, prices)
         machine = machines[j]

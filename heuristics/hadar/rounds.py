@@ -20,7 +20,8 @@ from schedgap.heuristics.common.compiled import forget_stale
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.hadar import cluster
 from schedgap.heuristics.hadar.cluster import bottleneck, cheapest, cost_on_one
-from schedgap.heuristics.hadar.simulate import State, run_of, simulate
+from schedgap.heuristics.hadar.simulate import State, refuse_long_delay, run_of, simulate
+from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 forget_stale(__file__, cluster.__file__)
 
@@ -46,14 +47,23 @@ def prices(free: Ints, capacity: Ints, low: Floats, high: Floats) -> Floats:  # 
 def worth(
     left: int, step: int, utility: Floats, slot: int, arrival: int, density: bool
 ) -> float:  # pragma: no cover - compiled
-    """The value of running this round at a rate that is then kept: U(f), or U(f) over the rounds needed."""
+    """The value of running this round at a rate that is then kept: U(f), or U(f) over the rounds needed.
+
+    `utility` is a row of numbers, see ``Worth.row``.
+    """
     if step <= 0:
         return 0.0
     rounds = -(-left // step)
     finish = slot + rounds - 1
-    if finish >= len(utility):
+    if finish < utility[5] or finish > utility[6]:
         return 0.0
-    return float(utility[finish] / rounds) if density else float(utility[finish])
+    duration = (finish - utility[4] + 1) * utility[3]
+    value = utility[1]
+    if utility[0] == 0:
+        value = utility[1] / duration
+    elif utility[0] == 1:
+        value = max(0.0, utility[1] * (1.0 - duration / utility[2]))
+    return value / rounds if density else value
 
 
 @numba.njit(cache=True)
@@ -174,7 +184,7 @@ class Market:
     ----------
     workers, arrivals : (J,)
     type_steps : (J, R)
-    utilities : (J, T + 1)
+    utilities : (J, 7) in closed form, see ``Worth.row``
     """
 
     data: Tables
@@ -194,7 +204,7 @@ class Market:
             np.array([job.workers for job in data.jobs], dtype=np.int64),
             np.array([job.arrival for job in data.jobs], dtype=np.int64),
             np.array([job.type_step for job in data.jobs], dtype=np.int64),
-            np.array([job.utility for job in data.jobs]),
+            np.array([job.worth.row() for job in data.jobs]),
             density,
             communication,
         )
@@ -281,6 +291,7 @@ def hadar_rounds(
     instance: HadarInstance,
     *,
     seed: int = 0,
+    deadline: Deadline = NO_DEADLINE,
     payoff: str = "density",
     communication: float = 0.0,
     restart_delay: float = 0.0,
@@ -294,6 +305,7 @@ def hadar_rounds(
 
     Parameters
     ----------
+    deadline : looked at before every round; the jobs that are done by then keep their worth
     payoff : ``density`` compares U(f) divided by the rounds still needed with one round's cost; ``literal``
         compares the whole U(f) with it, as printed
     communication : cost added to an allocation on several machines
@@ -308,6 +320,7 @@ def hadar_rounds(
     the worst case, Theorem 1 notwithstanding. Source: paper 002, Algorithms 1 and 2, eqs. (5) to (8).
     """
     del seed
+    refuse_long_delay("hadar-rounds", instance, restart_delay)
     market = Market.of(instance, payoff == "density", communication)
     data = market.data
     states = 0
@@ -330,5 +343,5 @@ def hadar_rounds(
             chosen = market.take(jobs, free, left, state.slot)
         return {**kept, **chosen}
 
-    simulated = simulate(instance, policy, restart_delay)
+    simulated = simulate(instance, policy, restart_delay, deadline, may_wait=True)
     return run_of(instance, simulated, restart_delay=restart_delay, dp_states=states)

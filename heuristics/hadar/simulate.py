@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.metrics import metrics
@@ -15,6 +16,8 @@ from schedgap.formulations.hadar.placement import entries_of
 from schedgap.formulations.hadar.tables import FINEST, Tables, tables
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.hadar.cluster import bottleneck
+from schedgap.heuristics.hadar.limits import MOST_BYTES, MOST_ENTRIES, short_of_time
+from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 Ints = NDArray[np.int64]
 
@@ -49,15 +52,46 @@ Policy = Callable[[State], dict[int, Ints]]
 
 @dataclass
 class Simulated:
-    """What came out of a run: devices by slot and job, the rounds used, and how often a job was moved."""
+    """What came out of a run.
+
+    Attributes
+    ----------
+    grids : devices by slot and job
+    finish : last slot of every job that is done
+    rounds : the last round looked at
+    changes : how often a job was moved
+    stopped : why the run ended before the jobs or the horizon did: "time limit" or "too large"; None where not
+    """
 
     grids: dict[int, dict[int, Ints]] = field(default_factory=dict)
     finish: dict[int, int] = field(default_factory=dict)
     rounds: int = 0
     changes: int = 0
+    stopped: str | None = None
 
 
-def simulate(instance: HadarInstance, policy: Policy, delay: float = 0.0) -> Simulated:
+def refuse_long_delay(method: str, instance: HadarInstance, delay: float) -> None:
+    """A job that loses a whole slot or more at every move is none that the rounds can describe.
+
+    Raises
+    ------
+    InputError
+        ``delay >= slot_length``.
+    """
+    if delay >= instance.slot_length:
+        raise InputError(
+            f"{method}: restart_delay: must be less than slot_length ({instance.slot_length:g}), got {delay:g}"
+        )
+
+
+def simulate(
+    instance: HadarInstance,
+    policy: Policy,
+    delay: float = 0.0,
+    deadline: Deadline = NO_DEADLINE,
+    *,
+    may_wait: bool = False,
+) -> Simulated:
     """Run a policy round by round until all jobs are done or the horizon ends.
 
     Parameters
@@ -65,6 +99,10 @@ def simulate(instance: HadarInstance, policy: Policy, delay: float = 0.0) -> Sim
     instance : the instance
     policy : what decides
     delay : time (same unit as ``slot_length``) that a job loses in a round in which its devices are new to it
+    deadline : looked at before every round, with the time that writing and scoring takes left; the rounds until
+        then are kept
+    may_wait : the policy can leave all devices free and start a job in a later round although no job arrived
+        in between; where it cannot, such rounds are passed over
 
     Notes
     -----
@@ -72,7 +110,7 @@ def simulate(instance: HadarInstance, policy: Policy, delay: float = 0.0) -> Sim
     """
     data = tables(instance)
     count = len(data.jobs)
-    useful = max(0.0, 1.0 - delay / instance.slot_length)
+    useful = 1.0 - delay / instance.slot_length
     # a delay takes a part of a slot's units away: finer units keep the rounding small
     finer = 1 if delay == 0 else max(1, min(10**6, FINEST // max(job.target for job in data.jobs)))
     left = np.array([job.target * finer for job in data.jobs], dtype=np.int64)
@@ -81,8 +119,16 @@ def simulate(instance: HadarInstance, policy: Policy, delay: float = 0.0) -> Sim
     result = Simulated()
     # a job that no set of devices of this cluster can run is never offered
     able = np.array([job.levels > 0 for job in data.jobs], dtype=bool)
-    for slot in range(1, data.horizon + 1):
-        if not (able & (left > 0)).any():
+    fastest = np.array([max(1, int(job.type_step.max(initial=0))) * finer for job in data.jobs], dtype=np.int64)
+    entries = size = 0
+    slot = 0
+    while slot < data.horizon and (able & (left > 0)).any():
+        slot += 1
+        if short_of_time(deadline, entries):
+            result.stopped = "time limit"
+            break
+        if entries > MOST_ENTRIES or size > MOST_BYTES:
+            result.stopped = "too large"
             break
         state.slot = slot
         active = [int(j) for j in np.flatnonzero((arrival <= slot) & (left > 0) & able)]
@@ -90,6 +136,8 @@ def simulate(instance: HadarInstance, policy: Policy, delay: float = 0.0) -> Sim
         state.active = active
         grids = policy(state) if active else {}
         for j, grid in grids.items():
+            entries += 1
+            size += 0 if state.held.get(j) is grid else grid.nbytes
             step = finer * int(bottleneck(grid, data.jobs[j].type_step))
             moved = j not in state.held or not np.array_equal(state.held[j], grid)
             result.changes += int(moved)
@@ -101,6 +149,10 @@ def simulate(instance: HadarInstance, policy: Policy, delay: float = 0.0) -> Sim
         result.grids[slot] = grids
         result.rounds = slot
         state.held = grids
+        late = left[active] > (data.horizon - slot) * fastest[active].astype(float)
+        if not grids and (not may_wait or late.all()):
+            # nothing changes before the next arrival
+            slot = int(arrival[able & (arrival > slot)].min(initial=data.horizon + 1)) - 1
     return result
 
 
@@ -108,11 +160,14 @@ def run_of(instance: HadarInstance, simulated: Simulated, **facts: object) -> He
     """The run of a simulated schedule, with its metrics; no solution where a job that must finish does not."""
     data = tables(instance)
     solution = solution_of(instance, data, simulated.grids)
+    if simulated.stopped is not None:
+        facts["stopped"] = simulated.stopped
     info: dict[str, object] = {**facts, "rounds": simulated.rounds, "changes": simulated.changes}
     info.update(metrics(instance, solution))
     if instance.all_jobs_must_finish and len(simulated.finish) < len(data.jobs):
         missing = len(data.jobs) - len(simulated.finish)
-        return HeuristicRun(None, {**info, "reason": f"{missing} jobs do not finish by the horizon"})
+        until = "horizon" if simulated.stopped is None else f"round in which the run was stopped ({simulated.stopped})"
+        return HeuristicRun(None, {**info, "reason": f"{missing} jobs do not finish by the {until}"})
     return HeuristicRun(solution, info)
 
 

@@ -28,19 +28,21 @@ def add_check(parser: argparse.ArgumentParser) -> None:
 def check(arguments: argparse.Namespace) -> int:
     """Check a solution: 0 when it is feasible, 1 when it is not."""
     from schedgap.cli import files
-    from schedgap.reading import checked
+    from schedgap.reading import checked, outside_method
 
     files.once(arguments.instance, arguments.solution)
     problem, instance = files.read_instance(arguments.instance)
     solution, claimed = files.read_solution(arguments.solution, problem)
-    report = checked(problem, instance, solution, files.name_of(arguments.solution))
-    violations = [*report.violations, *_claims(report, claimed, problem.objective_name)]
+    outside = outside_method(problem, solution, claimed)
+    report = checked(problem, instance, solution, files.name_of(arguments.solution), outside)
+    violations = [*report.violations, *_claims(report, claimed, problem.objective_name, problem.sense)]
     objective = None if report.objective is None else files.plain_number(float(report.objective))
     if arguments.json:
         data = {
             "problem": problem.id,
             "instance": instance.name,
             "feasible": not violations,
+            "outside_model": outside is not None,
             "objective": objective,
             "violations": [{"constraint": v.constraint, "message": v.message, "amount": v.amount} for v in violations],
             "details": dict(report.details),
@@ -50,23 +52,37 @@ def check(arguments: argparse.Namespace) -> int:
         for violation in violations:
             print(f"{violation.constraint}: {violation.message}")
         verdict = "feasible" if not violations else f"{len(violations)} violated"
+        if outside is not None:
+            verdict += ", outside the model (judged by the checker of such schedules)"
         shown = "not defined" if objective is None else f"{objective} {problem.unit}".rstrip()
         print(f"{verdict}; {problem.objective_name}: {shown}")
     return 1 if violations else 0
 
 
-def _claims(report: CheckReport, claimed: Mapping[str, Any] | None, name: str) -> list[Violation]:
-    """The objective that came with the solution, where it is not the recomputed one."""
+def _claims(report: CheckReport, claimed: Mapping[str, Any] | None, name: str, sense: int) -> list[Violation]:
+    """What came with the solution and cannot be true: its objective, its bound, its being optimal."""
     from schedgap.formulations.common.check import Violation
-    from schedgap.formulations.common.numbers import agrees
+    from schedgap.formulations.common.numbers import agrees, better
 
-    value = None if claimed is None else claimed.get("objective")
-    if not isinstance(value, int | float) or isinstance(value, bool) or report.objective is None:
+    if claimed is None or report.objective is None or report.violations:
         return []
     computed = float(report.objective)
-    if agrees(float(value), computed):
-        return []
-    return [Violation("objective", f"{name} {value:.9g} reported, {computed:.9g} recomputed", abs(value - computed))]
+    value, bound = (_number(claimed.get(key)) for key in ("objective", "bound"))
+    found = []
+    if value is not None and not agrees(value, computed):
+        message = f"{name} {value:.9g} reported, {computed:.9g} recomputed"
+        found.append(Violation("objective", message, abs(value - computed)))
+    if bound is not None and better(computed, bound, sense):
+        message = f"bound {bound:.9g} reported, but {name} {computed:.9g} is better"
+        found.append(Violation("bound", message, abs(bound - computed)))
+    elif bound is not None and claimed.get("status") == "optimal" and not agrees(computed, bound):
+        message = f"reported optimal with bound {bound:.9g}, but {name} is {computed:.9g}"
+        found.append(Violation("optimal", message, abs(bound - computed)))
+    return found
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def add_verify(parser: argparse.ArgumentParser) -> None:

@@ -23,6 +23,7 @@ COMMANDS = {
     "compare": ("solving", "compare", "several methods on one instance, with ratios and guarantees"),
     "check": ("checking", "check", "check a solution independently"),
     "verify": ("checking", "verify", "try what the papers prove on many instances"),
+    "hunt": ("hunting", "hunt", "search for the instance on which a heuristic or a claim does worst"),
     "generate": ("making", "generate", "a random instance"),
     "import": ("making", "import_", "an instance made of a real trace"),
     "plot": ("showing", "plot", "draw a solution"),

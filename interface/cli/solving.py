@@ -133,6 +133,7 @@ def _as_text(
     problem: Problem, instance: Instance, method: Method, result: Result, arguments: argparse.Namespace
 ) -> str:
     """The result for a person."""
+    from schedgap.benchmarks.metrics import metrics_text
     from schedgap.benchmarks.text import number, seconds
     from schedgap.cli.files import to_json
 
@@ -145,6 +146,8 @@ def _as_text(
         f"  bound      {number(result.bound)}" + ("" if result.gap is None else f", gap {100 * result.gap:.3g}%"),
         f"  seconds    {seconds(result.seconds)}",
     ]
+    if metrics := metrics_text(problem, result.info):
+        lines.append(f"  metrics    {metrics}")
     if "reason" in result.info:
         lines.append(f"  reason     {result.info['reason']}")
     if result.solution is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import cast
 
 from schedgap.formulations.common.numbers import MAXIMISE
@@ -15,13 +16,16 @@ SMALL = 1_000
 """Up to so many (job, slot) pairs prices are by slot and schedules exact."""
 MEDIUM = 20_000
 """Up to so many, blocks are fine; beyond they are coarse."""
+LARGE = 5_000_000
+"""Beyond so many, utilities by slot are not made: the bound is the sum of the largest utilities."""
 
 
 def upper_bound(instance: HadarInstance) -> float | None:
     """A certified upper bound on the utility of P2, and so of P1.
 
     Small instances: LP(P2) by column generation with exact pricing (its last valid bound, should the iterations
-    end first). Larger ones: the block-price bound. Computed once per instance object; iterations are counted,
+    end first). Larger ones: the block-price bound; beyond :data:`LARGE` pairs the sum over the jobs of the utility
+    of their earliest finish. Computed once per instance object; iterations are counted,
     not timed, so the value is repeatable.
 
     Returns
@@ -35,10 +39,19 @@ def upper_bound(instance: HadarInstance) -> float | None:
     return cast(float, found)
 
 
+def warm_up(instance: HadarInstance) -> None:
+    """Compile the block-price bound, or load it from the cache: small instances do not use it."""
+    data = tables(instance)
+    if len(data.jobs) * data.horizon <= LARGE:
+        block_bound(data, 0.2)
+
+
 def _bound(data: Tables) -> float:
     if not data.possible.any():
         return 0.0
     size = len(data.jobs) * data.horizon
+    if size > LARGE:
+        return math.fsum(job.most for job, possible in zip(data.jobs, data.possible, strict=True) if possible)
     if size <= SMALL:
         exact = _slot_prices(data)
         if exact is not None:

@@ -173,4 +173,4 @@ def maximal_packings(keys: Sequence[tuple[int, int]], most: Sequence[int], capac
 
     if len(capacity) > 8 or not extend(0, room):
         return None
-    return np.array(found).reshape(-1, len(keys))
+    return np.array(found, dtype=np.int64).reshape(len(found), len(keys))

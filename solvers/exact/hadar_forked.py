@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.common.numbers import MAXIMISE
-from schedgap.formulations.hadar.instance import HadarInstance, Job
+from schedgap.formulations.hadar.instance import HadarInstance
+from schedgap.formulations.hadar.tables import worth_of
 from schedgap.solvers.column_generation import Column, Limits, Master, Priced, Row
 from schedgap.solvers.exact.hadar_blocks import geometric_blocks, price_forked
+from schedgap.solvers.exact.hadar_bound import LARGE
+from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 Floats = NDArray[np.float64]
 
 
-def forked_bound(instance: HadarInstance, speed: Floats, growth: float = 0.2, iterations: int = 60) -> float:
+def forked_bound(
+    instance: HadarInstance,
+    speed: Floats,
+    growth: float = 0.2,
+    iterations: int = 60,
+    deadline: Deadline = NO_DEADLINE,
+) -> float:
     """A valid upper bound on the utility of any forked schedule.
 
     Node-time in blocks of slots has a price; a job buys node-time until its steps are done, the cheapest per step
@@ -25,11 +36,21 @@ def forked_bound(instance: HadarInstance, speed: Floats, growth: float = 0.2, it
     instance : the instance
     speed : (J, H) iterations per unit of time of a job's copy on a node
     growth, iterations : block length over first slot; most pricings
+    deadline : ends the pricings; what is returned then is valid too. Where it has passed, and beyond
+        :data:`LARGE` (job, slot) pairs, the bound is the sum of the jobs' largest utilities
 
     Notes
     -----
     O(J T H B) per pricing.
     """
+    earliest = [_earliest(instance, j, speed) for j in range(len(instance.jobs))]
+    jobs = [j for j, slot in enumerate(earliest) if slot <= instance.horizon]
+    if not jobs:
+        return 0.0
+    values = [worth_of(instance.jobs[j], instance.horizon, float(instance.slot_length), earliest[j]) for j in jobs]
+    trivial = math.fsum(value.at(value.earliest) for value in values)
+    if deadline.passed or len(instance.jobs) * instance.horizon > LARGE:
+        return trivial
     blocks = geometric_blocks(instance.horizon, growth)
     # nodes with the same devices are the same to every job
     kinds: dict[frozenset[tuple[str, int]], list[int]] = {}
@@ -38,11 +59,7 @@ def forked_bound(instance: HadarInstance, speed: Floats, growth: float = 0.2, it
     many = np.array([len(group) for group in kinds.values()], dtype=float)
     nodes = len(many)
     size = len(blocks.start)
-    jobs = [j for j in range(len(instance.jobs)) if _earliest(instance, j, speed) <= instance.horizon]
-    if not jobs:
-        return 0.0
-    worth = {j: _utilities(instance, instance.jobs[j], _earliest(instance, j, speed)) for j in jobs}
-    trivial = float(sum(u.max() for u in worth.values()))
+    worth = {j: value.array() for j, value in zip(jobs, values, strict=True)}
     rows = [Row(upper=float(length * n)) for length in blocks.length for n in many]
     master = Master(MAXIMISE, rows, [False] * len(jobs))
     # a copy holds its node for the whole round, even when it is done sooner
@@ -65,7 +82,7 @@ def forked_bound(instance: HadarInstance, speed: Floats, growth: float = 0.2, it
                 columns.append(Column(group, float(worth[j][finish]), where, used[where], finish))
         return Priced(best, columns)
 
-    found = master.generate(pricing, Limits(iterations=iterations, tolerance=1e-3, smoothing=0.6))
+    found = master.generate(pricing, Limits(deadline, iterations=iterations, tolerance=1e-3, smoothing=0.6))
     return trivial if found.bound is None else min(trivial, found.bound * (1 + 1e-9) + 1e-9)
 
 
@@ -77,16 +94,3 @@ def _earliest(instance: HadarInstance, j: int, speed: Floats) -> int:
         return instance.horizon + 1
     # rounded down a little: an optimistic slot keeps the bound valid
     return job.arrival + max(1, int(np.ceil(job.work / together * (1 - 1e-9) - 1e-9))) - 1
-
-
-def _utilities(instance: HadarInstance, job: Job, earliest: int) -> Floats:
-    slots = np.arange(instance.horizon + 1)
-    duration = np.maximum(slots - job.arrival + 1, 1) * instance.slot_length
-    if job.utility.kind == "effective-throughput":
-        worth = job.utility.weight * float(job.work) / duration
-    elif job.utility.deadline is not None:
-        worth = np.maximum(0.0, job.utility.weight * (1 - duration / job.utility.deadline))
-    else:
-        worth = np.full(instance.horizon + 1, float(job.utility.weight))
-    worth[:earliest] = 0.0
-    return worth

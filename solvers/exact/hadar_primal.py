@@ -123,7 +123,7 @@ class Improver:
                 if permit[np.arange(len(schedule.levels)), schedule.levels].all():
                     chosen[j] = schedule
                     packing.change(j, schedule, 1)
-        order = np.argsort([-float(job.utility.max()) / max(1, job.workers * job.min_slots) for job in jobs])
+        order = np.argsort([-job.most / max(1, job.workers * job.min_slots) for job in jobs])
         self.insert(chosen, packing, [int(j) for j in order], price.scaled(0.5))
         return chosen
 

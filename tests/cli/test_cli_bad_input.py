@@ -173,6 +173,7 @@ OTHERS = [
     (["check", "{mixed}"], "the following arguments are required: SOLUTION"),
     (["compare", "{mixed}", "--methods", "sjf-bco,nothing"], "method: unknown method 'nothing' for rar-ddls"),
     (["compare", "{mixed}", "--methods", ","], "argument --methods: must be names separated by commas, got ','"),
+    (["compare", "{mixed}", "--methods", "ff,cp,ff"], "methods: ff is named twice"),
     (["compare", "{mixed}", "--methods", "ff", "--set", "v=1"], "option v: none of the methods ff has it"),
     (["compare", "{mixed}", "--methods", "ff", "--repeat", "0"], "argument --repeat: must be a whole number from 1"),
     (["generate", "rar"], "problem: unknown problem 'rar', one of: rar-ddls"),

@@ -81,6 +81,49 @@ def test_the_object_of_solve_is_taken_and_its_objective_checked(
     assert ran.out == "objective: makespan 11 reported, 12 recomputed\n1 violated; makespan: 12 slots\n"
 
 
+@pytest.mark.parametrize(
+    ("bound", "line"),
+    [
+        (12.0, ""),
+        (13, "bound: bound 13 reported, but makespan 12 is better\n"),
+        (11, "optimal: reported optimal with bound 11, but makespan is 12"),
+    ],
+)
+def test_the_bound_that_solve_claims_is_checked(
+    command: Command, mixed: Path, tmp_path: Path, reference: dict[str, Any], bound: float, line: str
+) -> None:
+    whole = {"problem": "rar-ddls", "status": "optimal", "objective": 12.0, "bound": bound, "solution": reference}
+    ran = command("check", mixed, write(tmp_path, whole))
+    assert ran.status == (1 if line else 0)
+    assert ran.out.startswith(line)
+
+
+@pytest.mark.parametrize(("problem", "method"), [("hadar", "hadare"), ("gpu-sharing", "pollux")])
+def test_a_schedule_outside_the_model_is_judged_by_its_own_checker(
+    command: Command, tmp_path: Path, problem: str, method: str
+) -> None:
+    instance, bare, whole = (tmp_path / name for name in ("instance.json", "bare.json", "whole.json"))
+    assert command("generate", problem, "--seed", "3", "--out", instance).status == 0
+    solved = command("solve", instance, "--method", method, "--json", "--out", bare)
+    whole.write_text(solved.out)
+    for file in (bare, whole):
+        ran = command("check", instance, file)
+        assert ran.status == 0, ran
+        assert ran.out.startswith("feasible, outside the model")
+    assert (
+        json.loads(command("check", instance, whole, "--json").out)["objective"] == json.loads(solved.out)["objective"]
+    )
+    wrong = json.loads(solved.out)
+    wrong["objective"] *= 2
+    whole.write_text(json.dumps(wrong))
+    assert command("check", instance, whole).status == 1
+    ran = command("plot", instance, bare, "--out", tmp_path / "figure.svg")
+    assert ran.status == 2 and ran.err == (
+        f"schedgap: error: {bare}: is a schedule outside the model, as of "
+        f"{'hadare' if problem == 'hadar' else 'tiresias'}: only check reads those\n"
+    )
+
+
 BAD: list[tuple[Any, str]] = [
     ([], "a solution must be a JSON object, got list"),
     ({}, "start: is missing"),

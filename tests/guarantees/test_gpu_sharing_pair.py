@@ -162,6 +162,7 @@ def test_gpu_sharing_verify_looks_at_twenty_thousand_pairs() -> None:
     for row in ledger.rows:
         assert row.held * guarantees.PAIRS >= 20_000
         assert row.tightness == pytest.approx(1.0)
+    assert {row.words for row in ledger.rows} == {"held (40,000 pairs in 200 samples)"}
 
 
 def test_gpu_sharing_a_wrong_rule_would_be_refuted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.heuristics.gpu_sharing.exclusive import fifo, sjf
 from schedgap.heuristics.gpu_sharing.preemptive import pollux, tiresias
 from schedgap.heuristics.gpu_sharing.sharing import sjf_bsbf, sjf_bsbf_plus, sjf_ffs
+from schedgap.solvers.result import Deadline
 
 INSIDE = {"fifo": fifo, "sjf": sjf, "sjf-ffs": sjf_ffs, "sjf-bsbf": sjf_bsbf, "sjf-bsbf+": sjf_bsbf_plus}
 OUTSIDE = {"tiresias": tiresias, "pollux": pollux}
@@ -49,6 +50,37 @@ def test_gpu_sharing_policies_make_feasible_schedules(seed: int, name: str) -> N
     assert float(report.objective) == pytest.approx(run.info["jct all"])
     bound = lower_bound(instance)
     assert bound is not None and bound <= float(report.objective) + 1e-9
+
+
+@pytest.mark.parametrize("cap", [1, 2])
+@given(st.integers(0, 10**6), st.sampled_from(sorted(INSIDE)))
+@settings(max_examples=40, deadline=None)
+def test_gpu_sharing_policies_keep_the_cap(cap: int, seed: int, name: str) -> None:
+    data = random_instance(seed).to_dict()
+    instance = GpuSharingInstance.parse({**data, "max_jobs_per_gpu": cap, "horizon": 3000})
+    solution = INSIDE[name](instance).solution
+    assert solution is not None
+    report = check(instance, solution)
+    assert report.feasible, report.violations
+    # Not only by the checker: who is on a GPU in a slot, counted here.
+    end = report.details["completion"]
+    present: dict[tuple[str, int], list[tuple[int, int]]] = {}
+    for job, gpus in solution["gpus"].items():
+        for server, gpu in gpus:
+            present.setdefault((server, gpu), []).append((solution["start"][job], end[job]))
+    most = max(sum(a <= t <= b for a, b in rows) for rows in present.values() for t, _ in rows)
+    assert most <= cap
+
+
+def test_gpu_sharing_jobs_of_one_decision_keep_the_cap() -> None:
+    """Both jobs are there at once: the second must not share with the first, which has just started."""
+    data = two_jobs(1.0).to_dict()
+    data["jobs"][1]["arrival"] = 1
+    together = GpuSharingInstance.parse(data)
+    apart = GpuSharingInstance.parse({**data, "max_jobs_per_gpu": 1})
+    for policy in (sjf_ffs, sjf_bsbf, sjf_bsbf_plus):
+        assert policy(together).solution["start"] == {"o": 1, "n": 1}
+        assert policy(apart).solution["start"] == {"o": 5, "n": 1}
 
 
 @given(st.integers(0, 10**6), st.sampled_from(sorted(OUTSIDE)))
@@ -192,3 +224,12 @@ def test_gpu_sharing_every_policy_is_in_the_table_of_methods() -> None:
             assert one.solution == other.solution
             assert method.outside_model == (method.id in OUTSIDE)
     assert np.isfinite(lower_bound(instance))
+
+
+@pytest.mark.parametrize("method", [m for m in GPU_SHARING.methods if m.kind == "heuristic"], ids=lambda m: m.id)
+def test_gpu_sharing_the_time_limit_ends_a_policy(method) -> None:
+    instance = small(5, horizon=300)
+    assert method.deadline
+    stopped = method.call(instance, seed=0, deadline=Deadline.after(1e-9))
+    assert stopped.solution is None and stopped.info["stopped"] == "time limit" and "16 jobs" in stopped.info["reason"]
+    assert method.call(instance, seed=0, deadline=Deadline.after(60)).solution == method.call(instance, seed=0).solution

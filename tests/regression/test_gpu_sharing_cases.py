@@ -7,6 +7,7 @@ import pytest
 from support.gpu_sharing_brute_force import brute_force
 
 from schedgap.benchmarks.catalogue.gpu_sharing import PROBLEM as GPU_SHARING
+from schedgap.benchmarks.descriptors import Kind
 from schedgap.benchmarks.single import run_method
 from schedgap.formulations.gpu_sharing.bounds import lower_bound
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
@@ -29,6 +30,19 @@ def test_gpu_sharing_reference(path: Path, method: str) -> None:
         assert result.objective == pytest.approx(data["reference"]["optimum"], rel=1e-6)
         assert result.bound == pytest.approx(result.objective)
         assert lower_bound(instance) <= result.objective + 1e-9
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda p: p.stem)
+@pytest.mark.parametrize("method", [m.id for m in GPU_SHARING.methods if m.kind == Kind.HEURISTIC])
+def test_gpu_sharing_reference_by_every_policy(path: Path, method: str) -> None:
+    """run_method has the checker look at every schedule and raises where it does not keep the rules."""
+    data = json.loads(path.read_text())
+    result = run_method(GPU_SHARING, GpuSharingInstance.parse(data), method, SolveOptions(threads=1))
+    optimum = data["reference"]["optimum"]
+    if optimum is None:
+        assert result.solution is None
+    elif not result.info.get("outside_model") and result.objective is not None:
+        assert result.objective >= optimum - 1e-6
 
 
 def test_gpu_sharing_there_are_cases() -> None:

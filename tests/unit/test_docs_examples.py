@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ def _python_blocks(page: str) -> list[str]:
 def test_own_heuristic_of_the_docs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "mine.py").write_text(_python_blocks("docs/extending.md")[0], encoding="utf-8")
+    (tmp_path / "mine.py").write_text(_python_blocks("docs/extending-heuristic.md")[0], encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     try:
@@ -34,12 +35,44 @@ def test_own_heuristic_of_the_docs(
     assert ratio >= 1
 
 
+@pytest.mark.parametrize("topic", ["guarantee", "engine", "problem"])
+def test_examples_of_extending(topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each page has a module to save and a script that uses it."""
+    module, script = _python_blocks(f"docs/extending-{topic}.md")
+    name = module.split()[1]
+    (tmp_path / name).write_text(module, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    names: dict[str, Any] = {"__name__": "docs"}
+    try:
+        exec(compile(script, topic, "exec"), names)
+    finally:
+        sys.modules.pop(name.removesuffix(".py"), None)
+    if topic == "guarantee":
+        assert names["ledger"].rows[0].verdict == "refuted"
+        assert names["found"].worst.refuted and len(names["found"].worst.data["jobs"]) == 3
+    elif topic == "engine":
+        assert [(str(one.status), one.objective) for one in names["answers"]] == [("optimal", 12.0)] * 2
+    else:
+        assert "held" in names["table"].to_text()
+        assert names["found"].value == 1.5
+
+
 def test_python_example_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (block,) = _python_blocks("README.md")
     names: dict[str, object] = {}
     exec(compile(block, "README.md", "exec"), names)
     assert names["result"].status == "optimal"  # type: ignore[attr-defined]
+
+
+def test_own_heuristic_hunted_as_in_the_docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (block,) = _python_blocks("docs/hunting.md")
+    names: dict[str, object] = {"__name__": "docs"}
+    exec(compile(block, "docs/hunting.md", "exec"), names)
+    assert names["found"].value > 1  # type: ignore[attr-defined]
+    assert names["found"].path.is_file()  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("page", [*sorted(p.name for p in (ROOT / "docs").glob("*.md")), "../README.md"])

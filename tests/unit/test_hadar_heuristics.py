@@ -1,6 +1,9 @@
 """The algorithms of hadar: sound schedules, options, the paper's example, metrics, bounds of their own."""
 
 import json
+import time
+import tracemalloc
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +18,7 @@ from schedgap.formulations.hadar.check_forked import check_forked
 from schedgap.formulations.hadar.forked import node_speeds
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import tables
+from schedgap.heuristics.common.guarantee import Case, Verdict
 from schedgap.heuristics.hadar.baselines import tiresias, yarn_cs
 from schedgap.heuristics.hadar.estimates import DEVICES, estimate
 from schedgap.heuristics.hadar.forking import utilisation_by_copies
@@ -23,7 +27,7 @@ from schedgap.heuristics.hadar.hadare import hadare
 from schedgap.heuristics.hadar.online import hadar_online
 from schedgap.heuristics.hadar.rounds import Market, Recursion, hadar_rounds
 from schedgap.solvers.exact.hadar_bound import upper_bound
-from schedgap.solvers.result import SolveOptions, Status
+from schedgap.solvers.result import Deadline, SolveOptions, Status
 
 COUNTEREXAMPLES = Path(__file__).parents[1] / "data" / "counterexamples"
 RUNS = [
@@ -117,8 +121,119 @@ def test_the_printed_floor_of_prices_can_be_zero() -> None:
     with pytest.raises(InputError, match=r"U_min is 0.*j0"):
         hadar_online(instance, umin="printed")
     assert hadar_online(instance).solution is not None
-    with pytest.raises(InputError, match="restart_delay"):
-        hadar_online(instance, restart_delay=1.0)
+
+
+@pytest.mark.parametrize("function", [hadar_online, hadar_rounds, gavel, tiresias, yarn_cs])
+def test_a_delay_of_a_whole_slot_is_refused_everywhere(function) -> None:  # type: ignore[no-untyped-def]
+    instance = tiny(0)
+    with pytest.raises(InputError, match=r"restart_delay: must be less than slot_length \(1\), got 1"):
+        function(instance, restart_delay=instance.slot_length)
+
+
+def long_jobs(horizon: int, epochs: int) -> HadarInstance:
+    data = tiny(0).to_dict()
+    data["horizon"] = horizon
+    for job in data["jobs"]:
+        job["epochs"] = epochs
+    return HadarInstance.parse(data)
+
+
+@pytest.mark.parametrize("method", [m for m in HADAR.methods if m.kind == "heuristic"], ids=lambda m: m.id)
+def test_the_time_limit_ends_a_run_with_what_it_has(method) -> None:  # type: ignore[no-untyped-def]
+    instance = long_jobs(10**6, 10**6)
+    began = time.monotonic()
+    run = method.call(instance, seed=0, deadline=Deadline.after(0.3))
+    assert time.monotonic() - began < 4  # without the limit: 20 s and more
+    assert run.info.get("stopped") in ("time limit", "too large")
+    if run.solution is None:
+        assert run.info["reason"]
+    elif method.checker is None:
+        assert check(instance, run.solution).feasible
+    must = HadarInstance.parse({**instance.to_dict(), "all_jobs_must_finish": True})
+    assert method.call(must, seed=0, deadline=Deadline.after(0.1)).solution is None
+
+
+def test_the_deadline_keeps_the_jobs_admitted_so_far() -> None:
+    instance = small(0, jobs=12, horizon=15)
+    full, none = hadar_online(instance), hadar_online(instance, deadline=Deadline.after(1e-9))
+    assert none.info["stopped"] == "time limit" and none.info["admitted"] == 0
+    assert (none.bound or 0) >= (upper_bound(instance) or 0) * (1 - 1e-9)
+    assert "stopped" not in full.info
+
+
+@pytest.mark.parametrize("method", HADAR.method_ids)
+def test_a_horizon_of_a_billion_slots_takes_no_memory(method: str) -> None:
+    instance = long_jobs(10**9, 10)
+    tracemalloc.start()
+    try:
+        found = run_method(HADAR, instance, method, SolveOptions(deadline=Deadline.after(4.0), threads=1))
+        assert tracemalloc.get_traced_memory()[1] < 2 * 10**8
+    finally:
+        tracemalloc.stop()
+    if method in ("colgen", "cbc", "highs", "cpsat", "hadar-online"):
+        assert found.status is Status.UNKNOWN and found.solution is None and found.info["reason"]
+    else:
+        assert found.objective is not None and found.objective > 0
+
+
+def test_utilities_in_closed_form_are_the_array() -> None:
+    for seed in range(6):
+        for instance in (small(seed, jobs=6, horizon=15), tiny(seed), contended(seed)):
+            for job in tables(instance).jobs:
+                assert [job.worth.at(f) for f in range(instance.horizon + 1)] == job.utility.tolist()
+                assert job.most == job.utility.max()
+
+
+def test_wide_gangs_do_not_overflow() -> None:
+    """One pool of 200 devices, gangs of 150 to 200: rho^200 is no float, the capped price is."""
+    jobs = [
+        {
+            "id": f"j{j}",
+            "arrival": 1 + j % 3,
+            "workers": 150 + 10 * j,
+            "epochs": 3,
+            "iterations_per_epoch": 100,
+            "throughput": {"V100": 1.0},
+            "utility": {"kind": "constant", "weight": 10.0**j},
+        }
+        for j in range(6)
+    ]
+    data = {
+        "problem": "hadar",
+        "horizon": 12,
+        "slot_length": 1.0,
+        "machines": [{"id": "h", "gpus": {"V100": 200}}],
+        "jobs": jobs,
+    }
+    instance = HadarInstance.parse(data)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run = hadar_online(instance)
+    assert check(instance, run.solution or {}).feasible
+    info = run.info
+    assert info["max_step"] <= info["alpha_step"] < 1e12
+    json.dumps(dict(info), allow_nan=False)
+    optimum = run_method(HADAR, instance, "colgen", SolveOptions()).objective or 0.0
+    value = float(check(instance, run.solution or {}).objective or 0)
+    assert value <= optimum <= info["certificate"] * (1 + 1e-9)
+    assert optimum <= 4 / 3 * info["alpha_step"] * value
+    for job in jobs:
+        job["utility"] = {"kind": "constant", "weight": 1e-290 if job["id"] == "j0" else 1e15}
+    huge = hadar_online(HadarInstance.parse(data))
+    assert huge.info["alpha_step"] is None
+    case = Case(instance, 1.0, huge.info, 1.0, 1.0, {"price": "early", "umin": "direct"})
+    repaired = next(g for g in HADAR.all_guarantees if g.id == "002-theorem-2-repaired")
+    verdict = repaired.evaluate(case)
+    assert verdict.verdict is Verdict.NOT_APPLICABLE and "too large for a float" in verdict.reason
+
+
+def test_hadare_says_why_a_batch_that_must_finish_has_no_objective() -> None:
+    data = {**nodes(1).to_dict(), "all_jobs_must_finish": True, "horizon": 1}
+    for job in data["jobs"]:
+        job["arrival"], job["epochs"] = 1, 10**6
+    found = run_method(HADAR, HadarInstance.parse(data), "hadare", SolveOptions())
+    assert found.status is Status.UNKNOWN and found.solution is None and found.objective is None
+    assert "do not finish by the horizon" in found.info["reason"] and found.info["own_ratio"] is None
 
 
 def test_certificate_holds_at_any_prices() -> None:

@@ -3,6 +3,7 @@
 import doctest
 import json
 import stat
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,14 +14,16 @@ import pytest
 import schedgap
 from schedgap import api
 from schedgap.benchmarks.catalogue.rar_ddls import PROBLEM as RAR_DDLS
+from schedgap.benchmarks.descriptors import Kind, Method, Problem
 from schedgap.cli.arguments import split_settings
 from schedgap.cli.progress import SolveProgress
 from schedgap.exporting import write_model
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import Disagreement, InputError
+from schedgap.formulations.common.instance import Instance
 from schedgap.output import check_writable, write_text
-from schedgap.running import interrupted, not_worse
-from schedgap.solvers.result import Result, Status, Termination
+from schedgap.running import interrupted, not_worse, warm_up
+from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
 CASES = Path(__file__).parents[1] / "data"
 MIXED = CASES / "rar-14-mixed.json"
@@ -70,6 +73,34 @@ def test_solve_with_a_heuristic_and_typed_settings() -> None:
         schedgap.solve(MIXED, "sjf-bco", settings={"kappa": 1.5})
     with pytest.raises(InputError, match="time limit"):
         schedgap.solve(MIXED, "sjf-bco", time_limit=0)
+
+
+def test_a_time_limit_does_not_pay_for_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[str] = []
+
+    def slowly(problem: Problem, method: Method) -> None:
+        compiled.append(method.id)
+        time.sleep(1.0)
+
+    monkeypatch.setattr(api, "warm_up", slowly)
+    instance = api.generate("rar-ddls", seed=3)
+    result = api.solve(instance, "sjf-bco", time_limit=0.9)
+    assert compiled == ["sjf-bco"]
+    assert result.solution is not None and result.seconds is not None and result.seconds < 0.9
+    api.solve(instance, "sjf-bco")  # without a limit there is no clock to spare
+    assert compiled == ["sjf-bco"]
+
+
+def test_warming_up_runs_the_method_on_the_first_preset(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[tuple[str, str]] = []
+
+    def note(problem: Problem, instance: Instance, method: Method, options: SolveOptions) -> None:
+        ran.append((instance.name, method.id))
+
+    monkeypatch.setattr("schedgap.benchmarks.single.run_method", note)
+    for method in RAR_DDLS.methods:
+        warm_up(RAR_DDLS, method)
+    assert ran == [("tiny-0", method.id) for method in RAR_DDLS.methods if method.kind is not Kind.ENGINE]
 
 
 def test_an_answer_is_never_worse_than_its_start() -> None:

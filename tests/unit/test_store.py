@@ -106,7 +106,7 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
     other = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     assert other.stdout is not None and other.stdout.readline() == "in\n"
     try:
-        with pytest.raises(StoreError, match=f"another bench is writing there .process {other.pid}."), locked(tmp_path):
+        with pytest.raises(StoreError, match=f"another run is writing there .process {other.pid}."), locked(tmp_path):
             pass
     finally:
         os.kill(other.pid, signal.SIGKILL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,12 @@ from support.toy import generate, toy
 
 from schedgap.benchmarks.analysis import analyse, instance_path, summaries
 from schedgap.benchmarks.descriptors import Problem
+from schedgap.benchmarks.metrics import metrics_text
+from schedgap.benchmarks.report import heuristic_grid
 from schedgap.benchmarks.store import Row
-from schedgap.benchmarks.table import run_text, series_points
-from schedgap.benchmarks.text import fixed, number, seconds, table
+from schedgap.benchmarks.table import heuristic_table, metrics_rows, run_text, series_points
+from schedgap.benchmarks.text import fixed, mean_ratio, number, seconds, table
+from schedgap.benchmarks.worst import Worst
 
 INSTANCES = [generate(seed) for seed in range(4)]
 INFO = {"m": 2}
@@ -70,6 +74,31 @@ def test_ratios_to_the_optimum_and_to_the_bound_are_never_mixed(folder: Path) ->
     assert next(s for s in summaries(analysis.solved) if s.label == "outside").ratios == ()
 
 
+def test_a_ratio_to_a_bound_of_its_own_is_shown_as_such(folder: Path) -> None:
+    rows = _rows()
+    rows[-1] = _row(8, 2, "outside", "feasible", 4.0, None, info={"outside_model": True, "own_ratio": 1.5})
+    found = next(s for s in summaries(analyse(rows, folder, [_problem()]).solved) if s.label == "outside")
+    assert [(r.to, r.mean_text) for r in found.ratios] == [("own bound", "1.500")]
+
+
+def test_metrics_are_means_over_the_runs_that_know_them(folder: Path) -> None:
+    rows = [replace(row, info={**row.info, "jct": k, "late": None}) for k, row in enumerate(_rows())]
+    problem = replace(_problem(), metrics={"jct": "JCT", "late": "lateness", "never": "never told"})
+    solved = analyse(rows, folder, [problem]).solved
+    head, cells = metrics_rows(solved)
+    assert head == ["instances", "heuristic", "runs", "makespan", "JCT", "lateness", "never told"]
+    assert ["random", "list", "3", "12", "2.667", "-", "-"] in cells
+    assert metrics_rows(analyse(_rows(), folder, [_problem()]).solved) == ([], [])
+    assert metrics_text(problem, {"jct": 2.5, "late": None}) == "JCT 2.5"
+
+
+def test_a_mean_over_infinite_ratios_says_so() -> None:
+    assert mean_ratio([1.0, 2.0]) == "1.500"
+    assert mean_ratio([1.0, 2.0, float("inf")]) == "inf (1.500 without 1)"
+    assert mean_ratio([float("inf")]) == "inf"
+    assert mean_ratio([]) == "-"
+
+
 def test_the_table_tells_ratios_bounds_and_verdicts(folder: Path) -> None:
     text = run_text(analyse(_rows(), folder, [_problem()]))
     lines = text.splitlines()
@@ -77,7 +106,7 @@ def test_the_table_tells_ratios_bounds_and_verdicts(folder: Path) -> None:
         "4 instances (4 random): 2 with a proven optimum, 1 proven infeasible, 1 with a certified bound only" in lines
     )
     listed = next(line for line in lines if line.startswith("list"))
-    expected = ["list", "optimum", "2", "1.300", "1.400", "0", "1.00", "refuted (2 of 2)", "1.50", "held (2)"]
+    expected = ["list", "optimum", "2", "1.300", "1.400", "0", "-", "1.00", "refuted (2 of 2)", "1.50", "held (2)"]
     assert listed.split() == " ".join(expected).split()
     after = lines[lines.index(listed) + 1]
     assert after.split() == ["bound", "1", "1.250", "1.250"]
@@ -130,3 +159,15 @@ def test_text_helpers() -> None:
     assert [fixed(x) for x in (None, 1.0, float("inf"))] == ["-", "1.000", "inf"]
     assert [seconds(x) for x in (None, 0.01234, 0.5, 12.3456, 432.1)] == ["-", "0.012", "0.50", "12.3", "432"]
     assert table(["a", "n"], [["x", "1"], ["long"]], "lr") == "a     n\n----  -\nx     1\nlong"
+
+
+def test_the_worst_ratio_known_stands_beside_the_bounds(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    worst = Worst("toy", "list", "toy--list.json", {}, {}, 0, 1.75)
+    monkeypatch.setattr("schedgap.benchmarks.table.known", lambda: {("toy", "list"): worst})
+    solved = analyse(_rows(), folder, [_problem()]).solved
+    lines = heuristic_table(solved).splitlines()
+    assert "known" in lines[0]
+    listed = next(line for line in lines if line.startswith("list"))
+    assert listed.split()[5:8] == ["0", "1.750", "1.00"]
+    assert sum("1.750" in line for line in lines) == 1
+    assert "<td" in heuristic_grid(solved) and "1.750" in heuristic_grid(solved)

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from support.toy import ToyInstance, toy
 
+from schedgap import api
 from schedgap.benchmarks.evaluate import compare
-from schedgap.benchmarks.verify import Ledger, instance_size, verify
+from schedgap.benchmarks.ledger import Ledger
+from schedgap.benchmarks.verify import instance_size, verify
 from schedgap.benchmarks.writing import check_folder
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.heuristics.common.guarantee import Evaluation, Guarantee, Measured, Verdict, at_most
@@ -41,6 +43,27 @@ def test_verdicts_are_computed(tmp_path: Path) -> None:
     text = ledger.to_text()
     assert "held (20 instances)" in text and f"counterexample {tmp_path / 'c' / 'toy-false.json'}" in text
     assert "60/60" in lines.getvalue()
+
+
+def test_the_ledger_does_not_depend_on_the_number_of_processes(tmp_path: Path) -> None:
+    ids = ["003-theorem-1", "000-lemma-2", "000-lemma-2-repaired", "002-theorem-3"]
+    found = [verify(ids, instances=4, out=tmp_path / str(n), workers=n).to_dict() for n in (1, 2)]
+    for ledger in found:
+        for row in ledger["guarantees"]:
+            row["counterexample"] = row["counterexample"] and Path(row["counterexample"]).name
+    assert found[0] == found[1]
+    assert [row["id"] for row in found[0]["guarantees"]] == ids
+    names = [sorted(path.name for path in (tmp_path / str(n)).iterdir()) for n in (1, 2)]
+    assert names[0] == names[1] and "000-lemma-2.json" in names[0]
+
+
+def test_the_ledger_is_a_page_too(tmp_path: Path) -> None:
+    ledger = api.verify(["000-lemma-2", "000-lemma-2-repaired"], instances=6, out=tmp_path, workers=1)
+    shown = (tmp_path / "ledger.html").read_text()
+    for row in ledger.rows:
+        assert row.guarantee.id in shown
+    assert 'href="000-lemma-2.json"' in shown and shown.count("<svg") + shown.count("<img") == 2
+    assert json.loads((tmp_path / "ledger.json").read_text()) == ledger.to_dict()
 
 
 def test_progress_is_told_between_the_verdicts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,302 @@
+"""Clusters over time, and distributions of job completion times and of GPU utilisation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from numpy.typing import NDArray
+
+from schedgap.benchmarks.figures.style import FAINT, GRID, INK, PALETTE, job_colour, new_figure, plain_axes
+from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.ddl_cluster.clock import clock_of
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
+from schedgap.formulations.ddl_cluster.simulate_plain import Log, simulate_plain, task_count
+
+_WIDTH = 10.0
+DETAILED_TASKS = 4000
+"""Up to so many compute tasks, every task is drawn; beyond, one bar per job on each of its GPUs."""
+CURVE_POINTS = 250
+"""Points of a cumulative curve."""
+LABELLED_GPUS = 32
+"""Beyond so many GPUs a large run is drawn by job, not by GPU."""
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """What one policy contributes to a figure like Figures 4 to 6: pooled JCTs (s), utilisations, the mean JCT."""
+
+    name: str
+    jct: NDArray[np.float64]
+    utilisation: NDArray[np.float64]
+    mean: float
+    half_width: float
+
+
+def distributions(rows: Sequence[Distribution]) -> Figure:
+    """Three panels, as in Figures 4 to 6: cumulative JCT, cumulative GPU utilisation, mean JCT with its interval.
+
+    Parameters
+    ----------
+    rows : one per policy
+
+    Returns
+    -------
+    Figure of its own (no pyplot state), 10 by 3.4 inches.
+    """
+    figure = new_figure(_WIDTH, 3.4)
+    first, second, third = (
+        figure.add_axes((left, 0.16, width, 0.7)) for left, width in ((0.06, 0.29), (0.42, 0.22), (0.72, 0.27))
+    )
+    for place, row in enumerate(rows):
+        colour = PALETTE[(0, 1, 2, 4, 5, 6)[place % 6]]
+        for axes, values in ((first, row.jct), (second, 100 * row.utilisation)):
+            axes.plot(*_cumulative(values), drawstyle="steps-post", color=colour, label=row.name, linewidth=1.2)
+        half = None if np.isnan(row.half_width) else row.half_width
+        third.bar(place, row.mean, 0.65, yerr=half, color=colour, ecolor=INK, capsize=3)
+    first.set_xscale("log")
+    for axes, title, label in (
+        (first, "jobs completed", "JCT, seconds"),
+        (second, "GPUs", "utilisation, %"),
+        (third, "mean JCT, seconds", ""),
+    ):
+        plain_axes(axes)
+        axes.set_title(title, loc="left", fontsize=9, color=INK)
+        axes.set_xlabel(label, fontsize=9)
+        axes.grid(axis="y", color=GRID, linewidth=0.6)
+        axes.set_axisbelow(True)
+    for axes in (first, second):
+        axes.set_ylim(0, 1.01)
+    third.set_xticks(range(len(rows)), [row.name for row in rows])
+    third.tick_params(labelsize=8)
+    first.legend(frameon=False, fontsize=8, loc="lower right")
+    return figure
+
+
+def _cumulative(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The cumulative distribution, at no more than CURVE_POINTS of its steps."""
+    ordered = np.sort(values)
+    chosen = np.unique(np.linspace(0, len(ordered) - 1, min(len(ordered), CURVE_POINTS)).round().astype(int))
+    return ordered[chosen], (chosen + 1) / len(ordered)
+
+
+def gantt(instance: DdlClusterInstance, solution: Solution) -> Figure:
+    """Draw a run or a schedule.
+
+    Few tasks: a row per GPU with every forward (light) and backward task (full colour), and below the GPUs of a
+    server its link, with the all-reduces of jobs that span servers from admission to end, beside each other
+    where they share it. Many tasks: a row per GPU, split among the jobs that hold it from placement to finish.
+    Many GPUs: a row per job by arrival, light while it waits for its placement.
+
+    Parameters
+    ----------
+    instance : the instance
+    solution : of a policy (replayed), or a schedule
+
+    Returns
+    -------
+    Figure of its own (no pyplot state), 10 inches wide.
+    """
+    placement = [instance.located([(s, g) for s, g in solution["placement"][job.id]], job.id) for job in instance.jobs]
+    finish = [float(solution["finish"][job.id]) for job in instance.jobs]
+    if "policy" not in solution:
+        return _tasks(instance, placement, *_scheduled(instance, placement, solution["schedule"]))
+    detailed = task_count(instance) <= DETAILED_TASKS
+    run = simulate_plain(instance, placement, solution["policy"], record=detailed)
+    clock = clock_of(instance)
+    if run.log is not None:
+        return _tasks(instance, placement, *_recorded(instance, placement, run.log, 10.0**clock.digits))
+    placed = [clock.seconds(tick) for tick in run.placed_ticks]
+    if instance.total_gpus <= LABELLED_GPUS:
+        return _holders(instance, placement, placed, finish)
+    return _jobs(instance, placed, finish)
+
+
+Placement = Sequence[Sequence[Gpu]]
+Bar = tuple[Gpu, float, float, int, int]
+"""A compute task: its GPU, begin and end in seconds, its job, and 0 for forward, 1 for backward."""
+Message = tuple[int, float, float]
+"""An all-reduce: its job, admission and end in seconds."""
+
+
+def _recorded(
+    instance: DdlClusterInstance, placement: Placement, log: Log, scale: float
+) -> tuple[list[Bar], list[Message]]:
+    """Tasks and all-reduces of a replayed run."""
+    bars: list[Bar] = []
+    messages: list[Message] = []
+    for j, (job, gpus) in enumerate(zip(instance.jobs, placement, strict=True)):
+        part = slice(log.task_base[j], log.task_base[j + 1])
+        for place, (begin, end) in enumerate(zip(log.start[part] / scale, log.end[part] / scale, strict=True)):
+            bars.append((gpus[place // 2 % job.gpus], float(begin), float(end), j, place % 2))
+        for i in range(log.message_base[j], log.message_base[j + 1]):
+            if log.done[i] >= 0:
+                messages.append((j, log.admitted[i] / scale, log.done[i] / scale))
+    return bars, messages
+
+
+def _scheduled(
+    instance: DdlClusterInstance, placement: Placement, schedule: Mapping[str, Any]
+) -> tuple[list[Bar], list[Message]]:
+    """Tasks and all-reduces of a schedule; the ends of all-reduces follow from the admissions by eq. (5)."""
+    bars: list[Bar] = []
+    coming: list[tuple[float, int, float]] = []
+    for j, (job, gpus) in enumerate(zip(instance.jobs, placement, strict=True)):
+        times = schedule[job.id]
+        for kind, (name, length) in enumerate((("forward", job.forward), ("backward", job.backward))):
+            for row in times[name]:
+                bars += [(gpu, begin, begin + length, j, kind) for gpu, begin in zip(gpus, row, strict=True)]
+        coming += [(begin + instance.link.latency, j, begin) for begin in times.get("allreduce") or ()]
+    coming.sort(reverse=True)
+    servers = [{server for server, _ in gpus} for gpus in placement]
+    messages: list[Message] = []
+    active: dict[int, tuple[float, float]] = {}  # by job: admission, MB left
+    now = 0.0
+    while coming or active:
+        cost = {
+            j: instance.link.seconds_per_unit_among(max(sum(s in servers[i] for i in active) for s in servers[j]))
+            for j in active
+        }
+        then = min([now + left * cost[j] for j, (_, left) in active.items()] + [row[0] for row in coming[-1:]])
+        active = {j: (begin, left - (then - now) / cost[j]) for j, (begin, left) in active.items()}
+        for j in [j for j, (_, left) in active.items() if left <= 1e-9 * instance.jobs[j].message]:
+            messages.append((j, active.pop(j)[0], then))
+        while coming and coming[-1][0] <= then:
+            _, j, begin = coming.pop()
+            active[j] = (begin, instance.jobs[j].message)
+        now = then
+    return bars, messages
+
+
+def _tasks(
+    instance: DdlClusterInstance, placement: Placement, bars: Sequence[Bar], messages: Sequence[Message]
+) -> Figure:
+    """Every task and every all-reduce."""
+    row_of: dict[tuple[int, int], int] = {}
+    names: list[str] = []
+    for s, server in enumerate(instance.servers):
+        for index in (*range(server.gpus), -1):
+            row_of[s, index] = len(names)
+            names.append(f"{_short(server.id)} {'link' if index < 0 else index}")
+    axes, row = _canvas(len(names))
+    shapes: dict[tuple[int, int], list[_Box]] = {}
+    for gpu, begin, end, j, kind in bars:
+        shapes.setdefault((j, kind), []).append((begin, end, row_of[gpu] + 0.06, row_of[gpu] + 0.94))
+    by_server: dict[int, list[Message]] = {}
+    for message in messages:
+        for s in {server for server, _ in placement[message[0]]}:
+            by_server.setdefault(s, []).append(message)
+    for s, here in by_server.items():
+        top = row_of[s, -1]
+        for (j, begin, end), lane, count in _lanes(here):
+            low = top + 0.06 + 0.88 * lane / count
+            shapes.setdefault((j, 2), []).append((begin, end, low, low + 0.88 / count))
+    for (j, kind), boxes in sorted(shapes.items()):
+        colour = job_colour(j)
+        if kind == 0:
+            colour = (0.5 + colour[0] / 2, 0.5 + colour[1] / 2, 0.5 + colour[2] / 2)
+        _draw(axes, boxes, colour, 0.4 if len(bars) < 600 else 0.0)
+    latest = max(end for _, _, end, _, _ in bars)
+    latest = max([latest, *(end for _, _, end in messages)])
+    for s in range(len(instance.servers)):
+        axes.axhline(row_of[s, -1] + 1, color="#888888", linewidth=0.8)
+    _finish(axes, names, row, latest, len(names))
+    _legend(axes, instance)
+    return axes.figure  # type: ignore[return-value]
+
+
+def _lanes(messages: Sequence[Message]) -> list[tuple[Message, int, int]]:
+    """Each all-reduce with its lane and the number of lanes: those that overlap get different ones."""
+    ends: list[float] = []
+    lanes: list[tuple[Message, int]] = []
+    for message in sorted(messages, key=lambda row: (row[1], row[0])):
+        free = [lane for lane, end in enumerate(ends) if end <= message[1] + 1e-9]
+        lane = free[0] if free else len(ends)
+        ends[lane : lane + 1] = [message[2]]
+        lanes.append((message, lane))
+    return [(message, lane, len(ends)) for message, lane in lanes]
+
+
+def _holders(instance: DdlClusterInstance, placement: Placement, placed: list[float], finish: list[float]) -> Figure:
+    """By GPU the jobs that hold it; those that hold it together lie in lanes."""
+    names = [f"{_short(server.id)} {index}" for server in instance.servers for index in range(server.gpus)]
+    axes, row = _canvas(len(names))
+    held: dict[int, list[Message]] = {}
+    for j, gpus in enumerate(placement):
+        for server, index in gpus:
+            held.setdefault(instance.first_gpu[server] + index, []).append((j, placed[j], finish[j]))
+    for gpu, here in held.items():
+        for (j, begin, end), lane, count in _lanes(here):
+            low = gpu + 0.05 + 0.9 * lane / count
+            _draw(axes, [(begin, end, low, low + 0.9 / count)], job_colour(j), 0.3)
+    for first in instance.first_gpu[1:]:
+        axes.axhline(first, color=FAINT, linewidth=0.8)
+    _finish(axes, names, row, max(finish), len(names))
+    return axes.figure  # type: ignore[return-value]
+
+
+def _jobs(instance: DdlClusterInstance, placed: list[float], finish: list[float]) -> Figure:
+    """By job, in order of arrival: waiting for its GPUs, then running; thicker for wider jobs."""
+    order = sorted(range(len(placed)), key=lambda j: (instance.jobs[j].arrival, j))
+    axes, row = _canvas(len(order))
+    widest = max(job.gpus for job in instance.jobs)
+    for place, j in enumerate(order):
+        job = instance.jobs[j]
+        half = 0.2 + 0.3 * job.gpus / widest
+        shade = PALETTE[5] if job.gpus > 4 else PALETTE[0]
+        if placed[j] > job.arrival:
+            _draw(axes, [(job.arrival, placed[j], place + 0.3, place + 0.7)], FAINT, 0.0)
+        _draw(axes, [(placed[j], finish[j], place + 0.5 - half, place + 0.5 + half)], shade, 0.0)
+    _finish(axes, [], row, max(finish), len(order))
+    axes.set_ylabel(f"{len(order)} jobs by arrival", fontsize=9)
+    handles = [
+        Patch(facecolor=PALETTE[5], label="more than 4 GPUs"),
+        Patch(facecolor=PALETTE[0], label="up to 4 GPUs"),
+        Patch(facecolor=FAINT, label="waits for its GPUs"),
+    ]
+    axes.legend(handles=handles, frameon=False, fontsize=8, loc="upper right")
+    return axes.figure  # type: ignore[return-value]
+
+
+_Box = tuple[float, float, float, float]
+"""Left, right, top and bottom."""
+
+
+def _canvas(rows: int) -> tuple[Axes, float]:
+    """Axes for so many rows, and the height of one in inches."""
+    row = min(0.34, max(0.012, 8.0 / rows))
+    height = 1.1 + row * rows
+    figure = new_figure(_WIDTH, height)
+    return figure.add_axes((0.08, 0.6 / height, 0.89, row * rows / height)), row
+
+
+def _draw(axes: Axes, boxes: Sequence[_Box], colour: str | tuple[float, float, float], line: float) -> None:
+    corners = [[(x, low), (y, low), (y, high), (x, high)] for x, y, low, high in boxes]
+    axes.add_collection(PolyCollection(corners, facecolors=[colour], edgecolors="#444444", linewidths=line))
+
+
+def _finish(axes: Axes, names: Sequence[str], row: float, latest: float, rows: int) -> None:
+    axes.set_xlim(0, latest * 1.005)
+    axes.set_ylim(rows, 0)
+    axes.set_xlabel("seconds")
+    plain_axes(axes)
+    size = max(4.0, min(9.0, row * 72 * 0.7))
+    axes.set_yticks([place + 0.5 for place in range(len(names))], list(names), fontsize=size)
+
+
+def _legend(axes: Axes, instance: DdlClusterInstance) -> None:
+    """The jobs' colours, where they are few enough to be told apart."""
+    if len(instance.jobs) > 16:
+        return
+    handles = [Patch(facecolor=job_colour(j), label=_short(job.id)) for j, job in enumerate(instance.jobs)]
+    axes.legend(handles=handles, frameon=False, fontsize=7, ncols=8, loc="lower left", bbox_to_anchor=(0, 1))
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 12 else name[:11] + "\u2026"

@@ -1,0 +1,156 @@
+"""What bounds a hunt: the ``--set limit=value`` of the command line, and the ranges that numbers stay in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from schedgap.benchmarks.descriptors import Method, Problem
+from schedgap.benchmarks.hunt.fields import Field, fields_of, patterns_of, value_at
+from schedgap.formulations.common.errors import InputError
+from schedgap.heuristics.common.run import Option
+
+Range = tuple[float, float]
+
+SEARCH: Mapping[str, Option] = {
+    "evaluations": Option(int, None, "instances tried; 4000, or no limit with --budget", minimum=1, maximum=10**9),
+    "at_least": Option(float, None, "stop at this ratio or left/right, and shrink down to it", minimum=1, maximum=1e12),
+    "span": Option(float, 4.0, "numbers stay within those of the starts, divided and multiplied by this", minimum=1),
+    "work": Option(float, 0.5, "repeatable limit of each exact solve", minimum=0, exclusive=True, maximum=1e6),
+    "keep": Option(float, 0.99, "share of the ratio that shrinking keeps", minimum=0, exclusive=True, maximum=1),
+    "start": Option(str, "presets", "presets, families (those that verify tries), or names joined by +"),
+}
+"""Limits of the search itself, for every problem."""
+EVALUATIONS = 4000
+LONGEST = 6
+"""Most entries of a list of jobs, servers and so on where the starts have no more and no limit says otherwise."""
+
+MOST = 12
+"""The same where the starts have more."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The bounds of a hunt.
+
+    Attributes
+    ----------
+    search : the values of :data:`SEARCH`
+    lengths : most entries of lists by pattern: {"jobs": 4}
+    numbers : ranges of numbers by pattern: {"jobs.gpus": (1, 1)}
+    options : of the heuristic
+    given : as they were given, for the record
+    """
+
+    search: Mapping[str, Any]
+    lengths: Mapping[str, int] = field(default_factory=dict)
+    numbers: Mapping[str, Range] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    given: Mapping[str, Any] = field(default_factory=dict)
+
+
+def parse_limits(problem: Problem, method: Method | None, given: Mapping[str, Any]) -> Limits:
+    """The limits that ``--set`` names.
+
+    A name is one of :data:`SEARCH`, a list of the instance (``jobs=4``: at most 4), a number of it
+    (``jobs.gpus=2``: at most 2; ``horizon=5..20``: a range), or an option of the heuristic.
+
+    Raises
+    ------
+    InputError
+        An unknown name (the line lists those there are), or a value that does not fit.
+    """
+    known = patterns_of(problem.instance_class.model_json_schema())
+    own = method.options if method is not None else {}
+    search = {name: option.default for name, option in SEARCH.items()}
+    lengths: dict[str, int] = {}
+    numbers: dict[str, Range] = {}
+    options: dict[str, Any] = {}
+    for name, value in given.items():
+        if name in SEARCH:
+            search[name] = SEARCH[name].parse(name, value)
+        elif known.get(name) in ("list", "map"):
+            lengths[name] = Option(int, None, "", minimum=1, maximum=10**6).parse(name, value)
+        elif known.get(name) == "number":
+            numbers[name] = _range(name, value)
+        elif name in own:
+            options[name] = own[name].parse(name, value)
+        else:
+            there = [*SEARCH, *(n for n, kind in known.items() if kind != "choice"), *own]
+            raise InputError(f"limit: unknown limit {name!r}, one of: {', '.join(there)}")
+    return Limits(search, lengths, numbers, options, dict(given))
+
+
+def _range(name: str, value: Any) -> Range:
+    low, dots, high = str(value).partition("..")
+    try:
+        ends = (float(low), float(high)) if dots else (-math.inf, float(low))
+    except ValueError:
+        raise InputError(f"limit {name}: must be a number or low..high, got {value!r}") from None
+    if not ends[0] <= ends[1] or math.isinf(ends[1]) or any(map(math.isnan, ends)):
+        raise InputError(f"limit {name}: must be a number or low..high, got {value!r}")
+    return ends
+
+
+@dataclass(frozen=True)
+class Space:
+    """The instances a hunt may visit.
+
+    Attributes
+    ----------
+    schema : the problem's JSON Schema
+    numbers : range of each pattern
+    lengths : most entries of each list by pattern
+    positive : patterns whose limit leaves 0 out
+    """
+
+    schema: Mapping[str, Any]
+    numbers: Mapping[str, Range]
+    lengths: Mapping[str, int]
+    positive: frozenset[str] = frozenset()
+
+    def range_of(self, spot: Field) -> Range:
+        """The range of a number here: that of its pattern within the schema's."""
+        low, high = self.numbers.get(spot.pattern, (-math.inf, math.inf))
+        return max(low, spot.low), min(high, spot.high)
+
+    def clamp(self, spot: Field, value: float) -> float | int | None:
+        """The nearest allowed value; None where there is none. 0 is allowed wherever the schema has it."""
+        if value == 0 and spot.low <= 0 and not (spot.open_low and spot.low == 0) and spot.pattern not in self.positive:
+            return 0 if spot.kind is int else 0.0
+        low, high = self.range_of(spot)
+        if spot.kind is int:
+            least, most = math.ceil(max(low, -1e15)), math.floor(min(high, 1e15))
+            least += spot.open_low and least == spot.low
+            return None if least > most else min(most, max(least, round(value)))
+        value = min(high, max(low, value))
+        return None if low > high or (spot.open_low and value <= spot.low) else value
+
+
+def observed(schema: Mapping[str, Any], samples: Iterable[Any]) -> dict[str, Range]:
+    """The smallest and the largest number of each pattern in some instances; where all are 0, 1 stands for them."""
+    seen: dict[str, Range] = {}
+    zeros: set[str] = set()
+    for data in samples:
+        for spot in fields_of(schema, data):
+            value = value_at(data, spot.path)
+            if spot.kind in (int, float) and value == 0:
+                zeros.add(spot.pattern)
+            elif spot.kind in (int, float):
+                low, high = seen.get(spot.pattern, (value, value))
+                seen[spot.pattern] = min(low, value), max(high, value)
+    return {**dict.fromkeys(sorted(zeros), (1.0, 1.0)), **seen}
+
+
+def widened(seen: Mapping[str, Range], span: float, limits: Mapping[str, Range]) -> dict[str, Range]:
+    """Ranges widened by `span` at both ends, then cut to the limits; a limit's own ends count beyond that."""
+    result = {}
+    for pattern, (low, high) in seen.items():
+        ends = (low / span if low > 0 else low * span, high * span if high > 0 else high / span)
+        result[pattern] = ends
+    for pattern, (low, high) in limits.items():
+        usual = result.get(pattern, (-math.inf, math.inf))
+        result[pattern] = (min(usual[0], high) if math.isinf(low) else low, high)
+    return result

@@ -1,0 +1,129 @@
+"""What a hunt comes to: the worst instance as a file for ``compare``, and what is printed."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from schedgap.benchmarks.hunt.target import SEED, Found, Target, finite_value
+from schedgap.benchmarks.methods import default_method
+from schedgap.benchmarks.text import fixed, number
+from schedgap.benchmarks.worker import plain
+from schedgap.benchmarks.writing import write_whole
+
+WORST = "worst.json"
+FOUND = "found.json"
+
+
+@dataclass(frozen=True)
+class Hunted:
+    """What a hunt found.
+
+    Attributes
+    ----------
+    target : what was hunted
+    found : the worst instance as it was found; None where none counted
+    smallest : the same shrunk
+    evaluations : instances tried, those of earlier sessions included
+    folder : where everything is
+    finished : the hunt ended by its limits; False after Ctrl-C
+    defects : a line for each instance on which parts of schedgap disagreed; it did not count
+    """
+
+    target: Target
+    found: Found | None
+    smallest: Found | None
+    evaluations: int
+    folder: Path
+    finished: bool = True
+    defects: tuple[str, ...] = ()
+
+    @property
+    def worst(self) -> Found | None:
+        """The shrunk instance; the one that was found where it is not shrunk."""
+        return self.smallest or self.found
+
+    @property
+    def value(self) -> float | None:
+        """The largest ratio, or left/right, that was found."""
+        return None if self.found is None else self.found.value
+
+    @property
+    def path(self) -> Path | None:
+        """The file of :attr:`worst`."""
+        if self.found is None:
+            return None
+        return self.folder / (FOUND if self.smallest is None else WORST)
+
+    def to_text(self) -> str:
+        """A few lines for a person."""
+        tried = f"{self.evaluations} instances tried" + ("" if self.finished else ", interrupted")
+        if self.found is None:
+            return f"{self.target.id}: nothing found that counts; {tried}"
+        lines = [f"{self.target.id}: {summary(self.target, self.found)}; {tried}"]
+        lines.append(f"  as found   {self.folder / FOUND} ({shape(self.found.data)})")
+        if self.smallest is not None:
+            small = f"{shape(self.smallest.data)}; {summary(self.target, self.smallest)}"
+            lines.append(f"  shrunk to  {self.folder / WORST} ({small})")
+        if self.path is not None and self.worst is not None:
+            lines.append(f"  repeat     {command(self.target, self.worst, self.path)}")
+        return "\n".join(lines)
+
+
+def summary(target: Target, found: Found) -> str:
+    """What was found, in a few words."""
+    problem = target.problem
+    if target.guarantee is None:
+        objective, optimum = number(found.objective), number(found.optimum)
+        return f"ratio {amount(found.value)} ({problem.objective_name} {objective}, optimum {optimum})"
+    verdict = "refuted" if found.refuted else "held"
+    return f"{verdict}, left/right {amount(found.value)} ({number(found.left)} against {number(found.right)})"
+
+
+def amount(value: float) -> str:
+    """A ratio: three decimals, or six digits where it is large."""
+    return fixed(value) if value < 1e6 or math.isinf(value) else f"{value:.6g}"
+
+
+def shape(data: Mapping[str, Any]) -> str:
+    """How many of what: ``4 jobs, 2 servers``."""
+    lists = {key: len(value) for key, value in data.items() if isinstance(value, list)}
+    parts = [f"{count} {key if count != 1 else key.removesuffix('s')}" for key, count in lists.items()]
+    return ", ".join(reversed(parts))
+
+
+def command(target: Target, found: Found, path: Path) -> str:
+    """The command line that repeats it."""
+    methods = [default_method(target.problem).id, *([target.method.id] if target.method is not None else [])]
+    settings = "".join(f" {key}={value}" for key, value in sorted(found.options.items()))
+    return f"schedgap compare {path} --methods {','.join(methods)}" + (f" --set{settings}" if settings else "")
+
+
+def write_found(path: Path, target: Target, found: Found, note: str = "found by schedgap hunt") -> None:
+    """The instance as ``solve`` and ``compare`` read it; what it shows stands in keys that they ignore."""
+    data = dict(found.data)
+    claim = target.guarantee
+    data["name"] = f"hunt-{target.id}".replace("/", "-")
+    data["note"] = f"{note}: {target.id}, {summary(target, found)}"
+    data["reference_hunt"] = plain(
+        {
+            "target": target.id,
+            "problem": target.problem.id,
+            "method": None if target.method is None else target.method.id,
+            "options": dict(found.options),
+            "seed": SEED,
+            **({"ratio": finite_value(found.value)} if claim is None else {}),
+            "objective": found.objective,
+            "optimum": found.optimum,
+            **({} if claim is None else {"statement": claim.statement, "left": found.left, "right": found.right}),
+            **({} if claim is None else {"verdict": "refuted" if found.refuted else "held", "reason": found.reason}),
+            "repeat": command(target, found, Path(path.name)),
+        }
+    )
+    if found.optimum is not None:
+        data["reference"] = {"status": "optimal", "optimum": found.optimum}
+    write_whole(path, json.dumps(data, indent=1, allow_nan=False) + "\n")

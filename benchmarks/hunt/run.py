@@ -1,0 +1,365 @@
+"""The hunt itself: rounds of islands over worker processes, a journal, then shrinking."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from schedgap.benchmarks.descriptors import Problem
+from schedgap.benchmarks.hunt.crew import Crew
+from schedgap.benchmarks.hunt.island import Stretch, Walked, walk
+from schedgap.benchmarks.hunt.journal import FILE, Journal
+from schedgap.benchmarks.hunt.limits import EVALUATIONS, Limits, parse_limits
+from schedgap.benchmarks.hunt.result import FOUND, WORST, Hunted, summary, write_found
+from schedgap.benchmarks.hunt.shrink import shrunk
+from schedgap.benchmarks.hunt.starts import Starts, starts_of
+from schedgap.benchmarks.hunt.target import Found, Judge, Target, find_target
+from schedgap.benchmarks.progress import Progress, Sink
+from schedgap.benchmarks.store import locked
+from schedgap.benchmarks.writing import check_folder, write_whole
+from schedgap.formulations.common.errors import Disagreement, InputError, SchedgapError
+
+FACTS = "hunt.json"
+OUT = Path("hunts")
+ISLANDS = 8
+STEPS = 50
+FRESH_EVERY = 5
+"""The first half of the islands begin anew every so many rounds; the others go on from the best so far."""
+ELITE = 12
+MOST_DEFECTS = 20
+"""Instances with a defect of ours after which the hunt ends."""
+SEARCHING = 0.85
+"""Share of a budget in seconds for searching; the rest is for shrinking."""
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What a worker is sent: a stretch and all that it needs."""
+
+    stretch: Stretch
+    target: Target
+    starts: Starts
+    work: float
+    goal: float | None
+    journal: Path
+
+
+@dataclass(frozen=True)
+class _Done:
+    """What comes back; `error` is (exit status, message) where a SchedgapError ended it."""
+
+    walked: Walked | None
+    error: tuple[int, str] | None = None
+
+
+def _walk(work: _Work) -> _Done:
+    """One stretch; every new best is in the journal before the next step."""
+    journal = Journal(work.journal)
+    judge = Judge(work.target, work.work, work.journal.parent / "disagreements")
+    try:
+        return _Done(
+            walk(work.stretch, judge, work.starts, work.goal, lambda found: journal.add(_line("found", found)))
+        )
+    except SchedgapError as error:
+        return _Done(None, (error.exit_status, str(error)))
+
+
+def _line(kind: str, found: Found) -> dict[str, Any]:
+    return {"kind": kind, "found": found.to_dict()}
+
+
+@dataclass
+class _Hunt:
+    """A hunt under way."""
+
+    target: Target
+    limits: Limits
+    seed: int
+    crew: Crew[_Work, _Done]
+    folder: Path
+    journal: Journal
+    bar: Progress
+    deadline: float | None
+    shrink_until: float | None
+    goal: float | None
+    starts: Starts
+    began: float
+    best: Found | None = None
+    finished: bool = False
+    smallest: Found | None = None
+    walks: dict[tuple[int, int], Walked] = field(default_factory=dict)
+
+    @property
+    def evaluations(self) -> int:
+        return sum(walked.evaluations for walked in self.walks.values())
+
+    def take(self, found: Found | None) -> None:
+        """Remember `found` where it is the worst so far, and write it."""
+        if found is not None and (self.best is None or found.key < self.best.key):
+            self.best = found
+            write_found(self.folder / FOUND, self.target, found)
+
+    def recall(self) -> None:
+        """Everything that the journal holds."""
+        for line in self.journal.lines():
+            if line.get("kind") == "found":
+                self.take(Found.from_dict(line["found"]))
+            elif line.get("kind") == "walked":
+                self.walks[line["round"], line["island"]] = Walked.from_dict(line["walked"])
+
+    def search(self) -> None:
+        """Rounds until a limit is met."""
+        most = self.limits.search["evaluations"]
+        if most is None and self.deadline is None:
+            most = EVALUATIONS
+        number = 0
+        while True:
+            # What rounds before this one came to, whether they were done now or in an earlier session.
+            before = [walked for (r, _), walked in self.walks.items() if r < number]
+            tried = sum(walked.evaluations for walked in before)
+            best = [walked.best for walked in before if walked.best is not None]
+            if sum(len(walked.defects) for walked in before) >= MOST_DEFECTS:
+                return
+            if any(self._reached(found) for found in best) or (most is not None and tried >= most):
+                return
+            if self._late() or (number > FRESH_EVERY and not best):
+                return
+            self._round(number, STEPS if most is None else max(1, min(STEPS, -(-(most - tried) // ISLANDS))))
+            number += 1
+
+    def _reached(self, found: Found) -> bool:
+        return found.value == float("inf") or (self.goal is not None and found.value >= self.goal)
+
+    def _late(self) -> bool:
+        return self.deadline is not None and time.time() >= self.deadline
+
+    def _round(self, number: int, steps: int) -> None:
+        elite = sorted(
+            {w.best.key: w.best for (r, _), w in self.walks.items() if r < number and w.best is not None}.items()
+        )
+        partners = tuple(found for _, found in elite[:ELITE])
+        work = [
+            _Work(
+                Stretch(self.seed, number, k, steps, self._start(number, k, partners), partners, self.deadline),
+                self.target,
+                self.starts,
+                self.limits.search["work"],
+                self.goal,
+                self.journal.path,
+            )
+            for k in range(ISLANDS)
+            if (number, k) not in self.walks
+        ]
+        for walked in (w for (r, _), w in self.walks.items() if r == number):
+            self.take(walked.best)
+        self.crew.run(work, self._collect, self.deadline)
+
+    def _start(self, number: int, island: int, elite: tuple[Found, ...]) -> Found | None:
+        """Where an island goes on: where it stood, one of the best, or nowhere (it begins anew)."""
+        if island < ISLANDS // 2 or not elite:
+            before = self.walks.get((number - 1, island))
+            return None if number % FRESH_EVERY == 0 or before is None else before.current
+        rng = np.random.default_rng([self.seed, number, island, 1])
+        return elite[int(len(elite) * rng.random() ** 2)]
+
+    def _collect(self, work: _Work, done: _Done) -> None:
+        if done.error is not None:
+            status, message = done.error
+            raise (Disagreement if status == Disagreement.exit_status else InputError)(message)
+        walked, stretch = done.walked, work.stretch
+        if walked is None:
+            return
+        self.take(walked.best)
+        if not walked.cut:
+            self.walks[stretch.round, stretch.island] = walked
+            place = {"round": stretch.round, "island": stretch.island}
+            self.journal.add({"kind": "walked", **place, "walked": walked.to_dict()})
+        told = "nothing yet" if self.best is None else summary(self.target, self.best)
+        # With a budget the bar counts its seconds, otherwise the islands of all rounds.
+        pieces = (
+            1 if self.shrink_until is None else min(self.bar.total - 1, int(time.time() - self.began)) - self.bar.done
+        )
+        self.bar.step(f"{told}; {self.evaluations} instances tried", pieces)
+
+    def shrink(self) -> None:
+        """The smallest instance that still shows it."""
+        if self.best is None:
+            return
+        best, search = self.best, self.limits.search
+        claim = self.target.guarantee is not None and best.refuted
+        least = min(
+            search["at_least"] or 0.0 if claim else search["at_least"] or search["keep"] * best.value, best.value
+        )
+        judge = Judge(self.target, search["work"], self.folder / "disagreements")
+        space = replace(self.starts.space, numbers=self.limits.numbers)
+
+        def tried(data: Mapping[str, Any]) -> Found | None:
+            if self.shrink_until is not None and time.time() >= self.shrink_until:
+                raise _Late
+            found = judge(data, best.options, least)
+            return found if found is not None and (found.refuted or not claim) else None
+
+        def tell(found: Found) -> None:
+            self.smallest = found
+            self.journal.add(_line("shrunk", found))
+
+        self.smallest = best
+        try:
+            shrunk(best, space, tried, tell)
+        except _Late:
+            self.bar.say("hunt: the budget ended the shrinking; --resume goes on")
+        write_found(self.folder / WORST, self.target, self.smallest)
+
+
+class _Late(Exception):
+    """The budget is used up."""
+
+
+def hunt(
+    target: str | Callable[..., Any] | Target,
+    *,
+    problem: str | Problem | None = None,
+    limits: Mapping[str, Any] | None = None,
+    budget: float | None = None,
+    seed: int = 0,
+    workers: int = 1,
+    resume: bool = False,
+    out: Path | None = None,
+    progress: Sink | None = None,
+) -> Hunted:
+    """Search for the instance on which a heuristic is furthest from the optimum, or a claim nearest to failing.
+
+    A fixed number of islands works in rounds. Each begins at random or from what was found before and changes
+    numbers and structure step by step (threshold accepting); every instance that counts has a proven optimum.
+    The islands do not depend on how many workers share them, so that without a budget in seconds the result
+    depends on the seed alone, resumed or not.
+
+    Parameters
+    ----------
+    target : a guarantee's id, ``PROBLEM/HEURISTIC``, or a callable ``(instance, *, seed) -> solution``
+    problem : of a callable
+    limits : see :func:`~schedgap.benchmarks.hunt.limits.parse_limits`
+    budget : seconds; None stops by counts
+    seed : of all randomness
+    workers : processes; 1 works in this one
+    resume : go on with the hunt in `out`; otherwise a new one, beside one that is there
+    out : its folder; ``hunts/<target>`` where not given
+    progress : a stream or a function for lines
+
+    Returns
+    -------
+    Hunted
+        After Ctrl-C with ``finished=False`` and the best so far.
+
+    Raises
+    ------
+    InputError
+        Bad input, a folder with another hunt, or a user's heuristic that raised (the line names the instance).
+    """
+    chosen = target if isinstance(target, Target) else find_target(target, problem)
+    bounds = parse_limits(chosen.problem, chosen.method, limits or {})
+    if workers < 1:
+        raise InputError(f"workers: must be at least 1, got {workers}")
+    if budget is not None and not 0 < budget < 1e9:
+        raise InputError(f"budget: must be seconds, positive and finite, got {budget}")
+    folder = OUT / "".join(c if c.isalnum() or c in "-_." else "-" for c in chosen.id) if out is None else out
+    if not resume:
+        folder = _fresh(folder)
+    check_folder(folder)
+    with locked(folder):
+        facts = {"target": chosen.id, "limits": {k: str(v) for k, v in bounds.given.items()}, "seed": seed}
+        _begin(folder, facts)
+        with Crew(_walk, workers) as crew:
+            return _run(chosen, bounds, budget, seed, crew, folder, progress)
+
+
+def _fresh(folder: Path) -> Path:
+    """`folder` if it holds no hunt, otherwise the first of ``folder-2``, ``folder-3``, ... that does not."""
+    candidate, k = folder, 1
+    while (candidate / FACTS).exists() or (candidate / FILE).exists():
+        k += 1
+        candidate = folder.with_name(f"{folder.name}-{k}")
+    return candidate
+
+
+def _begin(folder: Path, facts: Mapping[str, Any]) -> None:
+    """Write down what is hunted, or make sure that it is the same hunt that goes on."""
+    path, journal = folder / FACTS, folder / FILE
+    if not path.exists():
+        if journal.exists():
+            raise InputError(f"{folder}: holds a journal without {FACTS}; it cannot be told what was hunted")
+        write_whole(path, json.dumps(facts, indent=1) + "\n")
+        return
+    try:
+        before = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from None
+    for name, value in facts.items():
+        if before.get(name) != value:
+            raise InputError(f"{folder}: the hunt there has {name} {before.get(name)!r}, not {value!r}")
+
+
+def _run(
+    target: Target,
+    limits: Limits,
+    budget: float | None,
+    seed: int,
+    crew: Crew[_Work, _Done],
+    folder: Path,
+    progress: Sink | None,
+) -> Hunted:
+    began = time.time()
+    deadline = None if budget is None else began + SEARCHING * budget
+    most = limits.search["evaluations"] or EVALUATIONS
+    total = ISLANDS * -(-most // (ISLANDS * STEPS))
+    bar = Progress(total if budget is None else math.ceil(budget) + 1, progress, "hunt")
+    state = _Hunt(
+        target,
+        limits,
+        seed,
+        crew,
+        folder,
+        Journal(folder / FILE),
+        bar,
+        deadline,
+        None if budget is None else began + budget,
+        limits.search["at_least"],
+        starts_of(target, limits),
+        began,
+    )
+    finished = True
+    with _told(bar):
+        try:
+            state.recall()
+            state.search()
+            if state.best is None and limits.search["start"] == "presets":
+                bar.say("hunt: no instance of the presets counts; going on from the families that verify tries")
+                state.starts, state.walks = starts_of(target, limits, families=True), {}
+                state.search()
+            state.shrink()
+        except KeyboardInterrupt:
+            finished = False
+            # What workers have found since is in the journal already.
+            state.recall()
+            if state.smallest is not None and state.smallest is not state.best:
+                write_found(folder / WORST, target, state.smallest)
+            else:
+                state.smallest = None
+    defects = tuple(dict.fromkeys(line for walked in state.walks.values() for line in walked.defects))
+    return Hunted(target, state.best, state.smallest, state.evaluations, folder, finished, defects)
+
+
+@contextmanager
+def _told(bar: Progress) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        bar.finish()

@@ -1,0 +1,293 @@
+"""What is hunted: a heuristic's ratio to the optimum, or a guarantee's left/right; one instance evaluated."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from schedgap.benchmarks.agreement import Answer, agree, write_disagreement
+from schedgap.benchmarks.descriptors import Kind, Method, Problem
+from schedgap.benchmarks.judge import evaluate
+from schedgap.benchmarks.methods import default_method, find_method, full_settings, is_users, one_line, own_method
+from schedgap.benchmarks.problems import PROBLEMS, find_problem
+from schedgap.benchmarks.single import certified_bound, run_heuristic, run_method
+from schedgap.formulations.common.errors import Disagreement, InputError
+from schedgap.formulations.common.instance import Instance
+from schedgap.formulations.common.numbers import ratio
+from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, Verdict
+from schedgap.solvers.result import Result, SolveOptions, Status, Termination
+
+SEED = 0
+"""The seed every heuristic runs with, that of ``compare`` where none is given."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is hunted.
+
+    Attributes
+    ----------
+    problem : whose instances are tried
+    method : the heuristic; None for a claim about the problem itself
+    guarantee : the claim, or None where the ratio is hunted
+    """
+
+    problem: Problem
+    method: Method | None
+    guarantee: Guarantee | None = None
+
+    @property
+    def id(self) -> str:
+        """As it was named: "000-theorem-5", "rar-ddls/sjf-bco"."""
+        if self.guarantee is not None:
+            return self.guarantee.id
+        return f"{self.problem.id}/{self.method.id if self.method else ''}"
+
+
+@dataclass(frozen=True)
+class Found:
+    """An instance that was tried, and what came of it.
+
+    Attributes
+    ----------
+    data : the instance as a JSON object without its name
+    options : the heuristic's, beyond its defaults
+    value : the ratio to the proven optimum, or left/right of the claim
+    objective, optimum : where known
+    left, right, reason : of the claim
+    refuted : the claim fails here
+    """
+
+    data: Mapping[str, Any]
+    options: Mapping[str, Any]
+    value: float
+    objective: float | None = None
+    optimum: float | None = None
+    left: float | None = None
+    right: float | None = None
+    reason: str = ""
+    refuted: bool = False
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Orders what was found, the worst first, whoever found it: value, entries, length, text."""
+        text = json.dumps([self.data, self.options], sort_keys=True)
+        return -self.value, entries(self.data), len(text), text
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-compatible form; :meth:`from_dict` reads it."""
+        return {name: finite_value(getattr(self, name)) for name in self.__dataclass_fields__}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Found:
+        """What :meth:`to_dict` wrote."""
+        return cls(**{name: _in(value) for name, value in data.items()})
+
+
+def entries(value: Any) -> int:
+    """Entries of all lists."""
+    if isinstance(value, Mapping):
+        return sum(entries(item) for item in value.values())
+    return len(value) + sum(entries(item) for item in value) if isinstance(value, list) else 0
+
+
+def finite_value(value: Any) -> Any:
+    """Infinity as the text that JSON can hold."""
+    return "inf" if value == float("inf") and isinstance(value, float) else value
+
+
+def _in(value: Any) -> Any:
+    return float("inf") if value == "inf" else value
+
+
+def find_target(name: str | Callable[..., Any], problem: str | Problem | None = None) -> Target:
+    """What ``schedgap hunt NAME`` means: a guarantee's id, ``PROBLEM/HEURISTIC``, or a callable with its problem.
+
+    Raises
+    ------
+    InputError
+        There is no such thing, or nothing in it that a hunt could make worse.
+    """
+    if callable(name):
+        if problem is None:
+            raise InputError("hunt: a callable needs the problem whose instances it takes: problem=...")
+        row = problem if isinstance(problem, Problem) else find_problem(problem)
+        return Target(row, own_method(name))
+    rows = [problem] if isinstance(problem, Problem) else list(PROBLEMS.values())
+    for row in rows:
+        for guarantee in row.all_guarantees:
+            if guarantee.id == name:
+                return _claim(row, guarantee)
+    first, slash, rest = name.partition("/")
+    if not slash or not rest:
+        known = ", ".join(g.id for row in rows for g in row.all_guarantees)
+        raise InputError(f"hunt: unknown guarantee {name!r}, one of: {known}, or PROBLEM/HEURISTIC")
+    row = problem if isinstance(problem, Problem) and problem.id == first else find_problem(first, "hunt")
+    method = find_method(row, rest)
+    if method.kind is not Kind.HEURISTIC:
+        raise InputError(f"hunt: {rest} is an exact method of {row.id}, there is no ratio to hunt")
+    if method.outside_model:
+        raise InputError(f"hunt: the schedules of {rest} are outside the model of {row.id}: no ratio to the optimum")
+    return Target(row, method)
+
+
+def _claim(problem: Problem, guarantee: Guarantee) -> Target:
+    if guarantee.sample is not None:
+        raise InputError(
+            f"hunt: {guarantee.id} is not about instances of {problem.id}; verify samples what it is about"
+        )
+    if guarantee.measure is not None:
+        raise InputError(f"hunt: {guarantee.id} is about growth or frequency; verify measures it")
+    method = None if guarantee.method is None else find_method(problem, guarantee.method)
+    return Target(problem, method, guarantee)
+
+
+@dataclass
+class Judge:
+    """Evaluates instances for one target; the exact method is asked only where the answer can matter.
+
+    Attributes
+    ----------
+    target : what is hunted
+    work : repeatable limit of an exact solve
+    disagreements : folder for the instance of a disagreement
+    defects : a line for each instance on which parts disagreed (a heuristic better than a proven optimum, a
+        schedule that the checker rejects) or something of ours raised
+    """
+
+    target: Target
+    work: float
+    disagreements: Path = field(default_factory=lambda: Path("disagreements"))
+    defects: list[str] = field(default_factory=list)
+
+    def __call__(self, data: Mapping[str, Any], options: Mapping[str, Any], at_least: float = 0.0) -> Found | None:
+        """What comes of an instance; None where it is not valid, nothing is proven, or the value is below `at_least`.
+
+        Raises
+        ------
+        InputError
+            A user's own heuristic raised or returned nonsense.
+        """
+        target = self.target
+        try:
+            instance = target.problem.instance_class.parse(dict(data))
+        except InputError:
+            return None
+        try:
+            run = self._run(instance, options)
+            return (
+                self._ratio(instance, data, options, run, at_least)
+                if target.guarantee is None
+                else self._claim(target.guarantee, instance, data, options, run, at_least)
+            )
+        except Disagreement as error:
+            self._defect(instance, str(error), str(error))
+        except InputError as error:
+            if target.method is None or not is_users(target.method.id):
+                return None  # the heuristic says that it is not made for this instance
+            path = write_disagreement(instance, self.disagreements, message=str(error))
+            raise InputError(f"{error}; the instance is in {path}") from error
+        except Exception as error:
+            self._defect(instance, f"{target.id}: {one_line(error)}", traceback.format_exc())
+        return None
+
+    def _defect(self, instance: Instance, message: str, details: str) -> None:
+        """Keep the instance that shows a defect of ours; it does not count, and the hunt goes on."""
+        if "; the instance is in " not in message:  # run_method wrote it otherwise
+            path = write_disagreement(instance, self.disagreements, message=details)
+            message = f"{message}; the instance is in {path}"
+        self.defects.append(message)
+
+    def _run(self, instance: Instance, options: Mapping[str, Any]) -> Result | None:
+        method = self.target.method
+        if method is None:
+            return None
+        return run_heuristic(self.target.problem, instance, method, SolveOptions(seed=SEED), options)
+
+    def _ratio(
+        self,
+        instance: Instance,
+        data: Mapping[str, Any],
+        options: Mapping[str, Any],
+        run: Result | None,
+        at_least: float,
+    ) -> Found | None:
+        sense = self.target.problem.sense
+        if run is None or run.objective is None:
+            return None
+        # The ratio to a bound is never below the ratio to the optimum.
+        most = ratio(run.objective, run.bound, sense)
+        if most is not None and most < at_least * (1 - 1e-9):
+            return None
+        optimum = self._optimum(instance, run)
+        value = ratio(run.objective, optimum, sense)
+        if optimum is None or value is None or value < at_least:
+            return None
+        return Found(data, options, value, run.objective, optimum)
+
+    def _claim(
+        self,
+        guarantee: Guarantee,
+        instance: Instance,
+        data: Mapping[str, Any],
+        options: Mapping[str, Any],
+        run: Result | None,
+        at_least: float,
+    ) -> Found | None:
+        method = self.target.method
+        full = {} if method is None else full_settings(method, options)
+        objective, info = (None, {}) if run is None else (run.objective, run.info)
+        optimum: float | None = None
+
+        def judged_with(known: float | None, bound: float | None) -> Evaluation:
+            return evaluate(guarantee, Case(instance, objective, info, known, bound, full)).evaluation
+
+        # A claim that needs no optimum is decided at once; a bound can show that it is not tight enough here.
+        judged = judged_with(None, None)
+        if judged.verdict is Verdict.NOT_APPLICABLE:
+            bound = certified_bound(self.target.problem, instance)
+            stand_in = next((value for value in (bound, objective) if value is not None), 1.0)
+            if judged_with(stand_in, stand_in).verdict is Verdict.NOT_APPLICABLE:
+                return None  # whatever the optimum is
+            judged = judged_with(None, bound)
+            if judged.tightness is not None and judged.tightness < at_least:
+                return None
+            optimum = self._optimum(instance, run)
+            if optimum is None:
+                return None
+            judged = judged_with(optimum, optimum)
+        if judged.verdict is Verdict.NOT_APPLICABLE or judged.tightness is None or judged.tightness < at_least:
+            return None
+        refuted = judged.verdict is Verdict.REFUTED
+        vacuous = judged.left == judged.right == 0  # 0 <= 0 is no near miss
+        value = 0.0 if vacuous else judged.tightness
+        if value < at_least:
+            return None
+        return Found(data, options, value, objective, optimum, judged.left, judged.right, judged.reason, refuted)
+
+    def _optimum(self, instance: Instance, run: Result | None) -> float | None:
+        """The proven optimum, or None."""
+        problem = self.target.problem
+        inside = run is not None and not run.info.get("outside_model")
+        if run is not None and inside and run.status is Status.OPTIMAL:
+            return run.objective
+        exact = run_method(
+            problem,
+            instance,
+            default_method(problem),
+            SolveOptions(threads=1, work_limit=self.work, seed=SEED),
+            disagreements=self.disagreements,
+        )
+        if exact.termination is Termination.INTERRUPTED:
+            raise KeyboardInterrupt
+        answers = [Answer("the exact method", exact.status, exact.objective, exact.bound, exact=True)]
+        if run is not None and inside:
+            answers.append(Answer("the heuristic", run.status, run.objective, run.bound))
+        known = agree(answers, problem.sense)
+        if known.contradictions:
+            raise Disagreement("; ".join(known.contradictions))
+        return known.optimum

@@ -1,0 +1,56 @@
+"""The worst instance known for every heuristic, one file ``<problem>--<heuristic>.json`` each, found by hunts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from schedgap.formulations.common.instance import read_json
+
+SUFFIX = ".json"
+
+
+@dataclass(frozen=True)
+class Worst:
+    """The worst instance known for a heuristic.
+
+    Attributes
+    ----------
+    problem, method : ids
+    file : its name beside this module
+    data : the instance as a JSON object, with its ``reference_hunt``
+    options : of the heuristic, beyond its defaults
+    seed : that the heuristic runs with
+    ratio : heuristic to optimum, infinite where only one of them is 0
+    """
+
+    problem: str
+    method: str
+    file: str
+    data: Mapping[str, Any]
+    options: Mapping[str, Any]
+    seed: int
+    ratio: float
+
+
+def file_name(problem: str, method: str) -> str:
+    """The file of a heuristic: characters that do not belong in names of files are written as words."""
+    return f"{problem}--{re.sub('[^A-Za-z0-9_.-]', '_', method.replace('+', '-plus'))}{SUFFIX}"
+
+
+@cache
+def known() -> dict[tuple[str, str], Worst]:
+    """The worst instances by (problem, heuristic), in the order of their files' names."""
+    found = {}
+    here = files(__package__)
+    for name in sorted(entry.name for entry in here.iterdir() if entry.name.endswith(SUFFIX)):
+        data = read_json(name, (here / name).read_text(encoding="utf-8"))
+        facts = data["reference_hunt"]
+        ratio = float(facts["ratio"])  # infinity is written as the text "inf"
+        one = Worst(facts["problem"], facts["method"], name, data, facts["options"], facts["seed"], ratio)
+        found[one.problem, one.method] = one
+    return found

@@ -1,0 +1,44 @@
+"""The instance of comm-contention: one link and the transfers that want it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from schedgap.formulations.common.instance import Identifier, Instance, NonNegative, Part, Positive, unique_ids
+from schedgap.formulations.common.link import Link
+
+
+class Task(Part):
+    """A transfer.
+
+    Attributes
+    ----------
+    release : seconds, the first moment at which it may be admitted
+    size : M_j, units to move
+    """
+
+    id: Identifier
+    release: NonNegative
+    size: Positive
+
+
+class CommContentionInstance(Instance):
+    """Transfers on one link; minimise mean (completion - release) in seconds."""
+
+    problem_id: ClassVar[str] = "comm-contention"
+    problem: Literal["comm-contention"]
+    link: Link
+    tasks: Annotated[tuple[Task, ...], Field(min_length=1, max_length=100_000)]
+
+    @model_validator(mode="after")
+    def _distinct_ids(self) -> Self:
+        unique_ids(self.tasks, "tasks")
+        return self
+
+    @cached_property
+    def task_index(self) -> dict[str, int]:
+        """Position of each task by its id."""
+        return {task.id: position for position, task in enumerate(self.tasks)}

@@ -1,0 +1,217 @@
+"""A schedule of explicit task times, replayed in exact rationals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+from schedgap.formulations.common.check import Violation
+from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
+from schedgap.formulations.ddl_cluster.reading import by_job, list_of, moment
+
+LARGEST_SCHEDULE = 100_000
+"""Start times that a schedule may have at most."""
+
+
+@dataclass
+class _Transfer:
+    """One all-reduce while it is replayed."""
+
+    job: int
+    iteration: int
+    begin: Fraction
+    left: Fraction
+    end: Fraction = Fraction(0)
+
+
+def replay_schedule(
+    instance: DdlClusterInstance, placement: Sequence[Sequence[Gpu]], schedule: Any, violations: list[Violation]
+) -> list[Fraction]:
+    """When each job finishes under explicit start times; what they break is added to `violations`.
+
+    Parameters
+    ----------
+    placement : by job, its GPUs; the workers of the schedule are in this order
+    schedule : ``{job: {"forward": rows, "backward": rows, "allreduce": times}}``, rows by iteration and worker;
+        ``allreduce`` (admissions, by iteration) is there exactly for a job whose GPUs are on several servers
+
+    Returns
+    -------
+    By job, the end of its last iteration. All-reduces share links as their admissions and messages make them
+    (eq. 5): nothing but their admission is taken from the schedule.
+
+    Violations of: "arrival" (a first forward task before the arrival), "order" (a task before the one it
+    follows has ended), "gpu" (two tasks on one GPU at a time), "memory" (jobs on a GPU between their first
+    task and their finish). A start may be early by 1e-9 of the moment it must wait for.
+
+    Raises
+    ------
+    InputError
+        The schedule is malformed.
+
+    Notes
+    -----
+    O(T log T + A^2 L) exact operations for T tasks, A all-reduces and L servers per job.
+    """
+    rows = _read(instance, placement, schedule)
+    transfers = _replay_transfers(instance, placement, rows)
+    finish = []
+    for j, job in enumerate(instance.jobs):
+        times = rows[j]
+        forward, backward = exact(job.forward), exact(job.backward)
+        ready, rule, waits_for = exact(job.arrival), "arrival", "it arrives"
+        for i in range(job.iterations):
+            where = f"job {job.id}, iteration {i}"
+            barrier = Fraction(0)
+            for w, (first, second) in enumerate(zip(times.forward[i], times.backward[i], strict=True)):
+                _follows(violations, rule, f"{where}, forward of worker {w}", first, ready, waits_for)
+                forward_end = first + forward
+                _follows(violations, "order", f"{where}, backward of worker {w}", second, forward_end, "its forward")
+                barrier = max(barrier, second + backward)
+            if times.allreduce is not None:
+                admitted = times.allreduce[i]
+                _follows(violations, "order", f"{where}, all-reduce", admitted, barrier, "the barrier")
+            ready = transfers[j, i] if times.allreduce is not None else barrier
+            rule, waits_for = "order", "the iteration before"
+        finish.append(ready)
+    _check_gpus(instance, placement, rows, violations)
+    _check_memory(instance, placement, rows, finish, violations)
+    return finish
+
+
+@dataclass(frozen=True)
+class _Times:
+    """The start times of one job."""
+
+    forward: list[list[Fraction]]
+    backward: list[list[Fraction]]
+    allreduce: list[Fraction] | None
+
+
+def _read(instance: DdlClusterInstance, placement: Sequence[Sequence[Gpu]], schedule: Any) -> list[_Times]:
+    total = sum(job.iterations * (2 * job.gpus + 1) for job in instance.jobs)
+    if total > LARGEST_SCHEDULE:
+        raise InputError(f"solution.schedule: at most {LARGEST_SCHEDULE} start times, these jobs have {total}")
+    part = by_job(instance, schedule, "solution.schedule")
+    result = []
+    for job, gpus in zip(instance.jobs, placement, strict=True):
+        where = f"solution.schedule.{job.id}"
+        entry = part[job.id]
+        spans = len({server for server, _ in gpus}) > 1
+        keys = {"forward", "backward"} | ({"allreduce"} if spans else set())
+        if not isinstance(entry, Mapping) or set(entry) != keys:
+            raise InputError(f"{where}: must be an object with exactly the keys {', '.join(sorted(keys))}")
+        lists = {}
+        for key in ("forward", "backward"):
+            rows = list_of(entry[key], job.iterations, f"{where}.{key}")
+            lists[key] = [_moments(row, job.gpus, f"{where}.{key}[{i}]") for i, row in enumerate(rows)]
+        admissions = _moments(entry["allreduce"], job.iterations, f"{where}.allreduce") if spans else None
+        result.append(_Times(lists["forward"], lists["backward"], admissions))
+    return result
+
+
+def _moments(value: Any, count: int, where: str) -> list[Fraction]:
+    return [exact(moment(time, f"{where}[{k}]")) for k, time in enumerate(list_of(value, count, where))]
+
+
+def _follows(
+    violations: list[Violation], rule: str, what: str, start: Fraction, need: Fraction, waits_for: str
+) -> None:
+    """`what` must not start before `need`."""
+    if start < need * (1 - CHECK_TOLERANCE):
+        text = f"{what}: starts at {float(start):.12g}, {waits_for} at {float(need):.12g}"
+        if rule == "order":
+            text = f"{what}: starts at {float(start):.12g}, {waits_for} ends at {float(need):.12g}"
+        violations.append(Violation(rule, text, float(need - start)))
+
+
+def _replay_transfers(
+    instance: DdlClusterInstance, placement: Sequence[Sequence[Gpu]], rows: Sequence[_Times]
+) -> dict[tuple[int, int], Fraction]:
+    """The end of every all-reduce, from its admission and those of all others alone."""
+    a, b, eta = instance.link.exact_parameters()
+    coming = [
+        _Transfer(j, i, admitted + a, exact(instance.jobs[j].message))
+        for j, times in enumerate(rows)
+        for i, admitted in enumerate(times.allreduce or ())
+    ]
+    coming.sort(key=lambda transfer: transfer.begin, reverse=True)
+    servers = [{server for server, _ in gpus} for gpus in placement]
+    active: list[_Transfer] = []
+    ends: dict[tuple[int, int], Fraction] = {}
+    now = Fraction(0)
+    while coming or active:
+        costs = []
+        for transfer in active:
+            k = max(sum(server in servers[other.job] for other in active) for server in servers[transfer.job])
+            costs.append(k * b + (k - 1) * eta)
+        moments = [now + transfer.left * cost for transfer, cost in zip(active, costs, strict=True)]
+        if coming:
+            moments.append(coming[-1].begin)
+        then = min(moments)
+        for transfer, cost in zip(active, costs, strict=True):
+            transfer.left -= (then - now) / cost
+        for transfer in active:
+            if transfer.left == 0:
+                ends[transfer.job, transfer.iteration] = then
+        active = [transfer for transfer in active if transfer.left > 0]
+        while coming and coming[-1].begin == then:
+            active.append(coming.pop())
+        now = then
+    return ends
+
+
+def _check_gpus(
+    instance: DdlClusterInstance,
+    placement: Sequence[Sequence[Gpu]],
+    rows: Sequence[_Times],
+    violations: list[Violation],
+) -> None:
+    """One compute task at a time on every GPU."""
+    on_gpu: dict[Gpu, list[tuple[Fraction, Fraction, str]]] = {}
+    for job, gpus, times in zip(instance.jobs, placement, rows, strict=True):
+        for kind, starts, duration in (
+            ("forward", times.forward, exact(job.forward)),
+            ("backward", times.backward, exact(job.backward)),
+        ):
+            for i, row in enumerate(starts):
+                for gpu, start in zip(gpus, row, strict=True):
+                    entry = (start, start + duration, f"{kind} of job {job.id}, iteration {i}")
+                    on_gpu.setdefault(gpu, []).append(entry)
+    for gpu, tasks in on_gpu.items():
+        tasks.sort()
+        for (_, end, before), (start, _, after) in pairwise(tasks):
+            if start < end * (1 - CHECK_TOLERANCE):
+                where = f"server {instance.servers[gpu[0]].id}, GPU {gpu[1]}"
+                text = f"{where}: {after} starts at {float(start):.12g}, {before} ends at {float(end):.12g}"
+                violations.append(Violation("gpu", text, float(end - start)))
+
+
+def _check_memory(
+    instance: DdlClusterInstance,
+    placement: Sequence[Sequence[Gpu]],
+    rows: Sequence[_Times],
+    finish: Sequence[Fraction],
+    violations: list[Violation],
+) -> None:
+    """A job holds its memory from its first task to its finish."""
+    memory = exact(instance.gpu_memory)
+    on_gpu: dict[Gpu, list[int]] = {}
+    for j, gpus in enumerate(placement):
+        for gpu in gpus:
+            on_gpu.setdefault(gpu, []).append(j)
+    begin = [min(times.forward[0]) for times in rows]
+    for gpu, here in on_gpu.items():
+        for j in here:  # the sum can only be exceeded first when a job begins
+            held = [k for k in here if begin[k] <= begin[j] < finish[k] * (1 - CHECK_TOLERANCE)]
+            used = sum((exact(instance.jobs[k].memory) for k in held), Fraction(0))
+            if used > memory * (1 + CHECK_TOLERANCE):
+                names = ", ".join(instance.jobs[k].id for k in held)
+                where = f"server {instance.servers[gpu[0]].id}, GPU {gpu[1]}, from {float(begin[j]):.12g} s"
+                text = f"{where}: {float(used):g} MB used ({names}), {float(memory):g} there"
+                violations.append(Violation("memory", text, float(used - memory)))

@@ -1,0 +1,237 @@
+"""The declarative model of ddl-cluster: the job shop without contention, a restriction (methods `cbc`, `highs`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import combinations, product
+
+import pulp
+
+from schedgap.formulations.common.declarative import DeclarativeModel
+from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.ddl_cluster.bounds import alone_times, lower_bound
+from schedgap.formulations.ddl_cluster.clock import MEMORY_CAPACITY, clock_of
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
+from schedgap.formulations.ddl_cluster.sharing import Sharing, given_placement
+from schedgap.formulations.ddl_cluster.simulate_plain import INTERPRETED_TASKS, simulate_plain, solution_of, task_count
+from schedgap.formulations.ddl_cluster.timetable import AllReduce, Compute, Plan, timetable
+
+Terms = list[tuple[pulp.LpVariable, float]]
+_POLICY = "srsf-1"
+
+
+def build_model(instance: DdlClusterInstance) -> DeclarativeModel:
+    """The mixed-integer program of the schedules in which at most one all-reduce is active on a server.
+
+    Start times in seconds of the compute tasks (one GPU of each set of jobs that share GPUs) and of the
+    all-reduces, whose durations are then a + b message. For two tasks of different jobs on one GPU or one server,
+    a binary y that orders them::
+
+        start_v >= start_u + d_u - H (1 - y),   start_u >= start_v + d_v - H' y
+
+    with H, H' from windows: every job ends no later than in a schedule as good as that of srsf-1. A set of jobs
+    that do not fit one GPU's memory together, and would without any one of them, has two of which one finishes
+    before the other starts. Minimise the mean of finish - arrival.
+
+    It is a restriction of the problem (``restriction=True``): its optimum is an upper bound, and its solutions
+    are schedules. The bound that goes with it is that of :func:`~.bounds.lower_bound`.
+
+    Raises
+    ------
+    ModelRefused
+        A job has no placement.
+
+    Notes
+    -----
+    O(P) rows and binaries for P pairs of tasks of different jobs on one GPU or server.
+    """
+    return _Builder(instance).build()
+
+
+def model_nonzeros(instance: DdlClusterInstance) -> int:
+    """Nonzeros of the model, about: three for each row.
+
+    Raises
+    ------
+    ModelRefused
+        A job has no placement.
+    """
+    placement = given_placement(instance, "declarative model")
+    jobs = instance.jobs
+    servers = [{server for server, _ in gpus} for gpus in placement]
+    pairs = 0
+    for here in Sharing.of(placement).jobs:
+        pairs += sum(4 * jobs[j].iterations * jobs[k].iterations for j, k in combinations(here, 2))
+    for j, k in combinations(range(len(jobs)), 2):
+        if min(len(servers[j]), len(servers[k])) > 1 and servers[j] & servers[k]:
+            pairs += jobs[j].iterations * jobs[k].iterations
+    return 6 * pairs + sum(8 * job.iterations * job.gpus for job in jobs)
+
+
+def quick(instance: DdlClusterInstance) -> Solution | None:
+    """The run of srsf-1 on the given placement; None where simulating it would not be quick.
+
+    Raises
+    ------
+    ModelRefused
+        A job has no placement.
+    """
+    placement = given_placement(instance, "declarative model")
+    return _run(instance, placement) if task_count(instance) <= INTERPRETED_TASKS else None
+
+
+def _run(instance: DdlClusterInstance, placement: Sequence[Sequence[Gpu]]) -> Solution:
+    return solution_of(instance, placement, _POLICY, simulate_plain(instance, placement, _POLICY))
+
+
+class _Builder:
+    """The model while it is built."""
+
+    def __init__(self, instance: DdlClusterInstance) -> None:
+        self.instance = instance
+        self.placement = given_placement(instance, "declarative model")
+        self.sharing = Sharing.of(self.placement)
+        self.servers = [{server for server, _ in gpus} for gpus in self.placement]
+        self.problem = pulp.LpProblem("ddl_cluster_job_shop", pulp.LpMinimize)
+        self.create: Callable[..., pulp.LpVariable] = getattr(self.problem, "add_variable", pulp.LpVariable)
+        self.quick = _run(instance, self.placement)
+        jobs = instance.jobs
+        link = instance.link
+        self.message = [
+            link.latency + link.seconds_per_unit * job.message if len(servers) > 1 else 0.0
+            for job, servers in zip(jobs, self.servers, strict=True)
+        ]
+        alone = alone_times(instance)
+        flow = sum(self.quick["finish"][job.id] - job.arrival for job in jobs)
+        slack = max(0.0, flow - sum(alone)) + 1e-6 * (1 + flow)
+        self.least = [job.forward + job.backward + m for job, m in zip(jobs, self.message, strict=True)]
+        self.last = [job.arrival + time + slack for job, time in zip(jobs, alone, strict=True)]
+        self.start: dict[Compute, pulp.LpVariable] = {}
+        self.admit: dict[AllReduce, pulp.LpVariable] = {}
+        self.first: list[pulp.LpVariable] = []
+        self.finish: list[pulp.LpVariable] = []
+        self.rows = 0
+
+    def build(self) -> DeclarativeModel:
+        instance = self.instance
+        for j in range(len(instance.jobs)):
+            self._add_job(j)
+        for here in self.sharing.jobs:
+            for j, k in combinations(here, 2):
+                u, v = self.sharing.workers[j][here][0], self.sharing.workers[k][here][0]
+                for i, r in product(range(instance.jobs[j].iterations), range(instance.jobs[k].iterations)):
+                    for kind, other in product((0, 1), (0, 1)):
+                        self._disjoint(
+                            (self.start[j, i, kind, u], self._duration(j, kind)),
+                            (self.start[k, r, other, v], self._duration(k, other)),
+                        )
+            self._add_memory(here)
+        for (j, i), (k, r) in combinations(sorted(self.admit), 2):
+            if j != k and self.servers[j] & self.servers[k]:
+                self._disjoint((self.admit[j, i], self.message[j]), (self.admit[k, r], self.message[k]))
+        count = len(instance.jobs)
+        mean = sum(job.arrival for job in instance.jobs) / count
+        self.problem.setObjective(pulp.LpAffineExpression([(end, 1.0 / count) for end in self.finish], -mean))
+        return DeclarativeModel(
+            problem=self.problem,
+            extract=self._extract,
+            sense=1,
+            start=self.quick,
+            bound=lower_bound(instance),
+            restriction=True,
+        )
+
+    def _duration(self, j: int, kind: int) -> float:
+        job = self.instance.jobs[j]
+        return job.backward if kind else job.forward
+
+    def _variable(self, name: str, low: float, high: float) -> pulp.LpVariable:
+        return self.create(name, low, max(low, high))
+
+    def _at_least(self, terms: Terms, value: float) -> None:
+        self.rows += 1
+        row = pulp.LpConstraint(pulp.LpAffineExpression(terms), pulp.LpConstraintGE, f"r{self.rows}", value)
+        self.problem.addConstraint(row)
+
+    def _follows(self, after: pulp.LpVariable, before: pulp.LpVariable, seconds: float) -> None:
+        self._at_least([(after, 1.0), (before, -1.0)], seconds)
+
+    def _add_job(self, j: int) -> None:
+        """Its tasks in order, within the windows of its iterations."""
+        job = self.instance.jobs[j]
+        compute, message = job.forward + job.backward, self.message[j]
+        ready = self._variable(f"first_{j}", job.arrival, self.last[j])
+        self.first.append(ready)
+        for i in range(job.iterations):
+            low = job.arrival + i * self.least[j]
+            high = self.last[j] - (job.iterations - 1 - i) * self.least[j]
+            barrier = self._variable(f"barrier_{j}_{i}", low + compute, high)
+            if self.sharing.alone[j]:
+                self._follows(barrier, ready, compute)
+            for group in self.sharing.workers[j].values():
+                forward = self._variable(f"forward_{j}_{i}_{group[0]}", low, high)
+                backward = self._variable(f"backward_{j}_{i}_{group[0]}", low + job.forward, high)
+                self.start[j, i, 0, group[0]], self.start[j, i, 1, group[0]] = forward, backward
+                self._follows(forward, ready, 0.0)
+                self._follows(backward, forward, job.forward)
+                self._follows(barrier, backward, job.backward)
+            ready = barrier
+            if message:
+                admit = self._variable(f"admit_{j}_{i}", low + compute, high)
+                ready = self._variable(f"end_{j}_{i}", low + compute + message, high)
+                self._follows(admit, barrier, 0.0)
+                self._follows(ready, admit, message)
+                self.admit[j, i] = admit
+        self.finish.append(ready)
+
+    def _disjoint(self, one: tuple[pulp.LpVariable, float], other: tuple[pulp.LpVariable, float]) -> None:
+        """One task ends before the other starts."""
+        (u, u_time), (v, v_time) = one, other
+        to_v = max(0.0, u.upBound + u_time - v.lowBound)
+        to_u = max(0.0, v.upBound + v_time - u.lowBound)
+        if u.upBound + u_time <= v.lowBound or v.upBound + v_time <= u.lowBound:
+            return  # their windows do not meet
+        order = self.create(f"y_{self.rows}", 0, 1, cat=pulp.LpInteger)
+        self._at_least([(v, 1.0), (u, -1.0), (order, -to_v)], u_time - to_v)
+        self._at_least([(u, 1.0), (v, -1.0), (order, to_u)], v_time)
+
+    def _add_memory(self, here: tuple[int, ...]) -> None:
+        """Of every smallest set of jobs that do not fit one GPU, two are apart."""
+        parts = clock_of(self.instance).memory
+        if sum(parts[j] for j in here) <= MEMORY_CAPACITY:
+            return
+        for size in range(2, len(here) + 1):
+            for chosen in combinations(here, size):
+                total = sum(parts[j] for j in chosen)
+                if total > MEMORY_CAPACITY and total - min(parts[j] for j in chosen) <= MEMORY_CAPACITY:
+                    self._at_least([(self._before(j, k), 1.0) for j in chosen for k in chosen if j != k], 1.0)
+
+    def _before(self, j: int, k: int) -> pulp.LpVariable:
+        """A new binary: job j finishes before job k starts where it is 1."""
+        apart = self.create(f"apart_{self.rows}_{j}_{k}", 0, 1, cat=pulp.LpInteger)
+        most = max(0.0, self.last[j] - self.instance.jobs[k].arrival)
+        self._at_least([(self.first[k], 1.0), (self.finish[j], -1.0), (apart, -most)], -most)
+        return apart
+
+    def _extract(self, value: Callable[[pulp.LpVariable], float]) -> Solution:
+        """The order of the tasks, each as early as it allows."""
+        horizon = max(self.last) + 1.0  # wanted starts before 0: nothing but the order is taken
+        start: dict[Compute, float] = {}
+        for (j, i, kind, w), variable in self.start.items():
+            group = next(workers for workers in self.sharing.workers[j].values() if workers[0] == w)
+            start.update({(j, i, kind, worker): value(variable) - horizon for worker in group})
+        admitted = {key: value(variable) for key, variable in self.admit.items()}
+        after: dict[AllReduce, list[AllReduce]] = {key: [] for key in admitted}
+        for (j, i), (k, r) in combinations(sorted(admitted), 2):
+            if j != k and self.servers[j] & self.servers[k]:
+                first, second = ((j, i), (k, r)) if admitted[j, i] <= admitted[k, r] else ((k, r), (j, i))
+                after[second].append(first)
+        begun = [value(variable) for variable in self.first]
+        ended = [value(variable) for variable in self.finish]
+        waits: dict[int, list[int]] = {}
+        for here in self.sharing.jobs:
+            for j, k in combinations(here, 2):
+                for one, other in ((j, k), (k, j)):
+                    if ended[one] <= begun[other] + 1e-6 * (1 + ended[one]):
+                        waits.setdefault(other, []).append(one)
+        return timetable(self.instance, self.placement, Plan(start, {}, after, waits))

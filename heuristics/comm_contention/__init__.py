@@ -1,0 +1,1 @@
+"""Policies of comm-contention: how many may transfer at once."""

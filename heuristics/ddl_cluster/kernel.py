@@ -1,0 +1,259 @@
+"""The compiled simulator of ddl-cluster: what the plain one means, with work only where something changes.
+
+The meaning is that of ``formulations.ddl_cluster.simulate_plain``, tick by tick; placements are chosen on the way.
+Differences are only in what is looked at:
+
+- A job has one next event (the end of its first running task, or of its all-reduce), kept in a heap.
+- After an event only GPUs that became idle or got a new ready task, all-reduces on a server where one ended, and
+  transfers on a server where another began or ended are looked at. A refused all-reduce cannot be admitted
+  before one ends on one of its servers: what is active there only grows, and what is left of it only shrinks.
+- Iterations that nothing can part are one event (see strides.py).
+"""
+
+from __future__ import annotations
+
+import numba
+
+from schedgap.heuristics.common.compiled import forget_stale
+from schedgap.heuristics.ddl_cluster import heap, network, placing, state, strides
+from schedgap.heuristics.ddl_cluster.heap import drop, put
+from schedgap.heuristics.ddl_cluster.network import admit, begin_waiting, end_transfer, transfer
+from schedgap.heuristics.ddl_cluster.placing import enqueue, leave, place_queue
+from schedgap.heuristics.ddl_cluster.state import (
+    ASKED,
+    AT_BARRIER,
+    BACKWARD_READY,
+    BEGINNING,
+    CANDIDATES,
+    CHANGED,
+    DIRTY,
+    FORWARD_READY,
+    IN_BACKWARD,
+    IN_LATENCY,
+    NEVER,
+    QUEUED,
+    TRANSFERRING,
+    Ints,
+    Rules,
+    Table,
+    append,
+    comes_before,
+    look_at,
+)
+from schedgap.heuristics.ddl_cluster.strides import begin_stride, cut_stride, in_the_way, log_stride, service_now
+
+forget_stale(__file__, heap.__file__, network.__file__, placing.__file__, state.__file__, strides.__file__)
+
+
+@numba.njit(cache=True)
+def run_fast(
+    jobs: Table,
+    workers: Table,
+    gpus: Table,
+    servers: Table,
+    links: Ints,
+    lists: Ints,
+    events: Ints,
+    by_arrival: Ints,
+    rules: Rules,
+    start: Ints,
+    end: Ints,
+    admitted: Ints,
+    done: Ints,
+) -> int:
+    """Simulate from the first arrival to the last finish.
+
+    Parameters
+    ----------
+    jobs, workers, gpus, servers, links, lists, events : see state.py; changed
+    by_arrival : jobs in order of arrival, ties by position
+    rules : the link, the policy and how to run
+    start, end : of every compute task, filled where they are recorded; laid out as in the plain simulator's log
+    admitted, done : of every all-reduce, filled
+
+    Returns
+    -------
+    Number of ticks at which something happened.
+    """
+    arrived, unfinished, moments = 0, len(jobs), 0
+    while unfinished > 0:
+        now = NEVER
+        if arrived < len(jobs):
+            now = jobs[by_arrival[arrived]].arrival
+        if events[0] > 0 and jobs[events[1]].key < now:
+            now = jobs[events[1]].key
+        moments += 1
+        for kind in (DIRTY, ASKED, BEGINNING, CHANGED, CANDIDATES):
+            lists[kind, 0] = 0
+
+        # 1. ends
+        queue_changed = False
+        while events[0] > 0 and jobs[events[1]].key == now:
+            job = events[1]
+            drop(events, jobs, job)
+            if jobs[job].message_state == IN_LATENCY:
+                append(lists, BEGINNING, job)
+                continue
+            if jobs[job].message_state == TRANSFERRING:
+                done[jobs[job].message_base + jobs[job].iteration] = now
+                end_transfer(jobs, workers, servers, links, lists, job, now)
+            else:
+                if jobs[job].stride > 0:
+                    if rules.record:
+                        log_stride(jobs, start, end, job, now)
+                    _end_stride(jobs, workers, gpus, lists, job, now)
+                elif not _end_tasks(jobs, workers, gpus, lists, events, rules, end, job, now):
+                    continue
+                if jobs[job].spread > 1:
+                    begin_waiting(jobs, workers, servers, lists, job, now)
+                    continue
+            if _end_iteration(jobs, workers, gpus, lists, job, now):
+                unfinished -= 1
+                queue_changed = True
+
+        # 2. arrivals
+        while arrived < len(jobs) and jobs[by_arrival[arrived]].arrival == now:
+            enqueue(jobs, lists, by_arrival[arrived])
+            arrived += 1
+            queue_changed = True
+
+        # 3. placement, 4. admission, 5. transfers
+        if queue_changed and lists[QUEUED, 0] > 0:
+            place_queue(jobs, workers, gpus, servers, lists, rules, now)
+        if lists[ASKED, 0] > 0:
+            admit(jobs, workers, servers, links, lists, events, rules, admitted, now)
+        if lists[BEGINNING, 0] > 0 or lists[CHANGED, 0] > 0:
+            transfer(jobs, workers, servers, links, lists, events, rules, now)
+
+        # 6. dispatch; strides that are cut add to the list
+        position = 1
+        while position <= lists[DIRTY, 0]:
+            gpu = lists[DIRTY, position]
+            position += 1
+            gpus[gpu].dirty = 0
+            if gpus[gpu].task >= 0:
+                job = workers[gpus[gpu].task].job
+                if jobs[job].stride == 0:
+                    continue
+                if not in_the_way(jobs, workers, gpus, job, gpu, service_now(jobs, job, now)):
+                    continue
+                if rules.record:
+                    log_stride(jobs, start, end, job, now)
+                cut_stride(jobs, workers, gpus, lists, events, job, now)
+            if gpus[gpu].task < 0:
+                _dispatch(jobs, workers, gpus, lists, events, rules, start, gpu, now)
+        if rules.strides:
+            for position in range(1, lists[CANDIDATES, 0] + 1):
+                begin_stride(jobs, workers, gpus, events, lists[CANDIDATES, position], now)
+    return moments
+
+
+@numba.njit(cache=True)
+def _end_stride(jobs: Table, workers: Table, gpus: Table, lists: Ints, job: int, now: int) -> None:
+    """End a stride that nothing cut: all workers are at the barrier of its last iteration."""
+    jobs[job].service = service_now(jobs, job, now)
+    jobs[job].iteration += jobs[job].stride - 1
+    jobs[job].stride = 0
+    for worker in range(jobs[job].first_worker, jobs[job].first_worker + jobs[job].width):
+        workers[worker].state = AT_BARRIER
+        gpus[workers[worker].gpu].task = -1
+        look_at(gpus, lists, workers[worker].gpu)
+
+
+@numba.njit(cache=True)
+def _end_tasks(
+    jobs: Table,
+    workers: Table,
+    gpus: Table,
+    lists: Ints,
+    events: Ints,
+    rules: Rules,
+    ended: Ints,
+    job: int,
+    now: int,
+) -> bool:
+    """End the compute tasks of a job that end now; whether all its workers are at the barrier."""
+    first, end = jobs[job].first_worker, jobs[job].first_worker + jobs[job].width
+    earliest = NEVER
+    for worker in range(first, end):
+        if workers[worker].end > now:
+            earliest = min(earliest, workers[worker].end)
+            continue
+        workers[worker].end = NEVER
+        kind = 1 if workers[worker].state == IN_BACKWARD else 0
+        if rules.record:
+            task = jobs[job].iteration * (end - first) + worker - first
+            ended[jobs[job].task_base + 2 * task + kind] = now
+        if kind == 1:
+            jobs[job].service -= jobs[job].backward
+            workers[worker].state = AT_BARRIER
+            jobs[job].at_barrier += 1
+        else:
+            jobs[job].service -= jobs[job].forward
+            workers[worker].state = BACKWARD_READY
+        gpus[workers[worker].gpu].task = -1
+        look_at(gpus, lists, workers[worker].gpu)
+    if earliest < NEVER:
+        put(events, jobs, job, earliest)
+    complete: bool = jobs[job].at_barrier == end - first
+    return complete
+
+
+@numba.njit(cache=True)
+def _end_iteration(jobs: Table, workers: Table, gpus: Table, lists: Ints, job: int, now: int) -> bool:
+    """Begin the next iteration of a job, or finish it; whether it has finished."""
+    jobs[job].iteration += 1
+    jobs[job].at_barrier = 0
+    if jobs[job].iteration == jobs[job].iterations:
+        jobs[job].finish = now
+        leave(jobs, workers, gpus, job)
+        return True
+    for worker in range(jobs[job].first_worker, jobs[job].first_worker + jobs[job].width):
+        workers[worker].state = FORWARD_READY
+        look_at(gpus, lists, workers[worker].gpu)
+    return False
+
+
+@numba.njit(cache=True)
+def _dispatch(
+    jobs: Table,
+    workers: Table,
+    gpus: Table,
+    lists: Ints,
+    events: Ints,
+    rules: Rules,
+    start: Ints,
+    gpu: int,
+    now: int,
+) -> None:
+    """Start the first ready task on an idle GPU, in SRSF order."""
+    best, others = -1, -1
+    worker = gpus[gpu].head
+    while worker >= 0:
+        if workers[worker].state == FORWARD_READY or workers[worker].state == BACKWARD_READY:
+            others += 1
+            if best < 0 or comes_before(jobs, workers[worker].job, workers[best].job):
+                best = worker
+        worker = workers[worker].after
+    if best < 0:
+        return
+    job = workers[best].job
+    first, width = jobs[job].first_worker, jobs[job].width
+    kind = 1 if workers[best].state == BACKWARD_READY else 0
+    end = now + (jobs[job].backward if kind == 1 else jobs[job].forward)
+    gpus[gpu].task = best
+    workers[best].end = end
+    workers[best].state += 1
+    if rules.record:
+        start[jobs[job].task_base + 2 * (jobs[job].iteration * width + best - first) + kind] = now
+    if kind == 0:
+        if jobs[job].started_at != now:
+            jobs[job].started_at = now
+            jobs[job].started = 0
+            jobs[job].alone = 0
+        jobs[job].started += 1
+        jobs[job].alone += 1 if others == 0 else 0
+        if jobs[job].started == width:
+            append(lists, CANDIDATES, job)
+    if jobs[job].place == 0 or end < jobs[job].key:
+        put(events, jobs, job, end)

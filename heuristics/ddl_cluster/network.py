@@ -1,0 +1,171 @@
+"""All-reduces in the compiled simulator: admission, transfers, ends."""
+
+from __future__ import annotations
+
+import math
+
+import numba
+
+from schedgap.heuristics.common.compiled import forget_stale
+from schedgap.heuristics.ddl_cluster import heap, state
+from schedgap.heuristics.ddl_cluster.heap import put
+from schedgap.heuristics.ddl_cluster.state import (
+    ASKED,
+    BEGINNING,
+    CHANGED,
+    IN_LATENCY,
+    NO_MESSAGE,
+    TRANSFERRING,
+    WAITING,
+    Ints,
+    Rules,
+    Table,
+    append,
+    comes_before,
+)
+
+forget_stale(__file__, heap.__file__, state.__file__)
+
+
+@numba.njit(cache=True)
+def end_transfer(jobs: Table, workers: Table, servers: Table, links: Ints, lists: Ints, job: int, now: int) -> None:
+    """The all-reduce of `job` has ended: its servers have room, and others there may move faster."""
+    first = jobs[job].first_worker
+    for index in range(first, first + jobs[job].spread):
+        s = workers[index].server
+        for slot in range(servers[s].active):
+            if links[s, slot] == job:
+                links[s, slot] = links[s, servers[s].active - 1]
+                break
+        servers[s].active -= 1
+        servers[s].transfers -= 1
+        slot = servers[s].wait_head
+        while slot >= 0:
+            other = workers[slot].job
+            if jobs[other].asked_at != now:
+                jobs[other].asked_at = now
+                append(lists, ASKED, other)
+            slot = workers[slot].wait_after
+        if servers[s].changed_on != now:
+            servers[s].changed_on = now
+            append(lists, CHANGED, s)
+    jobs[job].service -= jobs[job].width * jobs[job].solo
+    jobs[job].message_state = NO_MESSAGE
+
+
+@numba.njit(cache=True)
+def begin_waiting(jobs: Table, workers: Table, servers: Table, lists: Ints, job: int, now: int) -> None:
+    """The workers of `job` are at the barrier: its all-reduce waits, and is asked at this tick."""
+    jobs[job].message_state = WAITING
+    jobs[job].asked_at = now
+    append(lists, ASKED, job)
+    for index in range(jobs[job].first_worker, jobs[job].first_worker + jobs[job].spread):
+        s = workers[index].server
+        workers[index].wait_before = -1
+        workers[index].wait_after = servers[s].wait_head
+        if servers[s].wait_head >= 0:
+            workers[servers[s].wait_head].wait_before = index
+        servers[s].wait_head = index
+
+
+@numba.njit(cache=True)
+def admit(
+    jobs: Table,
+    workers: Table,
+    servers: Table,
+    links: Ints,
+    lists: Ints,
+    events: Ints,
+    rules: Rules,
+    admitted_at: Ints,
+    now: int,
+) -> None:
+    """Ask, in SRSF order, the waiting all-reduces that are new, and those on a server where one ended."""
+    while lists[ASKED, 0] > 0:
+        best = 1
+        for position in range(2, lists[ASKED, 0] + 1):
+            if comes_before(jobs, lists[ASKED, position], lists[ASKED, best]):
+                best = position
+        job = lists[ASKED, best]
+        lists[ASKED, best] = lists[ASKED, lists[ASKED, 0]]
+        lists[ASKED, 0] -= 1
+        first = jobs[job].first_worker
+        most = 0
+        for index in range(first, first + jobs[job].spread):
+            most = max(most, servers[workers[index].server].active)
+        admitted = most < rules.limit
+        if rules.adaptive and most == 1:
+            smallest = math.inf
+            for index in range(first, first + jobs[job].spread):
+                s = workers[index].server
+                if servers[s].active == 1:
+                    other = links[s, 0]
+                    left = jobs[other].left
+                    if jobs[other].message_state == TRANSFERRING:
+                        left -= (now - jobs[other].since) / rules.ticks_per_unit[jobs[other].level]
+                    smallest = min(smallest, left)
+            admitted = rules.pair_cost * jobs[job].message < rules.unit_cost * smallest
+        if not admitted:
+            continue
+        for index in range(first, first + jobs[job].spread):
+            s = workers[index].server
+            links[s, servers[s].active] = job
+            servers[s].active += 1
+            before, after = workers[index].wait_before, workers[index].wait_after
+            if before >= 0:
+                workers[before].wait_after = after
+            else:
+                servers[s].wait_head = after
+            if after >= 0:
+                workers[after].wait_before = before
+        jobs[job].message_state = IN_LATENCY
+        jobs[job].left = jobs[job].message
+        admitted_at[jobs[job].message_base + jobs[job].iteration] = now
+        if rules.latency > 0:
+            put(events, jobs, job, now + rules.latency)
+        else:
+            append(lists, BEGINNING, job)
+
+
+@numba.njit(cache=True)
+def transfer(
+    jobs: Table,
+    workers: Table,
+    servers: Table,
+    links: Ints,
+    lists: Ints,
+    events: Ints,
+    rules: Rules,
+    now: int,
+) -> None:
+    """Begin the transfers of this tick; on servers where their number changed, every k and end anew."""
+    for position in range(1, lists[BEGINNING, 0] + 1):
+        job = lists[BEGINNING, position]
+        jobs[job].message_state = TRANSFERRING
+        jobs[job].since = now
+        jobs[job].level = 0
+        first = jobs[job].first_worker
+        for index in range(first, first + jobs[job].spread):
+            s = workers[index].server
+            servers[s].transfers += 1
+            if servers[s].changed_on != now:
+                servers[s].changed_on = now
+                append(lists, CHANGED, s)
+    for position in range(1, lists[CHANGED, 0] + 1):
+        s = lists[CHANGED, position]
+        for slot in range(servers[s].active):
+            job = links[s, slot]
+            if jobs[job].message_state != TRANSFERRING:
+                continue
+            first = jobs[job].first_worker
+            most = 0
+            for index in range(first, first + jobs[job].spread):
+                most = max(most, servers[workers[index].server].transfers)
+            level = jobs[job].level
+            if most != level:
+                if level > 0:
+                    jobs[job].left -= (now - jobs[job].since) / rules.ticks_per_unit[level]
+                jobs[job].since = now
+                jobs[job].level = most
+                ticks = max(1, math.ceil(jobs[job].left * rules.ticks_per_unit[most] - 0.001))
+                put(events, jobs, job, now + ticks)

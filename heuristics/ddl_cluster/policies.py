@@ -1,0 +1,166 @@
+"""The schedulings of paper 001 as methods: SRSF(1) to SRSF(3) and Ada-SRSF, each with any placement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schedgap.formulations.ddl_cluster.clock import clock_of
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
+from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES
+from schedgap.heuristics.common.run import HeuristicRun, parse_settings
+from schedgap.heuristics.ddl_cluster.conservation import broken_conservation
+from schedgap.heuristics.ddl_cluster.options import POLICY
+from schedgap.heuristics.ddl_cluster.simulation import FastRun, simulate
+
+Floats = NDArray[np.float64]
+
+
+class ConservationError(RuntimeError):
+    """A simulated run made time, bytes or iterations out of nothing: an internal error."""
+
+
+def srsf_1(instance: DdlClusterInstance, *, seed: int = 0, placement: str = "lwf", kappa: int = 1) -> HeuristicRun:
+    """Shortest remaining service first, at most one all-reduce on a server: no contention.
+
+    Parameters
+    ----------
+    instance : the instance; jobs that carry a placement keep it
+    seed : of the placement ``rand``
+    placement : lwf (LWF-kappa), ls, ff or rand
+    kappa : of LWF-kappa
+
+    Notes
+    -----
+    See :func:`~schedgap.heuristics.ddl_cluster.simulation.simulate`. No ratio is claimed. Source: paper 001,
+    section V-A; Algorithm 1 for LWF-kappa.
+    """
+    return _run(instance, "srsf-1", seed, placement, kappa)
+
+
+def srsf_2(instance: DdlClusterInstance, *, seed: int = 0, placement: str = "lwf", kappa: int = 1) -> HeuristicRun:
+    """Shortest remaining service first, at most two all-reduces on a server. As :func:`srsf_1` otherwise."""
+    return _run(instance, "srsf-2", seed, placement, kappa)
+
+
+def srsf_3(instance: DdlClusterInstance, *, seed: int = 0, placement: str = "lwf", kappa: int = 1) -> HeuristicRun:
+    """Shortest remaining service first, at most three all-reduces on a server. As :func:`srsf_1` otherwise."""
+    return _run(instance, "srsf-3", seed, placement, kappa)
+
+
+def ada_srsf(instance: DdlClusterInstance, *, seed: int = 0, placement: str = "lwf", kappa: int = 1) -> HeuristicRun:
+    """Shortest remaining service first; AdaDUAL decides whether a second all-reduce starts beside a first.
+
+    With one active on some server of the job and none with more, it starts where 2 (b + eta) M_new < b M_left,
+    M_left the smallest remaining message among those it would meet on any server. (Algorithm 2 as printed
+    collects them only where a server has more of them than the servers before, so it forgets some.) As
+    :func:`srsf_1` otherwise. Source: paper 001, Algorithms 2 and 3.
+    """
+    return _run(instance, "ada-srsf", seed, placement, kappa)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A run whose conservation has been checked.
+
+    Attributes
+    ----------
+    run : as simulated
+    flow : by job, finish - arrival in seconds
+    utilisation : by GPU, the part of the time from its first placement to its last finish in which it computes;
+        0 for a GPU that has no job
+    metrics : see :func:`metrics`
+    """
+
+    run: FastRun
+    flow: Floats
+    utilisation: Floats
+    metrics: Mapping[str, Any]
+
+
+def run_policy(instance: DdlClusterInstance, policy: str, seed: int, placement: str, kappa: int = 1) -> Outcome:
+    """Simulate a policy and check the run.
+
+    Raises
+    ------
+    ConservationError
+        The run breaks conservation.
+    """
+    run = simulate(instance, policy, placement, kappa=kappa, seed=seed)
+    clock = clock_of(instance)
+    broken = broken_conservation(instance, run.placement, run.finish, run.log, clock.digits, POLICIES[policy][0])
+    if broken:
+        raise ConservationError(f"{policy} with {placement} on {instance.name}: {broken[0]} ({len(broken)} findings)")
+    flow = np.array([clock.seconds(end - begin) for end, begin in zip(run.finish, clock.arrival, strict=True)])
+    used = np.zeros(instance.total_gpus)
+    for (server, index), (work, first, last) in gpu_use(instance, run).items():
+        used[instance.first_gpu[server] + index] = work / (last - first)
+    return Outcome(run, flow, used, metrics(instance, run))
+
+
+def _run(instance: DdlClusterInstance, policy: str, seed: int, placement: str, kappa: int) -> HeuristicRun:
+    options = parse_settings(POLICY, {"placement": placement, "kappa": kappa}, f"method {policy}")
+    outcome = run_policy(instance, policy, seed, options["placement"], options["kappa"])
+    clock = clock_of(instance)
+    solution = {
+        "placement": {
+            job.id: [[instance.servers[s].id, g] for s, g in gpus]
+            for job, gpus in zip(instance.jobs, outcome.run.placement, strict=True)
+        },
+        "policy": policy,
+        "finish": {job.id: clock.seconds(end) for job, end in zip(instance.jobs, outcome.run.finish, strict=True)},
+    }
+    return HeuristicRun(solution, outcome.metrics)
+
+
+def metrics(instance: DdlClusterInstance, run: FastRun) -> Mapping[str, Any]:
+    """The figures of Tables IV and V.
+
+    Returns
+    -------
+    ``jct mean``, ``jct median``, ``jct 95th`` (seconds); ``makespan``, from the first arrival to the last finish
+    (seconds); ``utilisation``, the mean over GPUs of the part of the makespan in which it computes, and
+    ``utilisation busy``, the same with each GPU's time counted from its first placement to its last finish and
+    GPUs without a job left out; ``jobs across servers``; ``all-reduces`` and ``contended``, the part of them that
+    took longer than they do alone; ``message speed``, the largest ratio of latency + size b to the time an
+    all-reduce took (0 where there is none); ``events``, simulated moments.
+    """
+    clock = clock_of(instance)
+    arrival = np.array(clock.arrival, dtype=np.int64)
+    flow = np.array([clock.seconds(tick) for tick in run.finish - arrival])
+    busy = gpu_use(instance, run)
+    span = clock.seconds(int(run.finish.max() - arrival.min()))
+    used = [(work, last - first) for work, first, last in busy.values()]
+    moved = run.log.done >= 0
+    solo = np.repeat(np.array(clock.solo, dtype=np.int64), np.diff(run.log.message_base))
+    taken, solo = run.log.done[moved] - run.log.admitted[moved], solo[moved]
+    return {
+        "jct mean": float(flow.mean()),
+        "jct median": float(np.median(flow)),
+        "jct 95th": float(np.percentile(flow, 95)),
+        "makespan": span,
+        "utilisation": sum(work for work, _ in used) / (span * instance.total_gpus),
+        "utilisation busy": float(np.mean([work / length for work, length in used])),
+        "jobs across servers": sum(len({s for s, _ in gpus}) > 1 for gpus in run.placement),
+        "all-reduces": int(moved.sum()),
+        "contended": float((taken > solo + 1).mean()) if len(taken) else 0.0,
+        "message speed": float((solo / taken).max()) if len(taken) else 0.0,
+        "events": run.moments,
+    }
+
+
+def gpu_use(instance: DdlClusterInstance, run: FastRun) -> dict[tuple[int, int], tuple[float, float, float]]:
+    """By GPU that has jobs: seconds of compute tasks, its first placement, its last finish."""
+    clock = clock_of(instance)
+    result: dict[tuple[int, int], tuple[float, float, float]] = {}
+    for j, (job, gpus) in enumerate(zip(instance.jobs, run.placement, strict=True)):
+        work = job.iterations * (job.forward + job.backward)
+        begin, end = clock.seconds(int(run.log.placed[j])), clock.seconds(int(run.finish[j]))
+        for gpu in gpus:
+            total, first, last = result.get(gpu, (0.0, begin, end))
+            result[gpu] = (total + work, min(first, begin), max(last, end))
+    return result

@@ -1,0 +1,120 @@
+"""Fast-forward in the compiled simulator: iterations that nothing can part, as one event.
+
+When all workers of a job begin an iteration together, and on each of its GPUs every other ready task belongs to a
+job that is behind it for as long as it is ready, only a newly ready task on one of its GPUs can come between them.
+A job on one server then strides to its finish, one on several to its barrier. When a task becomes ready on one of
+its GPUs whose job might come before it, the stride is cut there: what was done until now follows from the time
+that has passed, exactly, since ticks are whole numbers.
+
+Why a job that is behind stays behind: while a task of it is ready and does not run, its iteration cannot end, so
+its service falls by no more than the compute tasks of one iteration; the striding job's service only falls.
+"""
+
+from __future__ import annotations
+
+import numba
+
+from schedgap.heuristics.common.compiled import forget_stale
+from schedgap.heuristics.ddl_cluster import heap, state
+from schedgap.heuristics.ddl_cluster.heap import drop, put
+from schedgap.heuristics.ddl_cluster.state import (
+    BACKWARD_READY,
+    FORWARD_READY,
+    IN_BACKWARD,
+    IN_FORWARD,
+    NEVER,
+    Ints,
+    Table,
+    look_at,
+)
+
+forget_stale(__file__, heap.__file__, state.__file__)
+
+
+@numba.njit(cache=True, inline="always")
+def service_now(jobs: Table, job: int, now: int) -> int:
+    """Remaining service of a job, those tasks counted that ended during its present stride."""
+    service: int = jobs[job].service
+    if jobs[job].stride > 0:
+        passed, rest = divmod(now - jobs[job].stride_start, jobs[job].forward + jobs[job].backward)
+        work = passed * (jobs[job].forward + jobs[job].backward)
+        if rest >= jobs[job].forward:
+            work += jobs[job].forward
+        service -= jobs[job].width * work
+    return service
+
+
+@numba.njit(cache=True)
+def in_the_way(jobs: Table, workers: Table, gpus: Table, job: int, gpu: int, service: int) -> bool:
+    """Whether another job with a ready task on `gpu` might come before `job`, which has this service."""
+    worker = gpus[gpu].head
+    while worker >= 0:
+        if workers[worker].state == FORWARD_READY or workers[worker].state == BACKWARD_READY:
+            other = workers[worker].job
+            width = jobs[other].width
+            most = width * (jobs[other].forward + jobs[other].backward)
+            if other != job and jobs[other].service - most <= service:
+                return True
+        worker = workers[worker].after
+    return False
+
+
+@numba.njit(cache=True)
+def begin_stride(jobs: Table, workers: Table, gpus: Table, events: Ints, job: int, now: int) -> None:
+    """Let a job all of whose workers begin an iteration now stride, where nothing is in its way."""
+    first, end = jobs[job].first_worker, jobs[job].first_worker + jobs[job].width
+    if jobs[job].alone < jobs[job].width:
+        for worker in range(first, end):
+            if in_the_way(jobs, workers, gpus, job, workers[worker].gpu, jobs[job].service):
+                return
+    length = 1 if jobs[job].spread > 1 else jobs[job].iterations - jobs[job].iteration
+    jobs[job].stride = length
+    jobs[job].stride_start = now
+    for worker in range(first, end):
+        workers[worker].end = NEVER
+    period = jobs[job].forward + jobs[job].backward
+    put(events, jobs, job, now + length * period)
+
+
+@numba.njit(cache=True)
+def log_stride(jobs: Table, start: Ints, ended: Ints, job: int, now: int) -> None:
+    """Record the tasks of a stride that began up to `now`, and those of their ends that have come."""
+    first, end = jobs[job].first_worker, jobs[job].first_worker + jobs[job].width
+    forward, period = jobs[job].forward, jobs[job].forward + jobs[job].backward
+    begin = jobs[job].stride_start
+    at = jobs[job].task_base + 2 * (end - first) * jobs[job].iteration
+    while begin < now:
+        for _ in range(end - first):
+            start[at] = begin
+            if begin + forward <= now:
+                ended[at] = begin + forward
+            if begin + forward < now:
+                start[at + 1] = begin + forward
+            if begin + period <= now:
+                ended[at + 1] = begin + period
+            at += 2
+        begin += period
+
+
+@numba.njit(cache=True)
+def cut_stride(jobs: Table, workers: Table, gpus: Table, lists: Ints, events: Ints, job: int, now: int) -> None:
+    """End a stride at `now`: the present tasks of its workers run on by themselves, or have just ended."""
+    forward, period = jobs[job].forward, jobs[job].forward + jobs[job].backward
+    passed, rest = divmod(now - jobs[job].stride_start, period)
+    jobs[job].service = service_now(jobs, job, now)
+    jobs[job].iteration += passed
+    jobs[job].stride = 0
+    ends = now - rest + (forward if rest < forward else period)
+    for worker in range(jobs[job].first_worker, jobs[job].first_worker + jobs[job].width):
+        if rest == 0 or rest == forward:
+            workers[worker].state = FORWARD_READY if rest == 0 else BACKWARD_READY
+            gpu = workers[worker].gpu
+            gpus[gpu].task = -1
+            look_at(gpus, lists, gpu)
+        else:
+            workers[worker].state = IN_FORWARD if rest < forward else IN_BACKWARD
+            workers[worker].end = ends
+    if rest == 0 or rest == forward:
+        drop(events, jobs, job)
+    else:
+        put(events, jobs, job, ends)

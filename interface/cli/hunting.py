@@ -1,0 +1,59 @@
+"""``schedgap hunt``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from schedgap.cli.arguments import add_seed, add_settings, count, seconds, settings_of
+
+
+def add_hunt(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``hunt``."""
+    parser.add_argument(
+        "target",
+        metavar="GUARANTEE|PROBLEM/HEURISTIC",
+        help="an id as in schedgap list, or a heuristic; PROBLEM/package.module:function is one of your own",
+    )
+    add_settings(
+        parser,
+        "limits: most entries of a list (jobs=4), a number's largest value or range (horizon=5..20, jobs.gpus=2), "
+        "an option of the heuristic, or one of the search: evaluations, at_least, span, work, keep, start",
+        "limit=value",
+    )
+    parser.add_argument("--budget", type=seconds, metavar="S", help="seconds (default: none, it stops by counts)")
+    add_seed(parser)
+    parser.add_argument("--workers", type=count, metavar="N", help="processes (default: one per core)")
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on with the hunt in DIR (default: a new one, beside one that is there)",
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="the hunt's directory (default: hunts/TARGET)")
+
+
+def hunt(arguments: argparse.Namespace) -> int:
+    """Search for the worst instance; 4 where no instance counted, 5 where parts disagreed on some."""
+    from schedgap import api
+
+    found = api.hunt(
+        arguments.target,
+        limits=settings_of(arguments),
+        budget=arguments.budget,
+        seed=arguments.seed,
+        workers=arguments.workers or os.cpu_count() or 1,
+        resume=arguments.resume,
+        out=arguments.out,
+        progress=sys.stderr,
+    )
+    print(found.to_text())
+    if not found.finished:
+        print(f"schedgap: interrupted, all of it is kept; --out {found.folder} --resume goes on", file=sys.stderr)
+        return 130
+    if found.defects:
+        more = f" (and {len(found.defects) - 1} more)" if len(found.defects) > 1 else ""
+        print(f"schedgap: error: {found.defects[0]}{more}", file=sys.stderr)
+        return 5
+    return 0 if found.found is not None else 4

@@ -1,0 +1,161 @@
+"""The exact methods of ddl-cluster against enumeration of event orders, and against one another."""
+
+from __future__ import annotations
+
+import pytest
+from support.ddl_cluster_brute_force import optimum, orders
+from support.ddl_cluster_random import placed_instance
+
+from schedgap.formulations.common.errors import ModelRefused
+from schedgap.formulations.common.numbers import agrees
+from schedgap.formulations.ddl_cluster.bounds import lower_bound
+from schedgap.formulations.ddl_cluster.check import check
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
+from schedgap.formulations.ddl_cluster.job_shop import build_model, model_nonzeros
+from schedgap.solvers.declarative import solve_declarative
+from schedgap.solvers.exact.ddl_cluster import solve_cp, solve_job_shop
+from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
+
+OPTIONS = SolveOptions(threads=1, deadline=Deadline.after(200))
+
+
+def _drawn(count: int, most: int) -> list[tuple[int, DdlClusterInstance]]:
+    """The first instances whose all-reduces can meet and whose orders are few enough to go through."""
+    found: list[tuple[int, DdlClusterInstance]] = []
+    seed = 0
+    while len(found) < count:
+        instance = placed_instance(
+            seed, jobs=2 + seed % 2, servers=2 + seed % 3 // 2, iterations=1 if seed % 4 == 1 else 2
+        )
+        spanning = sum(len({server for server, _ in given or ()}) > 1 for given in instance.given)
+        if spanning >= 2 and orders(instance) <= most:
+            found.append((seed, instance))
+        seed += 1
+    return found
+
+
+DRAWN = _drawn(40, 90)
+
+
+@pytest.mark.parametrize("instance", [pytest.param(i, id=str(seed)) for seed, i in DRAWN])
+def test_cp_finds_the_optimum_of_all_event_orders(instance: DdlClusterInstance) -> None:
+    result = solve_cp(instance, OPTIONS)
+    assert result.status is Status.OPTIMAL
+    assert result.objective is not None
+    assert agrees(result.objective, optimum(instance))
+    assert lower_bound(instance) <= result.objective * (1 + 1e-9)
+    assert result.solution is not None
+    assert check(instance, result.solution).feasible
+
+
+@pytest.mark.parametrize("instance", [pytest.param(i, id=str(seed)) for seed, i in DRAWN[:12]])
+def test_job_shop_is_the_optimum_without_contention(instance: DdlClusterInstance) -> None:
+    result = solve_job_shop(instance, OPTIONS)
+    restricted = optimum(instance, exclusive=True)
+    least = optimum(instance)
+    assert result.objective is not None
+    # the schedule is carried out with latencies that overlap, which only helps
+    assert result.objective <= restricted * (1 + 1e-6)
+    assert result.objective >= least * (1 - 1e-6)
+    bound = result.info.get("restricted bound")
+    assert bound is None or agrees(bound, restricted)
+    assert result.bound is not None
+    assert result.bound <= least * (1 + 1e-6)
+
+
+def test_engines_solve_the_job_shop_and_claim_nothing_about_the_problem() -> None:
+    closed = 0
+    for _, instance in DRAWN[:6]:
+        restricted = optimum(instance, exclusive=True)
+        for engine in ("cbc", "highs"):
+            result = solve_declarative(
+                lambda instance=instance: build_model(instance),  # type: ignore[misc]
+                engine,
+                OPTIONS,
+                lambda solution, instance=instance: check(instance, solution),  # type: ignore[misc]
+                model_nonzeros(instance),
+            )
+            assert result.objective is not None
+            assert result.objective <= restricted * (1 + 1e-6)
+            assert result.bound is not None
+            assert result.bound <= optimum(instance) * (1 + 1e-6)
+            if "restricted bound" in result.info:
+                assert agrees(result.info["restricted bound"], restricted)
+            closed += result.status is Status.OPTIMAL
+    assert closed < 12, "some of these job shops leave a gap to the certified bound"
+
+
+def test_cpsat_refuses_the_continuous_model() -> None:
+    instance = DRAWN[0][1]
+    with pytest.raises(ModelRefused, match="continuous"):
+        solve_declarative(lambda: build_model(instance), "cpsat", OPTIONS, lambda s: check(instance, s))
+
+
+def test_contention_can_beat_every_schedule_without_it() -> None:
+    gains = [
+        optimum(instance, exclusive=True) / value
+        for _, instance in DRAWN
+        if orders(instance) <= 30 and (value := optimum(instance)) > 0
+    ]
+    assert max(gains) > 1 + 1e-6
+    assert min(gains) >= 1 - 1e-9
+
+
+def test_free_placement_is_refused_in_one_line() -> None:
+    data = DRAWN[0][1].to_dict()
+    del data["jobs"][1]["placement"]
+    instance = DdlClusterInstance.parse(data)
+    for method in (solve_cp, solve_job_shop):
+        with pytest.raises(ModelRefused, match=r"job j1 has no placement.*ada-srsf"):
+            method(instance, OPTIONS)
+
+
+def test_tight_memory_keeps_jobs_apart() -> None:
+    differ = 0
+    for seed in range(8):
+        tight = placed_instance(seed, jobs=3, iterations=1, tight=True)
+        loose = placed_instance(seed, jobs=3, iterations=1)
+        apart, together = solve_cp(tight, OPTIONS), solve_cp(loose, OPTIONS)
+        assert apart.status is together.status is Status.OPTIMAL
+        assert apart.objective is not None
+        assert together.objective is not None
+        assert apart.objective >= together.objective * (1 - 1e-6)
+        differ += apart.objective > together.objective * (1 + 1e-6)
+        shop = solve_job_shop(tight, OPTIONS)
+        assert shop.objective is not None
+        assert shop.objective >= apart.objective * (1 - 1e-6)
+        declared = solve_declarative(lambda t=tight: build_model(t), "highs", OPTIONS, lambda s, t=tight: check(t, s))  # type: ignore[misc]
+        assert declared.objective is not None
+        assert declared.objective >= apart.objective * (1 - 1e-6)
+    assert differ > 0
+
+
+def test_an_instance_too_large_to_simulate_in_the_time_is_unknown_with_its_bound() -> None:
+    data = DRAWN[0][1].to_dict()
+    for job in data["jobs"]:
+        job["iterations"] = 10**6
+    instance = DdlClusterInstance.parse(data)
+    for method in (solve_cp, solve_job_shop):
+        result = method(instance, SolveOptions(threads=1, deadline=Deadline.after(1)))
+        assert (result.status, result.termination) == (Status.UNKNOWN, Termination.TOO_LARGE)
+        assert result.bound == lower_bound(instance)
+        assert "cannot be simulated" in result.info["reason"]
+
+
+def test_more_neighbours_than_the_model_counts_leave_the_job_shop() -> None:
+    data = DRAWN[0][1].to_dict()
+    data["servers"] = [{"id": "s0", "gpus": 8}, {"id": "s1", "gpus": 8}]
+    parts = {"gpus": 2, "iterations": 1, "memory": 1.0, "forward": 1.0}
+    data["jobs"] = [
+        parts
+        | {"id": f"j{k}", "placement": [["s0", k], ["s1", k]], "arrival": 0.0}
+        | {"backward": 1.0 + k, "message": 1.0 if k else 30.0}
+        for k in range(8)
+    ]
+    instance = DdlClusterInstance.parse(data)
+    result = solve_cp(instance, SolveOptions(threads=1, deadline=Deadline.after(4)))
+    assert (result.status, result.termination) == (Status.FEASIBLE, Termination.TOO_LARGE)
+    assert "shares servers with 7 jobs, at most 5" in result.info["reason"]
+    assert result.objective is not None
+    assert result.bound is not None
+    assert result.bound < result.objective

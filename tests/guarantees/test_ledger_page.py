@@ -1,0 +1,70 @@
+"""docs/guarantees.md tells what the ledger is: every row, every counterexample that it names, the worst ratios kept."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+
+import pytest
+
+from schedgap.benchmarks.evaluate import compare
+from schedgap.benchmarks.methods import default_method
+from schedgap.benchmarks.problems import PROBLEMS, load_instance
+from schedgap.heuristics.common.guarantee import Case, Verdict
+from schedgap.solvers.result import SolveOptions
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "guarantees.md").read_text(encoding="utf-8")
+FILES = sorted((ROOT / "docs" / "counterexamples").glob("*.json"))
+GUARANTEES = {g.id: g for problem in PROBLEMS.values() for g in problem.all_guarantees}
+
+
+def _rows() -> dict[str, str]:
+    """Every id in the first column of a table, with its cell of verdicts."""
+    rows = {}
+    for line in PAGE.splitlines():
+        cells = [cell.strip() for cell in line.split("|")]
+        for name in re.findall(r"`(\d{3}-[a-z0-9-]+)`", cells[1] if len(cells) > 3 else ""):
+            rows[name] = cells[3]
+    return rows
+
+
+def test_every_row_of_the_ledger_is_on_the_page() -> None:
+    assert set(_rows()) == set(GUARANTEES)
+
+
+def test_what_the_page_calls_refuted_has_its_file_and_nothing_else_has() -> None:
+    refuted = {name for name, words in _rows().items() if words.startswith("**refuted**")}
+    assert refuted == {path.stem for path in FILES}
+    for name, words in _rows().items():
+        measured = GUARANTEES[name].measure is not None
+        assert words.startswith("measured" if measured else ("**refuted**" if name in refuted else "held")), name
+        assert f"({name}.json)" in PAGE.replace("counterexamples/", "") or name not in refuted
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_counterexamples_still_refute(path: Path) -> None:
+    guarantee = GUARANTEES[path.stem]
+    problem, instance = load_instance(path)
+    run = json.loads(path.read_text())["reference_counterexample"]
+    if guarantee.method is None:
+        case = Case(instance, None, {}, run["optimum"], run["bound"], run["options"])
+        assert guarantee.evaluate(case).verdict is Verdict.REFUTED
+        return
+    methods = [default_method(problem).id, guarantee.method]
+    found = compare(problem, instance, methods, SolveOptions(threads=1, seed=run["seed"]), run["options"])
+    judged = {j.guarantee.id: j.verdict for row in found.rows for j in row.judgements}
+    assert judged[guarantee.id] is Verdict.REFUTED
+
+
+def test_the_worst_ratios_on_the_page_are_those_kept() -> None:
+    for path in (ROOT / "benchmarks" / "worst").glob("*.json"):
+        problem, _, method = path.stem.partition("--")
+        ratio = json.loads(path.read_text())["reference_hunt"]["ratio"]
+        value = math.inf if ratio in (None, "inf") else float(ratio)
+        shown = "inf" if math.isinf(value) else format(value, ".2f" if value < 1e4 else ",.0f")
+        name = method.replace("-plus", "+") if problem == "gpu-sharing" else method
+        line = next(line for line in PAGE.splitlines() if line.startswith(f"| {problem} | `"))
+        assert re.search(rf"`{re.escape(name)}` {re.escape(shown)}(,| \|)", line), (problem, name, shown)

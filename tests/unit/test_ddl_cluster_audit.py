@@ -1,0 +1,176 @@
+"""The audit finds every kind of fault in a recorded run, and none in an honest one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from support.ddl_cluster_random import placed_instance
+
+from schedgap.formulations.ddl_cluster.audit import audit
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
+from schedgap.formulations.ddl_cluster.sharing import given_placement
+from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES, Log, simulate_plain
+
+S = 10**10
+"""Ticks of a second."""
+DATA: dict[str, Any] = {
+    "problem": "ddl-cluster",
+    "gpu_memory": 10.0,
+    "servers": [{"id": "s0", "gpus": 2}, {"id": "s1", "gpus": 1}],
+    "link": {"latency": 0.5, "seconds_per_unit": 1.0, "contention_penalty": 0.5},
+    "jobs": [
+        {
+            "id": name,
+            "arrival": 1.0,
+            "gpus": 2,
+            "iterations": 2,
+            "forward": 1.0,
+            "backward": 2.0,
+            "message": 4.0,
+            "memory": memory,
+            "placement": [["s0", index], ["s1", 0]],
+        }
+        for name, memory, index in (("a", 6.0, 0), ("b", 4.0, 1))
+    ],
+}
+INSTANCE = DdlClusterInstance.parse(DATA)
+PLACEMENT = given_placement(INSTANCE, "test")
+
+
+def _log(policy: str) -> Log:
+    log = simulate_plain(INSTANCE, PLACEMENT, policy, record=True).log
+    assert log is not None
+    return log
+
+
+def _found(log: Log, policy: str) -> set[str]:
+    return {violation.constraint for violation in audit(INSTANCE, PLACEMENT, policy, log, 10)}
+
+
+def _task(log: Log, j: int, i: int, w: int, kind: int) -> int:
+    return int(log.task_base[j]) + 2 * (i * 2 + w) + kind
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_honest_runs_pass(policy: str) -> None:
+    assert not _found(_log(policy), policy)
+    for seed in range(25):
+        instance = placed_instance(seed, jobs=6, servers=3, iterations=6, tight=seed % 2 == 0)
+        placement = given_placement(instance, "test")
+        log = simulate_plain(instance, placement, policy, record=True).log
+        assert log is not None
+        assert not audit(instance, placement, policy, log, 10)
+
+
+def _lose_task(log: Log) -> None:
+    log.start[_task(log, 0, 1, 0, 0)] = -1
+
+
+def _lose_message(log: Log) -> None:
+    log.done[1] = -1
+
+
+def _shorten_task(log: Log) -> None:
+    log.end[_task(log, 0, 0, 0, 1)] -= 2
+
+
+def _shift_early(log: Log) -> None:
+    place = _task(log, 0, 1, 0, 0)
+    log.start[place] -= S
+    log.end[place] -= S
+
+
+def _before_arrival(log: Log) -> None:
+    log.placed[0] = 0
+
+
+def _fast_message(log: Log) -> None:
+    log.done[0] -= S
+
+
+def _slow_message(log: Log) -> None:
+    log.done[-1] += S
+
+
+def _idle_gpu(log: Log) -> None:
+    place = _task(log, 1, 1, 0, 1)
+    log.start[place] += S // 2
+    log.end[place] += S // 2
+
+
+def _late_admission(log: Log) -> None:
+    log.admitted[-1] += S
+    log.done[-1] += S
+
+
+@pytest.mark.parametrize(
+    ("change", "constraints"),
+    [
+        (_lose_task, {"iterations"}),
+        (_lose_message, {"iterations"}),
+        (_shorten_task, {"duration"}),
+        (_shift_early, {"iterations"}),
+        (_before_arrival, {"iterations"}),
+        (_fast_message, {"message"}),
+        (_slow_message, {"message"}),
+        (_idle_gpu, {"idle"}),
+        (_late_admission, {"waiting"}),
+    ],
+)
+def test_every_fault_is_found(change: Callable[[Log], None], constraints: set[str]) -> None:
+    log = _log("srsf-2")
+    change(log)
+    assert constraints <= _found(log, "srsf-2")
+
+
+def test_more_active_than_the_policy_admits() -> None:
+    assert "limit" in _found(_log("srsf-2"), "srsf-1")
+
+
+def test_waiting_although_there_is_room() -> None:
+    assert "waiting" in _found(_log("srsf-1"), "srsf-2")
+
+
+def test_two_tasks_on_one_gpu() -> None:
+    log = _log("srsf-1")
+    place, other = _task(log, 0, 0, 1, 0), _task(log, 1, 0, 1, 0)
+    log.start[other], log.end[other] = log.start[place], log.end[place]
+    assert "gpu" in _found(log, "srsf-1")
+
+
+def test_more_memory_than_a_gpu_has() -> None:
+    data = DATA | {"gpu_memory": 9.0}
+    instance = DdlClusterInstance.parse(data)
+    found = {violation.constraint for violation in audit(instance, PLACEMENT, "srsf-1", _log("srsf-1"), 10)}
+    assert found == {"memory"}
+
+
+def test_messages_that_outrun_their_link() -> None:
+    """Both messages at once as if neither met the other: the fault of asking how much is left moving it on."""
+    log = _log("srsf-2")
+    shared = replace(log, admitted=log.admitted.copy(), done=log.done.copy())
+    latest = int(max(log.admitted[0], log.admitted[2]))
+    for k in (0, 2):
+        shared.admitted[k] = latest
+        shared.done[k] = latest + 45 * S // 10
+    found = audit(INSTANCE, PLACEMENT, "srsf-2", shared, 10)
+    assert {"message", "link"} <= {violation.constraint for violation in found}
+    assert any("in 1 busy periods" in violation.message for violation in found)
+
+
+def test_the_summary_says_how_often_and_how_much() -> None:
+    log = _log("srsf-2")
+    log.end[[_task(log, 0, i, w, 1) for i in (0, 1) for w in (0, 1)]] -= S // 4
+    lines = [violation.message for violation in audit(INSTANCE, PLACEMENT, "srsf-2", log, 10)]
+    assert "job a: backward task: 4 times, first at entry 0, worst by 0.25 s" in lines
+
+
+def test_the_log_is_laid_out_as_it_says() -> None:
+    log = _log("srsf-1")
+    assert np.array_equal(log.task_base, [0, 8, 16])
+    assert log.start[_task(log, 0, 0, 0, 0)] == S
+    assert log.end[_task(log, 0, 0, 0, 1)] == 4 * S
