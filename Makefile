@@ -22,7 +22,7 @@ bench: install
 test: bench unit
 
 unit: install
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: install
 	$(BIN)/ruff check $(FOLDERS)

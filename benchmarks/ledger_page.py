@@ -35,6 +35,7 @@ def write_ledger(ledger: Ledger, folder: Path) -> Path:
     -------
     The page's path.
     """
+    folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / "ledger.json", json.dumps(ledger.to_dict(), indent=1, allow_nan=False) + "\n")
     path = folder / "ledger.html"
     write_whole(path, page("The ledger of guarantees", _body(ledger, folder)))

@@ -74,6 +74,12 @@ PROBLEM = Problem(
     unit="seconds",
     instance=f"{_FORMULATION}.instance:DdlClusterInstance",
     checker=f"{_FORMULATION}.check:check",
+    metrics={
+        "jct median": "median JCT",
+        "jct 95th": "95th percentile JCT",
+        "makespan": "makespan",
+        "utilisation": "GPU utilisation",
+    },
     model=f"{_FORMULATION}.job_shop:build_model",
     model_size=f"{_FORMULATION}.job_shop:model_nonzeros",
     lower_bound=f"{_FORMULATION}.bounds:lower_bound",

@@ -120,6 +120,7 @@ PROBLEM = Problem(
     unit="utility",
     instance=f"{_FORMULATION}.instance:DdljsInstance",
     checker=f"{_FORMULATION}.check:check",
+    metrics={"worker_slots": "worker-slots", "embedded_ratio": "embedded"},
     model=f"{_FORMULATION}.ilp:build_ilp",
     model_size=f"{_FORMULATION}.ilp:ilp_nonzeros",
     lower_bound="schedgap.solvers.exact.ddljs_bound:upper_bound",

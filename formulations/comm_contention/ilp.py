@@ -15,6 +15,9 @@ from schedgap.formulations.common.instance import Solution
 
 Terms = list[tuple[pulp.LpVariable, float]]
 
+WIDEST = 1e4
+"""Where the model's numbers spread further than this, engines have proved wrong bounds: only solutions count."""
+
 
 def build_ilp(instance: CommContentionInstance) -> DeclarativeModel:
     """The mixed-integer program: minimise the mean flow time.
@@ -45,7 +48,8 @@ def build_ilp(instance: CommContentionInstance) -> DeclarativeModel:
     -------
     DeclarativeModel
         Extracts the order of events and the best schedule of that order. Its variables are continuous in part, so
-        `cpsat` refuses it.
+        `cpsat` refuses it. Where its numbers spread over more than `WIDEST` it is marked as a restriction, so that
+        an engine's solutions count and its bound, which rests on absolute tolerances, does not.
 
     Notes
     -----
@@ -96,7 +100,13 @@ class _Builder:
             1,
             start=one_at_a_time(self.instance),
             bound=lower_bound(self.instance),
+            restriction=self._spread() > WIDEST,
         )
+
+    def _spread(self) -> float:
+        """Largest over smallest of the numbers that activity and time are multiplied by."""
+        largest = max(10.0 * self._pace(self.n), *self.release, 10.0)
+        return largest / min(1.0, *self.size)
 
     def add(self, terms: Iterable[tuple[pulp.LpVariable, float]], sense: str, right: float) -> None:
         """One row."""

@@ -99,6 +99,11 @@ def search(
         if waiting == 0:
             for p in range(count):
                 total = _replay(set_points[p, LEFT + n : LEFT + 2 * n], size, release, b, eta, kept[TOLERANCE_TIME])
+                if total < np.inf:  # a replay may put a start before the completion that it follows
+                    for i in range(n):
+                        least[i] = set_points[p, LEFT + i]
+                    rest = rest_bound(set_points[p, CLOCK], least, state, size, release, b, eta)
+                    total = min(total, set_points[p, COST] + rest)
                 if total < kept[BEST]:
                     kept[BEST] = total
                     for i in range(n):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from support.gpu_sharing_brute_force import divisors, fits, iteration_time, load, progress
 
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
@@ -16,8 +18,8 @@ def pair_mean(a: float, n: float, xi_o: float, xi_n: float, share: bool) -> floa
     return (first + left_o + first + left_n) / 2
 
 
-def plain_sjf_bsbf(instance: GpuSharingInstance) -> dict[str, tuple[int, int]]:
-    """Start slot and accumulation steps of each job."""
+def plain_sjf_bsbf(instance: GpuSharingInstance, ties: list[str] | None = None) -> dict[str, tuple[int, int]]:
+    """Start slot and accumulation steps of each job; `ties` receives jobs whose choices are equal but for rounding."""
     jobs = {job.id: job for job in instance.jobs}
     gpus: list[list[str]] = [[] for _ in range(instance.total_gpus)]
     done: dict[str, float] = {}
@@ -63,6 +65,9 @@ def plain_sjf_bsbf(instance: GpuSharingInstance) -> dict[str, tuple[int, int]]:
                             a = (work(other, steps[other]) - done[other]) * pace(other)
                             xi_o = pace(other, name) / pace(other)
                             n, xi_n = work(name, s), instance.slowdown(name, other)
+                            both, apart = (pair_mean(a, n, xi_o, xi_n, share) for share in (True, False))
+                            if abs(both - apart) < 1e-9 * apart and ties is not None:
+                                ties.append(name)
                             for share in (True, False):
                                 mean = pair_mean(a, n, xi_o, xi_n, share)
                                 if best is None or mean < best[0] - 1e-12 * mean:
@@ -70,6 +75,10 @@ def plain_sjf_bsbf(instance: GpuSharingInstance) -> dict[str, tuple[int, int]]:
                         if best is not None and best[1]:
                             first = min(g for g in single if gpus[g][0] == other)
                             candidates.append((best[0], first, other, best[2]))
+                    means = sorted(mean for mean, *_ in candidates)
+                    close = any(0 < b - a < 1e-9 * b for a, b in itertools.pairwise(means))
+                    if close and ties is not None:
+                        ties.append(name)
                     for _, _, other, s in sorted(candidates):
                         if len(chosen) < need:
                             mine = [g for g in single if gpus[g][0] == other]

@@ -16,7 +16,7 @@ from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
 
 def test_the_time_limit_is_kept_with_a_solution_and_a_bound() -> None:
     run_method(G_VNE, small(1, shape="tree"), "colgen", SolveOptions())  # compiles
-    instance = large_tree(0, servers=120, racks=6, jobs=60)
+    instance = large_tree(0, servers=60, racks=4, jobs=30)
     began = time.monotonic()
     found = run_method(G_VNE, instance, "colgen", SolveOptions(deadline=Deadline.after(2.0)))
     assert time.monotonic() - began < 2.0 * 1.1 + 1.0

@@ -57,6 +57,11 @@ def test_the_ledger_does_not_depend_on_the_number_of_processes(tmp_path: Path) -
     assert names[0] == names[1] and "000-lemma-2.json" in names[0]
 
 
+def test_a_ledger_without_counterexamples_makes_its_folder_too(tmp_path: Path) -> None:
+    api.verify(["001-theorem-1"], instances=1, out=tmp_path / "new", workers=1)
+    assert {path.name for path in (tmp_path / "new").iterdir()} == {"ledger.html", "ledger.json"}
+
+
 def test_the_ledger_is_a_page_too(tmp_path: Path) -> None:
     ledger = api.verify(["000-lemma-2", "000-lemma-2-repaired"], instances=6, out=tmp_path, workers=1)
     shown = (tmp_path / "ledger.html").read_text()

@@ -1,0 +1,63 @@
+"""Exact answers of comm-contention where sizes, releases and penalty are of very different magnitudes."""
+
+import numpy as np
+import pytest
+
+from schedgap.benchmarks.brute_force_comm_contention import brute_force
+from schedgap.formulations.comm_contention.check import check
+from schedgap.formulations.comm_contention.ilp import build_ilp
+from schedgap.formulations.comm_contention.instance import CommContentionInstance
+from schedgap.solvers.exact.comm_contention import solve_bb
+from schedgap.solvers.exact.comm_contention_exact import after_completions
+from schedgap.solvers.result import SolveOptions, Status
+
+
+def instance(b: float, eta: float, *tasks: tuple[float, float], a: float = 0.0) -> CommContentionInstance:
+    return CommContentionInstance.parse(
+        {
+            "problem": "comm-contention",
+            "link": {"latency": a, "seconds_per_unit": b, "contention_penalty": eta},
+            "tasks": [{"id": f"c{j}", "release": r, "size": m} for j, (r, m) in enumerate(tasks)],
+        }
+    )
+
+
+CHAIN = instance(0.000235, 4.8, (6e-6, 0.045), (4e-6, 0.055), (7.5e-7, 0.18), (0.0, 4.5))
+"""One after the other is optimal; a start one unit in the last place early costs (eta / b)^2 of that unit."""
+
+
+@pytest.mark.parametrize("factor", [1.0, 1e-4, 1e6])
+def test_comm_contention_bb_with_a_penalty_far_above_the_link(factor: float) -> None:
+    tasks = [(task.release * factor, task.size) for task in CHAIN.tasks]
+    result = solve_bb(instance(0.000235 * factor, 4.8 * factor, *tasks), SolveOptions())
+    assert result.status is Status.OPTIMAL
+    assert result.objective == pytest.approx(3.0769375e-4 * factor, rel=1e-9)
+
+
+def test_comm_contention_starts_are_put_after_completions() -> None:
+    early = [1.6924999999999998e-05, 4e-06, 2.7499999999999998e-05, 6.979999999999999e-05]
+    before = check(CHAIN, {"start": {f"c{j}": t for j, t in enumerate(early)}})
+    after = check(CHAIN, after_completions(CHAIN, early, 1e-16))
+    assert float(before.objective) > 3.077e-4
+    assert after.feasible and after.details["most_active"] == 1
+    assert float(after.objective) == pytest.approx(3.0769375e-4, rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_comm_contention_bb_agrees_with_orders_at_any_magnitude(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 4))
+    draw = 10 ** rng.uniform(-7, 4, 2 * n + 2)
+    case = instance(draw[0], draw[1], *zip(draw[2 : n + 2], draw[n + 2 :], strict=True))
+    _, solution = brute_force(case)
+    result = solve_bb(case, SolveOptions())
+    known = float(check(case, solution).objective)
+    assert check(case, result.solution).objective == pytest.approx(result.objective, rel=1e-12)
+    assert result.bound <= min(known, result.objective) * (1 + 1e-9)
+    if result.status is Status.OPTIMAL:
+        assert result.objective <= known * (1 + 1e-6)
+
+
+def test_comm_contention_bounds_of_a_badly_scaled_program_do_not_count() -> None:
+    assert build_ilp(CHAIN).restriction
+    assert not build_ilp(instance(1.0, 0.3, (0.0, 20.0), (4.0, 3.0))).restriction
