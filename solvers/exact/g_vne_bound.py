@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.common.numbers import MAXIMISE
-from schedgap.formulations.g_vne.instance import GVneInstance
+from schedgap.formulations.g_vne.instance import GVneInstance, in_ordinary_units
 from schedgap.formulations.g_vne.tables import tables
 from schedgap.solvers.column_generation import Limits, Master, Outcome
 from schedgap.solvers.exact.g_vne_pooled import pooled_bound
@@ -40,6 +40,7 @@ class RingLp:
     value : of the rings generated; equal to `bound` where `converged`
     rings : rings with a positive weight, and their weights: a joint decomposition for all resources
     history : (value, bound) after every pricing
+    space : of the instance in the units it is solved in
     """
 
     bound: float
@@ -81,6 +82,7 @@ def ring_lp(
     -----
     Source: paper 004, section V; Rost and Schmid (IFIP Networking 2018) for the augmented LP.
     """
+    instance, unit = in_ordinary_units(instance)
     space = Space(instance, capped=capped, sizes=sizes, linked=linked)
     master = Master(MAXIMISE, space.rows, [False] * len(instance.jobs))
     limits = Limits(deadline=deadline, iterations=pricings, tolerance=tolerance)
@@ -89,11 +91,11 @@ def ring_lp(
     bound = top if found.bound is None else min(top, found.bound)
     weights = found.weights
     return RingLp(
-        _rounded_up(bound),
-        found.value or 0.0,
+        _rounded_up(bound) * unit,
+        (found.value or 0.0) * unit,
         found.outcome == Outcome.CONVERGED,
         tuple((master.columns[i].payload, float(weights[i])) for i in np.flatnonzero(weights > 1e-9)),
-        tuple((value, b) for value, b in found.history if value is not None),
+        tuple((value * unit, b * unit) for value, b in found.history if value is not None),
         space,
     )
 
@@ -129,7 +131,8 @@ def _bound(instance: GVneInstance) -> float:
         if linked:
             pricings = STEPS // max(1, steps)
     if states > MOST_STATES and not (linked and data.forest is None):
-        return _rounded_up(pooled_bound(Space(instance, linked=linked)))
+        scaled, unit = in_ordinary_units(instance)
+        return _rounded_up(pooled_bound(Space(scaled, linked=linked))) * unit
     return ring_lp(instance, linked=linked, tolerance=1e-7, pricings=int(min(MOST_PRICINGS, pricings))).bound
 
 
