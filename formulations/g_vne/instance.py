@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -9,6 +10,9 @@ from pydantic import Field, model_validator
 
 from schedgap.formulations.common.instance import unique_ids
 from schedgap.formulations.common.substrate import MOST_WORKERS, Finite, RingJob, SubstrateInstance
+
+ORDINARY = (0.1, 1e6)
+"""Where the largest |utility| of an instance may be so that tolerances of 1e-9 mean what they should."""
 
 
 class Job(RingJob):
@@ -44,3 +48,30 @@ class GVneInstance(SubstrateInstance):
     def job_index(self) -> dict[str, int]:
         """Position of each job by id."""
         return {job.id: position for position, job in enumerate(self.jobs)}
+
+    @cached_property
+    def largest_utility(self) -> float:
+        """max |pi|."""
+        return max(abs(value) for job in self.jobs for value in job.utility)
+
+
+def in_ordinary_units(instance: GVneInstance) -> tuple[GVneInstance, float]:
+    """The instance with its utilities in a unit in which absolute tolerances are small, and that unit.
+
+    Parameters
+    ----------
+    instance : the instance
+
+    Returns
+    -------
+    (instance, unit) : utilities are divided by `unit`, a power of two, so without rounding unless they vanish
+        beside the largest; the instance itself and 1 where the largest |pi| is 0 or within :data:`ORDINARY`
+    """
+    largest = instance.largest_utility
+    if not largest or ORDINARY[0] <= largest <= ORDINARY[1]:
+        return instance, 1.0
+    unit = 2.0 ** max(-1000, min(1000, math.frexp(largest)[1] - 1))
+    jobs = tuple(
+        job.model_copy(update={"utility": tuple(value / unit for value in job.utility)}) for job in instance.jobs
+    )
+    return GVneInstance.model_construct(**{**dict(instance), "jobs": jobs}), unit

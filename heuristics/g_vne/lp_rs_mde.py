@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.g_vne.instance import GVneInstance
+from schedgap.formulations.g_vne.instance import GVneInstance, in_ordinary_units
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.g_vne.factors import Factors, factors
 from schedgap.heuristics.g_vne.knapsack import best_choice
@@ -26,6 +26,8 @@ TRIES = 100
 ALPHA = 1.0 / 3.0
 NODES = 10_000
 _SAME = 1e-9
+_WORTH = ("objective", "lp", "lp_fixed", "lp_rings")
+"""What is told in units of utility."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,7 @@ def lp_rs_mde(
     which is no bound on them; rings that are not embeddable alone get no weight (Theorem 8 needs that). Paper 004,
     Algorithm 2; Rost and Schmid, IFIP Networking 2018; for the variants, Rost, Doehne and Schmid, CCR 49(1), 2019.
     """
+    instance, unit = in_ordinary_units(instance)
     plan = make_plan(instance, lp=lp, ring_sizes=ring_sizes, deadline=deadline)
     rng = np.random.default_rng(seed)
     mixture = plan.mixture
@@ -134,7 +137,9 @@ def lp_rs_mde(
     info |= {"variant": variant, "tries": made, "stopped": "time limit" if deadline.passed else ""}
     if variant == "vanilla":
         info |= {"outside_model": True, "met": met}
-    return HeuristicRun(_solution(plan, rings), info, plan.first.bound)
+    info |= {name: info[name] * unit for name in _WORTH}
+    bound = plan.first.bound
+    return HeuristicRun(_solution(plan, rings), info, None if bound is None else bound * unit)
 
 
 def _until(

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from fractions import Fraction
 
 from schedgap.formulations.common.errors import Disagreement
+from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import agrees, exact
 from schedgap.formulations.g_vne.check import check
-from schedgap.formulations.g_vne.instance import GVneInstance
+from schedgap.formulations.g_vne.instance import GVneInstance, in_ordinary_units
 from schedgap.formulations.g_vne.tables import tables
 from schedgap.solvers.exact.g_vne_search import ROUNDING, Search
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
 FINEST = 1e-6
 """A common unit of the utilities is used where it is at least this share of their largest."""
+WORTH = ("lp_bound", "lp_value", "cut_bound")
+"""Facts in units of utility."""
 MOST_STATES = 20_000_000
 """(Job, node, size) triples beyond which exact pricing is not tried."""
 MOST_STEPS = 5_000_000_000
@@ -68,7 +72,8 @@ def solve_colgen(instance: GVneInstance, options: SolveOptions, *, root_toleranc
         return Result(
             Status.UNKNOWN, termination=Termination.TOO_LARGE, solve_seconds=time.monotonic() - began, info=info
         )
-    search = Search(instance, options, utility_unit(instance), root_tolerance)
+    scaled, unit = in_ordinary_units(instance)
+    search = Search(scaled, _told_in(unit, options), utility_unit(instance) / unit, root_tolerance)
     if options.start is not None:
         report = check(instance, options.start)
         if report.feasible and report.objective is not None and options.report is not None:
@@ -76,17 +81,17 @@ def solve_colgen(instance: GVneInstance, options: SolveOptions, *, root_toleranc
     bound, termination = search.run()
     solution = search.solution()
     report = check(instance, solution)
-    if not report.feasible or report.objective is None or not agrees(float(report.objective), search.value):
+    if not report.feasible or report.objective is None or not agrees(float(report.objective) / unit, search.value):
         raise Disagreement(
-            f"g-vne colgen: {search.value:g} becomes {report.objective} in the checker: "
+            f"g-vne colgen: {search.value * unit:g} becomes {report.objective} in the checker: "
             f"{report.violations[0].message if report.violations else 'no violation'}",
             solution=solution,
         )
     objective = float(report.objective)
     solution, objective = _better_start(instance, options, solution, objective)
     if bound is not None:
-        bound = max(objective, bound + ROUNDING * max(1.0, abs(bound)))
-        if agrees(bound, objective):
+        bound = max(objective, (bound + ROUNDING * max(1.0, abs(bound))) * unit)
+        if agrees(bound / unit, objective / unit):
             bound, termination = objective, Termination.PROVEN
     optimal = bound is not None and bound == objective
     return Result(
@@ -98,7 +103,7 @@ def solve_colgen(instance: GVneInstance, options: SolveOptions, *, root_toleranc
         solve_seconds=time.monotonic() - began,
         engine="highs",
         info={
-            **search.facts,
+            **{name: value * unit if name in WORTH else value for name, value in search.facts.items()},
             "nodes": search.nodes,
             "columns": len(search.pool),
             "pricings": search.pricings,
@@ -106,6 +111,18 @@ def solve_colgen(instance: GVneInstance, options: SolveOptions, *, root_toleranc
             "relaxed": 0 if search.space.graph is None else search.space.graph.relaxed,
         },
     )
+
+
+def _told_in(unit: float, options: SolveOptions) -> SolveOptions:
+    """The options for a search whose utilities are divided by `unit`: it tells the instance's own."""
+    tell = options.report
+    if tell is None or unit == 1.0:
+        return options
+
+    def told(solution: Solution | None, objective: float | None, bound: float | None) -> None:
+        tell(solution, None if objective is None else objective * unit, None if bound is None else bound * unit)
+
+    return replace(options, report=told)
 
 
 def _better_start(

@@ -9,20 +9,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.common.numbers import MAXIMISE
-from schedgap.formulations.g_vne.instance import GVneInstance
+from schedgap.formulations.g_vne.instance import GVneInstance, in_ordinary_units
 from schedgap.formulations.g_vne.tables import tables
 from schedgap.solvers.column_generation import Limits, Master, Outcome
+from schedgap.solvers.exact.g_vne_pooled import pooled_bound
 from schedgap.solvers.exact.g_vne_space import Embedding, Space
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 Ints = NDArray[np.int64]
 
 MOST_PRICINGS = 400
-"""Pricings of a bound at small sizes; fewer at large ones, so that it takes seconds."""
+"""Pricings of a bound at most."""
+MOST_STATES = 150_000
+"""(Job, node, size) triples beyond which no LP over rings is solved for a bound: there it takes more than a second."""
 WORK = 15_000_000
-"""(Job, node, size) triples of all pricings of a bound on a network without cycles."""
-STEPS = 4_000_000_000
-"""Steps of all layered searches of a bound on another network."""
+"""(Job, node, size) triples of all pricings of a bound."""
+STEPS = 2_000_000_000
+"""Steps of all layered searches of a bound on a network with cycles: about 0.8 s."""
 FEWEST = 12
 """With fewer pricings than these in the steps there are, links are left out of the bound."""
 
@@ -37,6 +40,7 @@ class RingLp:
     value : of the rings generated; equal to `bound` where `converged`
     rings : rings with a positive weight, and their weights: a joint decomposition for all resources
     history : (value, bound) after every pricing
+    space : of the instance in the units it is solved in
     """
 
     bound: float
@@ -78,6 +82,7 @@ def ring_lp(
     -----
     Source: paper 004, section V; Rost and Schmid (IFIP Networking 2018) for the augmented LP.
     """
+    instance, unit = in_ordinary_units(instance)
     space = Space(instance, capped=capped, sizes=sizes, linked=linked)
     master = Master(MAXIMISE, space.rows, [False] * len(instance.jobs))
     limits = Limits(deadline=deadline, iterations=pricings, tolerance=tolerance)
@@ -86,20 +91,22 @@ def ring_lp(
     bound = top if found.bound is None else min(top, found.bound)
     weights = found.weights
     return RingLp(
-        bound * (1 + 1e-9) + 1e-9 if bound else bound,
-        found.value or 0.0,
+        _rounded_up(bound) * unit,
+        (found.value or 0.0) * unit,
         found.outcome == Outcome.CONVERGED,
         tuple((master.columns[i].payload, float(weights[i])) for i in np.flatnonzero(weights > 1e-9)),
-        tuple((value, b) for value, b in found.history if value is not None),
+        tuple((value * unit, b * unit) for value, b in found.history if value is not None),
         space,
     )
 
 
 def upper_bound(instance: GVneInstance) -> float | None:
-    """A certified upper bound on the optimum: the capped LP, or its last valid bound on large instances.
+    """A certified upper bound on the optimum: the capped LP, or its last valid bound.
 
-    On networks with cycles whose layered searches would take minutes, the capped LP without links.
-    Computed once per instance object; pricings are counted, not timed, so the value is repeatable.
+    On networks with cycles whose layered searches would take more than a second, the capped LP without links. On
+    networks where that LP takes more than a second as well, two values of its dual function, see
+    :func:`~schedgap.solvers.exact.g_vne_pooled.pooled_bound`: on the preset ``large-tree`` 0.7% above the LP.
+    Computed once per instance object; work is counted, not timed, so the value is repeatable.
 
     Returns
     -------
@@ -114,12 +121,21 @@ def upper_bound(instance: GVneInstance) -> float | None:
 
 def _bound(instance: GVneInstance) -> float:
     data = tables(instance)
-    pricings = max(FEWEST, WORK // (data.jobs * data.nodes * data.utility.shape[1]))
+    states = data.jobs * data.nodes * data.utility.shape[1]
+    pricings = WORK // states
     linked = True
     if data.forest is None:
         hosts = int(data.eligible.any(axis=0).sum())
         steps = data.jobs * (data.utility.shape[1] - 1) * hosts**3
         linked = steps * FEWEST <= STEPS
         if linked:
-            pricings = min(pricings, STEPS // max(1, steps))
+            pricings = STEPS // max(1, steps)
+    if states > MOST_STATES and not (linked and data.forest is None):
+        scaled, unit = in_ordinary_units(instance)
+        return _rounded_up(pooled_bound(Space(scaled, linked=linked))) * unit
     return ring_lp(instance, linked=linked, tolerance=1e-7, pricings=int(min(MOST_PRICINGS, pricings))).bound
+
+
+def _rounded_up(bound: float) -> float:
+    """The bound with room for what sums of floats are off by."""
+    return bound * (1 + 1e-9) + 1e-9 if bound else bound

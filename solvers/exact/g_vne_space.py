@@ -242,7 +242,23 @@ class Space:
         best, walks = self.graph.price_all(node, link, worth, longest, rules)
         return Priced(best, [self.column(_of_walk(walk)) for walk in walks])
 
-    def _price_tree(self, node: Floats, link: Floats, worth: Floats, longest: Ints, rules: Rules) -> Priced:
+    def price_tree_values(self, duals: Floats, weight: float, rules: Rules) -> tuple[Floats, Ints, Ints]:
+        """(J, K + 1) value, (J, K + 1, K) hosts and counts of the best ring of each size, on a forest.
+
+        Parameters
+        ----------
+        duals, weight : as for :meth:`price_all`
+        """
+        node, link = self.prices(duals, rules)
+        worth = np.where(np.isfinite(self.worth), weight * np.where(np.isfinite(self.worth), self.worth, 0.0), -np.inf)
+        longest = np.where(rules.out, 0, self.longest)
+        worth[rules.out] = -np.inf
+        return self._tree_values(node, link, worth, longest, rules)[0]
+
+    def _tree_values(
+        self, node: Floats, link: Floats, worth: Floats, longest: Ints, rules: Rules
+    ) -> tuple[tuple[Floats, Ints, Ints], Floats]:
+        """Values, hosts and counts; and (J,) the values up to which a job's rings are of no use."""
         forest = self.forest
         assert forest is not None
         price = np.where(self.passable, self.data.job_bandwidth[:, None] * link[None, :], np.inf)
@@ -261,7 +277,10 @@ class Space:
             worth,
             least,
         )
-        value = worth - cost
+        return (worth - cost, hosts, counts), least
+
+    def _price_tree(self, node: Floats, link: Floats, worth: Floats, longest: Ints, rules: Rules) -> Priced:
+        (value, hosts, counts), least = self._tree_values(node, link, worth, longest, rules)
         best = value[:, 1:].max(axis=1)
         pairs = zip(*np.nonzero(value > least[:, None]), strict=True)
         columns = [self._tree_column(j, hosts[j, k], counts[j, k]) for j, k in pairs]

@@ -2,6 +2,7 @@
 
 import time
 
+import numpy as np
 import pytest
 
 from schedgap.benchmarks.brute_force_g_vne import brute_force, random_case
@@ -11,6 +12,8 @@ from schedgap.benchmarks.single import run_method
 from schedgap.formulations.g_vne.check import check
 from schedgap.solvers.exact import g_vne, g_vne_graph_pricing
 from schedgap.solvers.exact.g_vne_bound import ring_lp, upper_bound
+from schedgap.solvers.exact.g_vne_pooled import pooled_bound
+from schedgap.solvers.exact.g_vne_space import Space
 from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
 
 
@@ -68,3 +71,25 @@ def test_a_better_start_is_not_lost() -> None:
     best = run_method(G_VNE, instance, "colgen", SolveOptions())
     again = run_method(G_VNE, instance, "colgen", SolveOptions(start=best.solution, deadline=Deadline.after(0.01)))
     assert again.objective == best.objective
+
+
+def test_the_bound_of_a_large_tree_is_quick_near_and_repeatable() -> None:
+    upper_bound(large_tree(1, servers=200, racks=10, jobs=130))  # compiles
+    instance = large_tree(0)
+    began = time.process_time()
+    bound = upper_bound(instance)
+    assert time.process_time() - began < 1.0
+    assert bound is not None and 5553.883 <= bound <= 1.01 * 5553.883  # the capped LP, solved once in 6 s
+    assert upper_bound(large_tree(0)) == bound
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_two_values_of_the_dual_function_bound_the_lp(seed: int) -> None:
+    tree, general = small(seed, shape="tree", tightness=1 + seed), small(seed, shape="general")
+    for space, lp in (
+        (Space(tree), ring_lp(tree)),
+        (Space(tree, linked=False), ring_lp(tree, linked=False)),
+        (Space(general, linked=False), ring_lp(general, linked=False)),
+    ):
+        assert lp.converged and pooled_bound(space) >= lp.value * (1 - 1e-9)
+        assert pooled_bound(space) <= np.maximum(space.worth, 0).max(axis=1).sum() * (1 + 1e-9)
