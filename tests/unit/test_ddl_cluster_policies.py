@@ -211,6 +211,7 @@ def test_random_placement_depends_on_the_seed_only() -> None:
     [
         ({"placement": "best"}, "option placement: must be one of lwf, ls, ff, rand, got 'best'"),
         ({"kappa": -1}, "option kappa: must be at least 0, got -1"),
+        ({"kappa": 10**20}, r"option kappa: must be at most 1e\+06, got 100000000000000000000"),
         ({"kappa": 1.5}, "option kappa: must be int, got 1.5"),
     ],
 )
