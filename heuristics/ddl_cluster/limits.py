@@ -16,6 +16,8 @@ AUDIT = 8e-7
 """Seconds of the audit per compute task; 350 to 500 ns measured."""
 LOADING = 0.7
 """Seconds until the compiled replay is loaded from the cache; 0.4 measured."""
+PER_ALL_REDUCE = 1e-6
+"""Seconds of the compiled simulation and of the metrics per all-reduce; 0.8 to 2 microseconds measured."""
 CHOOSING = 1e-9
 """Seconds to look at one GPU while placing."""
 
@@ -28,15 +30,28 @@ def check_seconds(instance: DdlClusterInstance, across: int) -> float:
     The replay looks at every job and GPU at every moment. A job has two moments per iteration, two more
     where it has an all-reduce; this is within 5% of what runs of the paper's workload have.
     """
-    widest = max(server.gpus for server in instance.servers)
-    forced = sum(job.iterations for job in instance.jobs if job.gpus > widest)
-    moments = 2.0 * (sum(job.iterations for job in instance.jobs) + forced)
+    moments = 2.0 * (sum(job.iterations for job in instance.jobs) + _all_reduces(instance))
     parts = len(instance.jobs) + instance.total_gpus
     tasks = task_count(instance)
     if tasks <= INTERPRETED_TASKS:
         return moments * parts * INTERPRETED + tasks * AUDIT
     audited = tasks * AUDIT if tasks <= AUDITED_TASKS else 0.0
     return LOADING + moments * parts * (COMPILED + WAITING * across) + audited
+
+
+def run_seconds(instance: DdlClusterInstance, placement: str, kappa: int) -> float:
+    """What a run takes at least, before its check: choosing GPUs, and the all-reduces that there will be."""
+    return placing_seconds(instance, placement, kappa) + _all_reduces(instance) * PER_ALL_REDUCE
+
+
+def _all_reduces(instance: DdlClusterInstance) -> int:
+    """All-reduces of the jobs that are across servers wherever they are placed, or are given so."""
+    widest = max(server.gpus for server in instance.servers)
+    return sum(
+        job.iterations
+        for job, given in zip(instance.jobs, instance.given, strict=True)
+        if job.gpus > widest or (given is not None and len({server for server, _ in given}) > 1)
+    )
 
 
 def placing_seconds(instance: DdlClusterInstance, placement: str, kappa: int) -> float:

@@ -14,7 +14,7 @@ from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES
 from schedgap.heuristics.common.run import HeuristicRun, parse_settings
 from schedgap.heuristics.ddl_cluster.conservation import broken_conservation
-from schedgap.heuristics.ddl_cluster.limits import check_seconds, placing_seconds
+from schedgap.heuristics.ddl_cluster.limits import check_seconds, run_seconds
 from schedgap.heuristics.ddl_cluster.options import POLICY
 from schedgap.heuristics.ddl_cluster.simulation import FastRun, OutOfTimeError, simulate
 from schedgap.solvers.result import NO_DEADLINE, Deadline
@@ -157,8 +157,9 @@ def _run(
         left = deadline.left()
         return left is not None and left <= needed
 
-    if short(least + placing_seconds(instance, placement, kappa)):
-        return _late(f"the run and its check take {least + placing_seconds(instance, placement, kappa):.3g} s or more")
+    whole = least + run_seconds(instance, placement, kappa)
+    if short(whole):
+        return _late(f"the run and its check take {whole:.3g} s or more")
     try:
         outcome = run_policy(instance, policy, seed, placement, kappa, lambda: short(least))
     except OutOfTimeError as error:
