@@ -142,7 +142,7 @@ def tables(instance: DdlClusterInstance, seed: int) -> tuple[Table, Table, Table
     jobs["width"] = [job.gpus for job in instance.jobs]
     jobs["first_worker"] = _bases(jobs["width"])[:-1]
     jobs["service"] = jobs["width"] * jobs["iterations"] * (jobs["forward"] + jobs["backward"])
-    for name in ("started_at", "asked_at", "finish", "placed"):
+    for name in ("started_at", "asked_at", "shared_at", "finish", "placed"):
         jobs[name] = -1
     workers = np.zeros(int(jobs["width"].sum()), dtype=WORKER)
     workers["job"] = np.repeat(np.arange(len(jobs)), jobs["width"])
