@@ -105,6 +105,7 @@ PROBLEM = Problem(
             f"{_POLICIES}.policies:ada_srsf",
             ddl_cluster_options.POLICY,
             "paper 001, Algorithms 1 to 3",
+            deadline=True,
         ),
         *(
             Method(
@@ -114,6 +115,7 @@ PROBLEM = Problem(
                 f"{_POLICIES}.policies:srsf_{n}",
                 ddl_cluster_options.POLICY,
                 "paper 001, section V-A",
+                deadline=True,
             )
             for n in (1, 2, 3)
         ),

@@ -13,6 +13,8 @@ from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
 
 IntArray = NDArray[np.int64]
+Steps = tuple[IntArray, IntArray]
+"""Moments in order, and a count that holds from each to the next; it is 0 before the first."""
 _LIMIT = {"srsf-1": 1, "srsf-2": 2, "srsf-3": 3, "ada-srsf": 2}
 _RELATIVE = 1e-9
 
@@ -67,22 +69,22 @@ def audit_links(
         if message is not None:
             for server in servers[j]:
                 on_server.setdefault(server, []).append(j)
-    active: dict[int, tuple[IntArray, IntArray]] = {}
-    moving: dict[int, tuple[IntArray, IntArray]] = {}
+    active: dict[int, Steps] = {}
+    moving: dict[int, Steps] = {}
     violations: list[Violation] = []
     for server, here in on_server.items():
         kept = [message for j in here if (message := messages[j]) is not None]
         admitted = np.sort(np.concatenate([message.admitted for message in kept]))
         done = np.sort(np.concatenate([message.done for message in kept]))
-        active[server], moving[server] = (admitted, done), (admitted + latency, done)
-        most = int(_count(active[server], admitted).max())
+        active[server], moving[server] = _steps((admitted, done)), _steps((admitted + latency, done))
+        most = int(active[server][1].max())
         where = f"server {instance.servers[server].id}"
         if most > _LIMIT[policy]:
             text = f"{where}: {most} all-reduces active under {policy}"
             violations.append(Violation("limit", text, most - _LIMIT[policy]))
         sizes = np.concatenate([np.full(len(m.done), jobs[j].message) for j, m in zip(here, kept, strict=True)])
         begins = np.concatenate([message.admitted for message in kept]) + latency
-        violations += _busy_periods(where, moving[server], begins, sizes, cost, tick)
+        violations += _busy_periods(where, (admitted + latency, done), begins, sizes, cost, tick)
     for j, message in enumerate(messages):
         if message is None:
             continue
@@ -140,32 +142,58 @@ def _busy_periods(
 
 
 def _moved(
-    message: Message,
-    moving: Sequence[tuple[IntArray, IntArray]],
-    latency: int,
-    costs: tuple[float, float],
-    tick: float,
+    message: Message, moving: Sequence[Steps], latency: int, costs: tuple[float, float], tick: float
 ) -> NDArray[np.float64]:
     """MB that each all-reduce moves between its latency and its end, by eq. (5)."""
     begin = message.admitted + latency
-    moments = np.sort(np.concatenate([begin, message.done, *(part for pair in moving for part in pair)]))
-    k = np.max([_count(pair, moments) for pair in moving], axis=0)
+    moments, k = _most(moving, np.concatenate([begin, message.done]))
     b, eta = costs
     rate = np.where(k > 0, 1.0 / np.where(k > 0, k * b + (k - 1) * eta, 1.0), 0.0)
     piece = np.append(np.diff(moments) * tick * rate[:-1], 0.0)
     return _sums(piece, moments, begin, message.done)
 
 
-def _free_while_waiting(message: Message, active: Sequence[tuple[IntArray, IntArray]], need: int) -> int:
+def _free_while_waiting(message: Message, active: Sequence[Steps], need: int) -> int:
     """How many all-reduces wait for some time with fewer than `need` active on every server."""
-    moments = np.sort(np.concatenate([message.barrier, message.admitted, *(part for pair in active for part in pair)]))
-    k = np.max([_count(pair, moments) for pair in active], axis=0)
-    piece = np.append(np.diff(moments) * (k[:-1] < need), 0)
     waits = message.admitted > message.barrier
     if not waits.any():
         return 0
+    moments, k = _most(active, np.concatenate([message.barrier, message.admitted]))
+    piece = np.append(np.diff(moments) * (k[:-1] < need), 0)
     free = _sums(piece.astype(np.float64), moments, message.barrier[waits], message.admitted[waits])
     return int((free > 0).sum())
+
+
+def _steps(intervals: tuple[IntArray, IntArray]) -> Steps:
+    """How many of the intervals hold each moment, from each moment on at which that may change."""
+    moments = _distinct(intervals)
+    return moments, _count(intervals, moments)
+
+
+def _distinct(parts: Sequence[IntArray]) -> IntArray:
+    """The distinct moments in order. A stable sort merges the sorted parts, several times faster than np.unique."""
+    moments = np.sort(np.concatenate(parts), kind="stable")
+    return moments[np.append(True, moments[1:] != moments[:-1])]
+
+
+def _most(counts: Sequence[Steps], wanted: IntArray) -> Steps:
+    """The largest of several counts, from the first of the wanted moments to the last; those are steps as well.
+
+    Only what lies between is looked at: a job is active for a part of the run.
+    """
+    low, high = int(wanted.min()), int(wanted.max())
+    parts = []
+    for moments, count in counts:
+        first, last = np.searchsorted(moments, low), np.searchsorted(moments, high, "right")
+        before = count[first - 1] if first else np.int64(0)
+        parts.append((moments[first:last], np.append(before, count[first:last])))
+    merged = _distinct([wanted, *(moments for moments, _ in parts)])
+    most = np.zeros(len(merged), dtype=np.int64)
+    for moments, count in parts:
+        ends = np.searchsorted(merged, moments)
+        lengths = np.diff(np.concatenate(([0], ends, [len(merged)])))
+        np.maximum(most, np.repeat(count, lengths), out=most)
+    return merged, most
 
 
 def _sums(piece: NDArray[np.float64], moments: IntArray, begin: IntArray, end: IntArray) -> NDArray[np.float64]:

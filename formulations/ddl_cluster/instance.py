@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import accumulate
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -21,6 +22,9 @@ from schedgap.formulations.common.link import Link
 
 LONGEST = 1e11
 """Seconds that an instance may run for at most (see ``longest_run``)."""
+
+MOST_GPUS = 1_000_000
+"""GPUs that a cluster may have; every simulator keeps a state for each."""
 
 Gpu = tuple[int, int]
 """Position of a server, and the index of a GPU on it, from 0."""
@@ -69,7 +73,7 @@ class DdlClusterInstance(Instance):
     InputError
         On ``parse``: unknown keys, wrong types, ids used twice, numbers out of range, a job that needs more
         GPUs or more memory than there is, a given placement of another number of GPUs, on an unknown server
-        or GPU, or with a GPU listed twice, an instance that runs for more than 10^11 seconds.
+        or GPU, or with a GPU listed twice, more than 10^6 GPUs, an instance that runs for more than 10^11 seconds.
     """
 
     problem_id: ClassVar[str] = "ddl-cluster"
@@ -83,6 +87,12 @@ class DdlClusterInstance(Instance):
     def _consistent(self) -> Self:
         unique_ids(self.servers, "servers")
         unique_ids(self.jobs, "jobs")
+        counted = 0
+        for position, server in enumerate(self.servers):
+            counted += server.gpus
+            if counted > MOST_GPUS:
+                text = f"{server.gpus} GPUs make {counted} with the servers before, at most {MOST_GPUS} are supported"
+                raise ValueError(f"servers[{position}].gpus: {text}")
         for position, job in enumerate(self.jobs):
             where = f'jobs[{position}] ("{job.id}")'
             if job.gpus > self.total_gpus:
@@ -155,7 +165,7 @@ class DdlClusterInstance(Instance):
     @cached_property
     def first_gpu(self) -> tuple[int, ...]:
         """By server, the number of its GPU 0 when all GPUs are counted through, server by server."""
-        return tuple(sum(server.gpus for server in self.servers[:s]) for s in range(len(self.servers)))
+        return tuple(accumulate((server.gpus for server in self.servers[:-1]), initial=0))
 
     @cached_property
     def given(self) -> tuple[tuple[Gpu, ...] | None, ...]:

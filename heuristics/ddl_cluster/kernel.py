@@ -60,8 +60,10 @@ def run_fast(
     end: Ints,
     admitted: Ints,
     done: Ints,
-) -> int:
-    """Simulate from the first arrival to the last finish.
+    progress: Ints,
+    most: int,
+) -> bool:
+    """Simulate the next moments, from the first arrival to the last finish; called again it goes on.
 
     Parameters
     ----------
@@ -70,13 +72,16 @@ def run_fast(
     rules : the link, the policy and how to run
     start, end : of every compute task, filled where they are recorded; laid out as in the plain simulator's log
     admitted, done : of every all-reduce, filled
+    progress : jobs that have arrived, jobs that have finished, ticks at which something happened; zeros to begin
+        with, changed
+    most : how many such ticks to simulate in this call at most
 
     Returns
     -------
-    Number of ticks at which something happened.
+    Whether every job has finished.
     """
-    arrived, unfinished, moments = 0, len(jobs), 0
-    while unfinished > 0:
+    arrived, unfinished, moments = progress[0], len(jobs) - progress[1], 0
+    while unfinished > 0 and moments < most:
         now = NEVER
         if arrived < len(jobs):
             now = jobs[by_arrival[arrived]].arrival
@@ -145,7 +150,9 @@ def run_fast(
         if rules.strides:
             for position in range(1, lists[CANDIDATES, 0] + 1):
                 begin_stride(jobs, workers, gpus, events, lists[CANDIDATES, position], now)
-    return moments
+    progress[0], progress[1] = arrived, len(jobs) - unfinished
+    progress[2] += moments
+    return bool(unfinished == 0)
 
 
 @numba.njit(cache=True)

@@ -69,6 +69,18 @@ def begin_waiting(jobs: Table, workers: Table, servers: Table, lists: Ints, job:
 
 
 @numba.njit(cache=True)
+def _busiest(jobs: Table, workers: Table, servers: Table, job: int, limit: int) -> int:
+    """The most all-reduces active on a server of `job`; any number of `limit` or more where it is that many."""
+    most = 0
+    first = jobs[job].first_worker
+    for index in range(first, first + jobs[job].spread):
+        most = max(most, servers[workers[index].server].active)
+        if most >= limit:
+            break
+    return most
+
+
+@numba.njit(cache=True)
 def admit(
     jobs: Table,
     workers: Table,
@@ -81,6 +93,12 @@ def admit(
     now: int,
 ) -> None:
     """Ask, in SRSF order, the waiting all-reduces that are new, and those on a server where one ended."""
+    kept = 0  # while this admits, what is active only grows: those without room now need no place in the order
+    for position in range(1, lists[ASKED, 0] + 1):
+        if _busiest(jobs, workers, servers, lists[ASKED, position], rules.limit) < rules.limit:
+            kept += 1
+            lists[ASKED, kept] = lists[ASKED, position]
+    lists[ASKED, 0] = kept
     while lists[ASKED, 0] > 0:
         best = 1
         for position in range(2, lists[ASKED, 0] + 1):
@@ -90,9 +108,7 @@ def admit(
         lists[ASKED, best] = lists[ASKED, lists[ASKED, 0]]
         lists[ASKED, 0] -= 1
         first = jobs[job].first_worker
-        most = 0
-        for index in range(first, first + jobs[job].spread):
-            most = max(most, servers[workers[index].server].active)
+        most = _busiest(jobs, workers, servers, job, rules.limit)
         admitted = most < rules.limit
         if rules.adaptive and most == 1:
             smallest = math.inf
@@ -155,8 +171,9 @@ def transfer(
         s = lists[CHANGED, position]
         for slot in range(servers[s].active):
             job = links[s, slot]
-            if jobs[job].message_state != TRANSFERRING:
-                continue
+            if jobs[job].message_state != TRANSFERRING or jobs[job].shared_at == now:
+                continue  # seen at another of its servers
+            jobs[job].shared_at = now
             first = jobs[job].first_worker
             most = 0
             for index in range(first, first + jobs[job].spread):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +14,10 @@ from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES
 from schedgap.heuristics.common.run import HeuristicRun, parse_settings
 from schedgap.heuristics.ddl_cluster.conservation import broken_conservation
+from schedgap.heuristics.ddl_cluster.limits import check_seconds, run_seconds
 from schedgap.heuristics.ddl_cluster.options import POLICY
-from schedgap.heuristics.ddl_cluster.simulation import FastRun, simulate
+from schedgap.heuristics.ddl_cluster.simulation import FastRun, OutOfTimeError, simulate
+from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 Floats = NDArray[np.float64]
 
@@ -24,35 +26,68 @@ class ConservationError(RuntimeError):
     """A simulated run made time, bytes or iterations out of nothing: an internal error."""
 
 
-def srsf_1(instance: DdlClusterInstance, *, seed: int = 0, placement: str = "lwf", kappa: int = 1) -> HeuristicRun:
+def srsf_1(
+    instance: DdlClusterInstance,
+    *,
+    seed: int = 0,
+    deadline: Deadline = NO_DEADLINE,
+    placement: str = "lwf",
+    kappa: int = 1,
+) -> HeuristicRun:
     """Shortest remaining service first, at most one all-reduce on a server: no contention.
 
     Parameters
     ----------
     instance : the instance; jobs that carry a placement keep it
     seed : of the placement ``rand``
+    deadline : a run that with its check cannot end by then is refused beforehand, or stopped
     placement : lwf (LWF-kappa), ls, ff or rand
     kappa : of LWF-kappa
+
+    Returns
+    -------
+    HeuristicRun; the solution is None where the time is too short (``info["reason"]``).
 
     Notes
     -----
     See :func:`~schedgap.heuristics.ddl_cluster.simulation.simulate`. No ratio is claimed. Source: paper 001,
     section V-A; Algorithm 1 for LWF-kappa.
     """
-    return _run(instance, "srsf-1", seed, placement, kappa)
+    return _run(instance, "srsf-1", seed, deadline, placement, kappa)
 
 
-def srsf_2(instance: DdlClusterInstance, *, seed: int = 0, placement: str = "lwf", kappa: int = 1) -> HeuristicRun:
+def srsf_2(
+    instance: DdlClusterInstance,
+    *,
+    seed: int = 0,
+    deadline: Deadline = NO_DEADLINE,
+    placement: str = "lwf",
+    kappa: int = 1,
+) -> HeuristicRun:
     """Shortest remaining service first, at most two all-reduces on a server. As :func:`srsf_1` otherwise."""
-    return _run(instance, "srsf-2", seed, placement, kappa)
+    return _run(instance, "srsf-2", seed, deadline, placement, kappa)
 
 
-def srsf_3(instance: DdlClusterInstance, *, seed: int = 0, placement: str = "lwf", kappa: int = 1) -> HeuristicRun:
+def srsf_3(
+    instance: DdlClusterInstance,
+    *,
+    seed: int = 0,
+    deadline: Deadline = NO_DEADLINE,
+    placement: str = "lwf",
+    kappa: int = 1,
+) -> HeuristicRun:
     """Shortest remaining service first, at most three all-reduces on a server. As :func:`srsf_1` otherwise."""
-    return _run(instance, "srsf-3", seed, placement, kappa)
+    return _run(instance, "srsf-3", seed, deadline, placement, kappa)
 
 
-def ada_srsf(instance: DdlClusterInstance, *, seed: int = 0, placement: str = "lwf", kappa: int = 1) -> HeuristicRun:
+def ada_srsf(
+    instance: DdlClusterInstance,
+    *,
+    seed: int = 0,
+    deadline: Deadline = NO_DEADLINE,
+    placement: str = "lwf",
+    kappa: int = 1,
+) -> HeuristicRun:
     """Shortest remaining service first; AdaDUAL decides whether a second all-reduce starts beside a first.
 
     With one active on some server of the job and none with more, it starts where 2 (b + eta) M_new < b M_left,
@@ -60,7 +95,7 @@ def ada_srsf(instance: DdlClusterInstance, *, seed: int = 0, placement: str = "l
     collects them only where a server has more of them than the servers before, so it forgets some.) As
     :func:`srsf_1` otherwise. Source: paper 001, Algorithms 2 and 3.
     """
-    return _run(instance, "ada-srsf", seed, placement, kappa)
+    return _run(instance, "ada-srsf", seed, deadline, placement, kappa)
 
 
 @dataclass(frozen=True)
@@ -82,15 +117,24 @@ class Outcome:
     metrics: Mapping[str, Any]
 
 
-def run_policy(instance: DdlClusterInstance, policy: str, seed: int, placement: str, kappa: int = 1) -> Outcome:
-    """Simulate a policy and check the run.
+def run_policy(
+    instance: DdlClusterInstance,
+    policy: str,
+    seed: int,
+    placement: str,
+    kappa: int = 1,
+    stop: Callable[[], bool] | None = None,
+) -> Outcome:
+    """Simulate a policy and check the run; `stop` as in the simulation.
 
     Raises
     ------
+    OutOfTimeError
+        `stop` said so before every job had finished.
     ConservationError
         The run breaks conservation.
     """
-    run = simulate(instance, policy, placement, kappa=kappa, seed=seed)
+    run = simulate(instance, policy, placement, kappa=kappa, seed=seed, stop=stop)
     clock = clock_of(instance)
     broken = broken_conservation(instance, run.placement, run.finish, run.log, clock.digits, POLICIES[policy][0])
     if broken:
@@ -102,9 +146,27 @@ def run_policy(instance: DdlClusterInstance, policy: str, seed: int, placement: 
     return Outcome(run, flow, used, metrics(instance, run))
 
 
-def _run(instance: DdlClusterInstance, policy: str, seed: int, placement: str, kappa: int) -> HeuristicRun:
+def _run(
+    instance: DdlClusterInstance, policy: str, seed: int, deadline: Deadline, placement: str, kappa: int
+) -> HeuristicRun:
     options = parse_settings(POLICY, {"placement": placement, "kappa": kappa}, f"method {policy}")
-    outcome = run_policy(instance, policy, seed, options["placement"], options["kappa"])
+    placement, kappa = options["placement"], options["kappa"]
+    least = check_seconds(instance, 0)
+
+    def short(needed: float) -> bool:
+        left = deadline.left()
+        return left is not None and left <= needed
+
+    whole = least + run_seconds(instance, placement, kappa)
+    if short(whole):
+        return _late(f"the run and its check take {whole:.3g} s or more")
+    try:
+        outcome = run_policy(instance, policy, seed, placement, kappa, lambda: short(least))
+    except OutOfTimeError as error:
+        return _late(f"{error}, its check takes another {least:.3g} s or more")
+    across = outcome.metrics["jobs across servers"]
+    if short(check_seconds(instance, across)):
+        return _late(f"the run is simulated, its check takes another {check_seconds(instance, across):.3g} s or more")
     clock = clock_of(instance)
     solution = {
         "placement": {
@@ -115,6 +177,11 @@ def _run(instance: DdlClusterInstance, policy: str, seed: int, placement: str, k
         "finish": {job.id: clock.seconds(end) for job, end in zip(instance.jobs, outcome.run.finish, strict=True)},
     }
     return HeuristicRun(solution, outcome.metrics)
+
+
+def _late(reason: str) -> HeuristicRun:
+    """No answer: a run that the checker cannot confirm within the limit is none."""
+    return HeuristicRun(None, {"reason": f"the time limit is too short: {reason}", "stopped": "time limit"})
 
 
 def metrics(instance: DdlClusterInstance, run: FastRun) -> Mapping[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,14 @@ from schedgap.heuristics.ddl_cluster.state import AT_BARRIER, GPU, JOB, NEVER, S
 
 PLACEMENTS = {"lwf": LEAST_WORKLOAD, "ls": LIST, "ff": FIRST_FIT, "rand": RANDOM}
 """By name of a placement: its rule."""
+
+
+CHUNK = 20_000
+"""Moments that are simulated between two looks at the clock: 0.02 to 0.2 seconds."""
+
+
+class OutOfTimeError(RuntimeError):
+    """A simulation was stopped before its last finish."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +53,7 @@ def simulate(
     seed: int = 0,
     record: bool = False,
     strides: bool = True,
+    stop: Callable[[], bool] | None = None,
 ) -> FastRun:
     """Run every job to its finish: what the plain simulator means, tick by tick, with placements chosen on the way.
 
@@ -56,10 +66,16 @@ def simulate(
     seed : of the placement ``rand``
     record : keep the times of every compute task (16 bytes each)
     strides : fast-forward; without it the result is the same and takes longer
+    stop : asked every CHUNK moments whether to stop; never where not given
 
     Returns
     -------
     FastRun
+
+    Raises
+    ------
+    OutOfTimeError
+        `stop` said so before every job had finished.
 
     Notes
     -----
@@ -90,7 +106,7 @@ def simulate(
     jobs["task_base"], jobs["message_base"] = task_base[:-1], _bases(jobs["iterations"])[:-1]
     tasks, messages = int(task_base[-1]) if record else 0, int(jobs["iterations"].sum())
     start, end, admitted, done = (np.full(count, -1, dtype=np.int64) for count in (tasks, tasks, messages, messages))
-    moments = run_fast(
+    state = (
         jobs,
         workers,
         gpus,
@@ -105,11 +121,15 @@ def simulate(
         admitted,
         done,
     )
+    progress = np.zeros(3, dtype=np.int64)
+    while not run_fast(*state, progress, CHUNK if stop is not None else NEVER):
+        if stop is not None and stop():
+            raise OutOfTimeError(f"stopped with {progress[1]} of {len(jobs)} jobs finished")
     located = [(s, g) for s, server in enumerate(instance.servers) for g in range(server.gpus)]
     chosen = np.split(workers["gpu"], jobs["first_worker"][1:])
     log = Log(start, end, admitted, done, jobs["placed"].copy(), task_base, _bases(jobs["iterations"]))
     placement_of = tuple(tuple(located[gpu] for gpu in part) for part in chosen)
-    return FastRun(jobs["finish"].copy(), placement_of, log, int(moments))
+    return FastRun(jobs["finish"].copy(), placement_of, log, int(progress[2]))
 
 
 def tables(instance: DdlClusterInstance, seed: int) -> tuple[Table, Table, Table, Table]:
@@ -122,7 +142,7 @@ def tables(instance: DdlClusterInstance, seed: int) -> tuple[Table, Table, Table
     jobs["width"] = [job.gpus for job in instance.jobs]
     jobs["first_worker"] = _bases(jobs["width"])[:-1]
     jobs["service"] = jobs["width"] * jobs["iterations"] * (jobs["forward"] + jobs["backward"])
-    for name in ("started_at", "asked_at", "finish", "placed"):
+    for name in ("started_at", "asked_at", "shared_at", "finish", "placed"):
         jobs[name] = -1
     workers = np.zeros(int(jobs["width"].sum()), dtype=WORKER)
     workers["job"] = np.repeat(np.arange(len(jobs)), jobs["width"])

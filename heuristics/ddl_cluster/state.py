@@ -35,6 +35,7 @@ _WHOLE = (
     *("started", "started_at"),  # how many workers began a forward task at the last tick at which one did,
     "alone",  # and how many of them on a GPU without another ready task
     *("message_state", "since", "level", "asked_at"),  # `left` counts from `since`, among `level`; last barrier
+    "shared_at",  # the last tick at which its `level` was looked at
     "spread",  # on how many servers it is; they are in the field `server` of its first workers
     *("finish", "placed"),
 )

@@ -88,9 +88,10 @@ class _Search:
         self.best = math.inf
         self.solution: Solution | None = None
         self.info: dict[str, Any] = {"nodes": 0}
-        self._consider(one_at_a_time(instance))
         if options.start is not None:
             self._consider(options.start)
+        if self.solution is None or self.n <= LARGEST:  # one check is enough where nothing is searched
+            self._consider(one_at_a_time(instance))
 
     def run(self, began: float) -> Result:
         """Search until it is over or a limit is met."""

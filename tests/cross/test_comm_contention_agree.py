@@ -9,6 +9,7 @@ from schedgap.benchmarks.single import run_method
 from schedgap.formulations.comm_contention.bounds import lower_bound
 from schedgap.formulations.comm_contention.check import check
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
+from schedgap.formulations.common.check import CheckReport
 from schedgap.heuristics.comm_contention import policies
 from schedgap.solvers.exact.comm_contention import LARGEST, solve_bb
 from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
@@ -100,6 +101,22 @@ def test_comm_contention_bb_answers_at_any_size() -> None:
         }
     )
     assert solve_bb(calm, SolveOptions()).status is Status.OPTIMAL
+
+
+def test_comm_contention_bb_checks_once_where_it_does_not_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = small(0, tasks=LARGEST + 1)
+    start = policies.adadual_k(instance).solution
+    seen = []
+
+    def counted(case: CommContentionInstance, solution: dict) -> CheckReport:
+        seen.append(solution)
+        return check(case, solution)
+
+    monkeypatch.setattr("schedgap.solvers.exact.comm_contention.check", counted)
+    assert solve_bb(instance, SolveOptions(start=start)).solution is start
+    assert seen == [start]
+    solve_bb(instance, SolveOptions())
+    assert len(seen) == 2
 
 
 def test_comm_contention_adadual_k_is_optimal_for_some_newcomers() -> None:

@@ -75,6 +75,11 @@ BAD: list[tuple[Change, str]] = [
     (_set("jobs", value=[]), "jobs: "),
     (_set("servers", 1, "id", value="s0"), 'servers[1].id: "s0" is already the id of servers[0]'),
     (_set("servers", 1, "gpus", value=0), "servers[1].gpus: "),
+    (
+        _set("servers", 1, "gpus", value=10**9),
+        "servers[1].gpus: 1000000000 GPUs make 1000000004 with the servers before, at most 1000000 are supported",
+    ),
+    (_set("servers", 1, "gpus", value=999_997), "servers[1].gpus: 999997 GPUs make 1000001"),
     (_set("gpu_memory", value=0), "gpu_memory: "),
     (_set("link", "seconds_per_unit", value=0), "link.seconds_per_unit: "),
     (_set("link", "latency", value=-1e-9), "link.latency: "),

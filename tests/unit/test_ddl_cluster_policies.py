@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -17,8 +18,10 @@ from schedgap.formulations.ddl_cluster.clock import clock_of
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES, simulate_plain
 from schedgap.heuristics.ddl_cluster.conservation import broken_conservation
+from schedgap.heuristics.ddl_cluster.limits import check_seconds, placing_seconds
 from schedgap.heuristics.ddl_cluster.policies import ada_srsf, run_policy, srsf_1
-from schedgap.heuristics.ddl_cluster.simulation import PLACEMENTS, FastRun, simulate
+from schedgap.heuristics.ddl_cluster.simulation import CHUNK, PLACEMENTS, FastRun, OutOfTimeError, simulate
+from schedgap.solvers.result import Deadline
 
 LOGS = ("start", "end", "admitted", "done", "placed")
 
@@ -211,9 +214,62 @@ def test_random_placement_depends_on_the_seed_only() -> None:
     [
         ({"placement": "best"}, "option placement: must be one of lwf, ls, ff, rand, got 'best'"),
         ({"kappa": -1}, "option kappa: must be at least 0, got -1"),
+        ({"kappa": 10**20}, r"option kappa: must be at most 1e\+06, got 100000000000000000000"),
         ({"kappa": 1.5}, "option kappa: must be int, got 1.5"),
     ],
 )
 def test_bad_options(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         ada_srsf(small(0), **options)
+
+
+def large(iterations: int) -> DdlClusterInstance:
+    """Two jobs across two servers, so many iterations each."""
+    data = two_jobs().to_dict()
+    for job in data["jobs"]:
+        job.update(iterations=iterations, forward=1e-3, backward=1e-3, message=1e-3)
+    return DdlClusterInstance.parse(data)
+
+
+@pytest.mark.parametrize("iterations", [10**7, 10**9])
+def test_a_run_that_cannot_end_by_the_deadline_is_refused(iterations: int) -> None:
+    began = time.monotonic()
+    run = ada_srsf(large(iterations), deadline=Deadline.after(1.0))
+    assert time.monotonic() - began < 2.1
+    assert run.solution is None
+    assert run.info["stopped"] == "time limit"
+    assert "the time limit is too short: the run and its check take" in run.info["reason"]
+
+
+def test_a_simulation_stops_when_told() -> None:
+    instance = large(50_000)
+    assert simulate(instance, "srsf-1", "lwf").moments > 2 * CHUNK
+    asked = 0
+
+    def second() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked == 2
+
+    with pytest.raises(OutOfTimeError, match="0 of 2 jobs finished"):
+        simulate(instance, "srsf-1", "lwf", stop=second)
+    assert asked == 2
+
+
+def test_a_simulation_in_chunks_is_the_same() -> None:
+    instance = large(50_000)
+    whole, parts = simulate(instance, "srsf-2", "lwf"), simulate(instance, "srsf-2", "lwf", stop=lambda: False)
+    assert (whole.moments, list(whole.finish)) == (parts.moments, list(parts.finish))
+    assert same(whole.log, parts.log)
+
+
+def test_a_deadline_that_suffices_changes_nothing() -> None:
+    instance = small(3)
+    assert ada_srsf(instance, deadline=Deadline.after(60)) == ada_srsf(instance)
+
+
+def test_the_large_check_costs_more_with_jobs_across_servers() -> None:
+    instance = paper(0)
+    assert check_seconds(instance, 0) > 3
+    assert check_seconds(instance, 80) > check_seconds(instance, 0)
+    assert placing_seconds(instance, "ls", 1) > placing_seconds(instance, "ff", 1)
