@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
-from matplotlib.colors import LinearSegmentedColormap, Normalize
+from matplotlib.colors import LinearSegmentedColormap, Normalize, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, Rectangle, Wedge
 
 from schedgap.benchmarks.figures.network_layout import MOST_IN_A_ROW, Floats, layout
-from schedgap.benchmarks.figures.style import INK, new_figure
+from schedgap.benchmarks.figures.style import INK, ink_on, new_figure
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.g_vne.instance import GVneInstance
@@ -150,7 +150,7 @@ def _draw_nodes(axes: Axes, instance: RingInstance, places: Floats, size: float,
             axes.add_patch(Circle((x, y), size, facecolor="white", edgecolor="#444444", linewidth=0.8, zorder=3))
             if _overfilled(instance, node, hosted[node]):
                 axes.add_patch(Circle((x, y), 1.12 * size, fill=False, edgecolor=OVER, linewidth=2.5, zorder=5))
-            angle = 90.0
+            angle, dark = 90.0, 0.0
             for job, count in sorted(hosted[node].items()):
                 share = _share(server.resources, instance.jobs[job].demand, count)
                 end = angle - 360 * min(1.0, share)
@@ -167,9 +167,11 @@ def _draw_nodes(axes: Axes, instance: RingInstance, places: Floats, size: float,
                     )
                 )
                 angle = end
+                dark += share if ink_on(to_rgb(_job_colour(job))) != INK else 0.0
         letters = 7.0 if not server.resources and switches <= MOST_NAMED else room
         if letters >= 4:
             above = 0.0 if server.resources else size
+            ink = "white" if server.resources and dark > 0.7 else INK
             axes.text(
                 x,
                 y + above,
@@ -177,7 +179,7 @@ def _draw_nodes(axes: Axes, instance: RingInstance, places: Floats, size: float,
                 ha="center",
                 va="center" if server.resources else "bottom",
                 fontsize=letters,
-                color=INK,
+                color=ink,
                 zorder=5,
             )
 
