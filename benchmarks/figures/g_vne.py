@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
-from matplotlib.colors import LinearSegmentedColormap, Normalize
+from matplotlib.colors import LinearSegmentedColormap, Normalize, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, Rectangle, Wedge
 
 from schedgap.benchmarks.figures.network_layout import MOST_IN_A_ROW, Floats, layout
-from schedgap.benchmarks.figures.style import INK, job_colour, new_figure
+from schedgap.benchmarks.figures.style import INK, ink_on, new_figure
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.g_vne.instance import GVneInstance
@@ -26,7 +26,13 @@ LOAD = LinearSegmentedColormap.from_list("load", ["#e4e4e4", "#c9d7e4", "#f5c26b
 """Colour of a link by its used share: grey is empty, red is full."""
 OVER = "#54006e"
 """A server or link that more is asked of than it has, or a link that is not there (solutions that are not feasible)."""
-MOST_IN_LEGEND = 24
+JOBS = (
+    *("#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#789600", "#694bd2", "#870f2d", "#693c00"),
+    *("#ff7800", "#d20087", "#3ce178", "#5a3c78", "#ffa596", "#3ce1e1", "#2d4b0f", "#b42dff"),
+    *("#a5d287", "#ff005a", "#a5a5ff", "#f087ff", "#ffb400", "#0000ff", "#00e100", "#ff00e1"),
+)
+"""Of jobs, again from the start after the last: no greys, at least 26 apart in CIELAB, also from links and nodes."""
+MOST_IN_LEGEND = len(JOBS)
 MOST_NAMED = 12
 """Switches that are named although servers are too small for names."""
 _WIDTH, _MARGIN, _PANEL = 11.0, 0.55, 2.3
@@ -69,6 +75,10 @@ def network(instance: RingInstance, solution: Solution) -> Figure:
     _draw_nodes(axes, instance, places, size, rings)
     _panel(figure, instance, rings)
     return figure
+
+
+def _job_colour(job: int) -> str:
+    return JOBS[job % len(JOBS)]
 
 
 def _node_size(places: Floats) -> float:
@@ -121,7 +131,7 @@ def _draw_rings(
         step = min(0.17 * size, 0.75 * size / len(jobs))
         for place, job in enumerate(sorted(jobs)):
             lines.append(_beside(places, pair, 0.3 * size + step * (place + 0.5)))
-            colours.append(job_colour(job))
+            colours.append(_job_colour(job))
             widths.append(max(0.3, 72 * step * 0.75))
     axes.add_collection(LineCollection(lines, colors=colours, linewidths=widths, zorder=2, capstyle="round"))
 
@@ -140,7 +150,7 @@ def _draw_nodes(axes: Axes, instance: RingInstance, places: Floats, size: float,
             axes.add_patch(Circle((x, y), size, facecolor="white", edgecolor="#444444", linewidth=0.8, zorder=3))
             if _overfilled(instance, node, hosted[node]):
                 axes.add_patch(Circle((x, y), 1.12 * size, fill=False, edgecolor=OVER, linewidth=2.5, zorder=5))
-            angle = 90.0
+            angle, dark = 90.0, 0.0
             for job, count in sorted(hosted[node].items()):
                 share = _share(server.resources, instance.jobs[job].demand, count)
                 end = angle - 360 * min(1.0, share)
@@ -150,16 +160,18 @@ def _draw_nodes(axes: Axes, instance: RingInstance, places: Floats, size: float,
                         size,
                         end,
                         angle,
-                        facecolor=job_colour(job),
+                        facecolor=_job_colour(job),
                         edgecolor="#444444",
                         linewidth=0.4,
                         zorder=4,
                     )
                 )
                 angle = end
+                dark += share if ink_on(to_rgb(_job_colour(job))) != INK else 0.0
         letters = 7.0 if not server.resources and switches <= MOST_NAMED else room
         if letters >= 4:
             above = 0.0 if server.resources else size
+            ink = "white" if server.resources and dark > 0.7 else INK
             axes.text(
                 x,
                 y + above,
@@ -167,7 +179,7 @@ def _draw_nodes(axes: Axes, instance: RingInstance, places: Floats, size: float,
                 ha="center",
                 va="center" if server.resources else "bottom",
                 fontsize=letters,
-                color=INK,
+                color=ink,
                 zorder=5,
             )
 
@@ -206,10 +218,11 @@ def _panel(figure: Figure, instance: RingInstance, rings: Mapping[str, Any]) -> 
     for name in named[:MOST_IN_LEGEND]:
         size, servers = len(rings[name]["workers"]), len(set(rings[name]["workers"]))
         label = f"{name[:14]}: {size} on {servers}"
-        handles.append(Line2D([], [], color=job_colour(instance.job_index[name]), linewidth=5, label=label))
+        handles.append(Line2D([], [], color=_job_colour(instance.job_index[name]), linewidth=5, label=label))
     title = f"{len(named)} of {len(instance.jobs)} jobs embedded"
-    if len(named) > MOST_IN_LEGEND:
-        title += f"\nthe first {MOST_IN_LEGEND}:"
+    if named:
+        first = f", the first {MOST_IN_LEGEND}" if len(named) > MOST_IN_LEGEND else ""
+        title += f"\n(workers on servers{first})"
     figure.legend(
         handles=handles,
         title=title,

@@ -11,6 +11,7 @@ from schedgap.benchmarks.generators.substrates import (
     PAPER_RACK_LINKS,
     PAPER_SERVER_LINKS,
     Substrate,
+    no_empty_racks,
     rack_tree,
     random_graph,
 )
@@ -159,7 +160,13 @@ def paper(
     steepness : lambda_2 is uniform on (0, steepness); with 1, as printed, a sigmoid is nearly a step
     gpu_factor, bandwidth_factor : GPUs of every server (rounded, at least 1) and bandwidth of every link are so
         many times the paper's (Figures 5 and 6)
+
+    Raises
+    ------
+    InputError
+        More racks than servers.
     """
+    no_empty_racks(servers, racks)
     rng = np.random.default_rng(seed)
     made = rack_tree(
         rng,

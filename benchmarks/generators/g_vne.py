@@ -15,6 +15,7 @@ from schedgap.benchmarks.generators.substrates import (
     Substrate,
     fat_tree,
     gpus_only,
+    no_empty_racks,
     rack_tree,
     random_graph,
 )
@@ -138,7 +139,13 @@ def racks(
     seed : of all randomness
     servers, racks, jobs : how many; 2 to 5 racks where not given
     tightness : links are this much narrower than the paper's, on which they hardly ever bind
+
+    Raises
+    ------
+    InputError
+        More racks than servers.
     """
+    no_empty_racks(servers, racks)
     rng = np.random.default_rng(seed)
     made = rack_tree(
         rng,
@@ -217,7 +224,13 @@ def large_tree(
     seed : of all randomness
     servers, racks, jobs, workers : how many, and the largest ring
     memory, tightness : as for `small`
+
+    Raises
+    ------
+    InputError
+        More racks than servers.
     """
+    no_empty_racks(servers, racks)
     rng = np.random.default_rng(seed)
     made = rack_tree(
         rng,

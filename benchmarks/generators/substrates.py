@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from schedgap.formulations.common.errors import InputError
+
 PAPER_GPUS = (1, 2, 4, 8)
 PAPER_SERVER_LINKS = (10.0, 100.0)
 PAPER_RACK_LINKS = (200.0, 3200.0)
@@ -44,6 +46,18 @@ def bandwidth_in(rng: np.random.Generator, low_high: Range) -> float:
 def gpus_only(choices: Sequence[int] = PAPER_GPUS) -> Resources:
     """Servers whose only resource is GPUs, drawn from `choices`."""
     return lambda rng: {"gpu": int(rng.choice(choices))}
+
+
+def no_empty_racks(servers: int, racks: int | None) -> None:
+    """Refuse more racks than servers.
+
+    Raises
+    ------
+    InputError
+        There are; None is any number that fits.
+    """
+    if racks is not None and racks > servers:
+        raise InputError(f"racks: must be at most servers ({servers}), got {racks}")
 
 
 def rack_tree(

@@ -120,7 +120,8 @@ def clos_substrate(
     Raises
     ------
     InputError
-        Not one file, other columns, a line with an empty or missing cell, a host that is there twice.
+        Not one file, other columns, a line with an empty or missing cell, a host that is there twice or shares a
+        switch's name, switches of one line that share a name.
     """
     path = _single(files, "clos")
     text = _text(path)
@@ -143,6 +144,10 @@ def clos_substrate(
         if len(row) != len(CLOS_HEAD) or not all(row):
             raise InputError(f"{path}: line {line}: needs {len(CLOS_HEAD)} values, got {','.join(row)[:80]!r}")
         ip, dsw, psw, asw = row
+        if len(set(row)) < len(row):
+            name = next(value for value in row if row.count(value) > 1)
+            columns = " and ".join(column for column, value in zip(CLOS_HEAD, row, strict=True) if value == name)
+            raise InputError(f"{path}: line {line}: {columns}: {name!r} names more than one node")
         if ip in seen:
             raise InputError(f"{path}: line {line}: ip: {ip!r} is already line {seen[ip]}")
         seen[ip] = line

@@ -267,8 +267,9 @@ GUARANTEES: tuple[Guarantee, ...] = (
     _claim(
         "theorem-6-last-gain",
         "ours",
-        "OPT <= 2 ALG - gain of the last slot, both less f(0); also where the network changes",
-        _EXACT.replace("the network does not change; ", ""),
+        "OPT <= 2 ALG - gain of the last slot, both less f(0)",
+        _EXACT.replace("the network does not change; ", "")
+        + "; on any network, tried on those that do not change only",
         _less_a_gain(lambda gains: gains[-1], "last gain"),
         kind="repaired",
         hint=_families(*_CONCAVE),

@@ -124,3 +124,18 @@ def test_flows_become_simple_routes_and_workers_of_a_server_stand_together() -> 
     routes = [[0, 1, 2], [2, 1, 0], [0, 1, 2], [2, 1, 0]]
     hosts, paths = contiguous_ring(workers, routes)
     assert hosts == [0, 0, 2, 2] and paths == [[0], [0, 1, 2], [2], [2, 1, 0]]
+
+
+@pytest.mark.parametrize(("beyond", "feasible"), [(1e-6, False), (1e-8, False), (1e-12, True)])
+@pytest.mark.parametrize("what", ["server capacity", "link capacity"])
+def test_capacities_may_be_missed_by_the_tolerance_and_no_more(what: str, beyond: float, feasible: bool) -> None:
+    given = data()
+    given["jobs"] = [{"id": "j", "demand": {"gpu": 1}, "bandwidth": 0.3, "utility": [1, 2]}]
+    if what == "server capacity":
+        given["jobs"][0]["demand"]["gpu"] = 1 + beyond  # c has 1
+    else:
+        given["jobs"][0]["bandwidth"] = 0.3 * (1 + beyond)  # links have 0.3
+    report = check(GVneInstance.parse(given), {"rings": {"j": TWO}})
+    assert report.feasible is feasible
+    filled = 1 if what == "server capacity" else 4  # c; there and back over the switch
+    assert [violation.constraint for violation in report.violations] == [what] * (0 if feasible else filled)

@@ -6,9 +6,10 @@ from pathlib import Path
 import networkx
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 
 from schedgap.benchmarks.catalogue.g_vne import PROBLEM as G_VNE
-from schedgap.benchmarks.figures.g_vne import network
+from schedgap.benchmarks.figures.g_vne import JOBS, LOAD, OVER, network
 from schedgap.benchmarks.figures.network_layout import layout
 from schedgap.benchmarks.figures.style import as_svg
 from schedgap.benchmarks.generators import make_instance
@@ -52,6 +53,13 @@ def test_tiny_has_some_of_everything() -> None:
     for instance in made:
         graph = graph_of(instance).to_undirected()
         assert networkx.is_forest(graph) or "general" in instance.name
+
+
+def test_more_racks_than_servers_are_refused() -> None:
+    for preset in ("racks", "large-tree"):
+        with pytest.raises(InputError, match=r"racks: must be at most servers \(2\), got 9"):
+            make_instance(G_VNE, preset, 0, {"servers": 2, "racks": 9})
+        assert len(make_instance(G_VNE, preset, 0, {"servers": 9, "racks": 9}).servers) == 19
 
 
 def test_racks_are_the_papers() -> None:
@@ -172,6 +180,8 @@ def test_clos_table(tmp_path: Path) -> None:
     assert any("3 hosts below 8 switches" in note for note in notes)
     for text, words in (
         (CLOS + "x1,G1,P1,S1\n", "line 5: ip: 'x1' is already line 2"),
+        (CLOS + "x4,G4,P1,x4\n", "net.txt: line 5: ip and ASW: 'x4' names more than one node"),
+        (CLOS + "x4,x4,x4,x4\n", "net.txt: line 5: ip and DSW and PSW and ASW: 'x4' names more than one node"),
         (CLOS + "x4,G1,,S1\n", "line 5: needs 4 values, got 'x4,G1,,S1'"),
         ("host,rack\na,b\n", "line 1: the columns must be ip,DSW,PSW,ASW, got 'host,rack'"),
         ("ip,DSW,PSW,ASW\n", "has no hosts"),
@@ -209,6 +219,30 @@ def test_the_figure_shows_nodes_rings_and_loads() -> None:
         assert "beyond capacity" not in picture
         assert as_svg(network(instance, solution)) == picture
         assert "0 of " in as_svg(network(instance, {"rings": {}}))
+
+
+def cielab(colour: object) -> np.ndarray:
+    """L, a, b of a colour under D65."""
+    given = np.array(to_rgb(colour))
+    linear = np.where(given <= 0.04045, given / 12.92, ((given + 0.055) / 1.055) ** 2.4)
+    matrix = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+    x, y, z = np.cbrt(matrix @ linear / np.array([0.9505, 1, 1.089]))  # dark ends of the scale do not matter here
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+def test_colours_of_jobs_differ_from_each_other_and_from_links() -> None:
+    jobs = np.array([cielab(colour) for colour in JOBS])
+    others = np.array([cielab(LOAD(share)[:3]) for share in np.linspace(0, 1, 21)] + [cielab(c) for c in ("w", OVER)])
+    among = np.linalg.norm(jobs[:, None] - jobs[None], axis=2) + 1000 * np.eye(len(jobs))
+    assert among.min() > 25 and np.linalg.norm(jobs[:, None] - others[None], axis=2).min() > 25
+    assert np.hypot(jobs[:, 1], jobs[:, 2]).min() > 25  # no greys
+
+
+def test_the_legend_says_what_its_numbers_are() -> None:
+    instance = small(2)
+    assert "(workers on servers)" in as_svg(network(instance, greedy(instance).solution))
+    many = large_tree(0, servers=80, racks=4, jobs=40)
+    assert "(workers on servers, the first 24)" in as_svg(network(many, greedy(many).solution))
 
 
 def test_the_figure_tells_overloads() -> None:
