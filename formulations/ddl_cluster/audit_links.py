@@ -173,7 +173,8 @@ def _steps(intervals: tuple[IntArray, IntArray]) -> Steps:
 def _distinct(parts: Sequence[IntArray]) -> IntArray:
     """The distinct moments in order. A stable sort merges the sorted parts, several times faster than np.unique."""
     moments = np.sort(np.concatenate(parts), kind="stable")
-    return moments[np.append(True, moments[1:] != moments[:-1])]
+    distinct: IntArray = moments[np.append(True, moments[1:] != moments[:-1])]
+    return distinct
 
 
 def _most(counts: Sequence[Steps], wanted: IntArray) -> Steps:

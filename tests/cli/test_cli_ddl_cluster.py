@@ -59,3 +59,15 @@ def test_free_placement_and_cpsat_are_refused(command: Command, tmp_path: Path) 
     assert ran.status == 2
     assert "job a has no placement" in ran.message
     assert command("solve", CASE, "--method", "cpsat").status == 2
+
+
+def test_a_policy_keeps_the_time_limit(command: Command, tmp_path: Path) -> None:
+    data = json.loads(CASE.read_text())
+    for job in data["jobs"]:
+        job["iterations"] = 10**8
+    path = tmp_path / "long.json"
+    path.write_text(json.dumps(data))
+    ran = command("solve", path, "--method", "srsf-2", "--time-limit", "1", "--json")
+    found = json.loads(ran.out)
+    assert (ran.status, found["status"]) == (4, "unknown")
+    assert "the time limit is too short: the run and its check take" in ran.out
