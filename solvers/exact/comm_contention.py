@@ -90,7 +90,7 @@ class _Search:
         self.info: dict[str, Any] = {"nodes": 0}
         if options.start is not None:
             self._consider(options.start)
-        if self.solution is None or self.n <= LARGEST:  # one check is enough where nothing is searched
+        if math.isinf(self.best) or self.n <= LARGEST:  # one check is enough where nothing is searched
             self._consider(one_at_a_time(instance))
 
     def run(self, began: float) -> Result:
