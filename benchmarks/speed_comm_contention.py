@@ -1,14 +1,16 @@
-"""How far the exact methods of comm-contention get."""
+"""How far the exact methods of comm-contention get, and how far AdaDUAL falls behind."""
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from schedgap.benchmarks.catalogue.comm_contention import PROBLEM
 from schedgap.benchmarks.generators.comm_contention import small
 from schedgap.benchmarks.single import run_method
+from schedgap.heuristics.comm_contention.guarantees import TRAP_SIZES, trap_ratio
 from schedgap.solvers.result import Deadline, SolveOptions, Status
 
 Row = dict[str, Any]
@@ -93,3 +95,15 @@ def growth(*, seed: int = 0, instances: int = 3, scale: float = 1.0, time_limit:
                 }
             )
     return rows
+
+
+def trap_ratios(*, seed: int = 0, sizes: Sequence[int] = TRAP_SIZES) -> list[Row]:
+    """A lower bound on AdaDUAL's ratio on its trap, one row per number of tasks.
+
+    Parameters
+    ----------
+    seed : not used, the family is fixed
+    sizes : numbers of tasks, each at least 3
+    """
+    del seed
+    return [{"tasks": n, "ratio": trap_ratio(n)} for n in sizes]

@@ -10,6 +10,7 @@ _BRUTE_FORCE = Method(
     Kind.EXACT,
     "schedgap.benchmarks.brute_force_comm_contention:solve_brute_force",
 )
+_SPEED = "schedgap.benchmarks.speed_comm_contention"
 _WORK = 1000.0
 """Thousands of nodes: more than any instance of these suites takes."""
 
@@ -63,9 +64,15 @@ _PAPER = (
         for eta in (0.0, 0.1, 0.3, 0.5, 1.0)
     ),
     Batch("paper", "bursts", 10),
+    Measurement(
+        "paper",
+        "contention-trap",
+        "comm-contention: AdaDUAL's ratio on its trap is at least this",
+        f"{_SPEED}:trap_ratios",
+        figure="schedgap.benchmarks.figures.comm_contention:trap_figure",
+    ),
 )
 
-_SPEED = "schedgap.benchmarks.speed_comm_contention"
 _SCALE = (
     Measurement(
         "scale",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
@@ -87,16 +88,17 @@ def rates(instance: CommContentionInstance, solution: Solution) -> Figure:
     return figure
 
 
-def trap_figure(ratios: Mapping[int, float]) -> Figure:
+def trap_figure(rows: Sequence[Mapping[str, Any]]) -> Figure:
     """AdaDUAL's ratio over the number of tasks on its trap.
 
     Parameters
     ----------
-    ratios : n to the ratio (:func:`schedgap.heuristics.comm_contention.guarantees.trap_ratio`)
+    rows : with ``tasks`` and ``ratio`` (:func:`schedgap.benchmarks.speed_comm_contention.trap_ratios`)
     """
     figure = new_figure(6.0, 4.0)
     axes = figure.add_axes((0.12, 0.14, 0.84, 0.78))
-    axes.plot(list(ratios), list(ratios.values()), marker="o", color=PALETTE[5], label="adadual, at least")
+    tasks, ratios = [row["tasks"] for row in rows], [row["ratio"] for row in rows]
+    axes.plot(tasks, ratios, marker="o", color=PALETTE[5], label="adadual, at least")
     axes.axhline(1.0, color=MARK, linewidth=1.0, linestyle="--", label="optimum")
     axes.set_xlabel("tasks: sizes 1 and 0.38, the others 0.0001", color=INK, fontsize=10)
     axes.set_ylabel("mean flow time over the optimum", color=INK, fontsize=10)

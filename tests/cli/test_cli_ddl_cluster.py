@@ -70,4 +70,4 @@ def test_a_policy_keeps_the_time_limit(command: Command, tmp_path: Path) -> None
     ran = command("solve", path, "--method", "srsf-2", "--time-limit", "1", "--json")
     found = json.loads(ran.out)
     assert (ran.status, found["status"]) == (4, "unknown")
-    assert "the time limit is too short: the run and its check take" in ran.out
+    assert "the time limit is too short: the run and its check take" in ran.err

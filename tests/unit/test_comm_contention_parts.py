@@ -8,9 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from schedgap.benchmarks import descriptors
+from schedgap.benchmarks.catalogue.comm_contention import PROBLEM
 from schedgap.benchmarks.experiments.contention_fit import Measurement, fit, read_measurements, report
 from schedgap.benchmarks.figures.comm_contention import rates, trap_figure
 from schedgap.benchmarks.generators import comm_contention as generators
+from schedgap.benchmarks.speed_comm_contention import trap_ratios
 from schedgap.cli.main import main
 from schedgap.formulations.comm_contention.bounds import lower_bound
 from schedgap.formulations.comm_contention.check import check
@@ -20,11 +23,8 @@ from schedgap.formulations.common.errors import InputError
 from schedgap.heuristics.comm_contention import policies
 from schedgap.heuristics.comm_contention.guarantees import trap_ratio
 
-ROOT = Path(__file__).parents[2]
-MEASURED = next(
-    (p for up in (1, 2) if (p := ROOT.parents[up - 1] / "shared" / "data" / "contention" / "results.csv").exists()),
-    None,
-)
+MEASURED = Path(__file__).parents[1] / "data" / "comm-contention-measurements.csv"
+"""Mean times of concurrent all-reduces as measured by the authors of paper 001 (github.com/HKBU-HPML/dl-scheduling)."""
 
 
 def instance(*tasks: tuple[float, float], a: float = 0.0, b: float = 1.0, eta: float = 0.3) -> CommContentionInstance:
@@ -175,7 +175,12 @@ def test_comm_contention_trap_grows() -> None:
     ratios = {n: trap_ratio(n) for n in (5, 20, 100)}
     assert ratios[20] >= 7.6 and ratios[100] >= 34.7
     assert list(ratios.values()) == sorted(ratios.values())
-    assert trap_figure(ratios).axes
+    rows = trap_ratios(sizes=(5, 20))
+    assert rows == [{"tasks": n, "ratio": ratios[n]} for n in (5, 20)]
+    line = trap_figure(rows).axes[0].lines[0]
+    assert list(line.get_xdata()) == [5, 20] and list(line.get_ydata()) == [ratios[5], ratios[20]]
+    figures = {part.figure for part in PROBLEM.suite_rows if isinstance(part, descriptors.Measurement)}
+    assert f"{trap_figure.__module__}:trap_figure" in figures
 
 
 @pytest.mark.parametrize("name", ["tiny", "small", "bursts", "adadual_trap", "newcomer"])
@@ -224,9 +229,6 @@ def test_comm_contention_fit_recovers_a_known_link() -> None:
 
 
 def test_comm_contention_fit_of_the_measurements() -> None:
-    if MEASURED is None:
-        print("the measurements are not here (../shared/data/contention); the fit is tested on made-up ones")
-        return
     rows = read_measurements(MEASURED)
     assert len(rows) == 48
     few = fit([row for row in rows if row.active <= 8])
