@@ -36,7 +36,7 @@ _CROSS = tuple(
     for n, count in ((2, 100), (3, 200), (4, 20))
 )
 
-_PAPER = (
+_PAPER: tuple[Batch | Measurement, ...] = (
     *(
         Batch(
             "paper",
