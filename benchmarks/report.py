@@ -168,7 +168,8 @@ def _metrics(solved: Sequence[Solved]) -> list[str]:
 
 
 def _heuristics(problem: Problem, solved: Sequence[Solved]) -> list[str]:
-    note = '<p class="soft">Worst known is the largest ratio to the optimum on any instance, found by hunts.</p>'
+    known = "Worst known is the largest ratio to a proven optimum that is kept: from hunts and counterexamples."
+    note = f'<p class="soft">{known}</p>'
     body = ["<h3>Heuristics against the optimum</h3>", note, heuristic_grid(solved)]
     figure = ratio_figure(problem, solved)
     if figure is not None:

@@ -353,6 +353,17 @@ def _entries(value: Any) -> int:
     return 0
 
 
+def repeat_command(
+    file: str, instance: Instance, guarantee: Guarantee, given: Mapping[str, Any], seed: int
+) -> str | None:
+    """The command that shows the refutation again; None where the claim is about no method."""
+    if guarantee.method is None:
+        return None
+    exact = default_method(PROBLEMS[instance.problem_id]).id if instance.problem_id in PROBLEMS else "..."
+    options = "".join(f" --set {name}={value}" for name, value in given.items())
+    return f"schedgap compare {file} --methods {exact},{guarantee.method} --seed {seed}{options}"
+
+
 def _write_counterexample(path: Path, guarantee: Guarantee, trial: _Trial, evaluation: Evaluation) -> None:
     """The instance as a file for ``solve`` and ``compare``; what fails on it stands in keys they ignore."""
     case, result = trial.case, trial.result
@@ -371,6 +382,7 @@ def _write_counterexample(path: Path, guarantee: Guarantee, trial: _Trial, evalu
             "options": dict(trial.given),
             "family": trial.family,
             "seed": trial.seed,
+            "repeat": repeat_command(path.name, trial.instance, guarantee, trial.given, trial.seed),
             "objective": case.objective,
             "optimum": case.optimum,
             "bound": case.bound,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -61,8 +62,11 @@ def groups_of(schema: Mapping[str, Any], data: Any) -> list[Group]:
     return [node for node in _walk(schema, schema, data, (), "") if isinstance(node, Group)]
 
 
-def patterns_of(schema: Mapping[str, Any]) -> dict[str, str]:
-    """All patterns that instances of this schema can have: "number", "choice", "list" or "map" by name."""
+def patterns_of(schema: Mapping[str, Any], ranges: dict[str, tuple[float, float]] | None = None) -> dict[str, str]:
+    """All patterns that instances of this schema can have: "number", "choice", "list" or "map" by name.
+
+    `ranges` receives the range that the schema gives each number, as far as it does.
+    """
     found: dict[str, str] = {}
 
     def look(node: Mapping[str, Any], pattern: str) -> None:
@@ -70,6 +74,11 @@ def patterns_of(schema: Mapping[str, Any]) -> dict[str, str]:
             kind = branch.get("type")
             if kind in ("integer", "number"):
                 found[pattern] = "number"
+                low = branch.get("minimum", branch.get("exclusiveMinimum", -math.inf))
+                high = branch.get("maximum", branch.get("exclusiveMaximum", math.inf))
+                if ranges is not None:
+                    before = ranges.get(pattern, (low, high))
+                    ranges[pattern] = (min(low, before[0]), max(high, before[1]))
             elif kind == "boolean" or "enum" in branch:
                 found[pattern] = "choice"
             elif kind == "array":

@@ -62,7 +62,8 @@ def parse_limits(problem: Problem, method: Method | None, given: Mapping[str, An
     InputError
         An unknown name (the line lists those there are), or a value that does not fit.
     """
-    known = patterns_of(problem.instance_class.model_json_schema())
+    ranges: dict[str, Range] = {}
+    known = patterns_of(problem.instance_class.model_json_schema(), ranges)
     own = method.options if method is not None else {}
     search = {name: option.default for name, option in SEARCH.items()}
     lengths: dict[str, int] = {}
@@ -75,6 +76,9 @@ def parse_limits(problem: Problem, method: Method | None, given: Mapping[str, An
             lengths[name] = Option(int, None, "", minimum=1, maximum=10**6).parse(name, value)
         elif known.get(name) == "number":
             numbers[name] = _range(name, value)
+            low, high = ranges.get(name, (-math.inf, math.inf))
+            if numbers[name][1] < low or numbers[name][0] > high:
+                raise InputError(f"limit {name}: no instance has {value}; its range is {low:g} to {high:g}")
         elif name in own:
             options[name] = own[name].parse(name, value)
         else:

@@ -49,8 +49,14 @@ class Hunted:
 
     @property
     def value(self) -> float | None:
-        """The largest ratio, or left/right, that was found."""
-        return None if self.found is None else self.found.value
+        """The largest ratio, or left/right, that was found; shrinking may find a larger one."""
+        return None if self.largest is None else self.largest.value
+
+    @property
+    def largest(self) -> Found | None:
+        """The instance that shows it."""
+        both = [found for found in (self.found, self.smallest) if found is not None]
+        return max(both, key=lambda found: found.value, default=None)
 
     @property
     def path(self) -> Path | None:
@@ -62,10 +68,11 @@ class Hunted:
     def to_text(self) -> str:
         """A few lines for a person."""
         tried = f"{self.evaluations} instances tried" + ("" if self.finished else ", interrupted")
-        if self.found is None:
+        if self.found is None or self.largest is None:
             return f"{self.target.id}: nothing found that counts; {tried}"
-        lines = [f"{self.target.id}: {summary(self.target, self.found)}; {tried}"]
-        lines.append(f"  as found   {self.folder / FOUND} ({shape(self.found.data)})")
+        lines = [f"{self.target.id}: {summary(self.target, self.largest)}; {tried}"]
+        shown = f"{shape(self.found.data)}; {summary(self.target, self.found)}"
+        lines.append(f"  as found   {self.folder / FOUND} ({shown})")
         if self.smallest is not None:
             small = f"{shape(self.smallest.data)}; {summary(self.target, self.smallest)}"
             lines.append(f"  shrunk to  {self.folder / WORST} ({small})")

@@ -95,6 +95,8 @@ class _Hunt:
     best: Found | None = None
     finished: bool = False
     smallest: Found | None = None
+    shrunk: Found | None = None
+    shrunk_of: Found | None = None
     walks: dict[tuple[int, int], Walked] = field(default_factory=dict)
 
     @property
@@ -112,6 +114,8 @@ class _Hunt:
         for line in self.journal.lines():
             if line.get("kind") == "found":
                 self.take(Found.from_dict(line["found"]))
+            elif line.get("kind") == "shrunk":
+                self.shrunk, self.shrunk_of = Found.from_dict(line["found"]), self.best
             elif line.get("kind") == "walked":
                 self.walks[line["round"], line["island"]] = Walked.from_dict(line["walked"])
 
@@ -211,9 +215,12 @@ class _Hunt:
             self.smallest = found
             self.journal.add(_line("shrunk", found))
 
+        # Shrinking goes on where an earlier session left it, unless something worse was found since.
         self.smallest = best
+        if self.shrunk is not None and (self.shrunk.value >= best.value or self.shrunk_of is best):
+            self.smallest = self.shrunk
         try:
-            shrunk(best, space, tried, tell)
+            shrunk(self.smallest, space, tried, tell)
         except _Late:
             self.bar.say("hunt: the budget ended the shrinking; --resume goes on")
         write_found(self.folder / WORST, self.target, self.smallest)

@@ -12,7 +12,7 @@ from schedgap.benchmarks.generators.ddljs_adversarial import FAMILIES, NAMED_CON
 from schedgap.benchmarks.single import run_method
 from schedgap.benchmarks.verify import verify
 from schedgap.formulations.ddljs.instance import DdljsInstance
-from schedgap.heuristics.common.guarantee import Case, Verdict, at_most
+from schedgap.heuristics.common.guarantee import Case, Evaluation, Verdict, at_most
 from schedgap.heuristics.ddljs.guarantees import GUARANTEES, greedy_factor
 from schedgap.solvers.result import SolveOptions
 
@@ -87,6 +87,25 @@ def test_one_percent_less_would_be_refuted() -> None:
     assert at_most(case.optimum, greedy_factor(2) * case.objective).verdict is Verdict.HELD
     assert at_most(case.optimum, greedy_factor(2) / 1.01 * case.objective).verdict is Verdict.REFUTED
     assert ROWS["004-theorem-6-repaired"].evaluate(replace(case, objective=2.009 / 1.01)).verdict is Verdict.REFUTED
+
+
+def test_verify_sees_a_bound_that_is_one_percent_too_tight(tmp_path: Path) -> None:
+    """The whole way: the registered claim, and the same 1% tighter, tried by verify on the families that reach it."""
+    problem = replace(DDLJS)
+    claim = ROWS["004-theorem-6-repaired"]
+
+    def tighter(case: Case) -> Evaluation:
+        told = claim.evaluate(case)
+        if told.left is None or told.right is None:
+            return told
+        return at_most(1.01 * told.left, told.right, told.reason)
+
+    verdicts = []
+    for row in (claim, replace(claim, evaluate=tighter)):
+        problem.__dict__["all_guarantees"] = (row,)
+        (found,) = verify([claim.id], instances=12, out=tmp_path, problems=[problem]).rows
+        verdicts.append(found.verdict)
+    assert verdicts == [Verdict.HELD, Verdict.REFUTED]
 
 
 def test_a_sigmoid_drives_the_ratio_towards_nothing() -> None:

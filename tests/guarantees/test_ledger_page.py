@@ -12,6 +12,7 @@ import pytest
 from schedgap.benchmarks.evaluate import compare
 from schedgap.benchmarks.methods import default_method
 from schedgap.benchmarks.problems import PROBLEMS, load_instance
+from schedgap.benchmarks.verify import repeat_command
 from schedgap.heuristics.common.guarantee import Case, Verdict
 from schedgap.solvers.result import SolveOptions
 
@@ -53,6 +54,7 @@ def test_counterexamples_still_refute(path: Path) -> None:
         case = Case(instance, None, {}, run["optimum"], run["bound"], run["options"])
         assert guarantee.evaluate(case).verdict is Verdict.REFUTED
         return
+    assert run["repeat"] == repeat_command(path.name, instance, guarantee, run["options"], run["seed"])
     methods = [default_method(problem).id, guarantee.method]
     found = compare(problem, instance, methods, SolveOptions(threads=1, seed=run["seed"]), run["options"])
     judged = {j.guarantee.id: j.verdict for row in found.rows for j in row.judgements}

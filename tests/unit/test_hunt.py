@@ -210,6 +210,26 @@ def test_killed_at_any_moment_and_resumed_it_loses_nothing(tmp_path: Path) -> No
     assert json.loads((out / WORST).read_text())["reference_hunt"]["ratio"] == whole.worst.value
 
 
+def test_shrinking_goes_on_where_it_was_left_and_loses_nothing(tmp_path: Path) -> None:
+    limits = {"jobs": 6, "machines": 2, "limit": "1000..1000", "evaluations": 200}
+    whole = hunt(users, problem=toy(), limits=limits, out=tmp_path / "h")
+    assert whole.worst is not None and whole.found is not None and whole.largest is not None
+    assert whole.value == max(whole.worst.value, whole.found.value)
+    journal = Journal(tmp_path / "h" / FILE)
+    assert any(line["kind"] == "shrunk" for line in journal.lines())
+    (tmp_path / "h" / WORST).unlink()  # as if it had been killed just before the file was written
+    again = hunt(users, problem=toy(), limits=limits, budget=0.2, resume=True, out=tmp_path / "h")
+    assert again.worst is not None
+    assert len(json.dumps(again.worst.data)) <= len(json.dumps(whole.worst.data))
+    assert json.loads((tmp_path / "h" / WORST).read_text())["reference_hunt"]["ratio"] == again.worst.value
+
+
+@pytest.mark.parametrize("limit", [{"jobs.size": "-5..0"}, {"machines": "0"}])
+def test_limits_that_no_instance_meets_are_refused(tmp_path: Path, limit: dict[str, str]) -> None:
+    with pytest.raises(InputError, match="limit"):
+        hunt("toy/list", problem=toy(), limits=limit, out=tmp_path)
+
+
 def test_a_callable_of_ones_own(tmp_path: Path) -> None:
     limits = {**SMALL, "evaluations": 200}
     found = hunt(users, problem=toy(), limits=limits, out=tmp_path / "a")
