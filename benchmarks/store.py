@@ -13,7 +13,7 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -147,18 +147,39 @@ class Store:
         for name in _JSON:
             values[name] = None if values[name] is None else json.dumps(values[name], allow_nan=False)
         marks = ", ".join("?" for _ in COLUMNS)
-        try:
-            self._db.execute("BEGIN IMMEDIATE")
+
+        def change() -> None:
             self._db.execute("DELETE FROM rows WHERE key = ?", (row.key,))
             self._db.execute(
                 f"INSERT INTO rows ({', '.join(COLUMNS)}) VALUES ({marks})", [values[name] for name in COLUMNS]
             )
-            self._db.execute("COMMIT")
-            self._rows += 1
-        except sqlite3.Error as error:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise self._failed("write", error) from error
+
+        self._write(change)
+        self._rows += 1
+
+    def _write(self, change: Callable[[], None]) -> None:
+        """Make a change that may be repeated, in one transaction.
+
+        Ctrl-C inside it is raised when the change is written whole: a transaction left open would refuse the
+        next one, and what had finished would be lost with it.
+        """
+        stop: KeyboardInterrupt | None = None
+        while True:
+            try:
+                self._db.execute("BEGIN IMMEDIATE")
+                change()
+                self._db.execute("COMMIT")
+                break
+            except KeyboardInterrupt as interrupt:
+                stop = interrupt
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+            except sqlite3.Error as error:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise self._failed("write", error) from error
+        if stop is not None:
+            raise stop
 
     @property
     def count(self) -> int:
@@ -189,29 +210,24 @@ class Store:
         """Drop every row whose key is not among `keys` (results of other versions); how many there were."""
         try:
             stale = [key for (key,) in self._db.execute("SELECT key FROM rows") if key not in keys]
-            self._db.execute("BEGIN IMMEDIATE")
-            self._db.executemany("DELETE FROM rows WHERE key = ?", [(key,) for key in stale])
-            self._db.execute("COMMIT")
         except sqlite3.Error as error:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise self._failed("write", error) from error
+            raise self._failed("read", error) from error
+
+        def change() -> None:
+            self._db.executemany("DELETE FROM rows WHERE key = ?", [(key,) for key in stale])
+
+        self._write(change)
         self._rows -= len(stale)
         return len(stale)
 
     def set_meta(self, **values: Any) -> None:
         """Remember facts of the run (JSON values) by name."""
-        try:
-            self._db.execute("BEGIN IMMEDIATE")
-            self._db.executemany(
-                "INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)",
-                [(name, json.dumps(value, allow_nan=False)) for name, value in values.items()],
-            )
-            self._db.execute("COMMIT")
-        except sqlite3.Error as error:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise self._failed("write", error) from error
+        pairs = [(name, json.dumps(value, allow_nan=False)) for name, value in values.items()]
+
+        def change() -> None:
+            self._db.executemany("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", pairs)
+
+        self._write(change)
 
     def meta(self) -> dict[str, Any]:
         """What :meth:`set_meta` remembered."""

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -130,3 +131,31 @@ def test_the_key_depends_on_all_that_determines_a_result() -> None:
     assert row_key(parts) == row_key({**parts, "settings": {"a": 2, "b": 1}})
     for name, value in (("instance", "abd"), ("method", "cbc"), ("settings", {}), ("seed", 1), ("limits", [1, 5])):
         assert row_key({**parts, name: value}) != row_key(parts)
+
+
+class _Interrupted:
+    """A connection during whose statements Ctrl-C comes once."""
+
+    def __init__(self, inner: Any, at: str) -> None:
+        self.inner, self.at = inner, at
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def execute(self, statement: str, *values: Any) -> Any:
+        if self.at and statement.startswith(self.at):
+            self.at = ""
+            raise KeyboardInterrupt
+        return self.inner.execute(statement, *values)
+
+
+@pytest.mark.parametrize("at", ["BEGIN", "DELETE", "INSERT", "COMMIT"])
+def test_ctrl_c_inside_a_transaction_loses_nothing_and_leaves_none_open(tmp_path: Path, at: str) -> None:
+    with Store(tmp_path / FILE) as store:
+        store.put(_row("a"))
+        store._db = _Interrupted(store._db, at)  # type: ignore[assignment]
+        with pytest.raises(KeyboardInterrupt):
+            store.put(_row("a", status="feasible"))
+        assert [(row.key, row.status) for row in store.rows()] == [("a", "feasible")]
+        store.set_meta(interrupted=True)
+        assert store.meta()["interrupted"] is True
