@@ -249,9 +249,9 @@ def test_the_estimate_is_near_the_truth() -> None:
     """Within a factor of 20 of a plain model with 5 nonzeros a row, on a machine that does other things too."""
     times = []
     for _ in range(3):
-        began = time.perf_counter()
+        began = time.thread_time()
         sparse_model(40_000, 5)
-        times.append(time.perf_counter() - began)
+        times.append(time.thread_time() - began)
     estimate = 40_000 * size.seconds_per_nonzero()
     assert min(times) / 20 < estimate < 20 * min(times)
 
