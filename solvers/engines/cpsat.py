@@ -19,6 +19,7 @@ from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, model_array
 from schedgap.solvers.engines.domains import bound_domains
 from schedgap.solvers.engines.integers import LARGEST_ACTIVITY, IntegerModel, integer_model, refuse_overflow
 from schedgap.solvers.engines.watch import watched
+from schedgap.solvers.engines.whole import INTEGER_RANGE
 from schedgap.solvers.result import SolveOptions, Status, Termination
 
 # What each native status says: what is proven, if anything. OPTIMAL is concluded from point and bound.
@@ -216,6 +217,7 @@ class CpSat:
     """CP-SAT: integer models."""
 
     name = "cpsat"
+    limits = INTEGER_RANGE
     handover_cost = 1.5
 
     def version(self) -> str:
