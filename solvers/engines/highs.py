@@ -119,8 +119,12 @@ class _Run:
         pass_arrays(self._solver, self._arrays, self._objective.cost, self._offset)
 
     def warm_start(self, start: dict[int, float]) -> None:
-        """Give HiGHS a (possibly partial) point; it completes and checks it."""
-        if not start:
+        """Give HiGHS a (possibly partial) point; it completes and checks it.
+
+        Only where objectives are whole: HiGHS 1.13.1 takes the objective for integral while it reads the start, and
+        cuts off every point that is better by less than 1/2, whatever the costs are.
+        """
+        if not start or not self._objective.whole:
             return
         places = np.fromiter(start.keys(), np.int32, len(start))
         values = np.fromiter(start.values(), np.float64, len(start))
