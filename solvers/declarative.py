@@ -67,7 +67,7 @@ class _Search:
         if self.model.objective_is_integral:
             return abs(told - said) < 0.5
         within = BOUND_TOLERANCE if answer.doubt else RELATIVE_TOLERANCE
-        return abs(told - said) <= within * max(abs(told), abs(said)) + self.model.resolution
+        return abs(told - said) <= within * max(abs(told), abs(said)) + self.model.resolution + answer.resolution
 
 
 def solve_declarative(

@@ -31,6 +31,7 @@ class EngineAnswer:
     nodes : branch-and-bound nodes (CP-SAT: branches), or None
     doubt : why the engine's word alone proves nothing here (its declared range is exceeded), or ""
     claimed : the engine itself calls the point optimal
+    resolution : by how much `bound` may be too generous because costs were rounded
     version : of the engine
     seconds : taken by the engine, handing the model over included
     info : further facts, JSON-compatible
@@ -47,6 +48,7 @@ class EngineAnswer:
     info: Mapping[str, Any] = field(default_factory=dict)
     doubt: str = ""
     claimed: bool = False
+    resolution: float = 0.0
 
     def value(self, variable: pulp.LpVariable) -> float:
         """The value of `variable`; one that the model never mentions takes the value nearest 0 in its bounds.
@@ -184,6 +186,7 @@ def conclude(
     info: Mapping[str, Any] | None = None,
     doubt: str = "",
     claimed: bool = False,
+    resolution: float = 0.0,
 ) -> EngineAnswer:
     """The answer that follows from a point, a bound and the reason for stopping.
 
@@ -204,8 +207,9 @@ def conclude(
     status = Status.OPTIMAL if proven else Status.FEASIBLE
     ending = Termination.PROVEN if proven else termination
     by_variable = arrays.by_variable(tidy)
+    claimed = claimed or proven
     return EngineAnswer(
-        status, ending, version, seconds, objective, bound, by_variable, nodes, facts, doubt, claimed or proven
+        status, ending, version, seconds, objective, bound, by_variable, nodes, facts, doubt, claimed, resolution
     )
 
 

@@ -17,7 +17,7 @@ from schedgap.solvers.cp_solver import cp_solver
 from schedgap.solvers.engines.answer import EngineAnswer, Progress, conclude, settled, sizes
 from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, model_arrays
 from schedgap.solvers.engines.domains import bound_domains
-from schedgap.solvers.engines.integers import LARGEST_ACTIVITY, IntegerModel, integer_model, refuse_overflow
+from schedgap.solvers.engines.integers import LARGEST_ACTIVITY, IntegerModel, integer_model, refuse_overflow, round_cost
 from schedgap.solvers.engines.watch import watched
 from schedgap.solvers.engines.whole import INTEGER_RANGE
 from schedgap.solvers.result import SolveOptions, Status, Termination
@@ -243,6 +243,7 @@ class CpSat:
         rays = bound_domains(integers, names)
         if integers.contradictory:
             return self._answer(Status.INFEASIBLE, Termination.PROVEN, started, info)
+        round_cost(integers)
         refuse_overflow(integers, names)
         run = _Run(arrays, integers, options, None if rays.directions else Progress(model, arrays, options))
         run.hint(arrays.start(model, options.start))
@@ -263,6 +264,7 @@ class CpSat:
             version=self.version(),
             seconds=time.monotonic() - started,
             nodes=branches,
+            resolution=integers.resolution,
         )
 
     def _answer(

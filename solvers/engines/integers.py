@@ -14,6 +14,8 @@ from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE
 from schedgap.solvers.engines.arrays import LARGEST_SLACK, FloatArray, ModelArrays, slack
 
+LARGEST_DENOMINATOR = 10_000
+"""Of the fractions that a float is taken for, such as 1/3."""
 LARGEST_EXACT = 2**53
 """Whole numbers up to here are exact as floats, so values and objectives survive the way back."""
 _LARGEST_SLACK = Fraction(str(LARGEST_SLACK))
@@ -41,15 +43,17 @@ class Row:
 
 @dataclass
 class IntegerModel:
-    """Minimise sum(cost[j] * x[j]) / scale over integers x, subject to `rows` and bounds.
+    """Minimise unit * sum(cost[j] * x[j]) over integers x, subject to `rows` and bounds.
 
     Attributes
     ----------
     low, high : bounds by position, None where there is none
     fixed : positions whose value is known already, with that value (not necessarily whole); they occur in
         no row and not in `cost`
-    rows, cost, scale : whole numbers; `offset` : what the fixed positions and the constant add to the objective
-    sense : of the original model; its objective is offset + sense * sum(cost * x) / scale
+    rows, cost : whole numbers; `unit` : of the cost
+    offset : what the fixed positions and the constant add to the objective
+    sense : of the original model; its objective is offset + sense * unit * sum(cost * x)
+    resolution : by how much the cost was rounded at most
     """
 
     low: list[int | None]
@@ -57,9 +61,10 @@ class IntegerModel:
     fixed: dict[int, Fraction]
     rows: list[Row]
     cost: dict[int, int]
-    scale: int
+    unit: Fraction
     offset: Fraction
     sense: int
+    resolution: float = 0.0
 
     @property
     def contradictory(self) -> bool:
@@ -85,17 +90,24 @@ class IntegerModel:
 
     def objective(self, internal: int) -> float:
         """The original objective where sum(cost * x) is `internal`."""
-        return float(self.offset + Fraction(self.sense * internal, self.scale))
+        return float(self.offset + self.sense * internal * self.unit)
 
 
 @lru_cache(maxsize=65536)
 def exact_decimal(number: float) -> Fraction:
-    """The decimal that `number` stands for: every decimal of up to 15 digits survives being a float.
+    """The rational that `number` stands for: a short fraction, or else a decimal of up to 15 digits.
 
-    The 16th and 17th digit are dust of floating-point arithmetic (0.1 + 0.2 = 0.30000000000000004); dropping
-    them moves a number by at most 5e-16 relative.
+    Every decimal of up to 15 digits survives being a float. The 16th and 17th digit are dust of floating-point
+    arithmetic (0.1 + 0.2 = 0.30000000000000004); dropping them moves a number by at most 5e-16 relative. A number
+    that uses all digits, but is the float nearest to a fraction with a denominator of at most 10,000 (or one of its
+    neighbours), is that fraction.
     """
-    return Fraction(f"{number:.15g}")
+    decimal = Fraction(f"{number:.15g}")
+    if decimal.denominator > LARGEST_DENOMINATOR:
+        short = Fraction(number).limit_denominator(LARGEST_DENOMINATOR)
+        if short and abs(float(short) - number) <= math.ulp(number):
+            return short
+    return decimal
 
 
 def integer_model(arrays: ModelArrays, restated: frozenset[str]) -> IntegerModel:
@@ -135,9 +147,28 @@ def integer_model(arrays: ModelArrays, restated: frozenset[str]) -> IntegerModel
         (exact_decimal(float(arrays.cost[place])) * value for place, value in fixed.items()), Fraction(0)
     )
     scaled, scale = whole_numbers(list(cost.values()))
-    return IntegerModel(
-        low, high, fixed, _rows(arrays, fixed), dict(zip(cost, scaled, strict=True)), scale, offset, arrays.sense
-    )
+    common = math.gcd(*scaled) or 1
+    goal = {place: number // common for place, number in zip(cost, scaled, strict=True)}
+    return IntegerModel(low, high, fixed, _rows(arrays, fixed), goal, Fraction(common, scale), offset, arrays.sense)
+
+
+def round_cost(model: IntegerModel) -> None:
+    """Round the cost where its whole numbers are too large, never to a worse objective, so that bounds stay valid.
+
+    Every variable must have finite bounds by now. Costs move by less than a unit of 10^-15 to 10^-14 of the largest
+    objective. Where a variable takes both signs, nothing is done: no rounding is right for both.
+    """
+    low, high = model.domains()
+    reach = {place: max(abs(low[place]), abs(high[place])) for place in model.cost}
+    total = sum(abs(number) * reach[place] for place, number in model.cost.items())
+    room = LARGEST_EXACT - sum(reach.values())
+    if total <= LARGEST_EXACT or room <= 0 or any(low[place] < 0 < high[place] for place in model.cost):
+        return
+    factor = 10 ** len(str(total // room))
+    for place, number in model.cost.items():
+        model.cost[place] = number // factor if low[place] >= 0 else -(-number // factor)
+    model.unit *= factor
+    model.resolution = float(model.unit * sum(reach.values()))
 
 
 def _bounds(arrays: ModelArrays) -> tuple[list[int | None], list[int | None]]:

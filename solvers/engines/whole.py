@@ -110,7 +110,7 @@ class Range:
         return ""
 
 
-FLOATING_RANGE = Range(coefficient=2.0**13, activity=2.0**20, objective=2.0**20)
+FLOATING_RANGE = Range(coefficient=2.0**13, activity=2.0**20, objective=2.0**33)
 """Of engines in floating point with a feasibility tolerance of 1e-6: a row then misses by less than 1/2."""
 
 INTEGER_RANGE = Range(coefficient=2.0**62, activity=2.0**62, objective=2.0**53)
