@@ -162,7 +162,8 @@ def _solve(search: _Search, options: SolveOptions) -> tuple[Status | None, Termi
     if answer is None or search.model.restriction or not answer.doubt:
         return (None if answer is None else _without_solution(search, answer)), termination
     search.info["doubt"] = answer.doubt
-    if not answer.claimed and answer.status not in (Status.INFEASIBLE, Status.UNBOUNDED):
+    failed = termination is Termination.FAILED  # the engine contradicts itself, as it may out of its range
+    if not answer.claimed and not failed and answer.status not in (Status.INFEASIBLE, Status.UNBOUNDED):
         return None, termination
     first = None if answer.values is None else _scored(search, answer)
     status, agreed = _second_opinion(search, options, answer, first)
