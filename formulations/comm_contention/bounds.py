@@ -30,7 +30,8 @@ def lower_bound(instance: CommContentionInstance) -> float:
 
     Notes
     -----
-    O(n log n) operations on whole numbers. Source: SRPT is optimal for 1 | r_j, pmtn | sum C_j (Schrage 1968); the reduction is ours.
+    O(n log n) operations on whole numbers. Source: SRPT is optimal for 1 | r_j, pmtn | sum C_j (Schrage 1968); the
+    reduction is ours.
     """
     latency, alone, _ = instance.link.exact_parameters()
     works = [alone * exact(task.size) for task in instance.tasks]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import deque
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
@@ -22,13 +23,15 @@ class LinkState:
     units; a whole number of volume units takes a whole number of time units at any rate, so completions need no
     rounding. Only the volume moved up to a moment between completions may be no whole number. Without `bits` the
     units are then divided until it is one: the state is exact, whatever happens. With `bits` the units are that many
-    bits finer from the beginning, and the volume is rounded down: every transfer is behind the exact one, so no
-    completion comes too early (monotony, docs/proofs-comm-contention.md).
+    bits finer from the beginning, and the volume is rounded down, so that every transfer is behind the exact one and
+    no completion comes too early (monotony, docs/proofs-comm-contention.md), or with `ahead` up, so that none comes
+    too late.
 
     Parameters
     ----------
     instance : the instance
     bits : behind the last decimal of the instance; exact where not given
+    ahead : round volumes up
 
     Attributes
     ----------
@@ -44,13 +47,13 @@ class LinkState:
     A division lengthens all numbers by the digits of one rate; they are short again when the link is empty.
     """
 
-    def __init__(self, instance: CommContentionInstance, bits: int | None = None) -> None:
+    def __init__(self, instance: CommContentionInstance, bits: int | None = None, *, ahead: bool = False) -> None:
         latency, alone, penalty = instance.link.exact_parameters()
         sizes = [exact(task.size) for task in instance.tasks]
         releases = [exact(task.release) for task in instance.tasks]
         decimals = math.lcm(latency.denominator, *{x.denominator for x in sizes}, *{x.denominator for x in releases})
         per = math.lcm(alone.denominator, penalty.denominator)
-        self.exactly, self.bits = bits is None, bits or 0
+        self.exactly, self.ahead, self.bits = bits is None, ahead, bits or 0
         self.unit = unit = decimals << self.bits
         self.second = unit * per
         self.size = [_times(x, unit) for x in sizes]
@@ -135,7 +138,33 @@ class LinkState:
             self._ends = [(end * factor, task) for end, task in self._ends]  # keeps the order of the heap
             self._coming = deque((moment * factor, task) for moment, task in self._coming)
         self.clock = self._coming[0][0]
-        self._moved += time // pace
+        self._moved += -(-time // pace) if self.ahead else time // pace
+
+    def replay(self, start: Sequence[Fraction]) -> Iterator[tuple[int, list[int], int]]:
+        """Admit every task at its start in seconds; after each step, what was before it.
+
+        That is the moment, the tasks past their latency, and the time units that a volume unit took.
+        """
+        rounded = math.floor if self.ahead else math.ceil
+        begin = [rounded(moment * self.second) for moment in start]
+        waiting = sorted(range(len(begin)), key=lambda j: (begin[j], j), reverse=True)
+        while waiting or len(self):
+            while waiting:
+                following = self.following()
+                if following is not None and begin[waiting[-1]] + self.latency > following:
+                    break
+                task = waiting.pop()
+                self.admit(task, begin[task])
+            before = self.clock, self.loading, self.pace()
+            self.step()
+            yield before
+
+
+def near(one: LinkState, other: LinkState, part: int) -> bool:
+    """Whether two replays have the same completions but for 1 / part of the sum of flow times."""
+    ends = dict(zip(other.done, other.ended, strict=True))
+    off = sum(abs(moment - ends[task]) for task, moment in zip(one.done, one.ended, strict=True))
+    return part * off <= sum(one.ended) - (sum(one.release) << FINE >> one.bits)
 
 
 def _times(number: Fraction, factor: int) -> int:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
-from schedgap.formulations.comm_contention.state import FINE, LinkState
+from schedgap.formulations.comm_contention.state import FINE, LinkState, near
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import exact
 
 BITS = 128
-"""Of the replay, behind the last decimal of the instance."""
+"""Of the first replay, behind the last decimal of the instance."""
 FURTHER = (40, 160, 640)
 """Decimals behind those of the instance that are tried where floating-point numbers are too coarse."""
 PRECISION = 10**11
@@ -74,24 +75,33 @@ def written(
 
     Notes
     -----
-    O(n log n) operations on integers of 128 bits beyond the instance's decimals, and more with more digits.
+    O(n log n) operations on integers of 128 bits beyond the instance's decimals, and more where replays behind and
+    ahead of the exact one are not near each other, or with more digits.
     """
     for decimals in (None, *FURTHER):
-        solution, state = _replayed(instance, admissions, completions, decimals, overlap)
-        if ended is None or _near(state, completions, ended):
+        bits = BITS if decimals is None else BITS + 4 * decimals
+        while True:
+            state, other = LinkState(instance, bits), LinkState(instance, bits, ahead=True)
+            solution = _replayed(state, instance, admissions, completions, decimals, overlap)
+            finer = starts_of(solution)
+            deque(other.replay([finer[task.id] for task in instance.tasks]), maxlen=0)
+            if near(state, other, 10 * PRECISION):
+                break
+            bits *= 4
+        if ended is None or _meant(state, completions, ended):
             return solution
     return None
 
 
 def _replayed(
+    state: LinkState,
     instance: CommContentionInstance,
     admissions: Sequence[Admission],
     completions: Sequence[int],
     decimals: int | None,
     overlap: bool,
-) -> tuple[Solution, LinkState]:
-    """The starts with so many further decimals, and what they lead to, no completion too early."""
-    state = LinkState(instance, BITS if decimals is None else BITS + 4 * decimals)
+) -> Solution:
+    """The starts with so many further decimals; what they lead to is left in `state`."""
     digits = None if decimals is None else decimals + len(str(state.second >> state.bits))
     tasks = instance.tasks
     start: dict[str, float] = {}
@@ -124,10 +134,10 @@ def _replayed(
     solution: dict[str, Any] = {"start": {task.id: start[task.id] for task in tasks}}
     if finer:
         solution["exact"] = finer
-    return solution, state
+    return solution
 
 
-def _near(state: LinkState, completions: Sequence[int], ended: Sequence[int]) -> bool:
+def _meant(state: LinkState, completions: Sequence[int], ended: Sequence[int]) -> bool:
     """Whether the replay ends its tasks when they should."""
     wanted = dict(zip(completions, ended, strict=True))
     off = sum(abs(moment - wanted[task]) for task, moment in zip(state.done, state.ended, strict=True))

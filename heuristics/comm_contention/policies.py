@@ -25,7 +25,8 @@ def srsf_1(instance: CommContentionInstance, *, seed: int = 0) -> HeuristicRun:
 
     Notes
     -----
-    O(n (log n + k)) operations, exact: see :class:`LinkState`. Source: paper 001, section V (SRSF(1)). It claims no ratio.
+    O(n (log n + k)) operations, exact: see :class:`LinkState`. It claims no ratio. Source: paper 001, section V
+    (SRSF(1)).
     """
     return _run(instance, lambda state, task, moment: len(state) < 1)
 
@@ -40,7 +41,8 @@ def srsf_2(instance: CommContentionInstance, *, seed: int = 0) -> HeuristicRun:
 
     Notes
     -----
-    O(n (log n + k)) operations, exact: see :class:`LinkState`. Source: paper 001, section V (SRSF(2)). It claims no ratio.
+    O(n (log n + k)) operations, exact: see :class:`LinkState`. It claims no ratio. Source: paper 001, section V
+    (SRSF(2)).
     """
     return _run(instance, lambda state, task, moment: len(state) < 2)
 
@@ -55,7 +57,8 @@ def srsf_3(instance: CommContentionInstance, *, seed: int = 0) -> HeuristicRun:
 
     Notes
     -----
-    O(n (log n + k)) operations, exact: see :class:`LinkState`. Source: paper 001, section V (SRSF(3)). It claims no ratio.
+    O(n (log n + k)) operations, exact: see :class:`LinkState`. It claims no ratio. Source: paper 001, section V
+    (SRSF(3)).
     """
     return _run(instance, lambda state, task, moment: len(state) < 3)
 
