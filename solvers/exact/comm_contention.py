@@ -25,7 +25,7 @@ LARGEST = 20
 """More tasks than this are not searched: the stack would not fit the memory."""
 _FIRST = 20_000
 """Nodes without open starts that are searched first, for a good schedule."""
-_MARGIN = 5e-10
+_MARGIN = 2e-10
 """Relative: schedules better by less than this are not looked for; the bound is lowered by as much."""
 _ROUNDING = 2e-12
 """Relative to the span of time: what floating point may be wrong by."""
@@ -45,7 +45,7 @@ def solve_bb(instance: CommContentionInstance, options: SolveOptions) -> Result:
     make them optimal; docs/proofs-comm-contention.md has the proof that the search misses no optimum. The
     bound of a node is its cost so far plus ``rest_bound``.
 
-    Guarantee: the bound is OPT less 5e-10 of the objective and what rounding may be wrong by; status OPTIMAL means
+    Guarantee: the bound is OPT less 2e-10 of the objective and what rounding may be wrong by; status OPTIMAL means
     that it is still within 1e-9 of the objective, relative. Where sizes, releases and penalty differ by so many
     orders of magnitude that rounding is more than that, the status is FEASIBLE.
 
