@@ -15,10 +15,11 @@ from schedgap.formulations.comm_contention.instance import CommContentionInstanc
 from schedgap.formulations.comm_contention.quick import one_at_a_time
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.common.numbers import better
+from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.solvers.exact.comm_contention_events import BEST, MARGIN, POINTS, SKIPPED
 from schedgap.solvers.exact.comm_contention_exact import after_completions
 from schedgap.solvers.exact.comm_contention_search import search
+from schedgap.solvers.incumbent import contradicts, optimal
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
 LARGEST = 20
@@ -29,10 +30,8 @@ _MARGIN = 2e-10
 """Relative: schedules better by less than this are not looked for; the bound is lowered by as much."""
 _ROUNDING = 2e-12
 """Relative to the span of time: what floating point may be wrong by."""
-_PROVEN = 1e-9
-"""Relative to the objective alone: a gap below this is a proof, however small the objective is."""
-_WRITTEN = 1e-6
-"""Relative: search and checker may differ by this on a schedule without a reason; then the gap shows it."""
+_SAME = 1e-6
+"""Relative: where the search's and the checker's value of a schedule differ by less, rounding explains it."""
 
 
 def solve_bb(instance: CommContentionInstance, options: SolveOptions) -> Result:
@@ -211,7 +210,7 @@ class _Search:
                 found.append((told, solution))
         told, solution = min(found, key=lambda pair: pair[0])
         value = self._mean(total)
-        if math.isclose(told, value, rel_tol=_WRITTEN):
+        if math.isclose(told, value, rel_tol=_SAME):
             return
         growth = min(self.n * math.log1p(2 * self.eta / self.b), 700.0)
         if abs(told - value) > _ROUNDING * (self.span + self.shift) * math.exp(growth):
@@ -250,9 +249,9 @@ class _Search:
         return Termination.TIME_LIMIT if self.options.deadline.passed else None
 
     def _result(self, termination: Termination, began: float) -> Result:
-        if better(self.best, self.bound, 1):
+        if contradicts(self.best, self.bound, MINIMISE):
             raise Disagreement(f"bb: the bound {self.bound:.10g} exceeds the objective {self.best:.10g}")
-        proven = self.best - self.bound <= _PROVEN * self.best
+        proven = optimal(self.best, self.bound, MINIMISE)
         if proven:
             termination = Termination.PROVEN
         elif termination is Termination.PROVEN:
