@@ -1,4 +1,4 @@
-"""Policies and exact methods on chains of transfers, where a start that is early by one unit in the last place costs."""
+"""Policies and exact methods on chains of transfers, where a start one unit in the last place early costs much."""
 
 import json
 from fractions import Fraction
