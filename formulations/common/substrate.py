@@ -76,6 +76,8 @@ class RingJob(Part):
 class SubstrateInstance(Instance):
     """An instance with a network; subclasses add their jobs.
 
+    A network without links says so with an empty list: a file that forgets its links is another problem.
+
     Raises
     ------
     InputError
@@ -84,7 +86,7 @@ class SubstrateInstance(Instance):
     """
 
     servers: Annotated[tuple[Server, ...], Field(min_length=1)]
-    links: tuple[Link, ...] = ()
+    links: tuple[Link, ...]
 
     @model_validator(mode="after")
     def _sound_network(self) -> Self:
