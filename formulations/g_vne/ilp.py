@@ -67,6 +67,7 @@ class _Builder:
     theta: dict[Key, pulp.LpVariable] = field(default_factory=dict)
     on_node: dict[tuple[int, int], list[Term]] = field(default_factory=lambda: defaultdict(list))
     on_link: dict[int, list[Term]] = field(default_factory=lambda: defaultdict(list))
+    resolution: float = 0.0
 
     def row(self, terms: Sequence[Term], sense: int, right: float, name: str) -> None:
         expression = pulp.LpAffineExpression(list(terms))
@@ -129,7 +130,8 @@ class _Builder:
             self.row(terms, pulp.LpConstraintLE, float(data.capacity[u, r]), f"node_{u}_{r}")
         for e, terms in self.on_link.items():
             self.row(terms, pulp.LpConstraintLE, float(data.bandwidth[e]), f"link_{e}")
-        decimals = _decimals(float(np.where(np.isfinite(data.utility), data.utility, 0.0).max(axis=1).sum()))
+        decimals = _decimals(sum(float(data.utility[j, k]) for j, k in self.chi))
+        self.resolution = data.jobs * 10.0**-decimals
         self.problem.setObjective(
             pulp.LpAffineExpression(
                 [(chi, _rounded_up(float(data.utility[j, k]), decimals)) for (j, k), chi in self.chi.items()]
@@ -138,8 +140,8 @@ class _Builder:
 
 
 def _decimals(total: float) -> int:
-    """Decimals such that a sum of utilities up to `total` has 10 significant digits."""
-    return 9 - math.floor(math.log10(total)) if total > 0 else 9
+    """Decimals such that a sum of utilities up to `total` has 15 significant digits, as many as floats hold."""
+    return 14 - math.floor(math.log10(total)) if total > 0 else 14
 
 
 def _rounded_up(value: float, decimals: int) -> float:
@@ -152,8 +154,8 @@ def build_ilp(instance: GVneInstance) -> DeclarativeModel:
     """The program (12)-(19), one set of variables for each job and ring size.
 
     Sizes that are worth nothing, or that do not fit under the job's caps, have no variables: the job is better left
-    out. Utilities are rounded up to 10 significant digits of their largest possible sum, so that engines for
-    integers can scale them; a bound stays valid, and solutions are scored by the checker.
+    out. Utilities are rounded up to 15 significant digits of the sum of all, so that engines for
+    integers can scale them; a bound stays valid, solutions are scored by the checker.
 
     A ring edge's flow may carry cycles beside its path; the extraction keeps a simple path of it and then puts the
     workers of a server together, which uses no link more often (servers relay).
@@ -171,6 +173,7 @@ def build_ilp(instance: GVneInstance) -> DeclarativeModel:
         sense=MAXIMISE,
         assign=lambda solution: _assignment(builder, solution),
         start={"rings": {}},
+        resolution=builder.resolution,
     )
 
 

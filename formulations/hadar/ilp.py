@@ -51,8 +51,8 @@ def ilp_nonzeros(instance: HadarInstance) -> int:
 
 
 def _decimals(total: float) -> int:
-    """Decimals such that a sum of utilities up to `total` has 10 significant digits."""
-    return 9 - math.floor(math.log10(total)) if total > 0 else 9
+    """Decimals such that a sum of utilities up to `total` has 15 significant digits, as many as floats hold."""
+    return 14 - math.floor(math.log10(total)) if total > 0 else 14
 
 
 def _rounded_up(value: float, decimals: int) -> float:
@@ -73,7 +73,7 @@ class _Builder:
         self.devices: dict[tuple[int, int, int], pulp.LpVariable] = {}
         self.load: dict[tuple[int, int], list[Term]] = defaultdict(list)
         self.objective: list[Term] = []
-        self.decimals = _decimals(sum(job.most for job in data.jobs))
+        self.decimals = _decimals(data.horizon * sum(job.most for job in data.jobs))
 
     def row(self, terms: list[Term], sense: int, right: float, name: str) -> None:
         self.problem.addConstraint(pulp.LpConstraint(pulp.LpAffineExpression(terms), sense=sense, rhs=right), name=name)
@@ -139,7 +139,7 @@ class _Builder:
 def build_ilp(instance: HadarInstance) -> DeclarativeModel:
     """The time-indexed program of P2, or of P1 where the instance says that every job must finish.
 
-    Utilities are rounded up to 10 significant digits of their largest possible sum, so that engines for integers
+    Utilities are rounded up to 15 significant digits of the sum over all slots, so that engines for integers
     can scale them; a bound stays valid, and solutions are scored by the checker.
     A job that cannot finish by the horizon even alone has no variables in P2; in P1 it makes an infeasible row.
 
@@ -182,6 +182,7 @@ def build_ilp(instance: HadarInstance) -> DeclarativeModel:
         restated_integral=frozenset(
             {variable.name for variable in builder.devices.values()} | ({"never"} if impossible else set())
         ),
+        resolution=len(data.jobs) * 10.0**-builder.decimals,
         info={"impossible": impossible},
     )
 

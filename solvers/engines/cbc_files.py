@@ -16,10 +16,10 @@ NOTHING_FOUND = 1e49
 """CBC writes 1e+50 for an objective it does not have."""
 
 
-def write_mps(arrays: ModelArrays, path: Path, *, with_cost: bool = True) -> None:
+def write_mps(arrays: ModelArrays, cost: FloatArray | None, path: Path) -> None:
     """Write the model as MPS, always minimising and without the constant: CBC's log handles neither well.
 
-    Costs are multiplied by ``arrays.cost_scale``, and so is everything that CBC then says of the objective.
+    `cost` takes the place of the model's own, None is no objective.
     Numbers are written with all their digits. Variable j is Xj, row i is Ri; every bound is explicit, because
     MPS readers differ on defaults for integer variables.
     """
@@ -29,7 +29,7 @@ def write_mps(arrays: ModelArrays, path: Path, *, with_cost: bool = True) -> Non
     rows = np.repeat(np.arange(len(arrays.names)), np.diff(arrays.starts))[order].tolist()
     numbers = arrays.coefficients[order].tolist()
     ends = np.searchsorted(arrays.indices[order], np.arange(len(arrays.variables)), side="right").tolist()
-    costs = (arrays.sense * arrays.cost_scale * arrays.cost).tolist()
+    costs = (np.zeros(len(arrays.variables)) if cost is None else cost).tolist()
     integral = arrays.integral.tolist()
 
     lines = ["NAME          MODEL", "ROWS", " N  OBJ"]
@@ -41,9 +41,8 @@ def write_mps(arrays: ModelArrays, path: Path, *, with_cost: bool = True) -> Non
         if integral[j] != inside:
             inside = integral[j]
             lines.append(f"    MARK      'MARKER'                 '{'INTORG' if inside else 'INTEND'}'")
-        cost = costs[j] if with_cost else 0.0
-        if cost or begin == end:
-            lines.append(f"    {f'X{j}':<8}  OBJ       {cost!r}")
+        if costs[j] or begin == end:
+            lines.append(f"    {f'X{j}':<8}  OBJ       {costs[j]!r}")
         lines.extend(f"    {f'X{j}':<8}  {f'R{rows[k]}':<8}  {numbers[k]!r}" for k in range(begin, end))
         begin = end
     if inside:

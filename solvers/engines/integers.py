@@ -89,7 +89,7 @@ class IntegerModel:
 
 
 @lru_cache(maxsize=65536)
-def _exact(number: float) -> Fraction:
+def exact_decimal(number: float) -> Fraction:
     """The decimal that `number` stands for: every decimal of up to 15 digits survives being a float.
 
     The 16th and 17th digit are dust of floating-point arithmetic (0.1 + 0.2 = 0.30000000000000004); dropping
@@ -127,14 +127,14 @@ def integer_model(arrays: ModelArrays, restated: frozenset[str]) -> IntegerModel
     for place in fixed:
         low[place] = high[place] = None
     cost = {
-        place: arrays.sense * _exact(float(arrays.cost[place]))
+        place: arrays.sense * exact_decimal(float(arrays.cost[place]))
         for place in np.flatnonzero(arrays.cost).tolist()
         if place not in fixed
     }
-    offset = _exact(arrays.constant) + sum(
-        (_exact(float(arrays.cost[place])) * value for place, value in fixed.items()), Fraction(0)
+    offset = exact_decimal(arrays.constant) + sum(
+        (exact_decimal(float(arrays.cost[place])) * value for place, value in fixed.items()), Fraction(0)
     )
-    scaled, scale = _whole(list(cost.values()))
+    scaled, scale = whole_numbers(list(cost.values()))
     return IntegerModel(
         low, high, fixed, _rows(arrays, fixed), dict(zip(cost, scaled, strict=True)), scale, offset, arrays.sense
     )
@@ -158,12 +158,12 @@ def _fixed(arrays: ModelArrays, restated: frozenset[str]) -> dict[int, Fraction]
         if arrays.variables[place].name in restated and lower != upper:
             continue
         if lower == upper:
-            fixed[place] = _exact(lower)
+            fixed[place] = exact_decimal(lower)
         elif not used[place]:
             slope = arrays.sense * arrays.cost[place]
             best = min(max(0.0, lower), upper) if slope == 0 else (lower if slope > 0 else upper)
             if math.isfinite(best):
-                fixed[place] = _exact(best)
+                fixed[place] = exact_decimal(best)
     return fixed
 
 
@@ -180,6 +180,7 @@ def _rows(arrays: ModelArrays, fixed: dict[int, Fraction]) -> list[Row]:
     lows, highs = arrays.row_lower.tolist(), arrays.row_upper.tolist()
     whole_lows = np.ceil(arrays.row_lower - slack(arrays.row_lower)).tolist()
     whole_highs = np.floor(arrays.row_upper + slack(arrays.row_upper)).tolist()
+    sizes = np.maximum.reduceat(np.abs(arrays.coefficients), arrays.starts[:-1]).tolist() if arrays.names else []
     rows = []
     for place, name in enumerate(arrays.names):
         begin, end = starts[place], starts[place + 1]
@@ -191,8 +192,8 @@ def _rows(arrays: ModelArrays, fixed: dict[int, Fraction]) -> list[Row]:
             rows.append(Row(name, members, numbers[begin:end], least, most))
             continue
         members, coefficients, scale, shift = _scaled(arrays, begin, end, fixed)
-        least = None if math.isinf(low) else math.ceil(scale * (_slackened(low, -1) - shift))
-        most = None if math.isinf(high) else math.floor(scale * (_slackened(high, 1) - shift))
+        least = None if math.isinf(low) else math.ceil(scale * (slackened(low, -1, sizes[place]) - shift))
+        most = None if math.isinf(high) else math.floor(scale * (slackened(high, 1, sizes[place]) - shift))
         rows.append(Row(name, members, coefficients, least, most))
     return rows
 
@@ -209,23 +210,25 @@ def _scaled(
     members, exacts = [], []
     for place, number in zip(arrays.indices[begin:end].tolist(), arrays.coefficients[begin:end].tolist(), strict=True):
         if place in fixed:
-            shift += _exact(number) * fixed[place]
+            shift += exact_decimal(number) * fixed[place]
         else:
             members.append(place)
-            exacts.append(_exact(number))
-    coefficients, scale = _whole(exacts)
+            exacts.append(exact_decimal(number))
+    coefficients, scale = whole_numbers(exacts)
     return members, coefficients, scale, shift
 
 
-def _whole(numbers: Sequence[Fraction]) -> tuple[list[int], int]:
+def whole_numbers(numbers: Sequence[Fraction]) -> tuple[list[int], int]:
     """`numbers` times their common denominator, and that denominator."""
     scale = math.lcm(*(number.denominator for number in numbers)) if numbers else 1
     return [int(number * scale) for number in numbers], scale
 
 
-def _slackened(level: float, direction: int) -> Fraction:
-    value = _exact(level)
-    return value + direction * min(_LARGEST_SLACK, CHECK_TOLERANCE * max(Fraction(1), abs(value)))
+def slackened(level: float, direction: int, size: float) -> Fraction:
+    """A row's limit after it gave way by 1e-9 relative, at most 1e-6; `size` is the row's largest |coefficient|."""
+    value = exact_decimal(level)
+    relative = abs(value) if value else min(Fraction(1), exact_decimal(size))
+    return value + direction * min(_LARGEST_SLACK, CHECK_TOLERANCE * relative)
 
 
 def activity(row: Row, low: Sequence[int | None], high: Sequence[int | None]) -> tuple[int | None, int | None]:
