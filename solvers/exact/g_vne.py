@@ -9,7 +9,6 @@ from fractions import Fraction
 import numpy as np
 
 from schedgap.formulations.common.errors import Disagreement
-from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import MAXIMISE, agrees, exact
 from schedgap.formulations.g_vne.check import check
 from schedgap.formulations.g_vne.instance import GVneInstance, in_ordinary_units

@@ -20,7 +20,6 @@ from schedgap.solvers.exact.hadar_primal import Chosen
 from schedgap.solvers.exact.hadar_schedules import Rules, Schedule, Scheduler
 from schedgap.solvers.result import Deadline
 
-
 MARGIN = 4e-10
 """What is looked for is better than the incumbent by this, relatively; optimal means within 1e-9."""
 ROUNDING = 1e-10
