@@ -178,7 +178,7 @@ def test_a_server_has_nothing_of_a_resource_that_it_does_not_list() -> None:
     [
         ({"workers": ["b"] * 4, "routes": [["b"]] * 4}, "ring size", 1),
         ({"workers": ["b"], "routes": [["b"]]}, "routes", 1),
-        ({"workers": ["b", "b"], "routes": []}, "routes", 2),
+        ({"workers": ["b", "b"], "routes": [["b"]]}, "routes", 1),
     ],
 )
 def test_violations_say_by_how_much(ring: dict[str, Any], constraint: str, amount: float) -> None:

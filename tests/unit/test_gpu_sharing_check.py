@@ -161,3 +161,9 @@ def test_gpu_sharing_check_accumulation_divides_the_memory_of_a_batch() -> None:
     assert check(one, solution(a=(1, [0], 2), b=(1, [0], 2))).feasible
     report = check(one, solution(a=(1, [0], 1), b=(1, [0], 2)))
     assert [(v.constraint, v.amount) for v in report.violations] == [("memory", 0.5)]
+
+
+def test_gpu_sharing_check_says_how_many_jobs_are_too_many() -> None:
+    three = instance([job("a"), job("b"), job("c")])
+    report = check(three, solution(a=(1, [0], 1), b=(1, [0], 1), c=(2, [0], 1)))
+    assert [(v.constraint, v.amount) for v in report.violations] == [("cap", 1)]

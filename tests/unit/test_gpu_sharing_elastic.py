@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.gpu_sharing.elastic import check_elastic
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 
@@ -97,3 +98,40 @@ def test_work_has_a_tolerance_of_one_in_10_to_the_9() -> None:
     assert constraints(check([2, 9, 2], compute=slow, communication=link)) == []
     slow = {"fixed": 1.00000002, "per_sample": 0.0}
     assert constraints(check([2, 9, 2], compute=slow, communication=link)) == ["work"]
+
+
+@pytest.mark.parametrize(
+    ("solution", "words"),
+    [
+        ([], "must be an object with the keys"),
+        ({"segments": {"a": [[2, 9, 2]]}, "noise": 1.0}, "must be an object with the keys"),
+        ({"segments": [], "noise": 1.0, "restart": 1}, "must have an entry for each job and no other"),
+        ({"segments": {"b": [[2, 9, 2]]}, "noise": 1.0, "restart": 1}, "must have an entry for each job and no other"),
+        ({"segments": {"a": 7}, "noise": 1.0, "restart": 1}, "segments.a: must be a list"),
+        ({"segments": {"a": []}, "noise": 1.0, "restart": 1}, "segments.a: must be a list"),
+        ({"segments": {"a": [[2, 9]]}, "noise": 1.0, "restart": 1}, "segments.a[0]: must be [first, last, gpus]"),
+        ({"segments": {"a": [[2, 9, 0]]}, "noise": 1.0, "restart": 1}, "segments.a[0]: must be [first, last, gpus]"),
+        ({"segments": {"a": [[2, 9.0, 1]]}, "noise": 1.0, "restart": 1}, "segments.a[0]: must be [first, last, gpus]"),
+        ({"segments": {"a": [[2, 9, 2], 5]}, "noise": 1.0, "restart": 1}, "segments.a[1]: must be [first, last, gpus]"),
+        ({"segments": {"a": [[2, 9, 2]]}, "noise": -1, "restart": 1}, "noise: must be a number from 0"),
+        ({"segments": {"a": [[2, 9, 2]]}, "noise": True, "restart": 1}, "noise: must be a number from 0"),
+        ({"segments": {"a": [[2, 9, 2]]}, "noise": "1", "restart": 1}, "noise: must be a number from 0"),
+        ({"segments": {"a": [[2, 9, 2]]}, "noise": 2e15, "restart": 1}, "noise: must be a number from 0"),
+        ({"segments": {"a": [[2, 9, 2]]}, "noise": 1.0, "restart": -1}, "restart: must be a whole number"),
+        ({"segments": {"a": [[2, 9, 2]]}, "noise": 1.0, "restart": 0.5}, "restart: must be a whole number"),
+        ({"segments": {"a": [[2, 9, 2]]}, "noise": 1.0, "restart": True}, "restart: must be a whole number"),
+    ],
+)
+def test_malformed_schedules(solution: Any, words: str) -> None:
+    data = {
+        "problem": "gpu-sharing",
+        "horizon": 50,
+        "slot_length": 1.0,
+        "servers": [{"id": "s0", "gpus": 4}],
+        "gpu_memory": 1.0,
+        "max_jobs_per_gpu": 1,
+        "jobs": [JOB],
+    }
+    with pytest.raises(InputError) as error:
+        check_elastic(GpuSharingInstance.parse(data), solution)
+    assert words in str(error.value)

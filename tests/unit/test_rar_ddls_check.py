@@ -188,7 +188,7 @@ def test_ten_thousand_jobs_in_seconds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tau", "slots"), [(0.1, 1), (0.100000000005, 1), (0.10000000002, 2), (1 / 3, 4), (0.3333333336, 5)]
+    ("tau", "slots"), [(0.1, 1), (0.100000000005, 1), (0.10000000002, 2), (1 / 3, 4), (0.3333333336, 5), (1.0, 10)]
 )
 def test_rates_are_rounded_down_with_a_tolerance_of_one_in_10_to_the_9(tau: float, slots: int) -> None:
     """10 iterations of 0.1 slots fit one slot exactly; where 1/tau misses a whole number by more, one is lost."""
