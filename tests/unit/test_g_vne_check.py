@@ -186,3 +186,18 @@ def test_violations_say_by_how_much(ring: dict[str, Any], constraint: str, amoun
     made["servers"][1]["resources"] = {"gpu": 1}
     report = check(GVneInstance.parse(made), {"rings": {"i": ring}})
     assert [(v.constraint, v.amount) for v in report.violations] == [(constraint, amount)]
+
+
+@pytest.mark.parametrize(("amount", "fits"), [(1.000000001, True), (1.0000000010001, False)])
+def test_the_tolerance_itself_still_fits(amount: float, fits: bool) -> None:
+    made = one_way()
+    made["jobs"] = [{"id": "i", "demand": {"gpu": amount}, "bandwidth": amount, "utility": [1, 1, 1]}]
+    along = {"workers": ["a", "b", "c"], "routes": [["a", "b"], ["b", "c"], ["c", "a"]]}
+    report = check(GVneInstance.parse(made), {"rings": {"i": along}})
+    assert {v.constraint for v in report.violations} == (set() if fits else {"server capacity", "link capacity"})
+
+
+def test_rings_that_are_no_object() -> None:
+    for solution in ([], 5, "rings"):
+        with pytest.raises(InputError, match="must be an object"):
+            check(GVneInstance.parse(data()), solution)
