@@ -65,6 +65,8 @@ def test_work_has_a_tolerance_of_one_in_10_to_the_9(rate: float, done: bool) -> 
     [
         ({"allocation": []}, "allocation: must be an object"),
         ({"allocation": {"j": {"2": held(), 2: held()}}}, "the slot is given twice"),
+        ({"allocation": {"j": {2.5: []}}}, "a slot must be a whole number, got 2.5"),
+        ({"allocation": {"j": {True: []}}}, "a slot must be a whole number, got True"),
         ({"allocation": {"j": {"2": [5]}}}, "allocation.j.2[0]: must be an object"),
     ],
 )

@@ -220,12 +220,10 @@ def test_rates_are_rounded_down_with_a_tolerance_of_one_in_10_to_the_9(tau: floa
     assert report.feasible and report.objective == slots
 
 
-@pytest.mark.parametrize(("start", "message"), [(10**9, None), (10**9 + 1, "must be 1 to 1000000000")])
-def test_the_largest_start(start: int, message: str | None) -> None:
+def test_the_largest_start() -> None:
     given = solution()
-    given["start"]["j0"] = start
-    if message is None:
-        assert "horizon" in [constraint for constraint, _ in messages(given)]
-        return
-    with pytest.raises(InputError, match=message):
+    given["start"]["j0"] = 10**9
+    assert "horizon" in [constraint for constraint, _ in messages(given)]
+    given["start"]["j0"] = 10**9 + 1
+    with pytest.raises(InputError, match="got 1000000001"):
         check(MIXED, given)
