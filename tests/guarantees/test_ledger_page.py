@@ -12,7 +12,7 @@ import pytest
 from schedgap.benchmarks.evaluate import compare
 from schedgap.benchmarks.methods import default_method
 from schedgap.benchmarks.problems import PROBLEMS, load_instance
-from schedgap.benchmarks.verify import repeat_command
+from schedgap.benchmarks.counterexample import repeat_command
 from schedgap.heuristics.common.guarantee import Case, Verdict
 from schedgap.solvers.result import SolveOptions
 
