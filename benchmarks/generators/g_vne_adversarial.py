@@ -9,13 +9,14 @@ import numpy as np
 
 from schedgap.benchmarks.generators.g_vne import small, tiny
 from schedgap.formulations.g_vne.instance import GVneInstance
-from schedgap.heuristics.g_vne.trials import three_conflicts
+from schedgap.heuristics.g_vne.trials import thirds, three_conflicts
 
 Trial = tuple[GVneInstance, dict[str, Any]]
 """An instance, and the options that the heuristic is to run with."""
 
 PRINTED: Mapping[str, Any] = {"lp": "augmented"}
-ONE_ROUNDING: Mapping[str, Any] = {"variant": "vanilla", "tries": 1}
+TRIES: Mapping[str, Any] = {**PRINTED, "variant": "vanilla"}
+ONE_ROUNDING: Mapping[str, Any] = {**TRIES, "tries": 1}
 
 
 def star(
@@ -71,9 +72,13 @@ def thin(seed: int) -> GVneInstance:
 
 
 def _concave(seed: int) -> GVneInstance:
-    """A tiny instance whose utilities are concave and increasing, as the paper assumes of mu."""
+    return _steadily(tiny(seed), seed)
+
+
+def _steadily(instance: GVneInstance, seed: int) -> GVneInstance:
+    """The same with utilities that are concave and increasing, as the paper assumes of mu."""
     rng = np.random.default_rng([seed, 1])
-    data = tiny(seed).to_dict()
+    data = instance.to_dict()
     for job in data["jobs"]:
         scale, power = float(rng.uniform(1, 10)), float(rng.uniform(0.3, 1.0))
         job["utility"] = [round(scale * k**power, 3) for k in range(1, len(job["utility"]) + 1)]
@@ -92,8 +97,13 @@ FAMILIES: Mapping[str, Callable[[int], Trial]] = {
     "printed_named": lambda seed: (NAMED[seed % len(NAMED)], dict(PRINTED)),
     "printed_thin": lambda seed: (thin(seed), dict(PRINTED)),
     "printed_concave": lambda seed: (_concave(seed), dict(PRINTED)),
-    "one_rounding_named": lambda seed: (three_conflicts(), {**PRINTED, **ONE_ROUNDING}),
-    "one_rounding": lambda seed: (_few(seed), {**PRINTED, **ONE_ROUNDING}),
-    "one_rounding_tiny": lambda seed: (_concave(seed), {**PRINTED, **ONE_ROUNDING}),
+    "thirds": lambda seed: (thirds(seed), {}),
+    "one_rounding_named": lambda seed: (three_conflicts(), dict(ONE_ROUNDING)),
+    "one_rounding": lambda seed: (_steadily(_few(seed), seed), dict(ONE_ROUNDING)),
+    "one_rounding_tiny": lambda seed: (_concave(seed), dict(ONE_ROUNDING)),
+    "tries_named": lambda seed: (three_conflicts(), dict(TRIES)),
+    "tries": lambda seed: (_steadily(_few(seed), seed), dict(TRIES)),
+    "tries_tiny": lambda seed: (_concave(seed), dict(TRIES)),
+    "tries_thin": lambda seed: (_steadily(thin(seed), seed), dict(TRIES)),
 }
 """Where the guarantees of paper 004 on one slot are tried."""
