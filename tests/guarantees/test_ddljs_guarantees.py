@@ -62,7 +62,7 @@ def test_the_repaired_bound_is_reached(slots: int) -> None:
     assert case.objective is not None and case.optimum is not None
     assert case.objective / case.optimum == pytest.approx(slots / (2 * slots - 1), rel=1e-5)
     for name in ("004-theorem-6-repaired", "004-theorem-6-max-gain", "004-theorem-6-alpha"):
-        found = ROWS[name].evaluate(case)
+        found = ROWS[name].on(case)
         assert found.verdict is Verdict.HELD and found.tightness == pytest.approx(1.0, abs=1e-5), name
 
 
@@ -70,9 +70,9 @@ def test_the_bound_without_arrivals_is_reached() -> None:
     case = case_of(tight_batch())
     assert case.objective is not None and case.optimum is not None
     assert case.objective / case.optimum == pytest.approx(0.75, rel=1e-5)
-    found = ROWS["004-theorem-6-batch"].evaluate(case)
+    found = ROWS["004-theorem-6-batch"].on(case)
     assert found.verdict is Verdict.HELD and found.tightness == pytest.approx(1.0, abs=1e-5)
-    assert ROWS["004-theorem-6-batch"].evaluate(case_of(tight(2))).verdict is Verdict.NOT_APPLICABLE
+    assert ROWS["004-theorem-6-batch"].on(case_of(tight(2))).verdict is Verdict.NOT_APPLICABLE
 
 
 def test_one_percent_less_would_be_refuted() -> None:
@@ -82,11 +82,11 @@ def test_one_percent_less_would_be_refuted() -> None:
     assert instance.content_hash() == NAMED_CONCAVE[0].content_hash()
     case = case_of(instance)
     assert case.objective == pytest.approx(2.009) and case.optimum == pytest.approx(3.007)
-    assert ROWS["004-theorem-6-repaired"].evaluate(case).verdict is Verdict.HELD
+    assert ROWS["004-theorem-6-repaired"].on(case).verdict is Verdict.HELD
     assert case.objective is not None and case.optimum is not None
     assert at_most(case.optimum, greedy_factor(2) * case.objective).verdict is Verdict.HELD
     assert at_most(case.optimum, greedy_factor(2) / 1.01 * case.objective).verdict is Verdict.REFUTED
-    assert ROWS["004-theorem-6-repaired"].evaluate(replace(case, objective=2.009 / 1.01)).verdict is Verdict.REFUTED
+    assert ROWS["004-theorem-6-repaired"].on(replace(case, objective=2.009 / 1.01)).verdict is Verdict.REFUTED
 
 
 def test_verify_sees_a_bound_that_is_one_percent_too_tight(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_verify_sees_a_bound_that_is_one_percent_too_tight(tmp_path: Path) -> No
     claim = ROWS["004-theorem-6-repaired"]
 
     def tighter(case: Case) -> Evaluation:
-        told = claim.evaluate(case)
+        told = claim.on(case)
         if told.left is None or told.right is None:
             return told
         return at_most(1.01 * told.left, told.right, told.reason)
@@ -113,8 +113,8 @@ def test_a_sigmoid_drives_the_ratio_towards_nothing() -> None:
     ratios = []
     for instance in (DdljsInstance.parse(data), late(1), late(3)):
         case = case_of(instance)
-        assert ROWS["004-theorem-6-sigmoid"].evaluate(case).verdict is Verdict.REFUTED
-        assert ROWS["004-theorem-6"].evaluate(case).verdict is Verdict.NOT_APPLICABLE
+        assert ROWS["004-theorem-6-sigmoid"].on(case).verdict is Verdict.REFUTED
+        assert ROWS["004-theorem-6"].on(case).verdict is Verdict.NOT_APPLICABLE
         assert case.objective is not None and case.optimum is not None
         ratios.append(case.objective / case.optimum)
     assert ratios[0] == pytest.approx(0.043, abs=5e-4)

@@ -54,8 +54,8 @@ def test_a_claim_can_fail() -> None:
     row = next(g for g in G_VNE.all_guarantees if g.id == "004-lemma-7-lp")
     info = {"lp": 3.0, "lp_fixed": 1.0, "lp_complete": True, "sizes_in_lp": 2}
     case = Case(NAMED[0], 1.0, info, 1.0, 1.0, {"ring_sizes": "selected"})
-    assert row.evaluate(case).verdict is Verdict.REFUTED
-    assert row.evaluate(Case(NAMED[0], 1.0, {**info, "sizes_in_lp": 3}, 1.0, 1.0, case.options)).verdict is Verdict.HELD
+    assert row.on(case).verdict is Verdict.REFUTED
+    assert row.on(Case(NAMED[0], 1.0, {**info, "sizes_in_lp": 3}, 1.0, 1.0, case.options)).verdict is Verdict.HELD
 
 
 def test_confidence_limits() -> None:

@@ -52,7 +52,7 @@ def test_counterexamples_still_refute(path: Path) -> None:
     run = json.loads(path.read_text())["reference_counterexample"]
     if guarantee.method is None:
         case = Case(instance, None, {}, run["optimum"], run["bound"], run["options"])
-        assert guarantee.evaluate(case).verdict is Verdict.REFUTED
+        assert guarantee.on(case).verdict is Verdict.REFUTED
         return
     assert run["repeat"] == repeat_command(path.name, instance, guarantee, run["options"], run["seed"])
     methods = [default_method(problem).id, guarantee.method]
