@@ -251,7 +251,7 @@ def test_every_assumption_about_hadar_can_fail() -> None:
 
 
 def test_the_corollary_round_by_round() -> None:
-    """FORKED[1] with three copies: every node has one in round 1; those of the first job are busy for 3.5 of 4 steps."""
+    """FORKED[1] with three copies: every node has one in round 1, and those of the first job idle at its end."""
     case = Case(FORKED[1], None, {}, None, None)
     assert ROWS["002-corollary"].on(case).verdict is Verdict.HELD
     busy = ROWS["002-corollary-busy"].on(case)
