@@ -222,7 +222,9 @@ def _theorem_10_factor(case: Case) -> float | None:
     return None if gamma is None else 3.0 * int(gamma) + 1.0
 
 
-def _claim(id: str, source: str, statement: str, assumptions: str, evaluate: Any, **more: Any) -> Guarantee:
+def _claim(
+    id: str, source: str, statement: str, assumptions: tuple[Assumption, ...], evaluate: Any, **more: Any
+) -> Guarantee:
     more.setdefault("method", "gadget")
     return Guarantee(f"004-{id}", "ddljs", source, statement, assumptions, evaluate, **more)
 

@@ -121,6 +121,6 @@ def _rows(plan: Plan) -> dict[int, Row]:
     named: dict[int, Row] = {}
     for (node, resource), row in np.ndenumerate(space.node_row):
         named[int(row)] = ("server", int(node), int(resource))
-    for place, row in enumerate(space.link_row.tolist()):
-        named[int(row)] = ("link", place, 0)
+    for place, link in enumerate(space.link_row.tolist()):
+        named[int(link)] = ("link", place, 0)
     return named

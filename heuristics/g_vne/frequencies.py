@@ -114,7 +114,8 @@ def chance_of_third(mixture: Mixture, target: float) -> float | None:
     None where there are more than :data:`MOST_SUMS` different sums of utilities. Equal sums are merged, so jobs that
     are worth the same cost little.
     """
-    sums, chances = np.zeros(1), np.ones(1)
+    sums: NDArray[np.float64] = np.zeros(1)
+    chances: NDArray[np.float64] = np.ones(1)
     for first, last in mixture.groups:
         worth = np.append(mixture.utility[first:last], 0.0)
         weights = mixture.weights[first:last]
@@ -123,7 +124,7 @@ def chance_of_third(mixture: Mixture, target: float) -> float | None:
             return None
         every = np.round((sums[:, None] + worth[None, :]).ravel(), 12)
         sums, place = np.unique(every, return_inverse=True)
-        chances = np.bincount(place.ravel(), weights=(chances[:, None] * parts[None, :]).ravel())
+        chances = np.bincount(place.ravel(), weights=(chances[:, None] * parts[None, :]).ravel()).astype(float)
     return float(chances[sums >= target / 3 - _SAME].sum())
 
 

@@ -223,7 +223,9 @@ def _theorem_1(_: Case) -> Evaluation:
     return not_applicable("about growth: measured on instances of its own")
 
 
-def _claim(id: str, source: str, statement: str, assumptions: str, evaluate: Any, **more: Any) -> Guarantee:
+def _claim(
+    id: str, source: str, statement: str, assumptions: tuple[Assumption, ...], evaluate: Any, **more: Any
+) -> Guarantee:
     return Guarantee(f"002-{id}", "hadar", source, statement, assumptions, evaluate, **more)
 
 
