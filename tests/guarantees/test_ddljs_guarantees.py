@@ -161,6 +161,16 @@ def test_theorem_10s_probabilities_by_hand() -> None:
     assert told.left == pytest.approx(two["server"].chance) and told.right == pytest.approx(1 - (1 - 3**-4) ** 2)
 
 
+def test_an_overload_in_two_slots_counts_once() -> None:
+    """Without budgets both slots are alike: 1 - (1 - p)^2."""
+    data = crowded(2).to_dict()
+    for job in data["jobs"]:
+        job["budget"] = {}
+    found = likeliest_overloads(DdljsInstance.parse(data))
+    assert not isinstance(found, str)
+    assert found["server"].chance == pytest.approx(1 - (1 - (1 / 4.95) ** 5) ** 2, rel=1e-6)
+
+
 def test_theorem_10s_probabilities_can_be_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
     from schedgap.heuristics.ddljs import violations
 
