@@ -211,7 +211,7 @@ def _claims(folder: Path, solved: Sequence[Solved]) -> list[str]:
             g = claim.guarantee
             name, digest = names.get(claim.worst, ("", ""))
             file = Raw(f'<a href="instances/{digest[:16]}.json">{text(name or digest[:12])}</a>') if digest else ""
-            words = [g.id, g.statement, g.assumptions, fixed(claim.tightness)]
+            words = [g.id, g.statement, g.needs_text, fixed(claim.tightness)]
             rows.append([one.label, *words, file, verdict(claim.verdict)])
     if not rows:
         return []

@@ -92,6 +92,9 @@ def add_verify(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--instances", type=count, metavar="N", help="instances to try for each guarantee")
     add_seed(parser)
     parser.add_argument("--out", type=Path, metavar="DIR", help="directory for counterexample files")
+    parser.add_argument(
+        "--power", action="store_true", help="tell how much smaller the constant of each held claim could be"
+    )
     parser.add_argument("--json", action="store_true", help="print the ledger as one JSON object")
 
 
@@ -107,5 +110,5 @@ def verify(arguments: argparse.Namespace) -> int:
         out=arguments.out,
         progress=sys.stderr,
     )
-    print(files.to_json(ledger.to_dict()) if arguments.json else ledger.to_text())
+    print(files.to_json(ledger.to_dict()) if arguments.json else ledger.to_text(power=arguments.power))
     return 0

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from schedgap.benchmarks.counterexample import repeat_command
 from schedgap.benchmarks.evaluate import compare
 from schedgap.benchmarks.methods import default_method
 from schedgap.benchmarks.problems import PROBLEMS, load_instance
-from schedgap.benchmarks.verify import repeat_command
 from schedgap.heuristics.common.guarantee import Case, Verdict
 from schedgap.solvers.result import SolveOptions
 
@@ -52,7 +52,7 @@ def test_counterexamples_still_refute(path: Path) -> None:
     run = json.loads(path.read_text())["reference_counterexample"]
     if guarantee.method is None:
         case = Case(instance, None, {}, run["optimum"], run["bound"], run["options"])
-        assert guarantee.evaluate(case).verdict is Verdict.REFUTED
+        assert guarantee.on(case).verdict is Verdict.REFUTED
         return
     assert run["repeat"] == repeat_command(path.name, instance, guarantee, run["options"], run["seed"])
     methods = [default_method(problem).id, guarantee.method]
