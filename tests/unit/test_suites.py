@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from schedgap.benchmarks.descriptors import Measurement, resolve
+from schedgap.benchmarks.descriptors import Batch, Measurement, resolve
 from schedgap.benchmarks.figures.hadar_growth import round_time_figure
+from schedgap.benchmarks.generators import make_instance
+from schedgap.benchmarks.methods import heuristics_of
 from schedgap.benchmarks.problems import PROBLEMS
+from schedgap.benchmarks.single import run_method
 from schedgap.benchmarks.suites import SUITES, plan, suites_of
+from schedgap.solvers.result import SolveOptions
 
 
 @pytest.mark.parametrize("problem_id", PROBLEMS)
@@ -60,3 +64,29 @@ def test_every_figure_of_a_measurement_is_there() -> None:
     assert all(callable(resolve(name)) for name in figures)
     rows = [{"jobs": 32, "seconds": 0.01}, {"jobs": 64, "seconds": 0.03, "exponent": 1.5}]
     assert round_time_figure(rows).axes[0].get_title() == "seconds grow like jobs^1.50"
+
+
+AMPLE = [(problem, preset) for problem, presets in (("rar-ddls", ("tiny", "contended", "small")),
+         ("gpu-sharing", ("tiny", "small"))) for preset in presets]  # fmt: skip
+
+
+@pytest.mark.parametrize(("problem_id", "preset"), AMPLE)
+def test_an_ample_horizon_cuts_off_no_heuristic(problem_id: str, preset: str) -> None:
+    problem, cut = PROBLEMS[problem_id], 0
+    for seed in range(12):
+        for ample in (True, False):
+            instance = make_instance(problem, preset, seed, {"ample": ample})
+            runs = [run_method(problem, instance, m, SolveOptions(seed=seed)) for m in heuristics_of(problem)]
+            missing = sum(run.solution is None for run in runs)
+            assert not (ample and missing)
+            cut += missing
+    # the usual horizons do cut some off
+    assert cut or (problem_id, preset) == ("gpu-sharing", "small")
+
+
+def test_no_suite_that_compares_cuts_off_a_heuristic() -> None:
+    """Every instance of ``quick`` on which all heuristics run has an ample horizon, or one of its paper's scale."""
+    for name in ("rar-ddls", "gpu-sharing"):
+        for row in PROBLEMS[name].suite_rows:
+            if isinstance(row, Batch) and row.suite == "quick" and row.heuristics is None:
+                assert row.settings.get("ample") or row.preset in ("paper", "table-iii")
