@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from schedgap.benchmarks.descriptors import Method
 from schedgap.benchmarks.methods import default_method, find_method, heuristics_of
 from schedgap.benchmarks.problems import PROBLEMS, find_problem, load_instance, parse_instance
+from schedgap.benchmarks.warm import preload, warm_up
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.reading import (
@@ -24,7 +25,7 @@ from schedgap.reading import (
     read_result,
     read_solution,
 )
-from schedgap.running import not_worse, preload, warm_up
+from schedgap.running import not_worse
 from schedgap.solvers.result import Deadline, Incumbent, Result, SolveOptions
 
 if TYPE_CHECKING:

@@ -38,11 +38,12 @@ def solve(arguments: argparse.Namespace) -> int:
     from schedgap import api
     from schedgap.benchmarks.descriptors import Kind
     from schedgap.benchmarks.methods import default_method, find_method, method_settings
+    from schedgap.benchmarks.warm import preload
     from schedgap.cli import files
     from schedgap.cli.progress import SolveProgress
     from schedgap.output import check_writable, write_text
     from schedgap.reading import feasible_start
-    from schedgap.running import interrupted, preload
+    from schedgap.running import interrupted
     from schedgap.solvers.result import Termination
 
     files.once(arguments.instance, arguments.start or "")
