@@ -46,6 +46,7 @@ class Method:
     deadline : a heuristic that takes a ``deadline`` keyword and stops by it
     checker : "module:name" of its own checker where it is outside the model
     solution_key : a key by which its solutions are known where they are not of the problem's form
+    printed : options, beside the defaults, that make it the algorithm as its paper prints it
     """
 
     id: str
@@ -58,6 +59,7 @@ class Method:
     deadline: bool = False
     checker: str = ""
     solution_key: str = ""
+    printed: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def call(self) -> Callable[..., Any]:

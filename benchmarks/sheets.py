@@ -93,7 +93,7 @@ def claim_sheets(solved: Sequence[Solved]) -> list[Sheet]:
             if not claim.held + claim.refuted:
                 missing.append((g.id, claim.reasons.most_common(1)[0][0], summary.label))
                 continue
-            said[g.id] = [g.id, g.source, g.statement, g.assumptions]
+            said[g.id] = [g.id, g.source, g.statement, str(getattr(g, "needs_text", g.assumptions))]
             file = f"instances/{claim.worst[:16]}.json" if claim.worst else ""
             name = names.get(claim.worst, "") or claim.worst[:12]
             cells = [summary.label, g.id, "-" if claim.least is None else span(claim.least, claim.most)]

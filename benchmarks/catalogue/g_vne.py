@@ -170,6 +170,7 @@ PROBLEM = Problem(
             "paper 004, Algorithm 2",
             deadline=True,
             checker=f"{_FORMULATION}.check_loads:check_loads",
+            printed={"variant": "vanilla", "lp": "augmented"},
         ),
     ),
     presets=PRESETS,

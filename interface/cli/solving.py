@@ -174,6 +174,7 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
     add_seed(parser)
     parser.add_argument("--repeat", type=count, default=1, metavar="N", help="seeds for each heuristic (default 1)")
     add_settings(parser, "options, each for every method that has it")
+    parser.add_argument("--printed", action="store_true", help="every method as its paper prints it")
     parser.add_argument("--json", action="store_true", help="print the comparison as one JSON object")
 
 
@@ -193,6 +194,7 @@ def compare(arguments: argparse.Namespace) -> int:
             seed=arguments.seed,
             repeat=arguments.repeat,
             settings=settings_of(arguments),
+            printed=arguments.printed,
             report=progress.report,
         )
     print(files.to_json(found.to_dict()) if arguments.json else found.to_text())
