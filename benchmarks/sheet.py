@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from schedgap.benchmarks.text import table
 
+WIDE = 120
+"""Characters beyond which a table is made narrower where that is possible."""
 NARROW = 80
 """Characters to which text under a table is wrapped."""
 LABEL = 24
@@ -80,7 +82,13 @@ class Sheet:
         rows = [[_folded(row[i], self.columns[i]) for i in kept] for row in self.rows]
         right = "".join("r" if self.columns[i].right else "l" for i in kept)
         legend = self._legend(kept)
-        lines = [self.title, table([self.columns[i].title for i in kept], rows, right)]
+        titles = [self.columns[i].title for i in kept]
+        shown = table(titles, rows, right)
+        if max(map(len, shown.splitlines())) > WIDE:  # then titles of several words go over several lines
+            shown = table(
+                ["\n".join(textwrap.wrap(title, 10, break_long_words=False)) for title in titles], rows, right
+            )
+        lines = [self.title, shown]
         for line in filter(None, [legend and f"{legend}.", *self.notes]):
             lines += textwrap.wrap(line, NARROW, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
         return "\n".join(lines)

@@ -182,7 +182,7 @@ def metrics_sheet(solved: Sequence[Solved]) -> Sheet:
 
 
 def _of(common: Sequence[Solved], solved: Sequence[Solved]) -> str:
-    return f"{len(common)} of {len(solved)} instances"
+    return f"{len(common)} of {len(solved)} instance{'s' * (len(solved) > 1)}"
 
 
 def series_sheets(solved: Sequence[Solved]) -> list[Sheet]:
@@ -192,24 +192,25 @@ def series_sheets(solved: Sequence[Solved]) -> list[Sheet]:
         members = [s for s in solved if s.entries[0].row.series == name]
         problem, axis = members[0].problem, members[0].entries[0].row.axis
         points = series_points(members)
-        over = f"over the {_of(solved_by_all(members), members)} that every method solved"
-        tables = [(f"{name}: {mean_of(problem)} in {problem.unit}, {over}", 0)]
-        tables += [(f"{name}: mean ratio to the optimum or the best bound, {over}", 1)]
-        result += [_series_sheet(title, axis, {k: v[which] for k, v in points.items()}) for title, which in tables]
+        note = f"Over the {_of(solved_by_all(members), members)} that every method solved."
+        titles = (f"{mean_of(problem)} in {problem.unit}", "mean ratio to the optimum or the best bound")
+        for which, what in enumerate(titles):
+            result.append(_series_sheet(f"{name}: {what}", note, axis, {k: v[which] for k, v in points.items()}))
     return result
 
 
-def _series_sheet(title: str, axis: str, points: dict[tuple[Any, str], float | None]) -> Sheet:
+def _series_sheet(title: str, note: str, axis: str, points: dict[tuple[Any, str], float | None]) -> Sheet:
     methods = list(dict.fromkeys(method for _, method in points))
     places = list(dict.fromkeys(x for x, _ in points))
     if not axis:
         rows = [[method, significant(points[places[0], method])] for method in methods]
-        return Sheet(title, (Column("method", right=False), Column("mean")), rows)
+        return Sheet(title, (Column("method", right=False), Column("mean")), rows, (note,))
     if len(places) > MOST_POINTS:
         rows = [[str(x), *(significant(points.get((x, method))) for method in methods)] for x in places]
-        return Sheet(title, (Column(axis), *(Column(method) for method in methods)), rows)
+        return Sheet(title, (Column(axis), *(Column(method) for method in methods)), rows, (note,))
     rows = [[method, *(significant(points.get((x, method))) for x in places)] for method in methods]
-    return Sheet(title, (Column(f"method \\ {axis}", right=False), *(Column(str(x)) for x in places)), rows)
+    columns = (Column(f"method \\ {axis}", right=False), *(Column(str(x)) for x in places))
+    return Sheet(title, columns, rows, (note,))
 
 
 def mean_of(problem: Problem) -> str:

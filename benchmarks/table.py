@@ -78,7 +78,7 @@ def counted(solved: Sequence[Solved]) -> str:
     parts = [f"{proven} with a proven optimum"]
     parts += [f"{infeasible} proven infeasible"] if infeasible else []
     parts += [f"{rest} with a certified bound only"] if rest else []
-    return f"{len(solved)} instances ({text}): {', '.join(parts)}"
+    return f"{len(solved)} instance{'s' * (len(solved) > 1)} ({text}): {', '.join(parts)}"
 
 
 def _wrapped(text: str) -> str:

@@ -68,13 +68,9 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: str = "", g
         Lines without trailing spaces: titles, a rule, the rows.
     """
     width = len(head)
-    cells = []
-    for row in rows:
-        parts = [cell.split("\n") for cell in row]
-        height = max(map(len, parts), default=1)
-        padded = [[*part, *([""] * (height - len(part)))] for part in parts] + [[""] * height] * (width - len(row))
-        cells += [list(line) for line in zip(*padded, strict=True)]
-    sizes = [max(len(row[i]) for row in [list(head), *cells]) for i in range(width)]
+    top = _lines(head, width)
+    cells = [line for row in rows for line in _lines(row, width)]
+    sizes = [max(len(row[i]) for row in [*top, *cells]) for i in range(width)]
 
     def line(row: Sequence[str]) -> str:
         aligned = (
@@ -84,4 +80,10 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: str = "", g
         return (" " * gap).join(aligned).rstrip()
 
     rule = (" " * gap).join("-" * size for size in sizes)
-    return "\n".join([line(head), rule, *map(line, cells)])
+    return "\n".join([*map(line, top), rule, *map(line, cells)])
+
+
+def _lines(row: Sequence[str], width: int) -> list[list[str]]:
+    """A row as so many lines as its tallest cell has."""
+    parts = [*(cell.split("\n") for cell in row), *([[""]] * (width - len(row)))]
+    return [[part[k] if k < len(part) else "" for part in parts] for k in range(max(map(len, parts), default=0))]

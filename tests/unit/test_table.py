@@ -214,6 +214,8 @@ def test_empty_columns_are_left_out_and_the_others_explained() -> None:
     columns = (Column("name", right=False), Column("none", "never", count=True), Column("x", "a number"), Column("y"))
     shown = Sheet("title", columns, [["a", "0", "1", "-"], ["b", "0", "2", ""]], ("a note",)).text()
     assert shown == "title\nname  x\n----  -\na     1\nb     2\n  x: a number.\n  a note"
+    many = Sheet("t", tuple(Column(f"some long title {k}") for k in range(12)), [["1"] * 12]).text().splitlines()
+    assert [line.split()[0] for line in many[1:4]] == ["some", "title", "---------"] and max(map(len, many)) <= 120
     wide = Sheet("t", columns[:1], [["a heuristic with many settings=1 and=2"]]).text().splitlines()
     assert wide[3:] == ["a heuristic with many", "  settings=1 and=2"]
 
@@ -248,11 +250,8 @@ def test_a_series_is_a_table_of_its_axis(folder: Path) -> None:
     points = series_points(analysis.solved)
     assert points == {(1, "list"): (10.5, pytest.approx(1.05)), (2, "list"): (12.5, pytest.approx(1.25))}
     text = run_text(analysis)
-    over = "over the 2 of 2 instances that every method solved"
-    assert (
-        f"s: mean makespan in slots, {over}" in text
-        and f"s: mean ratio to the optimum or the best bound, {over}" in text
-    )
+    assert "s: mean makespan in slots\n" in text and "s: mean ratio to the optimum or the best bound\n" in text
+    assert text.count("  Over the 2 of 2 instances that every method solved.\n") == 2
     assert [line.split() for line in text.splitlines() if line.startswith("list")] == [
         ["list", "10.50", "12.50"],
         ["list", "1.050", "1.250"],
