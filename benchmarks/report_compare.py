@@ -79,8 +79,8 @@ def _methods(a: Mapping[Key, tuple[Solved, Entry]], b: Mapping[Key, tuple[Solved
         both = [key for key in keys if _finite(a[key][1].ratio) and _finite(b[key][1].ratio)] if heuristic else []
         for side in (a, b):
             ratios = [e.ratio for e in (side[key][1] for key in keys) if e.ratio is not None]
-            shared = [e.ratio for e in (side[key][1] for key in both) if e.ratio is not None]
-            cells.append(significant(statistics.fmean(shared)) if shared else "-")
+            compared = [e.ratio for e in (side[key][1] for key in both) if e.ratio is not None]
+            cells.append(significant(statistics.fmean(compared)) if compared else "-")
             cells.append(significant(max(ratios)) if heuristic and ratios else "-")
             cells.append(sum(1 for key in keys if side[key][1].row.objective is not None))
             cells.append(sum(1 for key in keys if side[key][1].row.status in ("optimal", "infeasible")))

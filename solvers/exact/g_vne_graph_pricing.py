@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.g_vne.tables import Tables
+from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.solvers.exact.g_vne_graph import all_roots, layered, shortest_paths
 from schedgap.solvers.exact.g_vne_rules import Rules
 
@@ -229,3 +230,10 @@ class GraphPricing:
             if np.isfinite(far):
                 found[where[here], where[after]] = tuple(self._path(last[0], after))
         return found
+
+
+def warm_up(instance: GVneInstance) -> None:
+    """Compile the search with critical hosts, or load it from the cache: most instances do not need it."""
+    hosts = len(instance.servers)
+    cost, cap = np.zeros((hosts, 2)), np.ones(hosts, dtype=np.int64)
+    layered(0, np.zeros((hosts, hosts)), cost, cap, 1, np.full(hosts, -1, dtype=np.int64), 0)
