@@ -21,7 +21,7 @@ def ample_horizon(instance: GpuSharingInstance) -> int:
     """
     data = tables(instance)
     slowest = data.slowdown.max(axis=1)
-    slots = [math.ceil(work[-1] * slowest[j]) + 1 for j, work in enumerate(data.work) if work]
+    slots = [math.ceil(work[-1] * float(slowest[j])) + 1 for j, work in enumerate(data.work) if work]
     return max(job.arrival for job in instance.jobs) + sum(slots)
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.g_vne.tables import Tables
 from schedgap.formulations.g_vne.instance import GVneInstance
+from schedgap.formulations.g_vne.tables import Tables
 from schedgap.solvers.exact.g_vne_graph import all_roots, layered, shortest_paths
 from schedgap.solvers.exact.g_vne_rules import Rules
 
@@ -234,6 +234,6 @@ class GraphPricing:
 
 def warm_up(instance: GVneInstance) -> None:
     """Compile the search with critical hosts, or load it from the cache: most instances do not need it."""
-    hosts = len(instance.servers)
-    cost, cap = np.zeros((hosts, 2)), np.ones(hosts, dtype=np.int64)
-    layered(0, np.zeros((hosts, hosts)), cost, cap, 1, np.full(hosts, -1, dtype=np.int64), 0)
+    del instance
+    between = np.zeros((2, 2), order="F")  # as the searches get it
+    layered(0, between, np.zeros((2, 2)), np.ones(2, dtype=np.int64), 1, np.full(2, -1, dtype=np.int64), 0)
