@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+from pathlib import Path
+
 import pytest
+from numba.core.dispatcher import Dispatcher
 
 from schedgap.benchmarks.descriptors import Batch, Measurement, resolve
 from schedgap.benchmarks.figures.hadar_growth import round_time_figure
@@ -11,6 +15,8 @@ from schedgap.benchmarks.methods import heuristics_of
 from schedgap.benchmarks.problems import PROBLEMS
 from schedgap.benchmarks.single import run_method
 from schedgap.benchmarks.suites import SUITES, plan, suites_of
+from schedgap.benchmarks.warm import warm_once
+from schedgap.benchmarks.worker import Task, execute
 from schedgap.solvers.result import SolveOptions
 
 
@@ -90,3 +96,24 @@ def test_no_suite_that_compares_cuts_off_a_heuristic() -> None:
         for row in PROBLEMS[name].suite_rows:
             if isinstance(row, Batch) and row.suite == "quick" and row.heuristics is None:
                 assert row.settings.get("ample") or row.preset in ("paper", "table-iii")
+
+
+@pytest.mark.parametrize(
+    ("problem_id", "method"), [("g-vne", "colgen"), ("comm-contention", "bb"), ("hadar", "colgen")]
+)
+def test_a_warm_worker_compiles_nothing_more(problem_id: str, method: str) -> None:
+    """After the warm-up no compiled function meets types that it has not met: nothing of it is in a row's time."""
+    items = {i.batch: i for i in plan(["quick"], problems=[PROBLEMS[problem_id]]) if i.task.id == method}
+    for item in items.values():
+        warm_once(item.problem, item.task, item.settings, Path("unused"))
+    before = _signatures()
+    for item in items.values():
+        task = Task(item.problem, item.instance, item.task, {}, item.seed, None, item.work_limit, "unused")
+        assert execute(task).error == ""
+    assert {name for name, count in _signatures().items() if count > before.get(name, 0)} == set()
+
+
+def _signatures() -> dict[str, int]:
+    """For how many types each compiled function of this process has code."""
+    found = (part for part in gc.get_objects() if isinstance(part, Dispatcher))
+    return {f"{one.py_func.__module__}.{one.py_func.__qualname__}": len(one.signatures) for one in found}
