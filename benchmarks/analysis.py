@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,7 @@ from schedgap.benchmarks.judge import Judgement, judge
 from schedgap.benchmarks.methods import label
 from schedgap.benchmarks.problems import PROBLEMS
 from schedgap.benchmarks.store import Row
-from schedgap.benchmarks.text import mean_ratio
+from schedgap.benchmarks.verdicts import LedgerVerdict, ledger_verdict, run_verdict, verdict_kind
 from schedgap.formulations.common.instance import Instance, read_json
 from schedgap.heuristics.common.guarantee import Guarantee, Verdict
 from schedgap.solvers.result import Status
@@ -73,6 +74,7 @@ class Claim:
     least, most : the smallest and the largest value of its bound on the ratio (None where it is no such bound)
     tightness : the largest left / right over the instances where it applies
     worst : hash of the instance where that is
+    reasons : why it did not apply, and how often
     """
 
     guarantee: Guarantee
@@ -84,11 +86,13 @@ class Claim:
     most: float | None = None
     tightness: float | None = None
     worst: str = ""
+    reasons: Counter[str] = field(default_factory=Counter)
 
     def add(self, judgement: Judgement, instance_hash: str) -> None:
         """Count one run."""
         if judgement.verdict is Verdict.NOT_APPLICABLE:
             self.not_applicable += 1
+            self.reasons[judgement.evaluation.reason] += 1
             return
         if judgement.verdict is Verdict.REFUTED:
             self.refuted += 1
@@ -102,12 +106,19 @@ class Claim:
             self.tightness, self.worst = tightness, instance_hash
 
     @property
+    def ledger(self) -> LedgerVerdict:
+        """What the ledger says of it, whatever these runs did."""
+        return ledger_verdict(self.guarantee.id)
+
+    @property
     def verdict(self) -> str:
-        """In words, with the number of instances."""
-        tried = self.held + self.refuted
-        if not tried:
-            return "not applicable"
-        return f"refuted ({self.refuted} of {tried})" if self.refuted else f"held ({tried})"
+        """In words, with the number of instances: what does not refute a claim does not prove it either."""
+        return run_verdict(self.held, self.refuted)
+
+    @property
+    def kind(self) -> str:
+        """Its colour: refuted where these runs or the ledger refute it, held where the ledger says so, else none."""
+        return verdict_kind(self.refuted > 0, self.ledger)
 
 
 @dataclass(frozen=True)
@@ -127,11 +138,6 @@ class Ratios:
     def mean(self) -> float:
         """Arithmetic mean."""
         return math.fsum(value for value, _ in self.values) / len(self.values)
-
-    @property
-    def mean_text(self) -> str:
-        """The mean, and the mean without infinite ratios where there are any."""
-        return mean_ratio([value for value, _ in self.values])
 
     @property
     def worst(self) -> tuple[float, str]:

@@ -46,6 +46,7 @@ class Method:
     deadline : a heuristic that takes a ``deadline`` keyword and stops by it
     checker : "module:name" of its own checker where it is outside the model
     solution_key : a key by which its solutions are known where they are not of the problem's form
+    printed : options, beside the defaults, that make it the algorithm as its paper prints it
     """
 
     id: str
@@ -58,6 +59,7 @@ class Method:
     deadline: bool = False
     checker: str = ""
     solution_key: str = ""
+    printed: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def call(self) -> Callable[..., Any]:
@@ -175,7 +177,7 @@ class Problem:
     quick : "module:name", ``f(instance) -> Solution | None``, a quick solution for where the model is too large to
         build; empty where there is none
     metrics : what runs report beside the objective: key of ``info`` to the title of its column
-    warm_up : "module:name", ``f(instance)`` runs the compiled code that only large instances need; empty where a
+    warm_up : "module:name", ``f(instance)`` runs the compiled code that only some instances need; empty where a
         method on an instance of the first preset runs all there is
     methods : in the order of ``schedgap list``; the first EXACT or ENGINE one is the default method
     presets, importers, guarantees, figure : as named; a figure is ``f(instance, solution) -> Figure``

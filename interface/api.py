@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from schedgap.benchmarks.descriptors import Method
 from schedgap.benchmarks.methods import default_method, find_method, heuristics_of
 from schedgap.benchmarks.problems import PROBLEMS, find_problem, load_instance, parse_instance
+from schedgap.benchmarks.warm import preload, warm_up
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.reading import (
@@ -24,7 +25,7 @@ from schedgap.reading import (
     read_result,
     read_solution,
 )
-from schedgap.running import not_worse, preload, warm_up
+from schedgap.running import not_worse
 from schedgap.solvers.result import Deadline, Incumbent, Result, SolveOptions
 
 if TYPE_CHECKING:
@@ -221,6 +222,7 @@ def compare(
     repeat: int = 1,
     threads: int | None = None,
     settings: Mapping[str, Any] | None = None,
+    printed: bool = False,
     report: Incumbent | None = None,
 ) -> Comparison:
     """Several methods on one instance, side by side, each with its ratio and its guarantees.
@@ -233,6 +235,7 @@ def compare(
     seed, repeat : each heuristic runs with the seeds seed, ..., seed + repeat - 1
     threads : of exact methods
     settings : each option goes to every method that has it
+    printed : every method runs with the settings that make it the algorithm its paper prints (``Method.printed``)
     report : told of every new solution and bound of the exact methods
 
     Raises
@@ -259,7 +262,7 @@ def compare(
         for method in chosen if chosen is not None else (default_method(problem), *heuristics_of(problem)):
             warm_up(problem, method)
     options = SolveOptions(deadline=Deadline.after(time_limit), seed=seed, threads=threads, report=report)
-    return side_by_side(problem, given, methods, options, settings, repeat)
+    return side_by_side(problem, given, methods, options, settings, repeat, printed=printed)
 
 
 def check(instance: InstanceLike, solution: SolutionLike) -> CheckReport:

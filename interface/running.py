@@ -1,55 +1,14 @@
-"""What surrounds a run of a method: imports before the clock starts, a start that is never lost, Ctrl-C."""
+"""What surrounds a run of a method: a start that is never lost, Ctrl-C."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from schedgap.benchmarks.descriptors import Kind, Method, Problem, resolve
-from schedgap.benchmarks.methods import is_users
+from schedgap.benchmarks.descriptors import Problem
 from schedgap.formulations.common.errors import Disagreement
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import better
-from schedgap.solvers.result import Result, SolveOptions, Status, Termination
-
-
-def preload(problem: Problem, method: Method) -> None:
-    """Import what `method` needs, so that a time limit does not pay for it.
-
-    Raises
-    ------
-    EngineMissing
-        The method's engine is not installed, or does not load here.
-    """
-    resolve(problem.checker)
-    resolve(problem.lower_bound)
-    if method.kind is Kind.ENGINE:
-        from schedgap.solvers import declarative  # noqa: F401
-        from schedgap.solvers.engines import engine
-
-        engine(method.function)
-        resolve(problem.model)
-        if problem.model_size:
-            resolve(problem.model_size)
-    elif not is_users(method.id):
-        _ = method.call
-
-
-def warm_up(problem: Problem, method: Method) -> None:
-    """Compile what `method` needs, or load it from the cache, so that a time limit does not pay for it.
-
-    Runs the method on the first instance of the problem's first preset, which takes about 0.1 s once everything
-    is compiled. Engines on the declarative model have nothing to compile.
-    """
-    if method.kind is Kind.ENGINE or is_users(method.id) or not problem.presets:
-        return
-    from schedgap.benchmarks.single import run_method
-
-    preset = problem.presets[0]
-    instance: Instance = resolve(preset.function)(0, **preset.settings)
-    problem.bound(instance)
-    if problem.warm_up:
-        resolve(problem.warm_up)(instance)
-    run_method(problem, instance, method, SolveOptions(threads=1, work_limit=1.0))
+from schedgap.solvers.result import Result, Status, Termination
 
 
 def not_worse(problem: Problem, instance: Instance, result: Result, solution: Solution, objective: float) -> Result:

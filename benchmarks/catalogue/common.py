@@ -7,6 +7,7 @@ from schedgap.heuristics.common.run import Option
 
 SLACK = Option(float, 1.25, "horizon over a certified feasible makespan", minimum=1, maximum=100)
 HORIZON = Option(int, None, "slots; an instance may then be infeasible", minimum=1, maximum=10**9)
+AMPLE = Option(bool, False, "the horizon, where it is not given, cuts off no schedule of any heuristic")
 
 ENGINE_METHODS = (
     Method("cbc", "declarative model solved by CBC (PuLP's bundled solver)", Kind.ENGINE, "cbc"),

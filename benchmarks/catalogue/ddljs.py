@@ -136,6 +136,7 @@ PROBLEM = Problem(
             ddljs_options.GADGET,
             "paper 004, Algorithm 1, Theorem 6",
             deadline=True,
+            printed={"inner": "lp-rs-mde-printed", "fill": False},
         ),
         Method(
             "fifo",

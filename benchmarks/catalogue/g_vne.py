@@ -137,6 +137,7 @@ PROBLEM = Problem(
     model=f"{_FORMULATION}.ilp:build_ilp",
     model_size=f"{_FORMULATION}.ilp:ilp_nonzeros",
     lower_bound="schedgap.solvers.exact.g_vne_bound:upper_bound",
+    warm_up="schedgap.solvers.exact.g_vne_graph_pricing:warm_up",
     methods=(
         Method(
             "colgen",
@@ -170,6 +171,7 @@ PROBLEM = Problem(
             "paper 004, Algorithm 2",
             deadline=True,
             checker=f"{_FORMULATION}.check_loads:check_loads",
+            printed={"variant": "vanilla", "lp": "augmented"},
         ),
     ),
     presets=PRESETS,

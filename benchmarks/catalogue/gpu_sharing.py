@@ -10,6 +10,7 @@ from schedgap.heuristics.gpu_sharing import options as gpu_sharing_options
 
 _GENERATORS = "schedgap.benchmarks.generators.gpu_sharing"
 _PAPER = "schedgap.benchmarks.generators.gpu_sharing_paper"
+_AMPLE = Option(bool, False, "instead of `horizon`, one that cuts off no schedule of any heuristic")
 _XI = Option(
     float, None, "interference of every pair; a random table over the tasks where not given", minimum=1, maximum=1000
 )
@@ -49,6 +50,7 @@ PRESETS = (
             "horizon": HORIZON,
             "cap": Option(int, None, "jobs per GPU; mostly 2 where not given", minimum=1, maximum=2),
             "spread": Option(float, 0.5, "interference is drawn from 1 to 1 + 2 spread", minimum=0, maximum=1000),
+            "ample": _AMPLE,
         },
     ),
     Preset(
@@ -74,6 +76,7 @@ PRESETS = (
             "arrivals": Option(int, 16, "last arrival slot", minimum=1, maximum=10**6),
             "gang": Option(int, 4, "most GPUs of a job", minimum=1, maximum=100_000),
             "spread": Option(float, 0.25, "interference is drawn from 1 to 1 + 2 spread", minimum=0, maximum=1000),
+            "ample": _AMPLE,
         },
     ),
     Preset(

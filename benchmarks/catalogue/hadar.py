@@ -128,6 +128,7 @@ PROBLEM = Problem(
             hadar_options.ONLINE,
             "paper 002, eqs. (4) to (8), Theorem 2",
             deadline=True,
+            printed={"eta": "printed", "price": "printed", "umin": "printed"},
         ),
         Method(
             "hadar-rounds",
@@ -137,6 +138,7 @@ PROBLEM = Problem(
             hadar_options.ROUNDS,
             "paper 002, Algorithms 1 and 2",
             deadline=True,
+            printed={"payoff": "literal"},
         ),
         Method(
             "hadare",
@@ -149,6 +151,7 @@ PROBLEM = Problem(
             checker=f"{_FORMULATION}.check_forked:check_forked",
             solution_key="rounds",
             deadline=True,
+            printed={"throughput": "estimated"},
         ),
         Method(
             "gavel",

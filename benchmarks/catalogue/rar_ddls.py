@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schedgap.benchmarks.catalogue.common import ENGINE_METHODS, HORIZON, SLACK
+from schedgap.benchmarks.catalogue.common import AMPLE, ENGINE_METHODS, HORIZON, SLACK
 from schedgap.benchmarks.descriptors import Importer, Kind, Method, Preset, Problem
 from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.heuristics.common.run import Option
@@ -45,6 +45,7 @@ PRESETS = (
             "slots": Option(int, 3, "longest duration of a job alone", minimum=1, maximum=10_000),
             "slack": SLACK,
             "horizon": HORIZON,
+            "ample": AMPLE,
         },
     ),
     Preset(
@@ -59,6 +60,7 @@ PRESETS = (
             "slots": Option(int, 2, "longest duration of a job alone", minimum=1, maximum=10_000),
             "slack": SLACK,
             "horizon": HORIZON,
+            "ample": AMPLE,
         },
     ),
     Preset(
@@ -73,6 +75,7 @@ PRESETS = (
             **MEASURED_OPTIONS,
             "slack": SLACK,
             "horizon": HORIZON,
+            "ample": AMPLE,
         },
     ),
     Preset("paper", "160 jobs on 20 servers, as in section 7", f"{_GENERATORS}:paper", options=_PAPER),

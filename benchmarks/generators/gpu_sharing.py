@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from schedgap.formulations.gpu_sharing.dynamics import tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 
 BATCHES = (4, 6, 8, 16)
+
+
+def ample_horizon(instance: GpuSharingInstance) -> int:
+    """A horizon within which every schedule ends that never leaves the cluster idle while jobs wait.
+
+    The last arrival, and for every job the slots it takes with the most accumulation steps and beside the worst
+    partner all the time: in every slot after the last arrival some job makes at least such progress.
+    """
+    data = tables(instance)
+    slowest = data.slowdown.max(axis=1)
+    slots = [math.ceil(work[-1] * float(slowest[j])) + 1 for j, work in enumerate(data.work) if work]
+    return max(job.arrival for job in instance.jobs) + sum(slots)
 
 
 def tiny(
@@ -21,6 +35,7 @@ def tiny(
     horizon: int | None = None,
     cap: int | None = None,
     spread: float = 0.5,
+    ample: bool = False,
 ) -> GpuSharingInstance:
     """3 or 4 jobs on 2 or 3 GPUs, small enough that every schedule can be tried.
 
@@ -33,13 +48,15 @@ def tiny(
     horizon : the horizon; random between tight (sometimes infeasible) and ample where not given
     cap : jobs per GPU; 2 in five of six seeds where not given
     spread : interference is drawn from 1 to 1 + 2 * spread
+    ample : the horizon is that of ``ample_horizon`` instead
     """
     rng = np.random.default_rng(seed)
     n_jobs = int(rng.integers(3, 5)) if jobs is None else jobs
     total = int(rng.integers(2, 4)) if gpus is None else gpus
     limit = cap if cap is not None else (1 if rng.random() < 1 / 6 else 2)
     end = int(rng.integers(slots + arrivals, 4 * slots)) if horizon is None else horizon
-    return _random(rng, f"tiny-{seed}", n_jobs, total, total, slots, arrivals, end, limit, spread)
+    found = _random(rng, f"tiny-{seed}", n_jobs, total, total, slots, arrivals, end, limit, spread)
+    return _lengthened(found) if ample else found
 
 
 def contended(seed: int, *, jobs: int = 4, gpus: int = 2, slots: int = 4, horizon: int = 20) -> GpuSharingInstance:
@@ -58,6 +75,7 @@ def small(
     arrivals: int = 16,
     gang: int = 4,
     spread: float = 0.25,
+    ample: bool = False,
 ) -> GpuSharingInstance:
     """16 jobs on 8 GPUs within 48 slots: the size that the exact method is meant to prove.
 
@@ -69,9 +87,15 @@ def small(
     arrivals : last arrival slot
     gang : most GPUs of a job
     spread : interference is drawn from 1 to 1 + 2 * spread
+    ample : the horizon is that of ``ample_horizon`` instead
     """
     rng = np.random.default_rng(seed)
-    return _random(rng, f"small-{seed}", jobs, gpus, gang, slots, arrivals, horizon, 2, spread)
+    found = _random(rng, f"small-{seed}", jobs, gpus, gang, slots, arrivals, horizon, 2, spread)
+    return _lengthened(found) if ample else found
+
+
+def _lengthened(instance: GpuSharingInstance) -> GpuSharingInstance:
+    return instance.model_copy(update={"horizon": ample_horizon(instance)})
 
 
 def _random(

@@ -14,7 +14,8 @@ import pytest
 import schedgap
 from schedgap import api
 from schedgap.benchmarks.catalogue.rar_ddls import PROBLEM as RAR_DDLS
-from schedgap.benchmarks.descriptors import Kind, Method, Problem
+from schedgap.benchmarks.descriptors import Method, Problem
+from schedgap.benchmarks.warm import warm_up
 from schedgap.cli.arguments import split_settings
 from schedgap.cli.progress import SolveProgress
 from schedgap.exporting import write_model
@@ -22,8 +23,8 @@ from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.instance import Instance
 from schedgap.output import check_writable, write_text
-from schedgap.running import interrupted, not_worse, warm_up
-from schedgap.solvers.result import Result, SolveOptions, Status, Termination
+from schedgap.running import interrupted, not_worse
+from schedgap.solvers.result import Result, Status, Termination
 
 CASES = Path(__file__).parents[1] / "data"
 MIXED = CASES / "rar-14-mixed.json"
@@ -94,13 +95,13 @@ def test_a_time_limit_does_not_pay_for_compilation(monkeypatch: pytest.MonkeyPat
 def test_warming_up_runs_the_method_on_the_first_preset(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[tuple[str, str]] = []
 
-    def note(problem: Problem, instance: Instance, method: Method, options: SolveOptions) -> None:
+    def note(problem: Problem, instance: Instance, method: Method, *_: object, **__: object) -> None:
         ran.append((instance.name, method.id))
 
     monkeypatch.setattr("schedgap.benchmarks.single.run_method", note)
     for method in RAR_DDLS.methods:
         warm_up(RAR_DDLS, method)
-    assert ran == [("tiny-0", method.id) for method in RAR_DDLS.methods if method.kind is not Kind.ENGINE]
+    assert ran == [("tiny-0", method.id) for method in RAR_DDLS.methods]
 
 
 def test_an_answer_is_never_worse_than_its_start() -> None:
