@@ -15,22 +15,23 @@ from schedgap.formulations.comm_contention.instance import CommContentionInstanc
 from schedgap.formulations.comm_contention.quick import one_at_a_time
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.common.numbers import better
+from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.solvers.exact.comm_contention_events import BEST, MARGIN, POINTS, SKIPPED
 from schedgap.solvers.exact.comm_contention_exact import after_completions
 from schedgap.solvers.exact.comm_contention_search import search
+from schedgap.solvers.incumbent import contradicts, optimal
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
 LARGEST = 20
 """More tasks than this are not searched: the stack would not fit the memory."""
 _FIRST = 20_000
 """Nodes without open starts that are searched first, for a good schedule."""
-_MARGIN = 1e-8
+_MARGIN = 2e-10
 """Relative: schedules better by less than this are not looked for; the bound is lowered by as much."""
 _ROUNDING = 1e-11
 """Relative to the span of time: what floating point may be wrong by."""
-_PROVEN = 1e-6
-"""Relative to the objective alone: a gap below this is a proof, however small the objective is."""
+_SAME = 1e-6
+"""Relative: where the search's and the checker's value of a schedule differ by less, rounding explains it."""
 
 
 def solve_bb(instance: CommContentionInstance, options: SolveOptions) -> Result:
@@ -43,8 +44,8 @@ def solve_bb(instance: CommContentionInstance, options: SolveOptions) -> Result:
     make them optimal; docs/proofs-comm-contention.md has the proof that the search misses no optimum. The
     bound of a node is its cost so far plus ``rest_bound``.
 
-    Guarantee: the bound is OPT less 1e-8 of the objective and what rounding may be wrong by; status OPTIMAL means
-    that it is still within 1e-6 of the objective, relative. Where sizes, releases and penalty differ by so many
+    Guarantee: the bound is OPT less 2e-10 of the objective and what rounding may be wrong by; status OPTIMAL means
+    that it is still within 1e-9 of the objective, relative. Where sizes, releases and penalty differ by so many
     orders of magnitude that rounding is more than that, the status is FEASIBLE.
 
     Parameters
@@ -207,7 +208,7 @@ class _Search:
                 found.append((told, solution))
         told, solution = min(found, key=lambda pair: pair[0])
         value = self._mean(total)
-        if math.isclose(told, value, rel_tol=_PROVEN):
+        if math.isclose(told, value, rel_tol=_SAME):
             return
         growth = min(self.n * math.log1p(2 * self.eta / self.b), 700.0)
         if abs(told - value) > _ROUNDING * (self.span + self.shift) * math.exp(growth):
@@ -246,9 +247,9 @@ class _Search:
         return Termination.TIME_LIMIT if self.options.deadline.passed else None
 
     def _result(self, termination: Termination, began: float) -> Result:
-        if better(self.best, self.bound, 1):
+        if contradicts(self.best, self.bound, MINIMISE):
             raise Disagreement(f"bb: the bound {self.bound:.10g} exceeds the objective {self.best:.10g}")
-        proven = self.best - self.bound <= _PROVEN * self.best
+        proven = optimal(self.best, self.bound, MINIMISE)
         if proven:
             termination = Termination.PROVEN
         elif termination is Termination.PROVEN:

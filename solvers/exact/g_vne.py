@@ -9,11 +9,12 @@ from fractions import Fraction
 
 from schedgap.formulations.common.errors import Disagreement
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.common.numbers import agrees, exact
+from schedgap.formulations.common.numbers import MAXIMISE, agrees, exact
 from schedgap.formulations.g_vne.check import check
 from schedgap.formulations.g_vne.instance import GVneInstance, in_ordinary_units
 from schedgap.formulations.g_vne.tables import tables
 from schedgap.solvers.exact.g_vne_search import ROUNDING, Search
+from schedgap.solvers.incumbent import optimal
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
 FINEST = 1e-6
@@ -90,12 +91,11 @@ def solve_colgen(instance: GVneInstance, options: SolveOptions, *, root_toleranc
     objective = float(report.objective)
     solution, objective = _better_start(instance, options, solution, objective)
     if bound is not None:
-        bound = max(objective, (bound + ROUNDING * max(1.0, abs(bound))) * unit)
-        if agrees(bound / unit, objective / unit):
+        bound = max(objective, bound * (1 + ROUNDING) * unit)
+        if optimal(objective, bound, MAXIMISE):
             bound, termination = objective, Termination.PROVEN
-    optimal = bound is not None and bound == objective
     return Result(
-        Status.OPTIMAL if optimal else Status.FEASIBLE,
+        Status.OPTIMAL if optimal(objective, bound, MAXIMISE) else Status.FEASIBLE,
         objective,
         bound,
         solution,

@@ -25,9 +25,9 @@ from schedgap.solvers.result import SolveOptions, Termination
 
 Floats = NDArray[np.float64]
 
-PRUNE = 1e-9
-"""A node whose bound is within this of the incumbent, relatively, is closed; agreement is 1e-6."""
-ROUNDING = 1e-9
+PRUNE = 5e-10
+"""A node whose bound is within this of the incumbent, relatively, is closed; optimal means within 1e-9."""
+ROUNDING = 1e-10
 """What sums of floats may be off by, relatively."""
 ROOT_ROUNDS = 400
 """Rounds of ruin and recreate at the root."""
@@ -97,7 +97,7 @@ class Search:
 
     def threshold(self) -> float:
         """What a bound has to exceed for its node to be worth a look."""
-        return self.value + max(PRUNE * max(1.0, self.value), self.unit * (1 - 1e-6))
+        return self.value + max(PRUNE * self.value, self.unit * (1 - 1e-6))
 
     def relax(self, rules: Rules, limits: Limits) -> tuple[Generated, Master]:
         """LP over all rings that keep the rules."""

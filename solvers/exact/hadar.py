@@ -26,6 +26,7 @@ from schedgap.solvers.exact.hadar_duals import duals_report
 from schedgap.solvers.exact.hadar_master import integer_master
 from schedgap.solvers.exact.hadar_primal import MOST_TYPES, Chosen, Improver
 from schedgap.solvers.exact.hadar_schedules import Rules, Scheduler
+from schedgap.solvers.incumbent import optimal
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
 Floats = NDArray[np.float64]
@@ -45,8 +46,8 @@ MOST_JOB_SLOTS = 20_000
 MOST_STATES = 5_000
 """Beyond these numbers of (job, slot) pairs, or of progress states of a job, nothing is tried."""
 
-PRUNE = 1e-7
-"""A node whose bound is within this of the incumbent, relatively, is closed; agreement is 1e-6."""
+PRUNE = 5e-10
+"""A node whose bound is within this of the incumbent, relatively, is closed; optimal means within 1e-9."""
 
 
 @dataclass
@@ -191,7 +192,7 @@ class BranchAndPrice:
     def threshold(self) -> float:
         """What a bound has to exceed for a node to be worth a look."""
         value = self.incumbent.value
-        return value if value == -np.inf else value + PRUNE * max(1.0, abs(value))
+        return value if value == -np.inf else value + PRUNE * abs(value)
 
     def run(self) -> Result:
         """Search until proven, or a limit."""
@@ -361,7 +362,7 @@ class BranchAndPrice:
                 )
             objective = float(report.objective)
         if status is None:
-            if objective is not None and bound is not None and bound <= objective + 1e-6 * max(1e-3, abs(objective)):
+            if objective is not None and bound is not None and optimal(objective, bound, MAXIMISE):
                 status, bound = Status.OPTIMAL, max(bound, objective)
                 termination = Termination.PROVEN
             elif solution is None and termination == Termination.PROVEN:

@@ -27,6 +27,7 @@ from schedgap.solvers.cut_off import cut_off, worst_miss
 from schedgap.solvers.declarative import solve_declarative
 from schedgap.solvers.engines import engine, engine_names, watch
 from schedgap.solvers.engines.answer import EngineAnswer
+from schedgap.solvers.engines.whole import FLOATING_RANGE
 from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, Termination
 
 ONE = SolveOptions(threads=1)
@@ -47,6 +48,7 @@ class Scripted:
     """An engine that answers what it is told to, one answer after the other."""
 
     name = "scripted"
+    limits = FLOATING_RANGE
     handover_cost = 1.0
 
     def __init__(self, *answers: Callable[[DeclarativeModel], EngineAnswer]) -> None:
@@ -415,7 +417,8 @@ def test_a_miss_on_a_continuous_row_is_solved_again_with_a_tight_tolerance(scrip
     maker = sliver(high=1, integer=False)
     check = checker_of(maker.model())
     wrong = says(Status.OPTIMAL, objective=0, bound=0, values={"x0": 0, "x1": 0})
-    found = script(wrong, lambda m: engine("highs").solve(m, replace(ONE, feasibility_tolerance=1e-9)))
+    tight = replace(ONE, feasibility_tolerance=1e-9)
+    found = script(wrong, lambda m: replace(engine("highs").solve(m, tight), doubt=""))
     result = solved(maker.model(), check=check)
     assert (result.status, result.objective) == (Status.OPTIMAL, 3.0)
     assert [o.feasibility_tolerance for o in found.options] == [None, 1e-9]

@@ -201,14 +201,65 @@ def test_exported_files_keep_the_sense_and_the_constant(
 ) -> None:
     import highspy
 
+    instance = schedgap.load(MIXED)
     monkeypatch.setattr("schedgap.benchmarks.descriptors.resolve", lambda reference: with_constant)
     path = tmp_path / f"model.{form}"
-    write_model(replace(RAR_DDLS, model="tests:with_constant"), schedgap.load(MIXED), path, form)
+    write_model(replace(RAR_DDLS, model="tests:with_constant"), instance, path, form)
     highs = highspy.Highs()
     highs.setOptionValue("output_flag", False)
     assert highs.readModel(str(path)) == highspy.HighsStatus.kOk
     highs.run()
     assert highs.getInfo().objective_function_value == pytest.approx(3 * 3 + 1 + 7)
+
+
+def test_an_exported_mps_file_is_read_by_scip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which wants NAME before OBJSENSE; a maximisation with digits that a shorter form would lose."""
+    import pyscipopt
+
+    def model(instance: object) -> DeclarativeModel:
+        problem = pulp.LpProblem("digits", pulp.LpMaximize)
+        x, y = (pulp.LpVariable(name, 0, 1, "Integer") for name in "xy")
+        problem += 1.00000000000001 * x + 1.00000000000002 * y
+        problem += x + y <= 1, "one"
+        return DeclarativeModel(problem, lambda value: {"y": value(y)}, -1)
+
+    instance = schedgap.load(MIXED)
+    monkeypatch.setattr("schedgap.benchmarks.descriptors.resolve", lambda reference: model)
+    path = tmp_path / "model.mps"
+    write_model(replace(RAR_DDLS, model="tests:model"), instance, path, "mps")
+    text = path.read_text()
+    assert text.index("NAME") < text.index("OBJSENSE") < text.index("ROWS")
+    assert "1.00000000000002" in text
+    scip = pyscipopt.Model()
+    scip.hideOutput()
+    scip.readProblem(str(path))
+    assert scip.getObjectiveSense() == "maximize"
+    scip.optimize()
+    assert scip.getStatus() == "optimal" and scip.getObjVal() == pytest.approx(1, rel=1e-9)
+
+
+def test_a_model_that_no_row_with_a_variable_refutes_is_exported_as_infeasible(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import highspy
+
+    def model(instance: object) -> DeclarativeModel:
+        problem = pulp.LpProblem("empty_row", pulp.LpMinimize)
+        x = pulp.LpVariable("x", 0, 1, "Integer")
+        problem += 1 * x
+        problem.addConstraint(pulp.LpConstraint(pulp.LpAffineExpression(), pulp.LpConstraintGE, "never", 1))
+        problem += x >= 0, "holds"
+        return DeclarativeModel(problem, lambda value: {"x": value(x)}, 1)
+
+    instance = schedgap.load(MIXED)
+    monkeypatch.setattr("schedgap.benchmarks.descriptors.resolve", lambda reference: model)
+    path = tmp_path / "model.mps"
+    write_model(replace(RAR_DDLS, model="tests:model"), instance, path, "mps")
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    assert highs.readModel(str(path)) == highspy.HighsStatus.kOk
+    highs.run()
+    assert highs.getModelStatus() == highspy.HighsModelStatus.kInfeasible
 
 
 def test_plot_gives_a_figure_and_a_file(tmp_path: Path) -> None:
