@@ -53,6 +53,7 @@ def three_conflicts() -> GVneInstance:
             "problem": "g-vne",
             "name": "three-conflicts",
             "servers": [{"id": "s0", "resources": {"a": 1, "b": 1, "c": 1}}],
+            "links": [],
             "jobs": [
                 {"id": f"j{j}", "demand": dict.fromkeys(pair, 1), "bandwidth": 1.0, "utility": [1.0]}
                 for j, pair in enumerate(pairs)
