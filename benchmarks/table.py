@@ -10,6 +10,7 @@ from typing import Any
 
 from schedgap.benchmarks.analysis import Analysis, Claim, EngineSummary, Solved, engine_summaries, headline, summaries
 from schedgap.benchmarks.descriptors import Kind, Measurement, Problem
+from schedgap.benchmarks.faults import faults_in
 from schedgap.benchmarks.methods import label
 from schedgap.benchmarks.metrics import mean_metrics, metrics_of
 from schedgap.benchmarks.store import Row
@@ -266,7 +267,8 @@ def _clipped(text: str, width: int) -> str:
 
 def _findings(analysis: Analysis) -> str:
     """Disagreements and failures, each on its line; their number even where there is none."""
-    lines = [f"disagreements between methods, engines and checker: {len(analysis.disagreements)}"]
+    lines = [faults_in(analysis.solved).to_text()] if analysis.solved else []
+    lines += [f"disagreements between methods, engines and checker: {len(analysis.disagreements)}"]
     lines += [f"  {line}" for line in analysis.disagreements]
     if analysis.failures:
         lines.append(f"items that failed: {len(analysis.failures)}")

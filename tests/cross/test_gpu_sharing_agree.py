@@ -1,8 +1,8 @@
 """All exact methods against a brute force on 40 random tiny instances, and cp under other settings."""
 
 import pytest
-from support.gpu_sharing_brute_force import brute_force
 
+from schedgap.benchmarks.brute_force_gpu_sharing import brute_force
 from schedgap.benchmarks.catalogue.gpu_sharing import PROBLEM as GPU_SHARING
 from schedgap.benchmarks.generators.gpu_sharing import contended, small, tiny
 from schedgap.benchmarks.single import run_method
