@@ -319,6 +319,8 @@ SUITES = (
     Batch("once", "random", 3, heuristics=("deadly-once",)),
     Batch("raising", "random", 2, exact=("brute",), heuristics=("raising", "list")),
     Batch("wrong", "random", 4, exact=("brute", "too-good"), heuristics=("list",)),
+    Batch("lie", "random", 4, exact=("brute", "liar"), heuristics=()),
+    Batch("impossible", "random", 4, exact=("brute", "no-solution"), heuristics=()),
     Batch("slow", "random", 8, exact=("brute",), heuristics=("slow", "list")),
 )
 

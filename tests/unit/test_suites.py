@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from schedgap.benchmarks.descriptors import Measurement, resolve
+from schedgap.benchmarks.descriptors import Batch, Measurement, resolve
 from schedgap.benchmarks.figures.hadar_growth import round_time_figure
 from schedgap.benchmarks.problems import PROBLEMS
 from schedgap.benchmarks.suites import SUITES, plan, suites_of
@@ -48,7 +48,8 @@ def test_cross_has_300_random_tiny_instances_of_rar_ddls_half_of_them_contended(
     hashes: dict[str, set[str]] = {}
     for item in items:
         hashes.setdefault(item.batch, set()).add(item.instance_hash)
-    assert {name: len(found) for name, found in hashes.items()} == {"random": 150, "forced to contend": 150}
+    counts = {name: len(found) for name, found in hashes.items()}
+    assert (counts["random"], counts["forced to contend"]) == (150, 150)
     exact = {item.task.id for item in items}
     assert exact >= {"brute-force", "reformulation", "cp", "cbc", "highs", "cpsat"}
 
@@ -60,3 +61,8 @@ def test_every_figure_of_a_measurement_is_there() -> None:
     assert all(callable(resolve(name)) for name in figures)
     rows = [{"jobs": 32, "seconds": 0.01}, {"jobs": 64, "seconds": 0.03, "exponent": 1.5}]
     assert round_time_figure(rows).axes[0].get_title() == "seconds grow like jobs^1.50"
+
+
+def test_cross_has_more_than_20_000_instances() -> None:
+    rows = [row for problem in PROBLEMS.values() for row in problem.suite_rows if row.suite == "cross"]
+    assert sum(row.count for row in rows if isinstance(row, Batch)) > 20_000
