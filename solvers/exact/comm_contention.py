@@ -28,7 +28,7 @@ _FIRST = 20_000
 """Nodes without open starts that are searched first, for a good schedule."""
 _MARGIN = 2e-10
 """Relative: schedules better by less than this are not looked for; the bound is lowered by as much."""
-_ROUNDING = 1e-11
+_ROUNDING = 2e-12
 """Relative to the span of time: what floating point may be wrong by."""
 _SAME = 1e-6
 """Relative: where the search's and the checker's value of a schedule differ by less, rounding explains it."""
@@ -108,9 +108,7 @@ class _Search:
         points[0, 0] = 0.0
         numbers[0] = (1, -1, 0, 0, 0)
         start = np.zeros(n)
-        best = self._total(self.best)
-        volume, margin = self._tolerances(best)
-        kept = np.array([best, math.inf, _ROUNDING * self.span, volume, margin])
+        kept = self._kept(self._total(self.best))
         top, termination, later = 1, Termination.PROVEN, False
         while top:
             before = kept[BEST]
@@ -144,6 +142,7 @@ class _Search:
                 top, later, numbers[0], states[0], bounds[0] = 1, True, (1, -1, 0, 0, 0), 0, 0.0
                 points[0, 0] = 0.0
                 self.info["first nodes"], self.info["nodes"] = self.info["nodes"], 0
+                kept = self._kept(float(kept[BEST]))
             elif later:
                 open_bound = float(bounds[:top].min()) if top else math.inf
                 self._learn(min(open_bound, float(kept[SKIPPED]), float(kept[BEST] - kept[MARGIN])))
@@ -156,11 +155,13 @@ class _Search:
             self.info["reason"] = f"a set of schedules needed more than {POINTS} points"
         return self._result(termination, began)
 
-    def _tolerances(self, best: float) -> tuple[float, float]:
-        """The tolerance of volumes, and by how much a schedule must be better than `best` to be looked for.
+    def _kept(self, best: float) -> NDArray[np.float64]:
+        """What a search from the root begins with: the best known, nothing skipped, and the tolerances.
+
+        Those are of time, of volumes, and by how much a schedule must be better than `best` to be looked for.
 
         No schedule as good as the best known one ends after `span`, the last release and the sum of its flow
-        times, whatever the penalty is. A volume may be wrong by what takes 1e-11 of the span at the rate of all
+        times, whatever the penalty is. A volume may be wrong by what takes 2e-12 of the span at the rate of all
         tasks, but floating point cannot tell volumes apart that differ by less than a few units in the last place.
         """
         n, total = self.n, float(self.size.sum())
@@ -168,7 +169,8 @@ class _Search:
         pace = n * self.b + (n - 1) * self.eta
         finest = 8 * np.finfo(float).eps * total
         volume = max(finest, _ROUNDING * min(total, self.span / pace))
-        return volume, _MARGIN * best + n * (_ROUNDING * self.span + 2 * (self.b + self.eta) * volume)
+        time = _ROUNDING * self.span
+        return np.array([best, math.inf, time, volume, _MARGIN * best + n * (time + 2 * (self.b + self.eta) * volume)])
 
     def _nodes_left(self, later: bool) -> int:
         """Nodes up to the next limit that counts nodes."""

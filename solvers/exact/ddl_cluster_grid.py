@@ -26,7 +26,7 @@ from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.ddl_cluster.bounds import alone_times
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
 
-RESOLUTION = 10**8
+RESOLUTION = 10**10
 """Grid steps that the time until the last possible finish is divided into, or up to ten times as many."""
 
 
