@@ -162,51 +162,58 @@ def _solve(search: _Search, options: SolveOptions) -> tuple[Status | None, Termi
     if answer is None or search.model.restriction or not answer.doubt:
         return (None if answer is None else _without_solution(search, answer)), termination
     search.info["doubt"] = answer.doubt
-    if not answer.claimed and answer.status not in (Status.INFEASIBLE, Status.UNBOUNDED):
+    failed = termination is Termination.FAILED  # the engine contradicts itself, as it may out of its range
+    if not answer.claimed and not failed and answer.status not in (Status.INFEASIBLE, Status.UNBOUNDED):
         return None, termination
     first = None if answer.values is None else _scored(search, answer)
-    status, agreed = _second_opinion(search, options, answer, first)
+    status, termination = _second_opinion(search, options, answer, first)
     if status is not None or search.best.proven:
         return status, Termination.PROVEN
-    if not agreed and not options.deadline.passed and search.info.get("proof") is None:
+    if termination is Termination.INTERRUPTED:
+        return None, termination
+    if not options.deadline.passed:
         search.learn(exact_bound(whole_model(model_arrays(search.model)), options.deadline))
-    return None, Termination.TIME_LIMIT if options.deadline.passed else Termination.FINISHED
+    return None, Termination.TIME_LIMIT if options.deadline.passed else termination
 
 
 def _second_opinion(
     search: _Search, options: SolveOptions, answer: EngineAnswer, first: float | None
-) -> tuple[Status | None, bool]:
-    """What engines of other makes say of an answer that its engine cannot prove alone.
+) -> tuple[Status | None, Termination]:
+    """What an engine of another make says of an answer that its engine cannot prove alone.
+
+    What it proves is learned; where both are in doubt, they must agree.
+
+    Parameters
+    ----------
+    first : the checker's objective of the first answer's own point
 
     Returns
     -------
-    (status that was proven without a solution, whether the question is settled)
+    (status that was proven without a solution, why the engine stopped)
     """
     for name in SECOND.get(search.engine.name, ()):
         try:
-            other = engine(name)
             hint = options.start if name == "cpsat" else None  # a start would make an engine in doubt agree
-            second, _ = _run(search, other, replace(options, start=hint, log=None))
+            second, termination = _run(search, engine(name), replace(options, start=hint, log=None))
         except (EngineMissing, ModelRefused):
             continue
         if second is None:
-            return None, False
+            return None, termination
         search.info["second engine"] = name
-        if not second.doubt:
-            search.info["proof"] = "agreed" if second.status is answer.status else "claimed"
-            return _without_solution(search, second), search.best.proven
-        if second.status is answer.status and second.values is None and answer.values is None:
-            if second.status in (Status.INFEASIBLE, Status.UNBOUNDED) and search.best.solution is None:
-                search.info["proof"] = "agreed"
-                return second.status, True
-            return None, False
         told = None if second.values is None else _scored(search, second)
-        if second.claimed and first is not None and told is not None and agrees(first, told):
+        same_value = first is not None and told is not None and agrees(first, told)
+        without = second.status is answer.status and second.status in (Status.INFEASIBLE, Status.UNBOUNDED)
+        if not second.doubt:
+            search.info["proof"] = "agreed" if same_value or without else "claimed"
+            return _without_solution(search, second), termination
+        if same_value and second.claimed:
             search.info["proof"] = "agreed"
             search.learn(first)
-            return None, True
-        return None, False
-    return None, False
+        elif without and search.best.solution is None:
+            search.info["proof"] = "agreed"
+            return second.status, termination
+        return None, termination
+    return None, Termination.FINISHED
 
 
 def _scored(search: _Search, answer: EngineAnswer) -> float | None:

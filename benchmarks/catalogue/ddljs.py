@@ -125,8 +125,8 @@ PROBLEM = Problem(
     model_size=f"{_FORMULATION}.ilp:ilp_nonzeros",
     lower_bound="schedgap.solvers.exact.ddljs_bound:upper_bound",
     methods=(
-        _HIGHS,
         _CPSAT,
+        _HIGHS,
         _CBC,
         Method(
             "gadget",

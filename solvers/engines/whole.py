@@ -19,6 +19,8 @@ from schedgap.solvers.engines.integers import LARGEST_EXACT, exact_decimal, slac
 
 BOUND_TOLERANCE = 1e-6
 """How far, relatively, a floating-point engine's bound may be off; rounding keeps this distance."""
+LARGEST_OBJECTIVE = 2.0**33
+"""Objectives in whole numbers up to here: floating point then knows each of them from the next by far."""
 LARGEST_COST = 2.0**14
 """Costs that have no whole numbers are scaled to about this: engines ignore differences below about 1e-6."""
 
@@ -110,7 +112,7 @@ class Range:
         return ""
 
 
-FLOATING_RANGE = Range(coefficient=2.0**13, activity=2.0**20, objective=2.0**33)
+FLOATING_RANGE = Range(coefficient=2.0**13, activity=2.0**20, objective=LARGEST_OBJECTIVE)
 """Of engines in floating point with a feasibility tolerance of 1e-6: a row then misses by less than 1/2."""
 
 INTEGER_RANGE = Range(coefficient=2.0**62, activity=2.0**62, objective=2.0**53)

@@ -272,8 +272,8 @@ def test_agreement_sees_what_is_proven_and_what_contradicts() -> None:
 
 
 def test_tolerance_of_agreement_is_the_conventions() -> None:
-    same = [Answer("a", Status.OPTIMAL, 1e6, 1e6), Answer("b", Status.OPTIMAL, 1e6 + 0.5, 1e6 + 0.5)]
-    other = [Answer("a", Status.OPTIMAL, 1e6, 1e6), Answer("b", Status.OPTIMAL, 1e6 + 2, 1e6 + 2)]
+    same = [Answer("a", Status.OPTIMAL, 1e6, 1e6), Answer("b", Status.OPTIMAL, 1e6 + 5e-4, 1e6 + 5e-4)]
+    other = [Answer("a", Status.OPTIMAL, 1e6, 1e6), Answer("b", Status.OPTIMAL, 1e6 + 2e-3, 1e6 + 2e-3)]
     assert not agree(same, MINIMISE).contradictions
     assert agree(other, MINIMISE).contradictions
 
