@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import cached_property
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -10,6 +9,7 @@ from pydantic import Field, model_validator
 
 from schedgap.formulations.common.instance import unique_ids
 from schedgap.formulations.common.substrate import MOST_WORKERS, Finite, RingJob, SubstrateInstance
+from schedgap.formulations.common.units import unit_of
 
 ORDINARY = (0.1, 1e6)
 """Where the largest utility of an instance may be so that tolerances of 1e-9 mean what they should."""
@@ -68,15 +68,12 @@ def in_ordinary_units(
 
     Returns
     -------
-    (instance, unit) : utilities are divided by `unit`, a power of two, so without rounding unless they vanish
-        beside the largest, and `largest` is 1 to 2 times the lower end of `ordinary` or 1, whichever is more; the
-        instance itself and 1 where it is 0 or ordinary
+    (instance, unit) : utilities are divided by `unit` (see :func:`unit_of`), a power of two, so without rounding
+        unless they vanish beside the largest; the instance itself and 1 where that is 0 or ordinary
     """
-    largest = instance.largest_utility if largest is None else largest
-    if not largest or ordinary[0] <= largest <= ordinary[1]:
-        return instance, 1.0
-    above = max(0, math.ceil(math.log2(ordinary[0])))
-    unit = 2.0 ** max(-1000, min(1000, math.frexp(largest)[1] - 1 - above))
+    unit = unit_of(instance.largest_utility if largest is None else largest, ordinary)
+    if unit == 1.0:
+        return instance, unit
     jobs = tuple(
         job.model_copy(update={"utility": tuple(value / unit for value in job.utility)}) for job in instance.jobs
     )

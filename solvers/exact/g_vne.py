@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
 from schedgap.formulations.common.errors import Disagreement
-from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import MAXIMISE, agrees, exact
 from schedgap.formulations.g_vne.check import check
 from schedgap.formulations.g_vne.instance import GVneInstance, in_ordinary_units
 from schedgap.formulations.g_vne.tables import tables
 from schedgap.solvers.exact.g_vne_search import ROUNDING, TOLERANCE, Search
 from schedgap.solvers.exact.g_vne_space import Space
+from schedgap.solvers.exact.units import told_in
 from schedgap.solvers.incumbent import optimal
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
@@ -133,7 +132,7 @@ def _searched(
         space = Space(instance)
         alone = space.price_all(np.zeros(len(space.rows)), 1.0, space.free_rules).best
         scaled, unit = in_ordinary_units(instance, max(0.0, float(alone.max())), FINE)
-        search = Search(scaled, _told_in(unit, options), utility_unit(instance) / unit, root_tolerance)
+        search = Search(scaled, told_in(unit, options), utility_unit(instance) / unit, root_tolerance)
         found, termination = search.run()
         if found is None:
             return search, unit, bound, termination
@@ -153,18 +152,6 @@ def _without(instance: GVneInstance, bound: float) -> GVneInstance:
         for job in instance.jobs
     )
     return GVneInstance.model_construct(**{**dict(instance), "jobs": jobs})
-
-
-def _told_in(unit: float, options: SolveOptions) -> SolveOptions:
-    """The options for a search whose utilities are divided by `unit`: it tells the instance's own."""
-    tell = options.report
-    if tell is None or unit == 1.0:
-        return options
-
-    def told(solution: Solution | None, objective: float | None, bound: float | None) -> None:
-        tell(solution, None if objective is None else objective * unit, None if bound is None else bound * unit)
-
-    return replace(options, report=told)
 
 
 def _better_start(

@@ -139,3 +139,27 @@ def test_capacities_may_be_missed_by_the_tolerance_and_no_more(what: str, beyond
     assert report.feasible is feasible
     filled = 1 if what == "server capacity" else 4  # c; there and back over the switch
     assert [violation.constraint for violation in report.violations] == [what] * (0 if feasible else filled)
+
+
+def one_way() -> dict[str, Any]:
+    """Three servers around a circle of one-way links a -> b -> c -> a."""
+    return {
+        **data(),
+        "servers": [{"id": name, "resources": {"gpu": 1}} for name in "abc"],
+        "links": [{"from": s, "to": t, "bandwidth": 1} for s, t in ("ab", "bc", "ca")],
+    }
+
+
+def test_a_link_is_used_in_its_own_direction_only() -> None:
+    instance = GVneInstance.parse(one_way())
+    along = {"workers": ["a", "b", "c"], "routes": [["a", "b"], ["b", "c"], ["c", "a"]]}
+    report = check(instance, {"rings": {"i": along}})
+    assert report.feasible and report.details["link_use"] == pytest.approx(0.1)
+    against = {"workers": ["a", "c", "b"], "routes": [["a", "c"], ["c", "b"], ["b", "a"]]}
+    report = check(instance, {"rings": {"i": against}})
+    assert [v.constraint for v in report.violations] == ["missing link"] * 3
+    assert [v.message.split("link ")[1] for v in report.violations] == ["a -> c", "c -> b", "b -> a"]
+    back = {"workers": ["a", "b"], "routes": [["a", "b"], ["b", "a"]]}
+    assert [v.constraint for v in check(instance, {"rings": {"i": back}}).violations] == ["missing link"]
+    around = {"workers": ["a", "b"], "routes": [["a", "b"], ["b", "c", "a"]]}
+    assert check(instance, {"rings": {"i": around}}).feasible
