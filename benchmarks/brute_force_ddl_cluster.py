@@ -145,7 +145,7 @@ def _rows(
                 ready = ("end", j, i)
         after(("finish", j), ready, 0.0)
     seen = dict.fromkeys(spanning, 0)
-    line = []
+    line: list[tuple[str, int, int]] = []
     for event in events:
         j = spanning[event]
         line.append((("begin", "end")[seen[j] % 2], j, seen[j] // 2))
@@ -169,11 +169,11 @@ def _rows(
                 for ended, k, r in line[:before]:
                     if ended == "end" and k != j and instance_shares(instance, j, k):
                         after(("begin", j, i), ("end", k, r), link.latency)
-    for (gpu, here), order in gpu_orders:
-        step = dict.fromkeys(here, 0)
+    for (gpu, queue), order in gpu_orders:
+        step = dict.fromkeys(queue, 0)
         previous: Any = None
         for which in order:
-            j = here[which]
+            j = queue[which]
             task = ("c", j, step[j] // 2, step[j] % 2, gpu)
             step[j] += 1
             if previous is not None:

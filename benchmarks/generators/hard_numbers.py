@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 
 FAMILIES = ("near-ties", "magnitudes", "decimals")
 
+Kind = TypeVar("Kind", bound=Instance)
 Fields = dict[str, Any]
 _LONGEST = 1e14
 """Seconds: what a transfer alone may take, so that every sensible moment of a start is one that files may hold."""
@@ -110,7 +111,7 @@ def _of(numbers: Numbers, fields: Fields, names: Sequence[str], draw: Callable[[
             fields[name] = draw(fields[name])
 
 
-def _made(kind: type[Instance], data: Fields, numbers: Numbers, seed: int) -> Any:
+def _made(kind: type[Kind], data: Fields, numbers: Numbers, seed: int) -> Kind:
     name = f"{numbers.family}-{seed}"
     return kind.parse({**data, "name": name}, name)
 
@@ -258,7 +259,7 @@ def hard_gpu_sharing(seed: int, *, family: str) -> GpuSharingInstance:
 def hard_rar_ddls(seed: int, *, family: str) -> RarDdlsInstance:
     """1 to 3 jobs on 1 to 5 servers; rates that are whole, nearly, or zero beyond some number of servers."""
     numbers = Numbers(seed, family)
-    servers = [{"id": f"s{i}", "gpus": numbers.whole(1, 2)} for i in range(numbers.whole(1, 5))]
+    servers: list[Fields] = [{"id": f"s{i}", "gpus": numbers.whole(1, 2)} for i in range(numbers.whole(1, 5))]
     total = sum(server["gpus"] for server in servers)
     count = numbers.whole(1, 3 if len(servers) < 5 else 2)
     inter = numbers.size(numbers.pick([1.0, 2.0]))
@@ -269,7 +270,7 @@ def hard_rar_ddls(seed: int, *, family: str) -> RarDdlsInstance:
         "contention_penalty": numbers.size(numbers.pick([0.2, 0.5, 1.0])) if numbers.chance(0.5) else 0.0,
         "server_overhead": min(0.1, numbers.size(numbers.pick([0.0, 0.01, 0.1]))),
     }
-    data = {
+    data: Fields = {
         "problem": "rar-ddls",
         "horizon": numbers.whole(3, 6),
         "network": network,
