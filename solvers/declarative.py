@@ -125,9 +125,12 @@ def solve_declarative(
     if search.best.solution is not None:
         options = replace(options, start=search.best.solution)
     search.learn(model.bound)
-    if options.deadline.moment is not None and not model.restriction:
-        _bound_beforehand(search, options)
-    status, termination = _solve(search, options)
+    try:
+        if options.deadline.moment is not None and not model.restriction:
+            _bound_beforehand(search, options)
+        status, termination = _solve(search, options)
+    except KeyboardInterrupt:  # between native runs, or in a relaxation; engines handle it during their own
+        status, termination = None, Termination.INTERRUPTED
     return _result(search, status, termination, version, built - began, time.monotonic() - built)
 
 
@@ -165,14 +168,15 @@ def _solve(search: _Search, options: SolveOptions) -> tuple[Status | None, Termi
     failed = termination is Termination.FAILED  # the engine contradicts itself, as it may out of its range
     if not answer.claimed and not failed and answer.status not in (Status.INFEASIBLE, Status.UNBOUNDED):
         return None, termination
+    if options.deadline.moment is None and search.best.solution is not None:  # else it is known already
+        search.learn(exact_bound(whole_model(model_arrays(search.model)), options.deadline))
+    if search.best.proven:
+        search.info["proof"] = "exact bound"
+        return None, Termination.PROVEN
     first = None if answer.values is None else _scored(search, answer)
     status, termination = _second_opinion(search, options, answer, first)
     if status is not None or search.best.proven:
         return status, Termination.PROVEN
-    if termination is Termination.INTERRUPTED:
-        return None, termination
-    if not options.deadline.passed:
-        search.learn(exact_bound(whole_model(model_arrays(search.model)), options.deadline))
     return None, Termination.TIME_LIMIT if options.deadline.passed else termination
 
 
@@ -240,10 +244,7 @@ def _run(search: _Search, solver: Engine, options: SolveOptions) -> tuple[Engine
     for attempt in range(ATTEMPTS):
         if options.deadline.passed:
             return None, Termination.TIME_LIMIT
-        try:
-            answer = solver.solve(search.model, options)
-        except KeyboardInterrupt:  # between two native runs; engines handle it during one
-            return None, Termination.INTERRUPTED
+        answer = solver.solve(search.model, options)
         search.info.update(answer.info)
         if answer.nodes is not None:
             search.info["nodes"] = search.info.get("nodes", 0) + answer.nodes

@@ -21,6 +21,8 @@ BOUND_TOLERANCE = 1e-6
 """How far, relatively, a floating-point engine's bound may be off; rounding keeps this distance."""
 LARGEST_OBJECTIVE = 2.0**33
 """Objectives in whole numbers up to here: floating point then knows each of them from the next by far."""
+LARGEST_ROW = 2.0**20
+"""Rows with larger whole numbers are left as they are: feasibility tolerances are absolute, so CBC runs for ever."""
 LARGEST_COST = 2.0**14
 """Costs that have no whole numbers are scaled to about this: engines ignore differences below about 1e-6."""
 
@@ -33,7 +35,8 @@ class Objective:
     ----------
     cost : (n,) to be minimised
     whole : every value of ``cost @ x`` at a point that counts is a whole number
-    span : the largest |cost @ x| within the variables' bounds; infinite where it has no limit
+    span : the largest |objective| within the variables' bounds in whole numbers; infinite where it has none, or no
+        limit. Beyond LARGEST_OBJECTIVE the cost is not in whole numbers
     """
 
     cost: FloatArray
@@ -64,8 +67,9 @@ class WholeModel:
     ----------
     arrays : the same model with its rows restated; its own objective is left as it is
     objective : what an engine minimises
-    rows_whole : (m,) whether all numbers of a row are whole, and all its variables too
-    coefficient : the largest |coefficient| of rows
+    rows_whole : (m,) whether a row has whole numbers, and all its variables are whole; those with numbers beyond
+        LARGEST_ROW are left as they are
+    coefficient : the largest |coefficient| of rows in whole numbers
     activity : the largest sum of |coefficient| times |value| of a row within the variables' bounds
     """
 
@@ -80,7 +84,7 @@ class WholeModel:
         """A row or cost that has no whole numbers, or ""."""
         if not self.rows_whole.all():
             return f"row {self.arrays.names[int(np.argmin(self.rows_whole))]}"
-        return "" if self.objective.whole else "the objective"
+        return "the objective" if not self.objective.whole and math.isinf(self.objective.span) else ""
 
 
 @dataclass(frozen=True)
@@ -124,7 +128,7 @@ def whole_model(arrays: ModelArrays) -> WholeModel:
 
     Complexity: O(nonzeros) where numbers are whole already; exact fractions for the other rows.
     """
-    restated, rows_whole = _rows(arrays)
+    restated, rows_whole, widest = _rows(arrays)
     reach = np.maximum(np.abs(restated.lower), np.abs(restated.upper))
     sizes = np.abs(restated.coefficients)
     with np.errstate(invalid="ignore"):
@@ -133,7 +137,7 @@ def whole_model(arrays: ModelArrays) -> WholeModel:
         restated,
         _objective(restated, reach),
         rows_whole,
-        float(sizes.max(initial=0.0)),
+        max(widest, float(sizes.max(initial=0.0))),
         float(activity.max(initial=0.0)),
     )
 
@@ -151,8 +155,8 @@ def _objective(arrays: ModelArrays, reach: FloatArray) -> Objective:
         numbers, scale = whole_numbers(free)
         common = math.gcd(*numbers) or 1
         unit = Fraction(common, scale)
-        span = sum(abs(n) // common * r for n, r in zip(numbers, reach[loose].tolist(), strict=True))
-        if span <= LARGEST_EXACT:
+        span = float(sum(abs(n) // common * r for n, r in zip(numbers, reach[loose].tolist(), strict=True)))
+        if span <= LARGEST_OBJECTIVE:
             cost = np.zeros(len(arrays.cost))
             cost[loose] = [arrays.sense * (n // common) for n in numbers]
             still = sum(
@@ -163,19 +167,21 @@ def _objective(arrays: ModelArrays, reach: FloatArray) -> Objective:
                 ),
                 Fraction(0),
             )
-            return Objective(cost, unit, constant + still, arrays.sense, True, float(span))
+            return Objective(cost, unit, constant + still, arrays.sense, True, span)
+    else:
+        span = math.inf
     largest = float(np.abs(arrays.cost).max())
     power = math.floor(math.log2(LARGEST_COST / largest))
     unit = Fraction(2) ** -power
     cost = arrays.sense * np.ldexp(arrays.cost, power)
-    with np.errstate(invalid="ignore"):
-        span = float((np.abs(cost[places]) * reach[places]).sum())
     return Objective(cost, unit, constant, arrays.sense, False, span)
 
 
-def _rows(arrays: ModelArrays) -> tuple[ModelArrays, NDArray[np.bool_]]:
+def _rows(arrays: ModelArrays) -> tuple[ModelArrays, NDArray[np.bool_], float]:
+    """The rows restated, whether each has whole numbers, and the largest of those that were not put in their place."""
+    widest = 0.0
     if not arrays.names:
-        return arrays, np.ones(0, dtype=np.bool_)
+        return arrays, np.ones(0, dtype=np.bool_), widest
     begin = arrays.starts[:-1]
     members_whole = np.logical_and.reduceat(arrays.whole[arrays.indices], begin)
     rounded = np.rint(arrays.coefficients)
@@ -195,17 +201,20 @@ def _rows(arrays: ModelArrays) -> tuple[ModelArrays, NDArray[np.bool_]]:
         low[divided], high[divided] = np.ceil(low / common)[divided], np.floor(high / common)[divided]
     for row in np.flatnonzero(members_whole & ~done).tolist():
         found = _scaled(arrays, row)
-        if found is not None:
-            numbers, low[row], high[row] = found
-            coefficients[arrays.starts[row] : arrays.starts[row + 1]] = numbers
-            done[row] = True
+        if found is None:
+            continue
+        done[row] = True
+        if max(map(abs, found[0])) > LARGEST_ROW:
+            widest = max(widest, *map(abs, found[0]))
+        else:
+            coefficients[arrays.starts[row] : arrays.starts[row + 1]], low[row], high[row] = found
     contradiction = arrays.contradiction
     if not contradiction and (low > high).any():
         contradiction = f"row {arrays.names[int(np.argmax(low > high))]}: no whole number fits"
     restated = replace(
         arrays, coefficients=coefficients, row_lower=low + 0.0, row_upper=high + 0.0, contradiction=contradiction
     )
-    return restated, done
+    return restated, done, widest
 
 
 def _scaled(arrays: ModelArrays, row: int) -> tuple[list[float], float, float] | None:
