@@ -146,7 +146,7 @@ PROBLEM = Problem(
             {
                 "root_tolerance": Option(
                     float,
-                    1e-9,
+                    1e-10,
                     "relative difference of bound and value at which the root's columns suffice",
                     minimum=0,
                     maximum=0.1,
