@@ -102,6 +102,24 @@ def test_comm_contention_newcomers_meet_one_to_five(monkeypatch: pytest.MonkeyPa
         assert 0 < size <= 1.3 * max(left)
         if case % 4 == 0 and len(left) > 1:
             assert left[0] == left[1]
+        elif len(left) > 1:
+            assert left[0] < left[1]
+
+
+def test_comm_contention_theorem_2_tries_the_moment_at_which_the_first_to_end_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried: set[tuple[float, ...]] = set()
+    real = total_completion
+
+    def seen(b: float, eta: float, sizes: list[float], starts: list[float]) -> float:
+        tried.add((b, sizes[0], starts[0]))
+        return real(b, eta, sizes, starts)
+
+    monkeypatch.setattr(guarantees, "total_completion", seen)
+    guarantees.theorem_2(0)
+    for b, _, small, large in guarantees._pairs(0):
+        assert {(b, small, t) for t in (0.0, b * large, b * (large - small))} <= tried
 
 
 def test_comm_contention_the_trap() -> None:

@@ -15,7 +15,7 @@ from schedgap.formulations.ddl_cluster import audit_links, check_schedule
 from schedgap.formulations.ddl_cluster.audit import audit
 from schedgap.formulations.ddl_cluster.check import check
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
-from schedgap.formulations.ddl_cluster.reading import list_of, moment
+from schedgap.formulations.ddl_cluster.reading import list_of, moment, workers_of
 from schedgap.formulations.ddl_cluster.sharing import given_placement
 from schedgap.formulations.ddl_cluster.simulate_plain import Log, simulate_plain
 from schedgap.heuristics.common.guarantee import Case, Verdict
@@ -163,7 +163,7 @@ def test_tasks_may_touch_but_not_meet() -> None:
 
 
 @pytest.mark.parametrize(
-    ("memory", "found"), [(5.0, []), (5.0 + 2e-9, []), (5.0 + 6e-9, ["memory", "memory"]), (5.02, ["memory", "memory"])]
+    ("memory", "found"), [(5.0, []), (5.0 + 4e-9, []), (5.0 + 6e-9, ["memory", "memory"]), (5.02, ["memory", "memory"])]
 )
 def test_memory_is_kept_to_a_billionth(memory: float, found: list[str]) -> None:
     job = {"gpus": 1, "iterations": 1, "message": 1.0, "placement": [["s0", 0]]}
@@ -259,6 +259,27 @@ def test_moments_in_range(value: float) -> None:
 def test_moments_out_of_range(value: Any) -> None:
     with pytest.raises(InputError, match="x: must be a finite number of seconds"):
         moment(value, "x")
+
+
+def test_gpus_are_pairs() -> None:
+    for value in ([["s0", 0, 1], ["s1", 0]], [["s0"], ["s1", 0]], [[0, 0], ["s1", 0]], [["s0", True], ["s1", 0]]):
+        with pytest.raises(InputError, match=r"x\[0\]: must be \[server, index\]"):
+            workers_of(ALONE, value, "x")
+    assert workers_of(ALONE, (("s0", 1), ["s2", 0]), "x") == ((0, 1), (2, 0))
+
+
+@pytest.mark.parametrize(("off", "right"), [(0.0, True), (8e-7, True), (1.2e-6, False), (-1.2e-6, False)])
+def test_stated_finishes_of_schedules(off: float, right: bool) -> None:
+    finish = {"j0": 12.5 * (1 + off), "j1": 11.5, "j2": 11.0}
+    assert check(THREE, SCHEDULE | {"finish": finish}).feasible is right
+
+
+def test_a_short_run_is_stated_as_precisely() -> None:
+    job = {"gpus": 1, "iterations": 1, "arrival": 0.0, "forward": 1e-4, "backward": 1e-4, "placement": [["s0", 0]]}
+    instance = cluster(job)
+    for off, right in ((5e-10, True), (5e-7, False)):
+        solution = {"placement": {"j0": [["s0", 0]]}, "policy": "srsf-1", "finish": {"j0": 2e-4 + off}}
+        assert check(instance, solution).feasible is right
 
 
 def test_lists_have_their_length() -> None:
