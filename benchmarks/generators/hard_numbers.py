@@ -16,7 +16,7 @@ import numpy as np
 from schedgap.benchmarks.generators import comm_contention, ddl_cluster, ddljs, g_vne, gpu_sharing, hadar
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.common.instance import Instance
+from schedgap.formulations.common.instance import LARGEST, Instance
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.g_vne.instance import GVneInstance
@@ -84,7 +84,7 @@ class Numbers:
     def worth(self, value: float) -> float:
         """A number of the objective."""
         if self.family == "magnitudes":
-            return float(f"{value * 10.0 ** self.whole(*self._span):.{self.whole(1, 6)}g}")
+            return min(LARGEST, float(f"{value * 10.0 ** self.whole(*self._span):.{self.whole(1, 6)}g}"))
         if self.family == "near-ties":
             return float(f"{self.near(value * self.pick([0.01, 0.1, 1, 1000])):.12g}")
         return self.odd(value)

@@ -66,3 +66,11 @@ def test_every_figure_of_a_measurement_is_there() -> None:
 def test_cross_has_more_than_20_000_instances() -> None:
     rows = [row for problem in PROBLEMS.values() for row in problem.suite_rows if row.suite == "cross"]
     assert sum(row.count for row in rows if isinstance(row, Batch)) > 20_000
+
+
+def test_every_instance_of_cross_can_be_made() -> None:
+    """Those of hard numbers lie within what instances may hold."""
+    for problem in PROBLEMS.values():
+        for row in problem.suite_rows:
+            if isinstance(row, Batch) and row.suite == "cross" and "hard_numbers:" in row.preset:
+                assert all(resolve(row.preset)(seed, **row.settings) for seed in range(row.count))
