@@ -10,6 +10,7 @@ from typing import Any
 
 from schedgap.benchmarks.analysis import Analysis, analyse, instance_path
 from schedgap.benchmarks.descriptors import Problem
+from schedgap.benchmarks.faults import write_faulty
 from schedgap.benchmarks.pool import Pool
 from schedgap.benchmarks.progress import Progress, Sink
 from schedgap.benchmarks.store import FILE, Row, Store, StoreError, fresh_folder, holds_a_run, locked
@@ -116,6 +117,7 @@ def run_suites(
         session |= {"items": bar.done, "ended": time.time(), "interrupted": interrupted}
         store.set_meta(sessions=[*sessions, session])
         analysis = analyse(store.rows(), folder, problems, len(items))
+        write_faulty(analysis.solved, folder)
     write_whole(folder / TABLE, run_text(analysis, times=False))
     report = None
     if not interrupted:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from schedgap.benchmarks.descriptors import Batch, Kind, Measurement, Method
+from schedgap.benchmarks.suites_cross import hard_numbers
 
 _BRUTE_FORCE = Method(
     "brute-force",
@@ -35,6 +36,7 @@ _CROSS = tuple(
     )
     for n, count in ((2, 100), (3, 200), (4, 20))
 )
+_HARD = hard_numbers("comm-contention", ("bb", "highs", "cbc"), _WORK)
 
 _PAPER: tuple[Batch | Measurement, ...] = (
     *(
@@ -90,5 +92,5 @@ _SCALE = (
     ),
 )
 
-ROWS: tuple[Batch | Measurement, ...] = (*_QUICK, *_CROSS, *_SCALE, *_PAPER)
+ROWS: tuple[Batch | Measurement, ...] = (*_QUICK, *_CROSS, *_HARD, *_SCALE, *_PAPER)
 """Every batch and measurement."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from schedgap.benchmarks.descriptors import Batch, Measurement
+from schedgap.benchmarks.suites_cross import hard_numbers
 
 _PLACED = {
     name: tuple({"placement": placement} for placement in ("lwf", "ls", "ff", "rand"))
@@ -15,6 +16,7 @@ _QUICK = (
     Batch("quick", "tiny", 4, exact=("cp", *_JOB_SHOP), heuristics=("srsf-1", "srsf-2", "ada-srsf"), work_limit=10.0),
 )
 _CROSS = (Batch("cross", "tiny", 60, exact=("cp", *_JOB_SHOP), work_limit=20.0),)
+_HARD = hard_numbers("ddl-cluster", ("cp", *_JOB_SHOP), 20.0)
 _EXPERIMENT = "schedgap.benchmarks.experiments.ada_srsf"
 _PAPER: tuple[Batch | Measurement, ...] = (
     Batch(
@@ -56,5 +58,5 @@ _SCALE = (
     ),
 )
 
-ROWS: tuple[Batch | Measurement, ...] = (*_QUICK, *_CROSS, *_SCALE, *_PAPER)
+ROWS: tuple[Batch | Measurement, ...] = (*_QUICK, *_CROSS, *_HARD, *_SCALE, *_PAPER)
 """Every batch and measurement."""

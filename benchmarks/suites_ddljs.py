@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from schedgap.benchmarks.descriptors import Batch, Kind, Measurement, Method
+from schedgap.benchmarks.suites_cross import hard_numbers
 
 _ENGINES = ("highs", "cpsat", "cbc")
 _BRUTE_FORCE = Method(
@@ -41,6 +42,7 @@ _CROSS = tuple(
         ("sigmoid", 80, {"utilities": "sigmoid"}),
     )
 )
+_HARD = hard_numbers("ddljs", _ENGINES, _WORK)
 
 _FILLING: Mapping[str, tuple[Mapping[str, Any], ...]] = {"gadget": ({}, {"fill": False})}
 """Algorithm 2 inside takes two minutes on each of these: it is compared in Figure 7's runs."""
@@ -95,5 +97,5 @@ _PAPER = (
     ),
 )
 
-ROWS: tuple[Batch | Measurement, ...] = (*_QUICK, *_CROSS, *_PAPER)
+ROWS: tuple[Batch | Measurement, ...] = (*_QUICK, *_CROSS, *_HARD, *_PAPER)
 """Every batch and measurement."""

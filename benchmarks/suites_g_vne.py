@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from schedgap.benchmarks.descriptors import Batch, Kind, Measurement, Method
+from schedgap.benchmarks.suites_cross import hard_numbers
 
 _ENGINES = ("cbc", "highs", "cpsat")
 _BRUTE_FORCE = Method(
@@ -57,6 +58,7 @@ _CROSS = tuple(
     for shape in ("tree", "general")
     for memory in (False, True)
 )
+_HARD = hard_numbers("g-vne", ("colgen", *_ENGINES), _WORK)
 
 _SPEED = "schedgap.benchmarks.speed_g_vne"
 _BOUNDS = (
@@ -110,5 +112,5 @@ _PAPER = tuple(
 )
 """Figure 7 compares one slot with its optimum; the paper's links hardly ever bind, so narrower ones are beside them."""
 
-ROWS: tuple[Batch | Measurement, ...] = (*_QUICK, *_CROSS, *_BOUNDS, *_SCALE, *_PAPER)
+ROWS: tuple[Batch | Measurement, ...] = (*_QUICK, *_CROSS, *_HARD, *_BOUNDS, *_SCALE, *_PAPER)
 """Every batch and measurement."""

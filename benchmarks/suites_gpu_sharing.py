@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from schedgap.benchmarks.descriptors import Batch, Measurement
+from schedgap.benchmarks.suites_cross import hard_numbers
 
 _ENGINES = ("cbc", "highs", "cpsat")
 _WORK = 60.0
@@ -36,6 +37,7 @@ _CROSS = tuple(
         ("contended", 100, "contended", 0, {"jobs": 3, "slots": 3, "horizon": 10}),
     )
 )
+_HARD = hard_numbers("gpu-sharing", ("cp", *_ENGINES), _WORK)
 
 _PAPER = (
     *(
@@ -94,5 +96,5 @@ _SCALE = (
     ),
 )
 
-ROWS: tuple[Batch | Measurement, ...] = (*_QUICK, *_CROSS, *_SCALE, *_PAPER)
+ROWS: tuple[Batch | Measurement, ...] = (*_QUICK, *_CROSS, *_HARD, *_SCALE, *_PAPER)
 """Every batch and measurement."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from schedgap.benchmarks.descriptors import Batch, Kind, Measurement, Method
+from schedgap.benchmarks.suites_cross import hard_numbers
 
 _ENGINES = ("cbc", "highs", "cpsat")
 _BRUTE_FORCE = Method(
@@ -35,6 +36,7 @@ _CROSS = tuple(
     )
     for group, must in (("P2", False), ("P1", True))
 )
+_HARD = hard_numbers("hadar", ("colgen", *_ENGINES), _WORK)
 
 _SPEED = "schedgap.benchmarks.speed_hadar"
 _SCALE = (
@@ -85,5 +87,5 @@ _PAPER = (
     ),
 )
 
-ROWS: tuple[Batch | Measurement, ...] = (*_QUICK, *_CROSS, *_SCALE, *_PAPER)
+ROWS: tuple[Batch | Measurement, ...] = (*_QUICK, *_CROSS, *_HARD, *_SCALE, *_PAPER)
 """Every batch and measurement."""

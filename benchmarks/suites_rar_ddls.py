@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from schedgap.benchmarks.descriptors import Batch, Kind, Measurement, Method
+from schedgap.benchmarks.suites_cross import hard_numbers
 
 _ENGINES = ("cbc", "highs", "cpsat")
 _POLICIES = ("sjf-bco", "ff", "ls", "rand", "lpt-colocate")
@@ -57,6 +58,7 @@ _CROSS = tuple(
     )
     for group, contended in (("random", False), ("forced to contend", True))
 )
+_HARD = hard_numbers("rar-ddls", ("cp", *_ENGINES), _WORK)
 
 _PAPER = (
     Batch("paper", "paper", 10, heuristics=_POLICIES, group="figure 4", series="Figure 4: policies"),
@@ -158,5 +160,5 @@ _SCALE = (
     ),
 )
 
-ROWS: tuple[Batch | Measurement, ...] = (*_QUICK, *_CROSS, *_SCALE, *_PAPER)
+ROWS: tuple[Batch | Measurement, ...] = (*_QUICK, *_CROSS, *_HARD, *_SCALE, *_PAPER)
 """Every batch and measurement."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from schedgap.benchmarks.analysis import Analysis, Solved
 from schedgap.benchmarks.descriptors import Problem
+from schedgap.benchmarks.faults import faults_in
 from schedgap.benchmarks.sheet import Sheet
 from schedgap.benchmarks.sheets import (
     claim_sheets,
@@ -91,7 +92,8 @@ def _clipped(text: str, width: int) -> str:
 
 def _findings(analysis: Analysis) -> str:
     """Disagreements and failures, each on its line; their number even where there is none."""
-    lines = [f"disagreements between methods, engines and checker: {len(analysis.disagreements)}"]
+    lines = [faults_in(analysis.solved).to_text()] if analysis.solved else []
+    lines += [f"disagreements between methods, engines and checker: {len(analysis.disagreements)}"]
     lines += [f"  {line}" for line in analysis.disagreements]
     if analysis.failures:
         lines.append(f"items that failed: {len(analysis.failures)}")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from support.ddl_cluster_brute_force import optimum, orders
 from support.ddl_cluster_random import placed_instance
 
+from schedgap.benchmarks.brute_force_ddl_cluster import optimum, orders
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.numbers import agrees
 from schedgap.formulations.ddl_cluster.bounds import lower_bound

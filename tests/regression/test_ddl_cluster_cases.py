@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from support.ddl_cluster_brute_force import optimum
 
+from schedgap.benchmarks.brute_force_ddl_cluster import optimum
 from schedgap.benchmarks.catalogue.ddl_cluster import PROBLEM as DDL_CLUSTER
 from schedgap.benchmarks.single import run_method
 from schedgap.formulations.common.errors import ModelRefused

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from support.gpu_sharing_brute_force import brute_force
 
+from schedgap.benchmarks.brute_force_gpu_sharing import brute_force
 from schedgap.benchmarks.catalogue.gpu_sharing import PROBLEM as GPU_SHARING
 from schedgap.benchmarks.descriptors import Kind
 from schedgap.benchmarks.single import run_method

@@ -253,8 +253,8 @@ def test_each_method_has_the_time_limit_for_itself(monkeypatch: pytest.MonkeyPat
         return brute(instance, options)
 
     monkeypatch.setattr("support.toy.too_good", spy)
-    compare(toy("too-good"), INSTANCE, ["brute", "too-good"], SolveOptions(deadline=Deadline.after(50)))
-    assert left[0] is not None and 45 < left[0] <= 50
+    compare(toy("too-good"), INSTANCE, ["brute", "too-good"], SolveOptions(deadline=Deadline.after(1e6)))
+    assert left[0] is not None and 9e5 < left[0] <= 1e6
 
 
 def test_agreement_sees_what_is_proven_and_what_contradicts() -> None:

@@ -7,11 +7,12 @@ import signal
 import time
 
 import pytest
+from support.work import PATIENCE
 
 from schedgap.benchmarks.catalogue.gpu_sharing import PRESETS
 from schedgap.benchmarks.descriptors import resolve
 from schedgap.solvers.exact.gpu_sharing import solve_cp
-from schedgap.solvers.result import Deadline, SolveOptions
+from schedgap.solvers.result import SolveOptions
 
 
 def test_sigint_still_reaches_python_after_a_solve() -> None:
@@ -19,9 +20,9 @@ def test_sigint_still_reaches_python_after_a_solve() -> None:
     preset = next(preset for preset in PRESETS if preset.id == "small")
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        solve_cp(resolve(preset.function)(0), SolveOptions(deadline=Deadline.after(5), threads=1))
+        solve_cp(resolve(preset.function)(0), SolveOptions(work_limit=0.1, threads=1))
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(0.5)
+            time.sleep(PATIENCE)
     finally:
         signal.signal(signal.SIGINT, handler)

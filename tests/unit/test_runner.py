@@ -7,11 +7,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from support.toy import ToyInstance, generate, toy
+from support.work import PATIENCE, wait_until
 
 from schedgap.benchmarks.descriptors import Measurement
 from schedgap.benchmarks.report import write_report
@@ -142,10 +142,12 @@ def test_resume_after_kill_9_gives_the_same_table(tmp_path: Path, marks: Path, m
     script.write_text(SCRIPT.format(tests=str(TESTS)))
     whole = _run(tmp_path / "whole", "slow", odd=("slow",))
     (marks / "slow").unlink()
-    sweep = subprocess.Popen([sys.executable, str(script), str(tmp_path / "r"), "new"], stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 30
-    while _count(marks, "slow") < 4 and time.monotonic() < deadline:
-        time.sleep(0.02)
+    sweep = subprocess.Popen(
+        [sys.executable, str(script), str(tmp_path / "r"), "new"],
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "TOY_HOLD": "4"},
+    )
+    wait_until(lambda: _count(marks, "slow") >= 4, lambda: sweep.poll() is None)
     os.kill(sweep.pid, signal.SIGKILL)
     sweep.wait()
     with Store(tmp_path / "r" / FILE) as store:
@@ -171,13 +173,14 @@ def test_ctrl_c_keeps_every_finished_row_and_exits_130(tmp_path: Path, marks: Pa
     script = tmp_path / "sweep.py"
     script.write_text(SCRIPT.format(tests=str(TESTS)))
     sweep = subprocess.Popen(
-        [sys.executable, str(script), str(tmp_path / "r"), "new"], stderr=subprocess.PIPE, start_new_session=True
+        [sys.executable, str(script), str(tmp_path / "r"), "new"],
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        env={**os.environ, "TOY_HOLD": "4"},
     )
-    deadline = time.monotonic() + 30
-    while _count(marks, "slow") < 3 and time.monotonic() < deadline:
-        time.sleep(0.02)
+    wait_until(lambda: _count(marks, "slow") >= 4, lambda: sweep.poll() is None)
     os.killpg(sweep.pid, signal.SIGINT)
-    _, told = sweep.communicate(timeout=30)
+    _, told = sweep.communicate(timeout=PATIENCE)
     assert sweep.returncode == 130, told
     assert b"Traceback" not in told
     with Store(tmp_path / "r" / FILE, read_only=True) as store:

@@ -58,7 +58,8 @@ def test_cross_has_300_random_tiny_instances_of_rar_ddls_half_of_them_contended(
     hashes: dict[str, set[str]] = {}
     for item in items:
         hashes.setdefault(item.batch, set()).add(item.instance_hash)
-    assert {name: len(found) for name, found in hashes.items()} == {"random": 150, "forced to contend": 150}
+    counts = {name: len(found) for name, found in hashes.items()}
+    assert (counts["random"], counts["forced to contend"]) == (150, 150)
     exact = {item.task.id for item in items}
     assert exact >= {"brute-force", "reformulation", "cp", "cbc", "highs", "cpsat"}
 
@@ -117,3 +118,16 @@ def _signatures() -> dict[str, int]:
     """For how many types each compiled function of this process has code."""
     found = (part for part in gc.get_objects() if isinstance(part, Dispatcher))
     return {f"{one.py_func.__module__}.{one.py_func.__qualname__}": len(one.signatures) for one in found}
+
+
+def test_cross_has_more_than_20_000_instances() -> None:
+    rows = [row for problem in PROBLEMS.values() for row in problem.suite_rows if row.suite == "cross"]
+    assert sum(row.count for row in rows if isinstance(row, Batch)) > 20_000
+
+
+def test_every_instance_of_cross_can_be_made() -> None:
+    """Those of hard numbers lie within what instances may hold."""
+    for problem in PROBLEMS.values():
+        for row in problem.suite_rows:
+            if isinstance(row, Batch) and row.suite == "cross" and "hard_numbers:" in row.preset:
+                assert all(resolve(row.preset)(seed, **row.settings) for seed in range(row.count))
