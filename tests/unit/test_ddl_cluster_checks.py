@@ -262,7 +262,13 @@ def test_moments_out_of_range(value: Any) -> None:
 
 
 def test_gpus_are_pairs() -> None:
-    for value in ([["s0", 0, 1], ["s1", 0]], [["s0"], ["s1", 0]], [[0, 0], ["s1", 0]], [["s0", True], ["s1", 0]]):
+    for value in (
+        [5, ["s1", 0]],
+        [["s0", 0, 1], ["s1", 0]],
+        [["s0"], ["s1", 0]],
+        [[0, 0], ["s1", 0]],
+        [["s0", True], ["s1", 0]],
+    ):
         with pytest.raises(InputError, match=r"x\[0\]: must be \[server, index\]"):
             workers_of(ALONE, value, "x")
     assert workers_of(ALONE, (("s0", 1), ["s2", 0]), "x") == ((0, 1), (2, 0))
