@@ -191,3 +191,9 @@ def test_json_round_trip() -> None:
         instance = DdljsInstance.parse(json.loads(case.read_text()))
         again = DdljsInstance.parse(json.loads(instance.to_json()))
         assert again == instance and again.content_hash() == instance.content_hash()
+
+
+def test_an_empty_schedule_uses_nothing() -> None:
+    report = check(DdljsInstance.parse(two_servers()), slots(None, None, None))
+    assert report.feasible and report.objective == 0
+    assert (report.details["server_use"], report.details["link_use"]) == (0.0, 0.0)
