@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from schedgap.benchmarks.descriptors import Problem
+from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import Disagreement
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import better
@@ -14,7 +14,7 @@ from schedgap.solvers.result import Result, Status, Termination
 def not_worse(problem: Problem, instance: Instance, result: Result, solution: Solution, objective: float) -> Result:
     """The result, or the start where that is better than what was found."""
     if result.status in (Status.INFEASIBLE, Status.UNBOUNDED):
-        from schedgap.benchmarks.agreement import write_disagreement
+        from schedgap.catalogue.agreement import write_disagreement
 
         path = write_disagreement(instance)
         raise Disagreement(

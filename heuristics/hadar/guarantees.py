@@ -185,7 +185,7 @@ def _initial_dual(part: float) -> Callable[[Case], Evaluation]:
 
 def _must_finish(case: Case) -> float | str:
     """The optimum of P1, where every job has to finish; or why it is not known."""
-    from schedgap.solvers.exact.hadar import solve_colgen
+    from schedgap.solvers.exact.hadar.colgen import solve_colgen
 
     data = {**case.instance.to_dict(), "all_jobs_must_finish": True}
     found = solve_colgen(HadarInstance.parse(data), SolveOptions(threads=1, work_limit=P1_WORK))

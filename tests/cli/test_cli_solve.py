@@ -13,7 +13,7 @@ import pytest
 from support.command import Command
 from support.work import PATIENCE, with_growing_limit
 
-from schedgap.benchmarks.catalogue.rar_ddls import PROBLEM as RAR_DDLS
+from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.solvers.result import Deadline
 
 ENTRY = [sys.executable, "-m", "schedgap.cli.main"]

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from support import extreme_tiny
 
-from schedgap.benchmarks import brute_force_g_vne, brute_force_hadar
-from schedgap.benchmarks.problems import parse_instance
-from schedgap.benchmarks.single import run_method
-from schedgap.solvers.exact.g_vne_bound import upper_bound as g_vne_bound
-from schedgap.solvers.exact.hadar_bound import upper_bound as hadar_bound
+from schedgap.benchmarks.studies.brute_force import g_vne as brute_force_g_vne
+from schedgap.benchmarks.studies.brute_force import hadar as brute_force_hadar
+from schedgap.catalogue.registry import parse_instance
+from schedgap.catalogue.run import run_method
+from schedgap.solvers.exact.g_vne.bound import upper_bound as g_vne_bound
+from schedgap.solvers.exact.hadar.bound import upper_bound as hadar_bound
 from schedgap.solvers.result import SolveOptions, Status, Termination
 
 SEARCH = {"hadar": brute_force_hadar.brute_force, "g-vne": brute_force_g_vne.brute_force}

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 from support.ddl_cluster_random import placed_instance
 
-from schedgap.benchmarks.brute_force_ddl_cluster import optimum, orders
+from schedgap.benchmarks.studies.brute_force.ddl_cluster import optimum, orders
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.numbers import agrees
 from schedgap.formulations.ddl_cluster.bounds import lower_bound
 from schedgap.formulations.ddl_cluster.check import check
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
-from schedgap.formulations.ddl_cluster.job_shop import build_model, model_nonzeros
+from schedgap.formulations.ddl_cluster.models.job_shop import build_model, model_nonzeros
 from schedgap.solvers.declarative import solve_declarative
-from schedgap.solvers.exact.ddl_cluster import solve_cp, solve_job_shop
+from schedgap.solvers.exact.ddl_cluster.methods import solve_cp, solve_job_shop
 from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
 
 OPTIONS = SolveOptions(threads=1)

@@ -14,9 +14,12 @@ import numpy as np
 import pytest
 from support import extreme_tiny, gpu_sharing_brute_force
 
-from schedgap.benchmarks import brute_force_ddljs, brute_force_g_vne, brute_force_hadar, brute_force_rar_ddls
-from schedgap.benchmarks.problems import parse_instance
-from schedgap.benchmarks.single import run_method
+from schedgap.benchmarks.studies.brute_force import ddljs as brute_force_ddljs
+from schedgap.benchmarks.studies.brute_force import g_vne as brute_force_g_vne
+from schedgap.benchmarks.studies.brute_force import hadar as brute_force_hadar
+from schedgap.benchmarks.studies.brute_force import rar_ddls as brute_force_rar_ddls
+from schedgap.catalogue.registry import parse_instance
+from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.solvers.result import SolveOptions, Status
 

@@ -7,15 +7,15 @@ from fractions import Fraction
 
 import pytest
 
-from schedgap.benchmarks.agreement import Answer, agree
-from schedgap.benchmarks.brute_force_comm_contention import brute_force
-from schedgap.benchmarks.descriptors import Batch, Problem, resolve
-from schedgap.benchmarks.evaluate import answer_of
-from schedgap.benchmarks.exact_lp import minimum
-from schedgap.benchmarks.generators.hard_numbers import FAMILIES, Numbers, hard_comm_contention
-from schedgap.benchmarks.methods import find_method
-from schedgap.benchmarks.problems import PROBLEMS
-from schedgap.benchmarks.single import certified_bound, run_method
+from schedgap.benchmarks.harness.compare import answer_of
+from schedgap.benchmarks.instances.hard_numbers import FAMILIES, Numbers, hard_comm_contention
+from schedgap.benchmarks.studies.brute_force.comm_contention import brute_force
+from schedgap.benchmarks.studies.brute_force.exact_lp import minimum
+from schedgap.catalogue.agreement import Answer, agree
+from schedgap.catalogue.methods import find_method
+from schedgap.catalogue.problem import Batch, Problem, resolve
+from schedgap.catalogue.registry import PROBLEMS
+from schedgap.catalogue.run import certified_bound, run_method
 from schedgap.formulations.comm_contention.check import check
 from schedgap.formulations.common.errors import InputError, ModelRefused
 from schedgap.solvers.result import SolveOptions, Status

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from schedgap.benchmarks.catalogue.g_vne import PROBLEM as G_VNE
-from schedgap.benchmarks.generators.g_vne_adversarial import FAMILIES, NAMED
-from schedgap.benchmarks.verify import verify
+from schedgap.benchmarks.instances.g_vne.adversarial import FAMILIES, NAMED
+from schedgap.benchmarks.ledger.verify import verify
+from schedgap.catalogue.g_vne import PROBLEM as G_VNE
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.heuristics.common.guarantee import Case, Verdict, at_most
 from schedgap.heuristics.g_vne.frequencies import A_THIRD, Frequency, chance_of_third, count_roundings, promised

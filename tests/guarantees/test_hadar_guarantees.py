@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schedgap.benchmarks.catalogue.hadar import PROBLEM as HADAR
-from schedgap.benchmarks.evaluate import compare
-from schedgap.benchmarks.generators.hadar_adversarial import (
+from schedgap.benchmarks.harness.compare import compare
+from schedgap.benchmarks.instances.hadar.adversarial import (
     FAMILIES,
     FORKED,
     NAMED,
@@ -20,8 +19,9 @@ from schedgap.benchmarks.generators.hadar_adversarial import (
     one_against_many,
     roomy,
 )
-from schedgap.benchmarks.methods import full_settings
-from schedgap.benchmarks.verify import verify
+from schedgap.benchmarks.ledger.verify import verify
+from schedgap.catalogue.hadar import PROBLEM as HADAR
+from schedgap.catalogue.methods import full_settings
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.heuristics.common.guarantee import Case, Verdict, at_most
 from schedgap.heuristics.hadar import assumptions, guarantees, guarantees_hadare

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from support.comm_contention_plain_policies import RULES, plain
 
-from schedgap.benchmarks.catalogue.comm_contention import PROBLEM
-from schedgap.benchmarks.single import run_method
+from schedgap.catalogue.comm_contention import PROBLEM
+from schedgap.catalogue.run import run_method
 from schedgap.formulations.comm_contention.bounds import lower_bound
 from schedgap.formulations.comm_contention.check import check
 from schedgap.formulations.comm_contention.check_replay import replay_exactly

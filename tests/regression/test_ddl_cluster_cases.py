@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from schedgap.benchmarks.brute_force_ddl_cluster import optimum
-from schedgap.benchmarks.catalogue.ddl_cluster import PROBLEM as DDL_CLUSTER
-from schedgap.benchmarks.single import run_method
+from schedgap.benchmarks.studies.brute_force.ddl_cluster import optimum
+from schedgap.catalogue.ddl_cluster import PROBLEM as DDL_CLUSTER
+from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.ddl_cluster.bounds import lower_bound
 from schedgap.formulations.ddl_cluster.check import check

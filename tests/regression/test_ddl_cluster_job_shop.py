@@ -15,8 +15,8 @@ from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.sharing import Sharing, given_placement
 from schedgap.formulations.ddl_cluster.simulate_plain import simulate_plain
 from schedgap.formulations.ddl_cluster.timetable import AllReduce, Plan, timetable
-from schedgap.solvers.exact.ddl_cluster import solve_job_shop
-from schedgap.solvers.exact.ddl_cluster_cp import rounded_run
+from schedgap.solvers.exact.ddl_cluster.cp_model import rounded_run
+from schedgap.solvers.exact.ddl_cluster.methods import solve_job_shop
 from schedgap.solvers.result import SolveOptions, Status
 
 FOUND = Path(__file__).parents[1] / "data" / "ddl-job-shop-chain.json"

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from schedgap.benchmarks.brute_force_gpu_sharing import brute_force
-from schedgap.benchmarks.catalogue.gpu_sharing import PROBLEM as GPU_SHARING
-from schedgap.benchmarks.descriptors import Kind
-from schedgap.benchmarks.single import run_method
+from schedgap.benchmarks.studies.brute_force.gpu_sharing import brute_force
+from schedgap.catalogue.gpu_sharing import PROBLEM as GPU_SHARING
+from schedgap.catalogue.problem import Kind
+from schedgap.catalogue.run import run_method
 from schedgap.formulations.gpu_sharing.bounds import lower_bound
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.solvers.result import SolveOptions

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from schedgap.benchmarks.brute_force_hadar import brute_force, random_case
+from schedgap.benchmarks.studies.brute_force.hadar import brute_force, random_case
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import tables
-from schedgap.solvers.exact import hadar_cuts
-from schedgap.solvers.exact.hadar import solve_colgen
-from schedgap.solvers.exact.hadar_bound import upper_bound
+from schedgap.solvers.exact.hadar import cuts as hadar_cuts
+from schedgap.solvers.exact.hadar.bound import upper_bound
+from schedgap.solvers.exact.hadar.colgen import solve_colgen
 from schedgap.solvers.result import SolveOptions, Status, Termination
 
 

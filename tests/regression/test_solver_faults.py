@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from schedgap.benchmarks.descriptors import Kind
-from schedgap.benchmarks.evaluate import run_method
-from schedgap.benchmarks.problems import load_instance
+from schedgap.benchmarks.harness.compare import run_method
+from schedgap.catalogue.problem import Kind
+from schedgap.catalogue.registry import load_instance
 from schedgap.formulations.common.numbers import agrees
 from schedgap.solvers.incumbent import contradicts
 from schedgap.solvers.result import SolveOptions, Status

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from schedgap.benchmarks.brute_force_gpu_sharing import divisors, fits, iteration_time, load, progress
+from schedgap.benchmarks.studies.brute_force.gpu_sharing import divisors, fits, iteration_time, load, progress
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 
 

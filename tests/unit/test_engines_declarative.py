@@ -14,14 +14,14 @@ from support.engine_models import ModelMaker, checker_of, knapsacks, market_spli
 from support.work import PATIENCE, calls, with_growing_limit
 
 import schedgap.solvers.declarative as declarative
-from schedgap.benchmarks.catalogue.rar_ddls import PROBLEM as RAR_DDLS
-from schedgap.benchmarks.engine_handoff import sparse_model
-from schedgap.benchmarks.evaluate import run_method
-from schedgap.benchmarks.generators.rar_ddls import paper, small
+from schedgap.benchmarks.harness.compare import run_method
+from schedgap.benchmarks.instances.rar_ddls.random import paper, small
+from schedgap.benchmarks.studies.engine_handoff import sparse_model
+from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.formulations.common.check import CheckReport, Violation
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import Disagreement, InputError
-from schedgap.formulations.rar_ddls.ilp import build_ilp, ilp_nonzeros
+from schedgap.formulations.rar_ddls.models.time_indexed import build_ilp, ilp_nonzeros
 from schedgap.solvers import size
 from schedgap.solvers.cut_off import cut_off, worst_miss
 from schedgap.solvers.declarative import solve_declarative

@@ -17,7 +17,7 @@ import pytest
 from support.engine_models import ModelMaker, knapsacks, market_split, violated
 from support.work import PASSED, PATIENCE, with_growing_limit
 
-from schedgap.benchmarks.engine_handoff import sparse_model
+from schedgap.benchmarks.studies.engine_handoff import sparse_model
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.numbers import gap
 from schedgap.solvers.engines import engine, engine_names, watch

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from support.toy import ToyInstance, generate, toy
 
-from schedgap.benchmarks.agreement import Answer, agree
-from schedgap.benchmarks.catalogue.rar_ddls import PROBLEM as RAR_DDLS
-from schedgap.benchmarks.evaluate import compare, run_method
-from schedgap.benchmarks.generators import make_instance
-from schedgap.benchmarks.methods import find_method, method_settings
-from schedgap.benchmarks.problems import PROBLEMS
-from schedgap.benchmarks.verdicts import LedgerVerdict
+from schedgap.benchmarks.harness.compare import compare, run_method
+from schedgap.benchmarks.instances import make_instance
+from schedgap.benchmarks.ledger.verdicts import LedgerVerdict
+from schedgap.catalogue.agreement import Answer, agree
+from schedgap.catalogue.methods import find_method, method_settings
+from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
+from schedgap.catalogue.registry import PROBLEMS
 from schedgap.cli.progress import SolveProgress
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.numbers import MAXIMISE, MINIMISE
@@ -319,7 +319,7 @@ def test_reasons_stand_under_the_table_and_the_ledger_beside_the_verdict(monkeyp
     assert "nothing: does not try" in lines
     assert any(line.startswith("not refuted here: ") for line in lines)
     shipped = LedgerVerdict("refuted", "refuted (3 of 4)")
-    monkeypatch.setattr("schedgap.benchmarks.evaluate.ledger_verdict", lambda name: shipped)
+    monkeypatch.setattr("schedgap.benchmarks.harness.compare.ledger_verdict", lambda name: shipped)
     again = compare(toy(), INSTANCE, ["brute", "list"], SolveOptions())
     assert again.to_text().count("refuted (3 of 4)") == 3
     data = again.to_dict()["rows"][1]

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from support.toy import toy
 
-from schedgap.benchmarks.faults import Faults, faults_in
-from schedgap.benchmarks.runner import run_suites
-from schedgap.benchmarks.table import TABLE
+from schedgap.benchmarks.harness.faults import Faults, faults_in
+from schedgap.benchmarks.harness.runner import run_suites
+from schedgap.benchmarks.report.table import TABLE
 
 
 def test_a_run_without_faults_says_so(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ import time
 import pytest
 from support.work import PATIENCE
 
-from schedgap.benchmarks.catalogue.gpu_sharing import PRESETS
-from schedgap.benchmarks.descriptors import resolve
-from schedgap.solvers.exact.gpu_sharing import solve_cp
+from schedgap.catalogue.gpu_sharing import PRESETS
+from schedgap.catalogue.problem import resolve
+from schedgap.solvers.exact.gpu_sharing.cp import solve_cp
 from schedgap.solvers.result import SolveOptions
 
 

@@ -12,9 +12,9 @@ import pytest
 
 import schedgap
 from schedgap import api
-from schedgap.benchmarks.catalogue.rar_ddls import PROBLEM as RAR_DDLS
-from schedgap.benchmarks.descriptors import Method, Problem
-from schedgap.benchmarks.warm import warm_up
+from schedgap.benchmarks.harness.warm import warm_up
+from schedgap.catalogue.problem import Method, Problem
+from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.cli.arguments import split_settings
 from schedgap.cli.progress import SolveProgress
 from schedgap.exporting import write_model
@@ -104,7 +104,7 @@ def test_warming_up_runs_the_method_on_the_first_preset(monkeypatch: pytest.Monk
     def note(problem: Problem, instance: Instance, method: Method, *_: object, **__: object) -> None:
         ran.append((instance.name, method.id))
 
-    monkeypatch.setattr("schedgap.benchmarks.single.run_method", note)
+    monkeypatch.setattr("schedgap.catalogue.run.run_method", note)
     for method in RAR_DDLS.methods:
         warm_up(RAR_DDLS, method)
     assert ran == [("tiny-0", method.id) for method in RAR_DDLS.methods]
@@ -203,7 +203,7 @@ def test_exported_files_keep_the_sense_and_the_constant(
     import highspy
 
     instance = schedgap.load(MIXED)
-    monkeypatch.setattr("schedgap.benchmarks.descriptors.resolve", lambda reference: with_constant)
+    monkeypatch.setattr("schedgap.catalogue.problem.resolve", lambda reference: with_constant)
     path = tmp_path / f"model.{form}"
     write_model(replace(RAR_DDLS, model="tests:with_constant"), instance, path, form)
     highs = highspy.Highs()
@@ -225,7 +225,7 @@ def test_an_exported_mps_file_is_read_by_scip(tmp_path: Path, monkeypatch: pytes
         return DeclarativeModel(problem, lambda value: {"y": value(y)}, -1)
 
     instance = schedgap.load(MIXED)
-    monkeypatch.setattr("schedgap.benchmarks.descriptors.resolve", lambda reference: model)
+    monkeypatch.setattr("schedgap.catalogue.problem.resolve", lambda reference: model)
     path = tmp_path / "model.mps"
     write_model(replace(RAR_DDLS, model="tests:model"), instance, path, "mps")
     text = path.read_text()
@@ -253,7 +253,7 @@ def test_a_model_that_no_row_with_a_variable_refutes_is_exported_as_infeasible(
         return DeclarativeModel(problem, lambda value: {"x": value(x)}, 1)
 
     instance = schedgap.load(MIXED)
-    monkeypatch.setattr("schedgap.benchmarks.descriptors.resolve", lambda reference: model)
+    monkeypatch.setattr("schedgap.catalogue.problem.resolve", lambda reference: model)
     path = tmp_path / "model.mps"
     write_model(replace(RAR_DDLS, model="tests:model"), instance, path, "mps")
     highs = highspy.Highs()

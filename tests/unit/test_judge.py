@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from support.toy import toy
 
-from schedgap.benchmarks.agreement import Agreement
-from schedgap.benchmarks.descriptors import Problem
-from schedgap.benchmarks.judge import evaluate, finite, guarantees_of, judge
-from schedgap.benchmarks.methods import find_method
+from schedgap.benchmarks.ledger.judge import evaluate, finite, guarantees_of, judge
+from schedgap.catalogue.agreement import Agreement
+from schedgap.catalogue.methods import find_method
+from schedgap.catalogue.problem import Problem
 from schedgap.heuristics.common.guarantee import Assumption, Case, Guarantee, Measured, Verdict, at_most
 
 

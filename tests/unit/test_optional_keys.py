@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from schedgap.benchmarks.problems import parse_instance
+from schedgap.catalogue.registry import parse_instance
 from schedgap.formulations.common.errors import InputError
 
 DATA = Path(__file__).parents[1] / "data"

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from numba.core.dispatcher import Dispatcher
 
-from schedgap.benchmarks.descriptors import Batch, Measurement, resolve
-from schedgap.benchmarks.figures.hadar_growth import round_time_figure
-from schedgap.benchmarks.generators import make_instance
-from schedgap.benchmarks.methods import heuristics_of
-from schedgap.benchmarks.problems import PROBLEMS
-from schedgap.benchmarks.single import run_method
-from schedgap.benchmarks.suites import SUITES, plan, suites_of
-from schedgap.benchmarks.warm import warm_once
-from schedgap.benchmarks.worker import Task, execute
+from schedgap.benchmarks.harness.suites import SUITES, plan, suites_of
+from schedgap.benchmarks.harness.warm import warm_once
+from schedgap.benchmarks.harness.worker import Task, execute
+from schedgap.benchmarks.instances import make_instance
+from schedgap.benchmarks.studies.hadar_growth_figure import round_time_figure
+from schedgap.catalogue.methods import heuristics_of
+from schedgap.catalogue.problem import Batch, Measurement, resolve
+from schedgap.catalogue.registry import PROBLEMS
+from schedgap.catalogue.run import run_method
 from schedgap.solvers.result import SolveOptions
 
 
@@ -67,7 +67,7 @@ def test_cross_has_300_random_tiny_instances_of_rar_ddls_half_of_them_contended(
 def test_every_figure_of_a_measurement_is_there() -> None:
     parts = [part for problem in PROBLEMS.values() for part in problem.suite_rows if isinstance(part, Measurement)]
     figures = {part.figure for part in parts if part.figure}
-    assert "schedgap.benchmarks.figures.hadar_growth:round_time_figure" in figures
+    assert "schedgap.benchmarks.studies.hadar_growth_figure:round_time_figure" in figures
     assert all(callable(resolve(name)) for name in figures)
     rows = [{"jobs": 32, "seconds": 0.01}, {"jobs": 64, "seconds": 0.03, "exponent": 1.5}]
     assert round_time_figure(rows).axes[0].get_title() == "seconds grow like jobs^1.50"

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 from support.toy import generate, toy
 
-from schedgap.benchmarks.analysis import analyse, instance_path, summaries
-from schedgap.benchmarks.descriptors import Problem
-from schedgap.benchmarks.metrics import metrics_text
-from schedgap.benchmarks.ratios import blocks, solved_by_all
-from schedgap.benchmarks.sheet import Column, Marked, Sheet
-from schedgap.benchmarks.sheets import claim_sheets, metrics_sheet, ratio_sheets, series_points
-from schedgap.benchmarks.store import Row
-from schedgap.benchmarks.table import run_text
-from schedgap.benchmarks.text import fixed, number, seconds, significant, table
-from schedgap.benchmarks.verdicts import LedgerVerdict
-from schedgap.benchmarks.worst import Worst
+from schedgap.benchmarks.harness.analysis import analyse, instance_path, summaries
+from schedgap.benchmarks.harness.ratios import blocks, solved_by_all
+from schedgap.benchmarks.harness.store import Row
+from schedgap.benchmarks.ledger.verdicts import LedgerVerdict
+from schedgap.benchmarks.library import Worst
+from schedgap.benchmarks.report.metrics import metrics_text
+from schedgap.benchmarks.report.sheet import Column, Marked, Sheet
+from schedgap.benchmarks.report.sheets import claim_sheets, metrics_sheet, ratio_sheets, series_points
+from schedgap.benchmarks.report.table import run_text
+from schedgap.benchmarks.report.text import fixed, number, seconds, significant, table
+from schedgap.catalogue.problem import Problem
 
 INSTANCES = [generate(seed) for seed in range(4)]
 INFO = {"m": 2}
@@ -196,7 +196,7 @@ def test_the_table_tells_ratios_bounds_and_verdicts(folder: Path) -> None:
 def test_what_the_ledger_refutes_is_never_green(
     folder: Path, monkeypatch: pytest.MonkeyPatch, shipped: LedgerVerdict, here: str, beside: str
 ) -> None:
-    monkeypatch.setattr("schedgap.benchmarks.analysis.ledger_verdict", lambda name: shipped)
+    monkeypatch.setattr("schedgap.benchmarks.harness.analysis.ledger_verdict", lambda name: shipped)
     sheet = claim_sheets(analyse(_rows(), folder, [_problem()]).solved)[0]
     cells = {row[1]: row[-2:] for row in sheet.rows}
     runs, ledger = cells["toy-graham"]
@@ -270,7 +270,7 @@ def test_text_helpers() -> None:
 
 def test_the_worst_ratio_known_stands_beside_the_bounds(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     worst = Worst("toy", "list", "toy--list.json", {}, {}, 0, 1.75)
-    monkeypatch.setattr("schedgap.benchmarks.sheets.known", lambda: {("toy", "list"): worst})
+    monkeypatch.setattr("schedgap.benchmarks.report.sheets.known", lambda: {("toy", "list"): worst})
     solved = analyse(_rows(), folder, [_problem()]).solved
     lines = ratio_sheets(solved)[0].text().splitlines()
     assert lines[1].split()[-1] == "known"

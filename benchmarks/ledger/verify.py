@@ -1,0 +1,276 @@
+"""The ledger: every guarantee tried on many instances, every verdict computed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from schedgap.benchmarks.harness.pool import Pool
+from schedgap.benchmarks.harness.progress import Progress, Sink
+from schedgap.benchmarks.ledger.counterexample import Trial, instance_size, write_counterexample
+from schedgap.benchmarks.ledger.judge import evaluate
+from schedgap.benchmarks.ledger.ledger import Ledger, LedgerRow, Tally
+from schedgap.benchmarks.report.text import fixed
+from schedgap.catalogue.agreement import Answer, agree, write_disagreement
+from schedgap.catalogue.methods import default_method, find_method, full_settings
+from schedgap.catalogue.problem import Method, Problem
+from schedgap.catalogue.registry import PROBLEMS
+from schedgap.catalogue.run import certified_bound, run_heuristic, run_method
+from schedgap.formulations.common.errors import Disagreement, InputError
+from schedgap.formulations.common.files import check_folder
+from schedgap.formulations.common.numbers import ratio
+from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, Verdict
+from schedgap.solvers.result import Result, SolveOptions
+
+OUT = Path("counterexamples")
+"""Where counterexamples are written unless the caller says otherwise."""
+INSTANCES = 200
+"""Instances tried for each guarantee unless the caller says otherwise."""
+WORK_LIMIT = 20.0
+"""Repeatable limit of each exact solve; an optimum that is not proven within it counts as unknown."""
+SEED_STRIDE = 1_000_000
+
+
+def verify(
+    ids: Sequence[str] | None = None,
+    *,
+    instances: int | None = None,
+    seed: int = 0,
+    out: Path | None = None,
+    progress: Sink | None = None,
+    problems: Iterable[Problem] | None = None,
+    workers: int | None = None,
+) -> Ledger:
+    """Try guarantees on random and adversarial instances.
+
+    Each heuristic run is scored by the checker; the optimum comes from the problem's strongest exact method
+    with one thread and a repeatable limit, so that the same seed gives the same ledger.
+
+    Parameters
+    ----------
+    ids : guarantees; None or empty is all of them
+    instances : trials for each; default :data:`INSTANCES`
+    seed : of all trials
+    out : folder for counterexamples, one file ``<guarantee>.json`` each; default ``counterexamples``
+    progress : a stream or a function for lines; told of every trial, a line at most every 5 s
+    problems : instead of those in the table; tried in this process
+    workers : processes; all cores where not given. The guarantees of one heuristic share its trials and so stay
+        together; the ledger does not depend on the number.
+
+    Raises
+    ------
+    InputError
+        An unknown guarantee, or a folder that cannot be written.
+    Disagreement
+        A heuristic beat a proven optimum, or the checker rejected a solution.
+    """
+    known = {g.id: (p, g) for p in (problems or PROBLEMS.values()) for g in p.all_guarantees}
+    for name in ids or ():
+        if name not in known:
+            raise InputError(f"guarantee: unknown guarantee {name!r}, one of: {', '.join(known)}")
+    chosen = [known[name] for name in dict.fromkeys(ids or known)]
+    count = INSTANCES if instances is None else instances
+    if count < 1:
+        raise InputError(f"instances: must be at least 1, got {count}")
+    folder = OUT if out is None else out
+    check_folder(folder)
+    groups: dict[tuple[str, str], list[str]] = {}
+    for problem, guarantee in chosen:
+        alone = guarantee.measure is not None or guarantee.sample is not None
+        key = (problem.id, guarantee.id if alone else f"method {guarantee.method}")
+        groups.setdefault(key, []).append(guarantee.id)
+    processes = min(workers or os.cpu_count() or 1, len(groups))
+    bar = Progress(len(chosen) * count, progress, "verify")
+    try:
+        if problems is not None or processes == 1:
+            rows = _rows(chosen, count, seed, folder, bar)
+        else:
+            tasks = [_Task(tuple(names), count, seed, folder) for names in groups.values()]
+            rows = _in_processes(tasks, processes, bar)
+    finally:
+        bar.finish()
+    return Ledger(tuple(rows[guarantee.id] for _, guarantee in chosen), seed)
+
+
+@dataclass(frozen=True)
+class _Task:
+    """Guarantees for one process."""
+
+    ids: tuple[str, ...]
+    count: int
+    seed: int
+    folder: Path
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """The rows of a task by id, without the guarantees (functions do not travel), or what went wrong."""
+
+    rows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    disagreement: str = ""
+
+
+def _rows(
+    chosen: Iterable[tuple[Problem, Guarantee]], count: int, seed: int, folder: Path, bar: Progress
+) -> dict[str, LedgerRow]:
+    trials: dict[tuple[str, str], _Trials] = {}
+    rows = {}
+    for problem, guarantee in chosen:
+        end = bar.done + count
+        row = rows[guarantee.id] = _row(problem, guarantee, count, seed, folder, trials, bar)
+        bar.step(f"{guarantee.id} {row.words}", end - bar.done)
+    return rows
+
+
+def _run_task(task: _Task) -> _Outcome:
+    known = {g.id: (p, g) for p in PROBLEMS.values() for g in p.all_guarantees}
+    try:
+        found = _rows([known[name] for name in task.ids], task.count, task.seed, task.folder, Progress(0, None, ""))
+    except Disagreement as error:
+        return _Outcome(disagreement=str(error))
+    names = [part.name for part in fields(LedgerRow) if part.name != "guarantee"]
+    return _Outcome({key: {name: getattr(row, name) for name in names} for key, row in found.items()})
+
+
+def _in_processes(tasks: Sequence[_Task], processes: int, bar: Progress) -> dict[str, LedgerRow]:
+    known = {g.id: g for p in PROBLEMS.values() for g in p.all_guarantees}
+    rows: dict[str, LedgerRow] = {}
+
+    def done(task: _Task, outcome: _Outcome) -> None:
+        if outcome.disagreement:
+            raise Disagreement(outcome.disagreement)
+        for name, values in outcome.rows.items():
+            rows[name] = LedgerRow(known[name], **values)
+            bar.step(f"{name} {rows[name].words}", task.count)
+
+    def died(task: _Task, reason: str, _: float) -> None:
+        raise RuntimeError(f"{', '.join(task.ids)}: {reason}")
+
+    Pool(_run_task, processes).run(tasks, done, died)
+    return rows
+
+
+class _Trials:
+    """Trials of one method, each made once and shared by all its guarantees."""
+
+    def __init__(self, problem: Problem, method: Method | None) -> None:
+        self.problem = problem
+        self.method = method
+        self._made: dict[tuple[str, int], Trial] = {}
+
+    def get(self, family: str, seed: int) -> Trial:
+        """The trial with this seed in this family."""
+        key = (family, seed)
+        if key not in self._made:
+            self._made[key] = self._make(family, seed)
+        return self._made[key]
+
+    def _make(self, family: str, seed: int) -> Trial:
+        instance, given = self.problem.trial_families[family](seed)
+        exact = run_method(
+            self.problem,
+            instance,
+            default_method(self.problem),
+            SolveOptions(threads=1, work_limit=WORK_LIMIT, seed=seed),
+        )
+        answers = [Answer("the exact method", exact.status, exact.objective, exact.bound, exact=True)]
+        result: Result | None = None
+        options: dict[str, Any] = dict(given)
+        if self.method is not None:
+            options = full_settings(self.method, given)
+            try:
+                result = run_heuristic(self.problem, instance, self.method, SolveOptions(seed=seed), given)
+            except Disagreement as error:
+                path = write_disagreement(instance, message=str(error))
+                raise Disagreement(f"{error}; the instance is in {path}") from error
+            outside = bool(result.info.get("outside_model"))
+            answers.append(Answer(self.method.id, result.status, result.objective, result.bound, outside_model=outside))
+        known = agree(answers, self.problem.sense, certified_bound(self.problem, instance))
+        if known.contradictions:
+            path = write_disagreement(instance, message="; ".join(known.contradictions))
+            raise Disagreement(f"{'; '.join(known.contradictions)}; the instance is in {path}")
+        objective = None if result is None else result.objective
+        info = {} if result is None else result.info
+        case = Case(instance, objective, info, known.optimum, known.bound, options)
+        return Trial(instance, family, seed, given, result, case)
+
+
+def _row(
+    problem: Problem,
+    guarantee: Guarantee,
+    count: int,
+    seed: int,
+    folder: Path,
+    trials: dict[tuple[str, str], _Trials],
+    bar: Progress,
+) -> LedgerRow:
+    if guarantee.measure is not None:
+        measured = guarantee.measure(seed)
+        return LedgerRow(guarantee, Verdict.MEASURED, reason=measured.summary, values=measured.values)
+    if guarantee.sample is not None:
+        return _sampled(guarantee, guarantee.sample, count, seed, bar)
+    key = (problem.id, guarantee.method or "")
+    if key not in trials:
+        method = find_method(problem, guarantee.method) if guarantee.method is not None else None
+        trials[key] = _Trials(problem, method)
+    families = _families(problem, guarantee)
+    tally = Tally()
+    smallest: tuple[tuple[int, int], Trial, Evaluation] | None = None
+    for k in range(count):
+        _step(bar, guarantee, k, count)
+        # Families take turns; the k-th trial of a family is the same for every guarantee.
+        trial = trials[key].get(families[k % len(families)], seed * SEED_STRIDE + k // len(families))
+        judged = evaluate(guarantee, trial.case)
+        tally.add(judged.evaluation, f"family {trial.family}, seed {trial.seed}")
+        if judged.verdict is Verdict.NOT_APPLICABLE:
+            continue
+        if judged.ratio_bound is not None:
+            tally.bounds.append(judged.ratio_bound)
+        seen = ratio(trial.case.objective, trial.case.optimum, problem.sense)
+        if seen is not None and not (trial.result and trial.result.info.get("outside_model")):
+            tally.worst_ratio = seen if tally.worst_ratio is None else max(tally.worst_ratio, seen)
+        if judged.verdict is Verdict.REFUTED:
+            size = instance_size(trial.instance)
+            if smallest is None or size < smallest[0]:
+                smallest = (size, trial, judged.evaluation)
+    if smallest is None:
+        return tally.row(guarantee)
+    _, trial, evaluation = smallest
+    path = folder / f"{guarantee.id}.json"
+    write_counterexample(path, guarantee, trial, evaluation)
+    sides = f"{fixed(evaluation.left)} > {fixed(evaluation.right)}"
+    return tally.row(guarantee, path, f"{sides} ({evaluation.reason})" if evaluation.reason else sides)
+
+
+def _families(problem: Problem, guarantee: Guarantee) -> list[str]:
+    """The families that the guarantee's hint names, or all of the problem's."""
+    there = problem.trial_families
+    named = list(guarantee.hint.get("families", ())) or list(there)
+    for name in named:
+        if name not in there:
+            raise InputError(f"{guarantee.id}: {problem.id} has no family {name!r} of trials")
+    return named
+
+
+def _step(bar: Progress, guarantee: Guarantee, trial: int, count: int) -> None:
+    """Trial number `trial` (from 0) begins; the last one is done when the verdict is there."""
+    if trial:
+        bar.step(f"{guarantee.id}, {trial} of {count} trials")
+
+
+def _sampled(
+    guarantee: Guarantee, sample: Callable[[int], Evaluation], count: int, seed: int, bar: Progress
+) -> LedgerRow:
+    """A claim about things that are not instances of the problem."""
+    tally = Tally()
+    first: str | None = None
+    for k in range(count):
+        _step(bar, guarantee, k, count)
+        evaluation = sample(seed * SEED_STRIDE + k)
+        tally.add(evaluation, f"sample {seed * SEED_STRIDE + k}")
+        if evaluation.verdict is Verdict.REFUTED and first is None:
+            first = f"sample {seed * SEED_STRIDE + k}: {evaluation.reason}"
+    return tally.row(guarantee, reason=first)
