@@ -14,8 +14,9 @@ from schedgap.benchmarks.ledger.verdicts import ledger_verdict
 from schedgap.benchmarks.report.metrics import mean_metrics, metrics_of
 from schedgap.benchmarks.report.text import fixed, number, seconds, significant, table
 from schedgap.catalogue.agreement import DISAGREEMENTS, Agreement, Answer, agree, write_disagreement
-from schedgap.catalogue.methods import default_method, find_method, heuristics_of, is_users
-from schedgap.catalogue.problem import Kind, Method, Problem
+from schedgap.catalogue.method import Kind, Method
+from schedgap.catalogue.methods import find_method
+from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.run import certified_bound, run_method
 from schedgap.formulations.common.errors import Disagreement, EngineMissing, InputError, ModelRefused
 from schedgap.formulations.common.instance import Instance
@@ -233,7 +234,7 @@ def compare(
     if repeat < 1:
         raise InputError(f"repeat: must be at least 1, got {repeat}")
     if methods is None:
-        chosen = [default_method(problem), *heuristics_of(problem)]
+        chosen = [problem.default_method(), *problem.heuristics()]
     else:
         names = list(methods)
         twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
@@ -268,7 +269,7 @@ def compare(
                 error = str(failure)
                 break
             except InputError as failure:
-                if not is_users(method.id) and not (printed and method.printed):
+                if not method.users and not (printed and method.printed):
                     raise  # what is printed need not work on every instance
                 error = str(failure)
                 break

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from schedgap.benchmarks.harness.analysis import Entry, Solved, load
 from schedgap.catalogue.agreement import write_disagreement
-from schedgap.catalogue.problem import Kind
+from schedgap.catalogue.method import Kind
 from schedgap.solvers.incumbent import contradicts
 from schedgap.solvers.result import Status
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from schedgap.benchmarks.harness.analysis import Entry, Solved
-from schedgap.catalogue.problem import Kind
+from schedgap.catalogue.method import Kind
 from schedgap.formulations.common.numbers import RELATIVE_TOLERANCE, ratio
 
 Key = tuple[str, str]

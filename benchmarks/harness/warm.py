@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.agreement import DISAGREEMENTS
-from schedgap.catalogue.methods import is_users
-from schedgap.catalogue.problem import Kind, Measurement, Method, Problem, resolve
-from schedgap.formulations.common.errors import Disagreement
-from schedgap.formulations.common.instance import Instance
+from schedgap.catalogue.method import Kind, Method
+from schedgap.catalogue.problem import Problem
+from schedgap.catalogue.workload import Measurement
+from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.solvers.result import SolveOptions
 
 _warm: set[str] = set()
@@ -25,18 +27,21 @@ def preload(problem: Problem, method: Method) -> None:
     EngineMissing
         The method's engine is not installed, or does not load here.
     """
-    resolve(problem.checker)
-    resolve(problem.lower_bound)
     if method.kind is Kind.ENGINE:
         from schedgap.solvers import declarative  # noqa: F401
         from schedgap.solvers.engines import engine
 
-        engine(method.function)
-        resolve(problem.model)
-        if problem.model_size:
-            resolve(problem.model_size)
-    elif not is_users(method.id):
+        engine(method.id)
+    elif not method.users:
         _ = method.call
+    for preset in workload_of(problem).presets[:1]:
+        instance = preset.generator(0, **preset.settings)
+        problem.bound(instance)
+        with suppress(InputError):  # an empty solution: the checker is imported
+            problem.check(instance, {})
+        if method.kind is Kind.ENGINE:
+            problem.model_size(instance)
+            problem.model(instance)
 
 
 def warm_up(
@@ -52,16 +57,15 @@ def warm_up(
     """
     from schedgap.catalogue.run import run_method
 
-    if is_users(method.id) or not problem.presets:
+    if method.users or not workload_of(problem).presets:
         return
-    if method.id not in problem.method_ids:
+    if method.id not in {known.id for known in problem.methods}:
         _ = method.call
         return
-    preset = problem.presets[0]
-    instance: Instance = resolve(preset.function)(0, **preset.settings)
+    preset = workload_of(problem).presets[0]
+    instance = preset.generator(0, **preset.settings)
     problem.bound(instance)
-    if problem.warm_up:
-        resolve(problem.warm_up)(instance)
+    problem.warm_up(instance)
     options = SolveOptions(threads=1, work_limit=1.0)
     run_method(problem, instance, method, options, settings, disagreements=disagreements)
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from schedgap.benchmarks.harness.worker import plain
-from schedgap.catalogue.methods import default_method
-from schedgap.catalogue.registry import PROBLEMS
+from schedgap.catalogue.registry import all_problems
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.files import write_whole
 from schedgap.formulations.common.instance import Instance
@@ -51,7 +50,7 @@ def repeat_command(
     """The command that shows the refutation again; None where the claim is about no method."""
     if guarantee.method is None:
         return None
-    exact = default_method(PROBLEMS[instance.problem_id]).id if instance.problem_id in PROBLEMS else "..."
+    exact = all_problems()[instance.problem_id].default_method().id if instance.problem_id in all_problems() else "..."
     options = "".join(f" --set {name}={value}" for name, value in given.items())
     return f"schedgap compare {file} --methods {exact},{guarantee.method} --seed {seed}{options}"
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from schedgap.benchmarks.harness.analysis import Analysis, Entry, Solved, analyse, load, summaries
 from schedgap.benchmarks.harness.store import FILE, Row, Store, StoreError
+from schedgap.benchmarks.instances import figure_of
 from schedgap.benchmarks.ledger.verdicts import write_counterexamples
 from schedgap.benchmarks.report.figures import (
     profile_figures,
@@ -31,7 +32,8 @@ from schedgap.benchmarks.report.sheets import (
 )
 from schedgap.benchmarks.report.table import TABLE, counted, run_text, sections
 from schedgap.benchmarks.report.text import number, significant
-from schedgap.catalogue.problem import Kind, Problem, resolve
+from schedgap.catalogue.method import Kind
+from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.files import write_whole
 from schedgap.formulations.common.instance import Instance
 
@@ -217,7 +219,7 @@ def _worst_cases(folder: Path, problem: Problem, solved: Sequence[Solved]) -> li
 
 def _pair(problem: Problem, instance: Instance, entry: Entry, best: Entry, ratio: float) -> str:
     """A heuristic's schedule beside the optimum, both over the same range of x."""
-    draw = resolve(problem.figure)
+    draw = figure_of(problem)
     left, right = draw(instance, entry.row.solution), draw(instance, best.row.solution)
     if left.axes and right.axes:
         ends = [axes.get_xlim() for axes in (left.axes[0], right.axes[0])]
@@ -257,8 +259,8 @@ def _measurement(row: Row, problem: Problem) -> list[str]:
         return [f"<h3>{text(row.batch)}</h3>", f'<p class="failed">{text(row.error or "no rows")}</p>']
     body = [measurement_sheet(row, problem, times=True).html()]
     part = measurement_of(row, problem)
-    if part is not None and part.figure:
-        body.append(picture(resolve(part.figure)(row.payload), part.title))
+    if part is not None and part.figure is not None:
+        body.append(picture(part.figure()(row.payload), part.title))
     return body
 
 

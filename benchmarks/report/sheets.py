@@ -10,13 +10,16 @@ from typing import Any
 from schedgap.benchmarks.harness.analysis import Claim, Solved, engine_summaries, summaries
 from schedgap.benchmarks.harness.ratios import WITHIN, Block, blocks, solved_by_all
 from schedgap.benchmarks.harness.store import Row
+from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.ledger.verdicts import FOLDER
 from schedgap.benchmarks.library import known
 from schedgap.benchmarks.report.metrics import mean_metrics, metrics_of
 from schedgap.benchmarks.report.sheet import Column, Marked, Sheet
 from schedgap.benchmarks.report.text import number, seconds, significant, span
+from schedgap.catalogue.method import Kind
 from schedgap.catalogue.methods import label
-from schedgap.catalogue.problem import Kind, Measurement, Problem
+from schedgap.catalogue.problem import Problem
+from schedgap.catalogue.workload import Measurement
 
 CLOCK = "every worker runs a method once before its clock starts, so times hold no compilation and no import"
 _TARGETS = {
@@ -249,7 +252,7 @@ def measurement_sheet(row: Row, problem: Problem, times: bool) -> Sheet:
 
 def measurement_of(row: Row, problem: Problem) -> Measurement | None:
     """The part of a suite whose rows these are; None where this version has no such part."""
-    for part in problem.suite_rows:
+    for part in workload_of(problem).suites:
         if isinstance(part, Measurement) and (part.suite, part.id) == (row.suite, row.method):
             return part
     return None

@@ -8,14 +8,16 @@ from fractions import Fraction
 import pytest
 
 from schedgap.benchmarks.harness.compare import answer_of
+from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.instances.hard_numbers import FAMILIES, Numbers, hard_comm_contention
 from schedgap.benchmarks.studies.brute_force.comm_contention import brute_force
 from schedgap.benchmarks.studies.brute_force.exact_lp import minimum
 from schedgap.catalogue.agreement import Answer, agree
 from schedgap.catalogue.methods import find_method
-from schedgap.catalogue.problem import Batch, Problem, resolve
-from schedgap.catalogue.registry import PROBLEMS
+from schedgap.catalogue.problem import Problem
+from schedgap.catalogue.registry import all_problems
 from schedgap.catalogue.run import certified_bound, run_method
+from schedgap.catalogue.workload import Batch
 from schedgap.formulations.comm_contention.check import check
 from schedgap.formulations.common.errors import InputError, ModelRefused
 from schedgap.solvers.result import SolveOptions, Status
@@ -38,14 +40,14 @@ FOUND = (
 
 def batches(problem: Problem) -> list[Batch]:
     """The batches of hard numbers, one per family."""
-    rows = [row for row in problem.suite_rows if isinstance(row, Batch) and row.suite == "cross"]
-    return [row for row in rows if "hard_numbers:" in row.preset]
+    rows = [row for row in workload_of(problem).suites if isinstance(row, Batch) and row.suite == "cross"]
+    return [row for row in rows if row.settings.get("family")]
 
 
 def answers_to(problem: Problem, batch: Batch, seed: int) -> list[Answer]:
     """The search's answer and those of every exact method, none of which contradict each other."""
     (search,) = batch.extra
-    instance = resolve(batch.preset)(seed, **batch.settings)
+    instance = batch.preset()(seed, **batch.settings)
     options = SolveOptions(seed=seed, threads=1, work_limit=batch.work_limit)
     answers = []
     for name in batch.exact:
@@ -61,9 +63,9 @@ def answers_to(problem: Problem, batch: Batch, seed: int) -> list[Answer]:
     return answers
 
 
-@pytest.mark.parametrize("problem_id", PROBLEMS)
+@pytest.mark.parametrize("problem_id", all_problems())
 def test_exact_methods_agree(problem_id: str) -> None:
-    problem = PROBLEMS[problem_id]
+    problem = all_problems()[problem_id]
     assert [batch.group for batch in batches(problem)] == list(FAMILIES)
     proofs: list[bool] = []
     for batch in batches(problem):
@@ -75,16 +77,16 @@ def test_exact_methods_agree(problem_id: str) -> None:
 
 @pytest.mark.parametrize(("problem_id", "family", "seed"), FOUND)
 def test_what_was_wrong_once_is_right(problem_id: str, family: str, seed: int) -> None:
-    problem = PROBLEMS[problem_id]
+    problem = all_problems()[problem_id]
     (batch,) = (batch for batch in batches(problem) if batch.group == family)
     assert answers_to(problem, batch, seed)[0].status is Status.OPTIMAL
 
 
-@pytest.mark.parametrize("problem_id", PROBLEMS)
+@pytest.mark.parametrize("problem_id", all_problems())
 def test_instances_are_repeatable_and_hard(problem_id: str) -> None:
-    for batch in batches(PROBLEMS[problem_id]):
-        made = [resolve(batch.preset)(seed, **batch.settings) for seed in range(40)]
-        again = [resolve(batch.preset)(seed, **batch.settings) for seed in range(40)]
+    for batch in batches(all_problems()[problem_id]):
+        made = [batch.preset()(seed, **batch.settings) for seed in range(40)]
+        again = [batch.preset()(seed, **batch.settings) for seed in range(40)]
         assert [one.content_hash() for one in made] == [one.content_hash() for one in again]
         assert len({one.content_hash() for one in made}) == 40
         values = [value for one in made for value in _numbers(one.to_dict()) if value]

@@ -23,7 +23,7 @@ REFUTED = {"004-lemma-7": 2, "004-theorem-8": 3, "004-theorem-10-one-slot": 4}
 HELD = ["004-lemma-7-lp", "004-theorem-8-repaired", "004-capped-bound"]
 
 DATA = Path(__file__).parents[1] / "data"
-ROWS = {guarantee.id: guarantee for guarantee in G_VNE.all_guarantees}
+ROWS = {guarantee.id: guarantee for guarantee in G_VNE.guarantees()}
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def test_lemma_7_by_hand() -> None:
 
 def test_a_claim_can_fail() -> None:
     """A repaired claim is refuted where its numbers are not what the method tells."""
-    row = next(g for g in G_VNE.all_guarantees if g.id == "004-lemma-7-lp")
+    row = next(g for g in G_VNE.guarantees() if g.id == "004-lemma-7-lp")
     info = {"lp": 3.0, "lp_fixed": 1.0, "lp_complete": True, "sizes_in_lp": 2}
     case = Case(NAMED[0], 1.0, info, 1.0, 1.0, {"ring_sizes": "selected"})
     assert row.on(case).verdict is Verdict.REFUTED
@@ -194,5 +194,5 @@ def test_the_augmented_program_grows_faster_than_printed() -> None:
 
 
 def test_every_hint_names_a_family() -> None:
-    for guarantee in G_VNE.all_guarantees:
+    for guarantee in G_VNE.guarantees():
         assert set(guarantee.hint.get("families", ())) <= set(FAMILIES)

@@ -21,7 +21,7 @@ from schedgap.benchmarks.instances.hadar.adversarial import (
 )
 from schedgap.benchmarks.ledger.verify import verify
 from schedgap.catalogue.hadar import PROBLEM as HADAR
-from schedgap.catalogue.methods import full_settings
+from schedgap.catalogue.method import full_settings
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.heuristics.common.guarantee import Case, Verdict, at_most
 from schedgap.heuristics.hadar import assumptions, guarantees, guarantees_hadare
@@ -302,7 +302,7 @@ def test_theorem_2_is_about_the_eta_without_the_horizon() -> None:
 
 
 def test_every_hint_names_a_family() -> None:
-    for guarantee in HADAR.all_guarantees:
+    for guarantee in HADAR.guarantees():
         assert set(guarantee.hint.get("families", ())) <= set(FAMILIES)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from schedgap.benchmarks.studies.brute_force.gpu_sharing import brute_force
 from schedgap.catalogue.gpu_sharing import PROBLEM as GPU_SHARING
-from schedgap.catalogue.problem import Kind
+from schedgap.catalogue.method import Kind
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.gpu_sharing.bounds import lower_bound
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from schedgap.benchmarks.harness.compare import run_method
-from schedgap.catalogue.problem import Kind
+from schedgap.catalogue.method import Kind
 from schedgap.catalogue.registry import load_instance
 from schedgap.formulations.common.numbers import agrees
 from schedgap.solvers.incumbent import contradicts

@@ -14,12 +14,12 @@ import pytest
 from support.toy import ToyInstance, generate, toy
 
 from schedgap.benchmarks.harness.compare import compare, run_method
-from schedgap.benchmarks.instances import make_instance
+from schedgap.benchmarks.instances import make_instance, workload_of
 from schedgap.benchmarks.ledger.verdicts import LedgerVerdict
 from schedgap.catalogue.agreement import Answer, agree
 from schedgap.catalogue.methods import find_method, method_settings
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
-from schedgap.catalogue.registry import PROBLEMS
+from schedgap.catalogue.registry import all_problems
 from schedgap.cli.progress import SolveProgress
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.numbers import MAXIMISE, MINIMISE
@@ -284,7 +284,7 @@ def test_tolerance_of_agreement_is_the_conventions() -> None:
 
 
 def test_the_row_of_a_real_problem_names_things_that_exist() -> None:
-    assert RAR_DDLS.suite_rows
+    assert workload_of(RAR_DDLS).suites
     for method in RAR_DDLS.methods:
         if method.kind != "engine":
             assert callable(method.call)
@@ -342,23 +342,23 @@ def test_printed_runs_each_method_as_its_paper_prints_it() -> None:
     assert asked.rows[1].settings == {"machines": 2}  # what is asked for counts more
 
 
-@pytest.mark.parametrize(("problem_id", "method"), [(p.id, m.id) for p in PROBLEMS.values() for m in p.methods])
+@pytest.mark.parametrize(("problem_id", "method"), [(p.id, m.id) for p in all_problems().values() for m in p.methods])
 def test_printed_settings_are_options_of_the_method_and_not_its_defaults(problem_id: str, method: str) -> None:
-    found = find_method(PROBLEMS[problem_id], method)
+    found = find_method(all_problems()[problem_id], method)
     assert method_settings(found, found.printed) == dict(found.printed)
     assert all(found.options[name].default != value for name, value in found.printed.items())
 
 
 def test_the_printed_claim_of_hadar_is_tried_with_the_printed_settings() -> None:
-    instance = make_instance(PROBLEMS["hadar"], "lowhigh", 0)
+    instance = make_instance(all_problems()["hadar"], "lowhigh", 0)
     for printed in (False, True):
-        found = compare(PROBLEMS["hadar"], instance, ["colgen", "hadar-online"], SolveOptions(), printed=printed)
+        found = compare(all_problems()["hadar"], instance, ["colgen", "hadar-online"], SolveOptions(), printed=printed)
         claim = next(j for j in found.rows[1].judgements if j.guarantee.id == "002-theorem-2")
         assert (claim.verdict != "not applicable") is printed
 
 
 def test_what_the_print_refuses_is_told_and_the_others_run() -> None:
-    instance = make_instance(PROBLEMS["hadar"], "tiny", 1)  # its printed U_min is 0
-    found = compare(PROBLEMS["hadar"], instance, ["hadar-online", "gavel"], SolveOptions(), printed=True)
+    instance = make_instance(all_problems()["hadar"], "tiny", 1)  # its printed U_min is 0
+    found = compare(all_problems()["hadar"], instance, ["hadar-online", "gavel"], SolveOptions(), printed=True)
     assert found.rows[0].error and found.rows[1].objectives and found.exit_status == 2
     assert found.rows[0].error in found.to_text()

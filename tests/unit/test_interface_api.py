@@ -13,7 +13,8 @@ import pytest
 import schedgap
 from schedgap import api
 from schedgap.benchmarks.harness.warm import warm_up
-from schedgap.catalogue.problem import Method, Problem
+from schedgap.catalogue.method import Method
+from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.cli.arguments import split_settings
 from schedgap.cli.progress import SolveProgress

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from support.toy import toy
 
+from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.ledger.judge import evaluate, finite, guarantees_of, judge
 from schedgap.catalogue.agreement import Agreement
 from schedgap.catalogue.methods import find_method
@@ -22,7 +23,7 @@ def with_rows(*rows: Guarantee) -> Problem:
 
 
 def test_a_method_has_the_claims_about_its_runs_the_printed_ones_first() -> None:
-    base = toy().all_guarantees[0]
+    base = toy().guarantees()[0]
     repaired, printed = replace(base, id="ours", kind="repaired"), replace(base, id="theirs")
     others = (
         replace(base, id="other", method="shuffled"),
@@ -36,14 +37,14 @@ def test_a_method_has_the_claims_about_its_runs_the_printed_ones_first() -> None
 
 def test_a_run_is_judged_with_all_its_options_and_what_is_proven() -> None:
     problem = toy()
-    instance = problem.trial_families["random"](0)[0]
+    instance = workload_of(problem).trials()["random"](0)[0]
     seen: list[Case] = []
 
     def claim(case: Case):  # type: ignore[no-untyped-def]
         seen.append(case)
         return at_most(3.0, 2.0, "three and two")
 
-    row = replace(problem.all_guarantees[0], evaluate=claim, ratio_bound=lambda case: math.inf)
+    row = replace(problem.guarantees()[0], evaluate=claim, ratio_bound=lambda case: math.inf)
     problem = with_rows(row)
     known = Agreement(optimum=10.0, bound=9.0, infeasible=False, contradictions=())
     (told,) = judge(problem, find_method(problem, "list"), {"machines": 1}, instance, 12.0, {"m": 1}, known)
@@ -56,7 +57,7 @@ def test_a_run_is_judged_with_all_its_options_and_what_is_proven() -> None:
 
 
 def test_outside_of_an_assumption_there_is_no_bound_on_the_ratio() -> None:
-    base = toy().all_guarantees[0]
+    base = toy().guarantees()[0]
     instance = toy().trial_families["random"](0)[0]
     row = replace(base, assumptions=(Assumption("never", lambda _: "not here"),))
     told = evaluate(row, Case(instance, 1.0, {}, 1.0, 1.0))

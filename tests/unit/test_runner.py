@@ -17,9 +17,10 @@ from schedgap.benchmarks.harness.runner import Run, run_suites
 from schedgap.benchmarks.harness.store import FILE, Store
 from schedgap.benchmarks.harness.suites import check_names, plan
 from schedgap.benchmarks.harness.worker import Task, execute
+from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.report.report import write_report
 from schedgap.benchmarks.report.table import TABLE
-from schedgap.catalogue.problem import Measurement
+from schedgap.catalogue.workload import Measurement
 from schedgap.formulations.common.errors import InputError
 from schedgap.heuristics.common.run import HeuristicRun
 
@@ -271,7 +272,7 @@ def test_before_a_measurement_every_method_is_warm(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(warm, "_warm", set())
     monkeypatch.setattr(warm, "warm_up", lambda problem, method, settings, folder: warmed.append(method.id))
     problem = toy("raising")
-    part = next(row for row in problem.suite_rows if isinstance(row, Measurement))
+    part = next(row for row in workload_of(problem).suites if isinstance(row, Measurement))
     for _ in range(2):
         assert execute(Task(problem, None, part, {}, 0, None, None, "unused")).error == ""
     assert warmed == ["brute", "list", "shuffled", "raising"]

@@ -11,35 +11,34 @@ from numba.core.dispatcher import Dispatcher
 from schedgap.benchmarks.harness.suites import SUITES, plan, suites_of
 from schedgap.benchmarks.harness.warm import warm_once
 from schedgap.benchmarks.harness.worker import Task, execute
-from schedgap.benchmarks.instances import make_instance
+from schedgap.benchmarks.instances import make_instance, workload_of
 from schedgap.benchmarks.studies.hadar_growth_figure import round_time_figure
-from schedgap.catalogue.methods import heuristics_of
-from schedgap.catalogue.problem import Batch, Measurement, resolve
-from schedgap.catalogue.registry import PROBLEMS
+from schedgap.catalogue.registry import all_problems
 from schedgap.catalogue.run import run_method
+from schedgap.catalogue.workload import Batch, Measurement
 from schedgap.solvers.result import SolveOptions
 
 
-@pytest.mark.parametrize("problem_id", PROBLEMS)
+@pytest.mark.parametrize("problem_id", all_problems())
 def test_every_part_of_a_problem_in_the_suites_can_be_planned(problem_id: str) -> None:
-    problem = PROBLEMS[problem_id]
+    problem = all_problems()[problem_id]
     assert "quick" in suites_of(problem)
     assert set(suites_of(problem)) <= set(SUITES)
     for suite in suites_of(problem):
         items = plan([suite], scale=0.01, problems=[problem])
         assert items and len({item.key for item in items}) == len(items)
-    for row in problem.suite_rows:
+    for row in workload_of(problem).suites:
         if isinstance(row, Measurement):
-            assert callable(resolve(row.function))
+            assert callable(row.load())
 
 
 REFUSE = {"comm-contention": {"cpsat"}, "ddl-cluster": {"cpsat"}}
 """Engines that refuse a problem's declarative model: it is continuous."""
 
 
-@pytest.mark.parametrize("problem_id", PROBLEMS)
+@pytest.mark.parametrize("problem_id", all_problems())
 def test_quick_runs_every_heuristic_and_cross_checks_engines(problem_id: str) -> None:
-    problem = PROBLEMS[problem_id]
+    problem = all_problems()[problem_id]
     items = plan(["quick"], problems=[problem])
     methods = {item.task.id for item in items}
     assert {method.id for method in problem.methods if method.kind == "heuristic"} <= methods
@@ -54,7 +53,7 @@ def test_quick_runs_every_heuristic_and_cross_checks_engines(problem_id: str) ->
 
 
 def test_cross_has_300_random_tiny_instances_of_rar_ddls_half_of_them_contended() -> None:
-    items = plan(["cross"], problems=[PROBLEMS["rar-ddls"]])
+    items = plan(["cross"], problems=[all_problems()["rar-ddls"]])
     hashes: dict[str, set[str]] = {}
     for item in items:
         hashes.setdefault(item.batch, set()).add(item.instance_hash)
@@ -65,10 +64,14 @@ def test_cross_has_300_random_tiny_instances_of_rar_ddls_half_of_them_contended(
 
 
 def test_every_figure_of_a_measurement_is_there() -> None:
-    parts = [part for problem in PROBLEMS.values() for part in problem.suite_rows if isinstance(part, Measurement)]
-    figures = {part.figure for part in parts if part.figure}
-    assert "schedgap.benchmarks.studies.hadar_growth_figure:round_time_figure" in figures
-    assert all(callable(resolve(name)) for name in figures)
+    parts = [
+        part
+        for problem in all_problems().values()
+        for part in workload_of(problem).suites
+        if isinstance(part, Measurement)
+    ]
+    figures = {part.figure() for part in parts if part.figure is not None}
+    assert round_time_figure in figures
     rows = [{"jobs": 32, "seconds": 0.01}, {"jobs": 64, "seconds": 0.03, "exponent": 1.5}]
     assert round_time_figure(rows).axes[0].get_title() == "seconds grow like jobs^1.50"
 
@@ -79,11 +82,11 @@ AMPLE = [(problem, preset) for problem, presets in (("rar-ddls", ("tiny", "conte
 
 @pytest.mark.parametrize(("problem_id", "preset"), AMPLE)
 def test_an_ample_horizon_cuts_off_no_heuristic(problem_id: str, preset: str) -> None:
-    problem, cut = PROBLEMS[problem_id], 0
+    problem, cut = all_problems()[problem_id], 0
     for seed in range(12):
         for ample in (True, False):
             instance = make_instance(problem, preset, seed, {"ample": ample})
-            runs = [run_method(problem, instance, m, SolveOptions(seed=seed)) for m in heuristics_of(problem)]
+            runs = [run_method(problem, instance, m, SolveOptions(seed=seed)) for m in problem.heuristics()]
             missing = sum(run.solution is None for run in runs)
             assert not (ample and missing)
             cut += missing
@@ -94,7 +97,7 @@ def test_an_ample_horizon_cuts_off_no_heuristic(problem_id: str, preset: str) ->
 def test_no_suite_that_compares_cuts_off_a_heuristic() -> None:
     """Every instance of ``quick`` on which all heuristics run has an ample horizon, or one of its paper's scale."""
     for name in ("rar-ddls", "gpu-sharing"):
-        for row in PROBLEMS[name].suite_rows:
+        for row in all_problems()[name].suite_rows:
             if isinstance(row, Batch) and row.suite == "quick" and row.heuristics is None:
                 assert row.settings.get("ample") or row.preset in ("paper", "table-iii")
 
@@ -104,7 +107,7 @@ def test_no_suite_that_compares_cuts_off_a_heuristic() -> None:
 )
 def test_a_warm_worker_compiles_nothing_more(problem_id: str, method: str) -> None:
     """After the warm-up no compiled function meets types that it has not met: nothing of it is in a row's time."""
-    items = {i.batch: i for i in plan(["quick"], problems=[PROBLEMS[problem_id]]) if i.task.id == method}
+    items = {i.batch: i for i in plan(["quick"], problems=[all_problems()[problem_id]]) if i.task.id == method}
     for item in items.values():
         warm_once(item.problem, item.task, item.settings, Path("unused"))
     before = _signatures()
@@ -121,13 +124,13 @@ def _signatures() -> dict[str, int]:
 
 
 def test_cross_has_more_than_20_000_instances() -> None:
-    rows = [row for problem in PROBLEMS.values() for row in problem.suite_rows if row.suite == "cross"]
+    rows = [row for problem in all_problems().values() for row in workload_of(problem).suites if row.suite == "cross"]
     assert sum(row.count for row in rows if isinstance(row, Batch)) > 20_000
 
 
 def test_every_instance_of_cross_can_be_made() -> None:
     """Those of hard numbers lie within what instances may hold."""
-    for problem in PROBLEMS.values():
-        for row in problem.suite_rows:
-            if isinstance(row, Batch) and row.suite == "cross" and "hard_numbers:" in row.preset:
-                assert all(resolve(row.preset)(seed, **row.settings) for seed in range(row.count))
+    for problem in all_problems().values():
+        for row in workload_of(problem).suites:
+            if isinstance(row, Batch) and row.suite == "cross" and row.settings.get("family"):
+                assert all(row.preset()(seed, **row.settings) for seed in range(row.count))

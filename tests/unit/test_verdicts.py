@@ -9,7 +9,7 @@ from pathlib import Path
 from schedgap.benchmarks.ledger.page import write_ledger
 from schedgap.benchmarks.ledger.verdicts import all_verdicts, collect, ledger_verdict, write_counterexamples
 from schedgap.benchmarks.ledger.verify import verify
-from schedgap.catalogue.registry import PROBLEMS, parse_instance
+from schedgap.catalogue.registry import all_problems, parse_instance
 
 DOCS = Path(__file__).parents[2] / "docs"
 WRITE = "schedgap verify --out FOLDER, then python -m schedgap.benchmarks.ledger.verdicts FOLDER, writes it anew"
@@ -26,7 +26,7 @@ def _page() -> dict[str, str]:
 
 
 def test_every_guarantee_has_its_verdict() -> None:
-    ids = {g.id for problem in PROBLEMS.values() for g in problem.all_guarantees}
+    ids = {g.id for problem in all_problems().values() for g in problem.guarantees()}
     assert set(all_verdicts()) == ids, WRITE
 
 

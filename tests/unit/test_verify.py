@@ -12,6 +12,7 @@ from support.toy import ToyInstance, toy
 
 from schedgap import api
 from schedgap.benchmarks.harness.compare import compare
+from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.ledger.ledger import Ledger
 from schedgap.benchmarks.ledger.verify import instance_size, verify
 from schedgap.formulations.common.errors import Disagreement, InputError
@@ -104,7 +105,7 @@ def test_the_counterexample_is_the_smallest_and_shows_the_failure(tmp_path: Path
     assert comparison.agreement.optimum == shown["optimum"] == data["reference"]["optimum"]
     assert comparison.rows[1].objective == shown["objective"] == shown["left"] > shown["right"]
     assert comparison.rows[1].results[0].solution == data["reference_solution"]
-    others = [toy().trial_families["random"](seed)[0] for seed in range(20)]
+    others = [workload_of(toy()).trials()["random"](seed)[0] for seed in range(20)]
     refuted = [i for i in others if compare(toy(), i, ["brute", "list"], SolveOptions()).rows[1].ratio != 1]
     assert len(refuted) == row.refuted
     assert instance_size(instance) == min(map(instance_size, refuted))
@@ -152,7 +153,7 @@ def test_assumptions_are_tested_and_counted(tmp_path: Path, monkeypatch: pytest.
         return at_most(float(sum(jobs)), 1.0)
 
     needs = (Assumption("even sums", odd), Assumption("machines"), Assumption("short jobs", long))
-    row = replace(problem.all_guarantees[0], id="even", assumptions=needs, evaluate=fails)
+    row = replace(problem.guarantees()[0], id="even", assumptions=needs, evaluate=fails)
     monkeypatch.setattr("support.toy.GUARANTEES", (row,))
     (found,) = verify(instances=20, out=tmp_path, problems=[toy()]).rows
     every = [toy().trial_families["random"](seed)[0].jobs for seed in range(20)]  # type: ignore[attr-defined]
@@ -180,7 +181,7 @@ def test_assumptions_are_tested_and_counted(tmp_path: Path, monkeypatch: pytest.
 def test_power_is_the_smallest_factor_that_is_not_refuted(tmp_path: Path) -> None:
     """Graham's bound times c: refuted by the same trials for every c below the power, and for none above."""
     problem = toy()
-    claim = next(g for g in problem.all_guarantees if g.id == "toy-graham")
+    claim = next(g for g in problem.guarantees() if g.id == "toy-graham")
     ledger = _verify(tmp_path, "toy-graham")
     power = ledger.rows[0].power
     assert power is not None and power == pytest.approx(ledger.rows[0].tightness) and power < 1
@@ -219,14 +220,14 @@ def test_nothing_is_tight_where_both_sides_are_zero() -> None:
 
 
 def test_words_alone_are_an_assumption_without_a_test() -> None:
-    claim = toy().all_guarantees[0]
+    claim = toy().guarantees()[0]
     assert claim.needs == (Assumption("none"),) and claim.needs_text == "none"
 
 
 def test_a_method_that_is_wrong_stops_the_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     problem = toy("broken")
-    broken = replace(problem.all_guarantees[0], id="about-broken", method="broken")
+    broken = replace(problem.guarantees()[0], id="about-broken", method="broken")
     monkeypatch.setattr("support.toy.GUARANTEES", (broken,))
     with pytest.raises(Disagreement, match=r"rejected by the checker.*the instance is in disagreements"):
         verify(instances=3, out=tmp_path, problems=[toy("broken")])
