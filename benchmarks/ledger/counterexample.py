@@ -11,7 +11,7 @@ from typing import Any
 from schedgap.benchmarks.harness.worker import plain
 from schedgap.catalogue.registry import all_problems
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.common.files import write_whole
+from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.instance import Instance
 from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee
 from schedgap.solvers.result import Result, Status
@@ -89,4 +89,4 @@ def write_counterexample(path: Path, guarantee: Guarantee, trial: Trial, evaluat
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{path.parent}: {error.strerror or error}") from None
-    write_whole(path, json.dumps(data, indent=1, allow_nan=False) + "\n")
+    write_text(path, json.dumps(data, indent=1, allow_nan=False) + "\n")

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from schedgap.formulations.common.files import write_whole
+from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.instance import read_json
 
 FILE = Path(__file__).with_name("ledger_verdicts.json")
@@ -77,7 +77,7 @@ def write_counterexamples(folder: Path, guarantees: Iterable[str]) -> None:
         data = ledger_verdict(name).counterexample
         if data is not None:
             (folder / FOLDER).mkdir(exist_ok=True)
-            write_whole(folder / FOLDER / f"{name}.json", json.dumps(data, indent=1) + "\n")
+            write_text(folder / FOLDER / f"{name}.json", json.dumps(data, indent=1) + "\n")
 
 
 def collect(folder: Path) -> dict[str, Any]:
@@ -97,4 +97,4 @@ def collect(folder: Path) -> dict[str, Any]:
 if __name__ == "__main__":
     content = collect(Path(sys.argv[1]))
     lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(row)}" for name, row in content["verdicts"].items())
-    write_whole(FILE, f'{{"seed": {content["seed"]}, "verdicts": {{\n{lines}\n}}}}\n')
+    write_text(FILE, f'{{"seed": {content["seed"]}, "verdicts": {{\n{lines}\n}}}}\n')

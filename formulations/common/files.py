@@ -1,28 +1,63 @@
-"""Files that are there as a whole or not at all."""
+"""Files that are there as a whole or not at all: checked before long work begins, never left half written."""
 
 from __future__ import annotations
 
+import os
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from schedgap.benchmarks.harness.store import StoreError
+from schedgap.formulations.common.errors import InputError
 
 
-def write_whole(path: Path, text: str) -> Path:
-    """Write `text` to `path` by way of a second file, so that a crash never leaves half of it.
+def check_writable(path: Path) -> None:
+    """Make sure that `path` can be written, without changing it.
 
     Raises
     ------
-    StoreError
+    InputError
+        It is a directory, its directory is not there, or it cannot be opened for writing.
+    """
+    if path.is_dir():
+        raise InputError(f"{path}: is a directory, cannot be written as a file")
+    try:
+        existed = path.exists()
+        with path.open("ab"):
+            pass
+        if not existed:
+            path.unlink()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write `text` to `path`: all of it, or nothing where that fails.
+
+    A crash never leaves half of it: it goes to a second file first.
+
+    Raises
+    ------
+    InputError
         It cannot be written (a full disk, a folder without permission).
     """
-    part = path.with_name(f".{path.name}.part")
     try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
+        if path.exists() and not path.is_file():  # a device or a pipe cannot be replaced
+            path.write_text(text, encoding="utf-8")
+            return path
+        target = path.resolve()  # a link stays a link
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            umask = os.umask(0)
+            os.umask(umask)
+            Path(name).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~umask)
+            Path(name).replace(target)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
     except OSError as error:
-        raise StoreError(f"{path}: cannot be written: {error.strerror or error}") from error
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
     return path
 
 
@@ -31,7 +66,7 @@ def check_folder(folder: Path) -> None:
 
     Raises
     ------
-    StoreError
+    InputError
         It cannot be made or written.
     """
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
@@ -40,7 +75,7 @@ def check_folder(folder: Path) -> None:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise StoreError(f"{folder}: cannot be written: {error.strerror or error}") from None
+        raise InputError(f"{folder}: cannot be written: {error.strerror or error}") from None
     finally:
         for path in missing:
             with suppress(OSError):  # it was never made, or another process uses it by now

@@ -42,7 +42,7 @@ def solve(arguments: argparse.Namespace) -> int:
     from schedgap.catalogue.methods import find_method, method_settings
     from schedgap.cli import files
     from schedgap.cli.progress import SolveProgress
-    from schedgap.output import check_writable, write_text
+    from schedgap.formulations.common.files import check_writable, write_text
     from schedgap.reading import feasible_start
     from schedgap.running import interrupted
     from schedgap.solvers.result import Termination
