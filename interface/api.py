@@ -12,6 +12,7 @@ from schedgap.benchmarks.harness.warm import preload, warm_up
 from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.method import Method
 from schedgap.catalogue.methods import find_method
+from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import all_problems, find_problem, load_instance, parse_instance
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.instance import Instance, Solution
@@ -388,6 +389,7 @@ def hunt(
 def bench(
     suites: Sequence[str] = (),
     *,
+    problems: Sequence[str | Problem] | None = None,
     out: str | Path = "results",
     workers: int | None = None,
     time_limit: float | None = None,
@@ -401,6 +403,7 @@ def bench(
     Parameters
     ----------
     suites : names; the quick suite where empty
+    problems : only these, by id or as objects; all where not given
     out : the run's directory; a new one beside it where it holds a run already
     workers : processes; one per core where not given
     time_limit : seconds for each solve; the suites' own repeatable limits where not given
@@ -417,6 +420,7 @@ def bench(
 
     return run_suites(
         list(suites),
+        problems=problems,
         out=Path(out),
         workers=workers,
         time_limit=time_limit,

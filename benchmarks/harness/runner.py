@@ -18,6 +18,7 @@ from schedgap.benchmarks.harness.versions import environment
 from schedgap.benchmarks.harness.worker import Outcome, Task, execute
 from schedgap.benchmarks.report.table import TABLE, run_text
 from schedgap.catalogue.problem import Problem
+from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.files import write_text
 from schedgap.solvers.result import Deadline, Status
@@ -63,7 +64,7 @@ def run_suites(
     scale: float | None = None,
     resume: bool = False,
     progress: Sink | None = None,
-    problems: Sequence[Problem] | None = None,
+    problems: Sequence[str | Problem] | None = None,
 ) -> Run:
     """Run suites, each finished item written to the store at once.
 
@@ -79,7 +80,7 @@ def run_suites(
         tried again
     progress : where progress goes: a stream (a bar where it is a terminal) or a function for lines; None is
         silent
-    problems : instead of those in the table
+    problems : only these, by id or as objects; every problem of the table where None
 
     Raises
     ------
@@ -92,14 +93,17 @@ def run_suites(
     if not 1 <= workers <= 1024:
         raise InputError(f"workers: must be from 1 to 1024, got {workers}")
     Deadline.after(time_limit)
-    check_names(names or (), problems)
+    chosen = None if problems is None else [find_problem(problem) for problem in problems]
+    check_names(names or (), chosen)
     check_numbers(seed, scale)
     goes_on = resume and holds_a_run(out)
     folder = out if resume else fresh_folder(out)
     with locked(folder), Store(folder / FILE) as store:
-        asked = _asked(store if goes_on else None, folder, names, seed, scale, time_limit)
+        asked = _asked(store if goes_on else None, folder, names, chosen, seed, scale, time_limit)
+        if chosen is None and asked["problems"] is not None:
+            chosen = [find_problem(problem) for problem in asked["problems"]]
         items = plan(
-            asked["suites"], seed=asked["seed"], scale=asked["scale"], time_limit=asked["time_limit"], problems=problems
+            asked["suites"], seed=asked["seed"], scale=asked["scale"], time_limit=asked["time_limit"], problems=chosen
         )
         sessions = store.meta().get("sessions", [])
         # The record is there before the work: a run that is killed shows what it was and how far it came.
@@ -116,7 +120,7 @@ def run_suites(
         interrupted = _work(store, todo, min(workers, max(1, len(todo))), folder, bar)
         session |= {"items": bar.done, "ended": time.time(), "interrupted": interrupted}
         store.set_meta(sessions=[*sessions, session])
-        analysis = analyse(store.rows(), folder, problems, len(items))
+        analysis = analyse(store.rows(), folder, chosen, len(items))
         write_faulty(analysis.solved, folder)
     write_text(folder / TABLE, run_text(analysis, times=False))
     report = None
@@ -124,7 +128,7 @@ def run_suites(
         from schedgap.benchmarks.report.report import write_report
 
         bar.say("bench writes the report")
-        report = write_report(folder, problems=problems)
+        report = write_report(folder, problems=chosen)
     return Run(folder, analysis, run_text(analysis), report, interrupted, bar.done, len(items) - len(todo))
 
 
@@ -132,6 +136,7 @@ def _asked(
     store: Store | None,
     folder: Path,
     names: Sequence[str] | None,
+    problems: Sequence[Problem] | None,
     seed: int | None,
     scale: float | None,
     time_limit: float | None,
@@ -139,19 +144,21 @@ def _asked(
     """Suites, seed, scale and limit of the run: as given, as stored, or the defaults."""
     given = {
         "suites": list(dict.fromkeys(names)) if names else None,
+        "problems": None if problems is None else [problem.id for problem in problems],
         "seed": seed,
         "scale": scale,
         "time_limit": time_limit,
     }
-    defaults = {"suites": ["quick"], "seed": 0, "scale": 1.0, "time_limit": None}
+    defaults = {"suites": ["quick"], "problems": None, "seed": 0, "scale": 1.0, "time_limit": None}
     stored = store.meta() if store is not None else {}
     if "suites" not in stored:
         return {name: defaults[name] if value is None else value for name, value in given.items()}
     for name, value in given.items():
-        same = set(value) == set(stored[name]) if isinstance(value, list) else value == stored[name]
+        known = stored.get(name)
+        same = set(value) == set(known or ()) if isinstance(value, list) else value == known
         if value is not None and not same:
-            raise InputError(f"--resume: the run in {folder} has {name} {stored[name]}, not {value}")
-    return {name: stored[name] for name in defaults}
+            raise InputError(f"--resume: the run in {folder} has {name} {known}, not {value}")
+    return {name: stored.get(name) for name in defaults}
 
 
 def _forget_old_pages(folder: Path) -> None:

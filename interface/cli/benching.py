@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from schedgap.cli.arguments import add_seed, add_time_limit, count, factor
+from schedgap.cli.arguments import add_seed, add_time_limit, count, factor, names
 from schedgap.formulations.common.errors import InputError
 
 _BESIDE = ""
@@ -19,6 +19,7 @@ def add_bench(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, default=Path("results"), metavar="DIR", help="the run's directory (default: results)"
     )
+    parser.add_argument("--problem", type=names, metavar="P,P", help="only these problems (default: all)")
     parser.add_argument("--workers", type=count, metavar="N", help="processes (default: one per core)")
     add_time_limit(parser, "seconds for each solve (default: the suites' own repeatable limits)")
     add_seed(parser, default=None)
@@ -34,6 +35,7 @@ def bench(arguments: argparse.Namespace) -> int:
 
     run = run_suites(
         arguments.suites,
+        problems=arguments.problem,
         out=arguments.out,
         workers=arguments.workers,
         time_limit=arguments.time_limit,

@@ -369,8 +369,12 @@ class Toy(ProblemOf[ToyInstance]):
     unit = "slots"
     instance_class = ToyInstance
 
+    rows: tuple[Guarantee, ...] | None = None
+    """Its claims; those of this module where None."""
+
     def __init__(self, methods: tuple[str, ...], guarantees: bool) -> None:
-        self.claims = guarantees
+        if not guarantees:
+            self.rows = ()
         self.methods = (
             Method("brute", "every assignment", Kind.EXACT, _functions),
             _heuristic("list"),
@@ -391,7 +395,7 @@ class Toy(ProblemOf[ToyInstance]):
         return lower_bound(self.own(instance))
 
     def guarantees(self) -> tuple[Guarantee, ...]:
-        return GUARANTEES if self.claims else ()
+        return GUARANTEES if self.rows is None else self.rows
 
     def workload(self) -> Workload:
         return WORKLOAD

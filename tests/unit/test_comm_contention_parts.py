@@ -13,6 +13,7 @@ from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.instances.comm_contention import random as generators
 from schedgap.benchmarks.studies.contention_fit import Measurement, fit, read_measurements, report
 from schedgap.benchmarks.studies.speed.comm_contention import trap_ratios
+from schedgap.catalogue import workload
 from schedgap.catalogue.comm_contention import PROBLEM
 from schedgap.cli.main import main
 from schedgap.formulations.comm_contention.bounds import lower_bound
@@ -179,7 +180,9 @@ def test_comm_contention_trap_grows() -> None:
     assert rows == [{"tasks": n, "ratio": ratios[n]} for n in (5, 20)]
     line = trap_figure(rows).axes[0].lines[0]
     assert list(line.get_xdata()) == [5, 20] and list(line.get_ydata()) == [ratios[5], ratios[20]]
-    figures = {part.figure() for part in workload_of(PROBLEM).suites if isinstance(part, Measurement) and part.figure}
+    figures = {
+        part.figure() for part in workload_of(PROBLEM).suites if isinstance(part, workload.Measurement) and part.figure
+    }
     assert trap_figure in figures
 
 

@@ -3,7 +3,6 @@
 import doctest
 import json
 import stat
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -204,9 +203,9 @@ def test_exported_files_keep_the_sense_and_the_constant(
     import highspy
 
     instance = schedgap.load(MIXED)
-    monkeypatch.setattr("schedgap.catalogue.problem.resolve", lambda reference: with_constant)
+    monkeypatch.setattr(RAR_DDLS, "model", with_constant)
     path = tmp_path / f"model.{form}"
-    write_model(replace(RAR_DDLS, model="tests:with_constant"), instance, path, form)
+    write_model(RAR_DDLS, instance, path, form)
     highs = highspy.Highs()
     highs.setOptionValue("output_flag", False)
     assert highs.readModel(str(path)) == highspy.HighsStatus.kOk
@@ -226,9 +225,9 @@ def test_an_exported_mps_file_is_read_by_scip(tmp_path: Path, monkeypatch: pytes
         return DeclarativeModel(problem, lambda value: {"y": value(y)}, -1)
 
     instance = schedgap.load(MIXED)
-    monkeypatch.setattr("schedgap.catalogue.problem.resolve", lambda reference: model)
+    monkeypatch.setattr(RAR_DDLS, "model", model)
     path = tmp_path / "model.mps"
-    write_model(replace(RAR_DDLS, model="tests:model"), instance, path, "mps")
+    write_model(RAR_DDLS, instance, path, "mps")
     text = path.read_text()
     assert text.index("NAME") < text.index("OBJSENSE") < text.index("ROWS")
     assert "1.00000000000002" in text
@@ -254,9 +253,9 @@ def test_a_model_that_no_row_with_a_variable_refutes_is_exported_as_infeasible(
         return DeclarativeModel(problem, lambda value: {"x": value(x)}, 1)
 
     instance = schedgap.load(MIXED)
-    monkeypatch.setattr("schedgap.catalogue.problem.resolve", lambda reference: model)
+    monkeypatch.setattr(RAR_DDLS, "model", model)
     path = tmp_path / "model.mps"
-    write_model(replace(RAR_DDLS, model="tests:model"), instance, path, "mps")
+    write_model(RAR_DDLS, instance, path, "mps")
     highs = highspy.Highs()
     highs.setOptionValue("output_flag", False)
     assert highs.readModel(str(path)) == highspy.HighsStatus.kOk

@@ -18,7 +18,7 @@ from schedgap.heuristics.common.guarantee import Assumption, Case, Guarantee, Me
 
 def with_rows(*rows: Guarantee) -> Problem:
     problem = toy()
-    problem.__dict__["all_guarantees"] = rows
+    problem.rows = rows
     return problem
 
 
@@ -58,7 +58,7 @@ def test_a_run_is_judged_with_all_its_options_and_what_is_proven() -> None:
 
 def test_outside_of_an_assumption_there_is_no_bound_on_the_ratio() -> None:
     base = toy().guarantees()[0]
-    instance = toy().trial_families["random"](0)[0]
+    instance = workload_of(toy()).trials()["random"](0)[0]
     row = replace(base, assumptions=(Assumption("never", lambda _: "not here"),))
     told = evaluate(row, Case(instance, 1.0, {}, 1.0, 1.0))
     assert told.verdict is Verdict.NOT_APPLICABLE and told.ratio_bound is None

@@ -97,7 +97,7 @@ def test_an_ample_horizon_cuts_off_no_heuristic(problem_id: str, preset: str) ->
 def test_no_suite_that_compares_cuts_off_a_heuristic() -> None:
     """Every instance of ``quick`` on which all heuristics run has an ample horizon, or one of its paper's scale."""
     for name in ("rar-ddls", "gpu-sharing"):
-        for row in all_problems()[name].suite_rows:
+        for row in workload_of(all_problems()[name]).suites:
             if isinstance(row, Batch) and row.suite == "quick" and row.heuristics is None:
                 assert row.settings.get("ample") or row.preset in ("paper", "table-iii")
 

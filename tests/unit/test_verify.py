@@ -156,7 +156,7 @@ def test_assumptions_are_tested_and_counted(tmp_path: Path, monkeypatch: pytest.
     row = replace(problem.guarantees()[0], id="even", assumptions=needs, evaluate=fails)
     monkeypatch.setattr("support.toy.GUARANTEES", (row,))
     (found,) = verify(instances=20, out=tmp_path, problems=[toy()]).rows
-    every = [toy().trial_families["random"](seed)[0].jobs for seed in range(20)]  # type: ignore[attr-defined]
+    every = [workload_of(toy()).trials()["random"](seed)[0].jobs for seed in range(20)]  # type: ignore[attr-defined]
     odd_ones = sum(sum(jobs) % 2 for jobs in every)
     long_ones = sum(1 for jobs in every if sum(jobs) % 2 == 0 and max(jobs) > 8)
     assert 0 < odd_ones < 20 and long_ones > 0
@@ -194,7 +194,7 @@ def test_power_is_the_smallest_factor_that_is_not_refuted(tmp_path: Path) -> Non
             return at_most(told.left, factor * told.right)
 
         changed = toy()
-        changed.__dict__["all_guarantees"] = (replace(claim, evaluate=evaluate),)
+        changed.rows = (replace(claim, evaluate=evaluate),)
         return verify(instances=20, out=tmp_path, problems=[changed]).rows[0].verdict
 
     assert times(power * (1 + 1e-12)) is Verdict.HELD
