@@ -25,7 +25,7 @@ from schedgap.solvers.result import SolveOptions, Termination
 
 Floats = NDArray[np.float64]
 
-PRUNE = 1.001e-9
+PRUNE = 8e-10
 """A node whose bound is within this of the incumbent, relatively, is closed: limits give way by 1e-9, as the checker's
 do, so bounds are larger by as much where a limit is tight."""
 ROUNDING = 1e-10
