@@ -8,11 +8,13 @@ from schedgap.benchmarks.brute_force_g_vne import brute_force, random_case
 from schedgap.benchmarks.catalogue.g_vne import PROBLEM as G_VNE
 from schedgap.benchmarks.generators.g_vne import large_tree, small
 from schedgap.benchmarks.single import run_method
+from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.g_vne.check import check
-from schedgap.solvers.exact import g_vne, g_vne_graph_pricing
+from schedgap.solvers.exact import g_vne, g_vne_graph_pricing, g_vne_search, hadar
 from schedgap.solvers.exact.g_vne_bound import ring_lp, upper_bound
 from schedgap.solvers.exact.g_vne_pooled import pooled_bound
 from schedgap.solvers.exact.g_vne_space import Space
+from schedgap.solvers.incumbent import optimal
 from schedgap.solvers.result import SolveOptions, Status, Termination
 
 
@@ -87,3 +89,9 @@ def test_two_values_of_the_dual_function_bound_the_lp(seed: int) -> None:
     ):
         assert lp.converged and pooled_bound(space) >= lp.value * (1 - 1e-9)
         assert pooled_bound(space) <= np.maximum(space.worth, 0).max(axis=1).sum() * (1 + 1e-9)
+
+
+def test_a_node_is_closed_only_where_optimal_is_true() -> None:
+    """A bound at the threshold, and rounded up, still agrees with the value within 1e-9; as in hadar."""
+    for closing, rounding in ((g_vne_search.PRUNE, g_vne_search.ROUNDING), (hadar.PRUNE, hadar.ROUNDING)):
+        assert optimal(1.0, (1 + closing) * (1 + rounding), MAXIMISE)
