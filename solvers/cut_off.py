@@ -12,6 +12,7 @@ import pulp
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
 from schedgap.solvers.engines.arrays import INTEGRALITY_TOLERANCE, rows_of
+from schedgap.solvers.engines.integers import exact_decimal, slackened
 
 TIGHT_TOLERANCE = 1e-9
 """The tolerance with which a model is solved again."""
@@ -39,7 +40,10 @@ class Miss:
 
 
 def worst_miss(model: DeclarativeModel, values: Mapping[pulp.LpVariable, float]) -> Miss | None:
-    """The row that `values` breaks most in exact arithmetic, or None where all hold within 1e-9 relative."""
+    """The row that `values` breaks most in exact arithmetic, or None where all hold within 1e-9 relative.
+
+    The limit of a row over integers gives way just as it does where engines round it to a whole number.
+    """
     worst: Miss | None = None
     ratio = Fraction(0)
     for name, row in rows_of(model.problem):
@@ -49,7 +53,10 @@ def worst_miss(model: DeclarativeModel, values: Mapping[pulp.LpVariable, float])
         amount = abs(excess) if row.sense == 0 else max(Fraction(0), excess * -int(row.sense))
         largest = max((abs(exact(float(c))) for c in row.values()), default=Fraction(1))
         size = max(min(Fraction(1), largest), abs(level), abs(total))
-        if amount > CHECK_TOLERANCE * size and amount / size > ratio:
+        slack = CHECK_TOLERANCE * size
+        if all(v.cat == pulp.LpInteger for v in row.keys()):  # noqa: SIM118 - a constraint is not a mapping
+            slack = slackened(float(level), 1, float(largest)) - exact_decimal(float(level))
+        if amount > slack and amount / size > ratio:
             ratio = amount / size
             weight = sum(abs(float(c)) for c in row.values()) + abs(float(level))
             worst = Miss(

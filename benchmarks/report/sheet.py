@@ -95,7 +95,10 @@ class Sheet:
 
     def html(self) -> str:
         """As HTML with its title as a heading; empty without rows."""
-        from schedgap.benchmarks.report.page import grid, text  # with matplotlib, which text tables have no use for
+        from schedgap.benchmarks.report.page import (  # with matplotlib, which text tables have no use for
+            grid,
+            text,
+        )
 
         if not self.rows:
             return ""

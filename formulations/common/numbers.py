@@ -10,6 +10,8 @@ RELATIVE_TOLERANCE = 1e-9
 ABSOLUTE_TOLERANCE = 1e-18
 """Of objectives below 1e-9, as in :func:`gap`: dust of floating-point numbers beside a 0."""
 CHECK_TOLERANCE = Fraction(1, 10**9)
+LARGEST_SLACK = Fraction(1, 10**6)
+"""Limits of a model's rows give way by the tolerance, but by no more than this: large whole numbers stay apart."""
 
 MINIMISE = 1
 MAXIMISE = -1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Annotated, Self
 
 from pydantic import ConfigDict, Field, model_validator
@@ -19,7 +19,7 @@ from schedgap.formulations.common.instance import (
     Part,
     unique_ids,
 )
-from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
+from schedgap.formulations.common.numbers import CHECK_TOLERANCE, LARGEST_SLACK, exact
 
 Finite = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
 """A number of either sign."""
@@ -141,6 +141,19 @@ def reachable_limit(capacity: float, step: Fraction) -> float:
     """
     most = exact(capacity) * (1 + CHECK_TOLERANCE)
     return max(capacity, float(most // step * step)) if step else capacity
+
+
+@lru_cache(maxsize=4096)
+def row_limit(capacity: float, step: Fraction) -> float:
+    """The right side of a row of whole multiples of `step`, so that it means what the checker means.
+
+    Just those sums fit that are at most L, the largest multiple within ``capacity (1 + 1e-9)``. The limit is L where
+    the next multiple is out of an engine's reach; else it is lower, so that L is what it gives way to.
+    """
+    if not step:
+        return capacity
+    most = exact(capacity) * (1 + CHECK_TOLERANCE) // step * step
+    return float(most + min(Fraction(0), step / 2 - min(LARGEST_SLACK, CHECK_TOLERANCE * most)))
 
 
 def common_step(amounts: Iterable[float]) -> Fraction:

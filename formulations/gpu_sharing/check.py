@@ -155,16 +155,20 @@ def _iteration_time(job: Job, steps: int) -> Fraction:
     computing = exact(job.compute.fixed) + exact(job.compute.per_sample) * (job.batch_size // steps)
     link = job.communication
     sending = Fraction(0) if job.gpus == 1 else exact(link.latency) + exact(link.per_unit) * exact(link.message)
-    overlap = exact(job.overlap)
+    return (steps - 1) * computing + overlapped_time(computing, sending, exact(job.overlap))
+
+
+def overlapped_time(computing: Fraction, sending: Fraction, overlap: Fraction) -> Fraction:
+    """(c^delta + m^delta)^(1/delta), from below within 1e-60 relative where it takes a root."""
     if overlap == 1 or computing == 0 or sending == 0:
-        return steps * computing + sending
+        return computing + sending
     with decimal.localcontext(_DIGITS):
         c = decimal.Decimal(computing.numerator) / decimal.Decimal(computing.denominator)
         m = decimal.Decimal(sending.numerator) / decimal.Decimal(sending.denominator)
         delta = decimal.Decimal(overlap.numerator) / decimal.Decimal(overlap.denominator)
         largest = max(c, m)
         last = largest * ((c / largest) ** delta + (m / largest) ** delta) ** (1 / delta)
-    return (steps - 1) * computing + Fraction(last) * (1 - _MARGIN)
+    return Fraction(last) * (1 - _MARGIN)
 
 
 def _replay(instance: GpuSharingInstance, plan: _Plan, violations: list[Violation]) -> list[int]:

@@ -19,8 +19,8 @@ from schedgap.formulations.common.check import CheckReport, Violation
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
+from schedgap.formulations.gpu_sharing.check import overlapped_time
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance, Job
-from schedgap.formulations.gpu_sharing.roots import power_norm
 
 _KEYS = ("segments", "noise", "restart")
 
@@ -63,7 +63,7 @@ def check_elastic(instance: GpuSharingInstance, solution: Solution) -> CheckRepo
             change[first] = change.get(first, 0) + gpus
             change[last + 1] = change.get(last + 1, 0) - gpus
             useful = max(0, last - first + 1 - (restart if position else 0))
-            made += useful * iterations_per_slot(job, steps, gpus, noise, exact(instance.slot_length))
+            made += useful * _iterations_per_slot(job, steps, gpus, noise, exact(instance.slot_length))
         if made < job.iterations * (1 - CHECK_TOLERANCE):
             text = f"job {job.id}: {float(made):g} iterations made, needs {job.iterations}"
             violations.append(Violation("work", text, float(job.iterations - made)))
@@ -78,7 +78,7 @@ def check_elastic(instance: GpuSharingInstance, solution: Solution) -> CheckRepo
     return CheckReport(tuple(violations), Fraction(total, len(instance.jobs)), {"completion": completion})
 
 
-def iterations_per_slot(job: Job, steps: int, gpus: int, noise: Fraction, slot_length: Fraction) -> Fraction:
+def _iterations_per_slot(job: Job, steps: int, gpus: int, noise: Fraction, slot_length: Fraction) -> Fraction:
     """Effective iterations of a job on `gpus` GPUs in one slot, at most 10^30.
 
     A job that only communicates takes no time at all on one GPU: any slot completes it.
@@ -89,7 +89,7 @@ def iterations_per_slot(job: Job, steps: int, gpus: int, noise: Fraction, slot_l
     sending = Fraction(0)
     if gpus > 1:
         sending = exact(link.latency) + exact(link.per_unit) * exact(link.message)
-    time = (rounds * steps - 1) * computing + power_norm(computing, sending, exact(job.overlap))
+    time = (rounds * steps - 1) * computing + overlapped_time(computing, sending, exact(job.overlap))
     larger = max(Fraction(1), Fraction(gpus, job.gpus))
     if time == 0:
         return _FASTEST

@@ -9,14 +9,11 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Mapping
-from fractions import Fraction
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
 
-from schedgap.formulations.common.numbers import exact
-from schedgap.formulations.gpu_sharing.dynamics import tables
-from schedgap.formulations.gpu_sharing.elastic import iterations_per_slot
+from schedgap.formulations.gpu_sharing.dynamics import computation_time, overlapped, tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import impossible
 from schedgap.heuristics.common.run import HeuristicRun
@@ -26,6 +23,8 @@ from schedgap.solvers.result import NO_DEADLINE, Deadline
 Restart: TypeAlias = Annotated[
     float, Field(ge=0, le=10**6, description="seconds lost when a job goes on after a change")
 ]
+FASTEST = 1e30
+"""Iterations per slot above which rates are not told apart: a job may take no time at all."""
 
 Allocate = Callable[["Elastic", list[int]], Mapping[int, int]]
 """Given the jobs present, in order of arrival, the GPUs of each; jobs left out have none."""
@@ -56,12 +55,21 @@ class Elastic:
         self._rates: dict[tuple[int, int], float] = {}
 
     def rate(self, job: int, gpus: int) -> float:
-        """Effective iterations per slot on `gpus` GPUs."""
+        """Effective iterations per slot on `gpus` GPUs, at most 10^30.
+
+        With k GPUs of G, r = max(1, ceil(G / k)) rounds of s steps: (r s - 1) t_comp and one overlapped step; what
+        exceeds the batch, a factor k / G, counts (nu + 1) / (nu + k / G).
+        """
         key = (job, gpus)
         if key not in self._rates:
-            part, length = self.instance.jobs[job], exact(self.instance.slot_length)
-            noise: Fraction = exact(self.noise)
-            self._rates[key] = float(iterations_per_slot(part, self.steps[job], gpus, noise, length))
+            part, steps = self.instance.jobs[job], self.steps[job]
+            computing, link = computation_time(part, steps), part.communication
+            sending = link.latency + link.per_unit * link.message if gpus > 1 else 0.0
+            batches = max(1, -(-part.gpus // gpus)) * steps
+            time = (batches - 1) * computing + overlapped(computing, sending, part.overlap)
+            larger = max(1.0, gpus / part.gpus)
+            made = self.instance.slot_length * larger * (self.noise + 1) / (self.noise + larger)
+            self._rates[key] = made / time if made < FASTEST * time else FASTEST
         return self._rates[key]
 
     def end(self, job: int) -> int:

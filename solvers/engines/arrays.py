@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from itertools import chain, compress
 from operator import attrgetter, methodcaller
@@ -16,16 +18,15 @@ from numpy.typing import NDArray
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.common.numbers import CHECK_TOLERANCE, LARGEST_SLACK, exact
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
 
 INTEGRALITY_TOLERANCE = 1e-5
 """Engines accept integer variables this close to a whole number; such values are rounded."""
-TOLERANCE = 1e-9
-"""The checkers' relative tolerance, by which a limit gives way before it is rounded to a whole number."""
-LARGEST_SLACK = 1e-6
-"""It gives way by no more than this, so that large whole numbers stay what they are."""
+NEAR = 1e-12
+"""Sums of floats this near to a whole number, relatively, are computed again exactly."""
 
 
 @dataclass(frozen=True)
@@ -256,9 +257,9 @@ def _cleaned(arrays: ModelArrays) -> ModelArrays:
 
 
 def _sharpened(arrays: ModelArrays) -> ModelArrays:
-    """Integer variables' bounds moved inwards to whole numbers, after giving way by TOLERANCE."""
-    lower = np.where(arrays.integral, np.ceil(arrays.lower - slack(arrays.lower)), arrays.lower) + 0.0
-    upper = np.where(arrays.integral, np.floor(arrays.upper + slack(arrays.upper)), arrays.upper) + 0.0
+    """Integer variables' bounds moved inwards to whole numbers, after giving way by the tolerance."""
+    lower = np.where(arrays.integral, least_whole(arrays.lower), arrays.lower) + 0.0
+    upper = np.where(arrays.integral, most_whole(arrays.upper), arrays.upper) + 0.0
     contradiction = arrays.contradiction
     crossed = lower > upper
     if crossed.any() and not contradiction:
@@ -271,4 +272,21 @@ def _sharpened(arrays: ModelArrays) -> ModelArrays:
 def slack(levels: FloatArray) -> FloatArray:
     """By how much limits of these sizes give way before they are rounded to whole numbers."""
     finite = np.where(np.isfinite(levels), np.abs(levels), 0.0)
-    return np.minimum(LARGEST_SLACK, TOLERANCE * np.maximum(1.0, finite))
+    return np.minimum(float(LARGEST_SLACK), float(CHECK_TOLERANCE) * np.maximum(1.0, finite))
+
+
+def most_whole(levels: FloatArray) -> FloatArray:
+    """The largest whole numbers within upper limits that give way; 2 (1 - 1e-9) falls just short of 2."""
+    moved = levels + slack(levels)
+    found = np.floor(moved)
+    with np.errstate(invalid="ignore"):
+        edge = (np.abs(moved - np.rint(moved)) <= NEAR * np.maximum(1.0, np.abs(moved))) & (levels != np.rint(levels))
+    for place in np.flatnonzero(edge).tolist():
+        level = exact(float(levels[place]))
+        found[place] = math.floor(level + min(LARGEST_SLACK, CHECK_TOLERANCE * max(Fraction(1), abs(level))))
+    return found
+
+
+def least_whole(levels: FloatArray) -> FloatArray:
+    """The smallest whole numbers within lower limits that give way."""
+    return -most_whole(-levels)

@@ -27,6 +27,9 @@ INCREMENT = 1e-9
 WHOLE_INCREMENT = 0.999
 """The same where objectives are whole numbers."""
 
+ASKED_AGAIN = 10
+"""Every so many requests to stop, half a second apart, CBC is sent the signal again."""
+
 KEPT_LINES = 1000
 """The end of the log, from which the answer is read; the whole of it can be long."""
 
@@ -43,7 +46,7 @@ class CbcRun:
         self._process: subprocess.Popen[bytes] | None = None
         self._error: BaseException | None = None
         self._objective: float | None = None
-        self._signalled = False
+        self._requests = 0
         self.close_enough = False
         self.lines: deque[str] = deque(maxlen=KEPT_LINES)
         self.heading: str | None = None
@@ -149,10 +152,12 @@ class CbcRun:
             self._kill()
 
     def _stop(self) -> None:
-        """Ask CBC to stop and write the best solution it has: once, it ends at once when asked twice."""
-        if self._process is not None and not self._signalled:
-            self._signalled = True
+        """Ask CBC to stop and write the best solution it has, and again: before it branches it may miss it."""
+        if self._process is None:
+            return
+        if self._requests % ASKED_AGAIN == 0:
             self._process.send_signal(signal.SIGINT)
+        self._requests += 1
 
     def _kill(self) -> None:
         if self._process is not None and self._process.poll() is None:

@@ -11,14 +11,13 @@ from functools import lru_cache
 import numpy as np
 
 from schedgap.formulations.common.errors import ModelRefused
-from schedgap.formulations.common.numbers import CHECK_TOLERANCE
-from schedgap.solvers.engines.arrays import LARGEST_SLACK, FloatArray, ModelArrays, slack
+from schedgap.formulations.common.numbers import CHECK_TOLERANCE, LARGEST_SLACK
+from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, least_whole, most_whole
 
 LARGEST_DENOMINATOR = 10_000
 """Of the fractions that a float is taken for, such as 1/3."""
 LARGEST_EXACT = 2**53
 """Whole numbers up to here are exact as floats, so values and objectives survive the way back."""
-_LARGEST_SLACK = Fraction(str(LARGEST_SLACK))
 LARGEST_ACTIVITY = 2**62
 """Activities beyond this could overflow 64-bit integers inside the solver."""
 
@@ -172,8 +171,8 @@ def round_cost(model: IntegerModel) -> None:
 
 
 def _bounds(arrays: ModelArrays) -> tuple[list[int | None], list[int | None]]:
-    lows = np.ceil(arrays.lower - slack(arrays.lower)).tolist()
-    highs = np.floor(arrays.upper + slack(arrays.upper)).tolist()
+    lows = least_whole(arrays.lower).tolist()
+    highs = most_whole(arrays.upper).tolist()
     low = [None if b == -math.inf else int(b) for b in lows]
     high = [None if b == math.inf else int(b) for b in highs]
     return low, high
@@ -209,8 +208,8 @@ def _rows(arrays: ModelArrays, fixed: dict[int, Fraction]) -> list[Row]:
     small = (_size(arrays.row_lower) < LARGEST_EXACT) & (_size(arrays.row_upper) < LARGEST_EXACT)
     flags = (row_is_whole & small).tolist()
     lows, highs = arrays.row_lower.tolist(), arrays.row_upper.tolist()
-    whole_lows = np.ceil(arrays.row_lower - slack(arrays.row_lower)).tolist()
-    whole_highs = np.floor(arrays.row_upper + slack(arrays.row_upper)).tolist()
+    whole_lows = least_whole(arrays.row_lower).tolist()
+    whole_highs = most_whole(arrays.row_upper).tolist()
     sizes = np.maximum.reduceat(np.abs(arrays.coefficients), arrays.starts[:-1]).tolist() if arrays.names else []
     rows = []
     for place, name in enumerate(arrays.names):
@@ -259,7 +258,7 @@ def slackened(level: float, direction: int, size: float) -> Fraction:
     """A row's limit after it gave way by 1e-9 relative, at most 1e-6; `size` is the row's largest |coefficient|."""
     value = exact_decimal(level)
     relative = abs(value) if value else min(Fraction(1), exact_decimal(size))
-    return value + direction * min(_LARGEST_SLACK, CHECK_TOLERANCE * relative)
+    return value + direction * min(LARGEST_SLACK, CHECK_TOLERANCE * relative)
 
 
 def activity(row: Row, low: Sequence[int | None], high: Sequence[int | None]) -> tuple[int | None, int | None]:

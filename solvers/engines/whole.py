@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, slack
+from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, least_whole, most_whole
 from schedgap.solvers.engines.integers import LARGEST_EXACT, exact_decimal, slackened, whole_numbers
 
 BOUND_TOLERANCE = 1e-6
@@ -190,8 +190,8 @@ def _rows(arrays: ModelArrays) -> tuple[ModelArrays, NDArray[np.bool_], float]:
     done = members_whole & np.logical_and.reduceat(exact, begin) & limits_small
 
     low, high = arrays.row_lower.copy(), arrays.row_upper.copy()
-    low[done] = np.ceil(arrays.row_lower - slack(arrays.row_lower))[done]
-    high[done] = np.floor(arrays.row_upper + slack(arrays.row_upper))[done]
+    low[done] = least_whole(arrays.row_lower)[done]
+    high[done] = most_whole(arrays.row_upper)[done]
     coefficients = arrays.coefficients.copy()
     divisor = np.gcd.reduceat(np.where(exact, rounded, 1).astype(np.int64), begin)
     common = np.where(done & (divisor > 1), divisor, 1).astype(np.float64)

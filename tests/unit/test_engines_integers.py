@@ -8,10 +8,14 @@ import pytest
 from support.engine_models import ModelMaker, enumerate_optimum
 
 from schedgap.formulations.common.errors import ModelRefused
+from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
+from schedgap.formulations.common.substrate import common_step, row_limit
+from schedgap.solvers.cut_off import worst_miss
 from schedgap.solvers.engines import engine
 from schedgap.solvers.engines.arrays import model_arrays
 from schedgap.solvers.engines.domains import bound_domains
 from schedgap.solvers.engines.integers import integer_model
+from schedgap.solvers.engines.whole import whole_model
 from schedgap.solvers.result import SolveOptions, Status
 
 ONE = SolveOptions(threads=1)
@@ -189,3 +193,53 @@ def test_a_bound_is_known_even_before_the_search() -> None:
     answer = engine("cpsat").solve(maker.model(), SolveOptions(threads=1, work_limit=1e-9))
     assert answer.bound is not None
     assert 15.0 <= answer.bound <= 25.0
+
+
+@pytest.mark.parametrize(
+    ("capacity", "amounts"),
+    [
+        (2.999999997, (1.0, 2.0)),  # 1e-18 short of 3 where it gives way by 1e-9
+        (1.999999998, (1.0, 1.0)),
+        (3.0, (1.000000001, 1.0)),
+        (2.999999999, (1.0, 0.999999999)),
+        (0.3, (0.1, 0.2)),
+        (0.3, (0.100000000003, 0.2)),
+        (5000.0, (1000.000001, 1000.0000005)),  # gives way by 5e-6, more than a row of an engine may
+        (7e9, (1e9, 1.0)),
+        (1e-6, (1e-7, 3e-7)),
+    ],
+)
+def test_rows_of_loads_mean_what_the_checkers_mean(capacity: float, amounts: tuple[float, float]) -> None:
+    """Every load near a limit: within capacity (1 + 1e-9), exactly, if and only if the model's row lets it through."""
+    maker = ModelMaker()
+    x, y = maker.var(0, 10), maker.var(0, 10)
+    maker.minimise([(x, 1.0), (y, 1.0)])
+    maker.row([(x, amounts[0]), (y, amounts[1])], "<=", row_limit(capacity, common_step(amounts)), "room")
+    model = maker.model()
+    (row,) = integer_model(model_arrays(model), frozenset()).rows
+    whole = whole_model(model_arrays(model)).arrays
+    fitting = 0
+    for a in range(11):
+        for b in range(11):
+            used = a * exact(amounts[0]) + b * exact(amounts[1])
+            fits = used <= exact(capacity) * (1 + CHECK_TOLERANCE)
+            fitting += fits
+            assert (row.coefficients[0] * a + row.coefficients[1] * b <= row.high) == fits
+            assert (worst_miss(model, {x: float(a), y: float(b)}) is None) == fits
+            if (whole.coefficients == whole.coefficients.round()).all():
+                assert (float(whole.coefficients @ [a, b]) <= whole.row_upper[0]) == fits
+    assert 0 < fitting < 121
+
+
+def test_whole_limits_give_way_exactly() -> None:
+    """Without such a limit the edge itself is exact: 2 (1 - 1e-9) (1 + 1e-9) falls short of 2."""
+    for level, most in ((2 * (1 - 1e-9), 1), (1.9999999981, 2), (3.0, 3), (2.9999999985, 3), (2.999999996, 2)):
+        maker = ModelMaker()
+        x, y = maker.var(0, 9), maker.var(0, level)
+        maker.minimise([(x, 1.0), (y, 1.0)])
+        maker.row([(x, 1.0), (y, 1.0)], "<=", level)
+        maker.row([(x, 1.0), (y, 2.0)], ">=", -level)
+        model = integer_model(model_arrays(maker.model()), frozenset())
+        assert (model.rows[0].high, model.rows[1].low, model.high[1]) == (most, -most, most)
+        whole = whole_model(model_arrays(maker.model())).arrays
+        assert (whole.row_upper[0], whole.row_lower[1], whole.upper[1]) == (most, -most, most)

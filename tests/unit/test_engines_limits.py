@@ -22,7 +22,10 @@ from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.numbers import gap
 from schedgap.solvers.engines import engine, engine_names, watch
 from schedgap.solvers.engines.answer import EngineAnswer
+from schedgap.solvers.engines.arrays import model_arrays
+from schedgap.solvers.engines.cbc_process import CbcRun
 from schedgap.solvers.engines.watch import watched
+from schedgap.solvers.engines.whole import whole_model
 from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
 
 
@@ -297,3 +300,25 @@ def test_a_second_ctrl_c_leaves_the_engine_behind(patient: None) -> None:
     release.set()
     assert (run.finished, run.interrupted, run.value) == (False, True, None)
     assert asked == 3
+
+
+def test_cbc_is_asked_again_where_it_missed_the_signal(patient: None, tmp_path: Path) -> None:
+    """A program that takes the second request only, as CBC does when the first comes before it branches."""
+    program = tmp_path / "deaf.py"
+    program.write_text(
+        f"#!{sys.executable}\n"
+        "import signal, threading\n"
+        "asked = []\n"
+        "heard = threading.Event()\n"
+        "signal.signal(signal.SIGINT, lambda *_: (asked.append(1), len(asked) > 1 and heard.set()))\n"
+        "print('ready', flush=True)\n"
+        f"heard.wait({PATIENCE})\n"
+        "print('asked', len(asked), flush=True)\n"
+    )
+    program.chmod(0o755)
+    model = whole_model(model_arrays(market_split(3, 10, 1, slack=True)))
+    interrupt = SolveOptions(log=lambda line: os.kill(os.getpid(), signal.SIGINT) if line == "ready" else None)
+    run = CbcRun(str(program), model, interrupt, None)
+    run.go({})
+    assert run.interrupted and not watch.still_running()
+    assert run.lines[-1] == "asked 2"

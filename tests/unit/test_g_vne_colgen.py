@@ -8,12 +8,16 @@ from schedgap.benchmarks.instances.g_vne.random import large_tree, small
 from schedgap.benchmarks.studies.brute_force.g_vne import brute_force, random_case
 from schedgap.catalogue.g_vne import PROBLEM as G_VNE
 from schedgap.catalogue.run import run_method
+from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.g_vne.check import check
 from schedgap.solvers.exact.g_vne import colgen as g_vne
 from schedgap.solvers.exact.g_vne import graph_pricing as g_vne_graph_pricing
+from schedgap.solvers.exact.g_vne import search as g_vne_search
 from schedgap.solvers.exact.g_vne.bound import ring_lp, upper_bound
 from schedgap.solvers.exact.g_vne.pooled import pooled_bound
 from schedgap.solvers.exact.g_vne.space import Space
+from schedgap.solvers.exact.hadar import colgen as hadar
+from schedgap.solvers.incumbent import optimal
 from schedgap.solvers.result import SolveOptions, Status, Termination
 
 
@@ -88,3 +92,9 @@ def test_two_values_of_the_dual_function_bound_the_lp(seed: int) -> None:
     ):
         assert lp.converged and pooled_bound(space) >= lp.value * (1 - 1e-9)
         assert pooled_bound(space) <= np.maximum(space.worth, 0).max(axis=1).sum() * (1 + 1e-9)
+
+
+def test_a_node_is_closed_only_where_optimal_is_true() -> None:
+    """A bound at the threshold, and rounded up, still agrees with the value within 1e-9; as in hadar."""
+    for closing, rounding in ((g_vne_search.PRUNE, g_vne_search.ROUNDING), (hadar.PRUNE, hadar.ROUNDING)):
+        assert optimal(1.0, (1 + closing) * (1 + rounding), MAXIMISE)

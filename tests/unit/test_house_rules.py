@@ -83,7 +83,8 @@ def test_the_replaying_checker_shares_no_code_with_what_it_checks() -> None:
 
 
 def test_checkers_share_no_code_with_models_or_heuristics() -> None:
-    for check in (ROOT / "formulations").rglob("check*.py"):
+    elastic = ROOT / "formulations" / "gpu_sharing" / "elastic.py"  # the checker of schedules outside the model
+    for check in [*(ROOT / "formulations").rglob("check*.py"), elastic]:
         own = {f"schedgap.formulations.ddl_cluster.{name}" for name in REPLAYED}
         for node in ast.walk(ast.parse(check.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("schedgap"):
@@ -93,3 +94,20 @@ def test_checkers_share_no_code_with_models_or_heuristics() -> None:
                 folder = f"schedgap.formulations.{check.parent.name}.check"  # parts of a checker, checked here too
                 allowed = allowed or module.startswith(folder)
                 assert allowed, f"{check.relative_to(ROOT)} imports {module}"
+
+
+def test_heuristics_and_models_take_nothing_from_checkers() -> None:
+    """But the verdict: a whole check, to score or to confirm."""
+    for path in FILES:
+        checker = path.stem.startswith("check") or path.stem == "elastic"
+        if checker or not any(
+            path.is_relative_to(ROOT / folder) for folder in ("formulations", "solvers", "heuristics")
+        ):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            module = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
+            stem = module.rpartition(".")[2]
+            if module.startswith("schedgap.formulations") and (stem.startswith("check") or stem == "elastic"):
+                taken = {alias.name for alias in node.names}  # type: ignore[attr-defined]
+                allowed = {name for name in taken if name.startswith("check") or name[0].isupper()}
+                assert taken == allowed, f"{path.relative_to(ROOT)} imports {taken - allowed} from {module}"

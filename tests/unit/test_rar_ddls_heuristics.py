@@ -371,5 +371,5 @@ def test_a_run_cut_short_keeps_the_repaired_guarantee_and_is_no_evidence_on_the_
     for deadline, printed in ((Looks(2), Verdict.NOT_APPLICABLE), (Looks(1000), Verdict.HELD)):
         run = sjf_bco(instance, deadline=deadline)
         case = Case(instance, float(run.info["makespan"]), run.info, None, None)
-        assert claims["000-lemma-2-repaired"].evaluate(case).verdict is printed
-        assert claims["000-theorem-5-area"].evaluate(case).verdict is Verdict.HELD
+        assert claims["000-lemma-2-repaired"].on(case).verdict is printed
+        assert claims["000-theorem-5-area"].on(case).verdict is Verdict.HELD

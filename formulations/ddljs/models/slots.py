@@ -27,7 +27,7 @@ import pulp
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import MAXIMISE
-from schedgap.formulations.common.substrate import most_multiples
+from schedgap.formulations.common.substrate import common_step, most_multiples, row_limit
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.ddljs.pieces import resolution, table
 from schedgap.formulations.ddljs.reach import Reach, Region, reaches
@@ -184,14 +184,18 @@ class _Builder:
             self.row(work + filled, pulp.LpConstraintEQ, 0.0, f"work_{i}")
 
     def close(self) -> None:
+        jobs = self.instance.jobs
+        wanted = {name for job in jobs for name in job.demand}
+        steps = {name: common_step(job.demand.get(name, 0.0) for job in jobs) for name in wanted}
         for (t, u, name), terms in self.server_load.items():
             there = self.instance.servers[u].resources.get(name, 0.0)
             if self.binds(terms, there):
-                self.row(terms, pulp.LpConstraintLE, there, f"server_{t}_{u}_{name}")
+                self.row(terms, pulp.LpConstraintLE, row_limit(there, steps[name]), f"server_{t}_{u}_{name}")
+        edge = common_step(job.bandwidth for job in jobs)
         for (t, e), terms in self.link_load.items():
             there = self.instance.links[e].bandwidth
             if self.binds(terms, there):
-                self.row(terms, pulp.LpConstraintLE, there, f"link_{t}_{e}")
+                self.row(terms, pulp.LpConstraintLE, row_limit(there, edge), f"link_{t}_{e}")
         self.problem.setObjective(pulp.LpAffineExpression(self.objective, constant=self.constant))
 
     @staticmethod

@@ -25,6 +25,7 @@ import pulp
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import MAXIMISE
+from schedgap.formulations.common.substrate import common_step, row_limit
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.formulations.g_vne.ring_routes import contiguous_ring, simple_path
 from schedgap.formulations.g_vne.tables import Tables, tables
@@ -123,10 +124,12 @@ class _Builder:
     def close(self) -> None:
         """Rows (18) and (19), and the objective (12)."""
         data = self.data
+        steps = [common_step(data.demand[:, r].tolist()) for r in range(data.demand.shape[1])]
         for (u, r), terms in self.on_node.items():
-            self.row(terms, pulp.LpConstraintLE, float(data.capacity[u, r]), f"node_{u}_{r}")
+            self.row(terms, pulp.LpConstraintLE, row_limit(float(data.capacity[u, r]), steps[r]), f"node_{u}_{r}")
+        edge = common_step(data.job_bandwidth.tolist())
         for e, terms in self.on_link.items():
-            self.row(terms, pulp.LpConstraintLE, float(data.bandwidth[e]), f"link_{e}")
+            self.row(terms, pulp.LpConstraintLE, row_limit(float(data.bandwidth[e]), edge), f"link_{e}")
         self.problem.setObjective(
             pulp.LpAffineExpression([(chi, float(data.utility[j, k])) for (j, k), chi in self.chi.items()])
         )

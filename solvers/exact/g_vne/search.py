@@ -25,9 +25,9 @@ from schedgap.solvers.result import SolveOptions, Termination
 
 Floats = NDArray[np.float64]
 
-PRUNE = 1.001e-9
-"""A node whose bound is within this of the incumbent, relatively, is closed: limits give way by 1e-9, as the checker's
-do, so bounds are larger by as much where a limit is tight."""
+PRUNE = 8e-10
+"""A node whose bound is within this of the incumbent, relatively, is closed: with what rounding adds to a bound at the
+end, optimal means within 1e-9."""
 ROUNDING = 1e-10
 """What sums of floats may be off by, relatively."""
 TOLERANCE = 1e-10
