@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from schedgap.benchmarks.instances import figure_of
+from schedgap.benchmarks.instances import figure_of, workload_of
 from schedgap.benchmarks.ledger.judge import finite
 from schedgap.benchmarks.ledger.ledger import Ledger, LedgerRow
 from schedgap.benchmarks.report.page import Raw, grid, page, picture, text, tiles, verdict
@@ -115,4 +115,6 @@ def _told(problem: Problem, objective: float | None) -> str:
 
 
 def _drawn(problem: Problem, instance: Instance, solution: Solution, caption: str) -> str:
+    if workload_of(problem).figure is None:
+        return ""
     return picture(figure_of(problem)(instance, solution), caption)

@@ -9,7 +9,7 @@ from typing import Any
 
 from schedgap.benchmarks.harness.analysis import Analysis, Entry, Solved, analyse, load, summaries
 from schedgap.benchmarks.harness.store import FILE, Row, Store, StoreError
-from schedgap.benchmarks.instances import figure_of
+from schedgap.benchmarks.instances import figure_of, workload_of
 from schedgap.benchmarks.ledger.verdicts import write_counterexamples
 from schedgap.benchmarks.report.figures import (
     profile_figures,
@@ -190,6 +190,8 @@ def _heuristics(problem: Problem, solved: Sequence[Solved]) -> list[str]:
 
 def _worst_cases(folder: Path, problem: Problem, solved: Sequence[Solved]) -> list[str]:
     """Charts of the instances on which heuristics are furthest from the optimum, beside the optimum."""
+    if workload_of(problem).figure is None:
+        return []
     cases: list[tuple[float, Solved, Entry, Entry]] = []
     for one in solved:
         best = next((e for e in one.entries if e.row.status == "optimal" and e.row.solution is not None), None)

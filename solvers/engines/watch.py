@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -66,7 +67,10 @@ def watched(work: Callable[[], T], stop: Callable[[], None], deadline: Deadline)
     values: list[T] = []
     errors: list[BaseException] = []
 
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
     def body() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)  # a program that the work starts inherits it
         try:
             values.append(work())
         except BaseException as error:  # handed to the waiting thread
@@ -75,12 +79,17 @@ def watched(work: Callable[[], T], stop: Callable[[], None], deadline: Deadline)
             done.set()
 
     thread = threading.Thread(target=body, daemon=True, name="engine")
-    thread.start()
     interrupts = 0
     late = False
     given_up = Deadline()
+    try:  # Ctrl-C waits until it is caught below: an engine may be quick, and this thread slow
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    except KeyboardInterrupt:  # it came just before; the mask is set all the same
+        interrupts, given_up = 1, Deadline.after(PATIENCE)
+    thread.start()
     while True:
         try:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             while not done.wait(POLL):
                 overdue = _overdue(deadline)
                 late = late or overdue > STOP_AFTER

@@ -22,6 +22,7 @@ from support.work import PASSED, Looks
 
 from schedgap.benchmarks.harness.compare import run_method
 from schedgap.benchmarks.instances.rar_ddls.random import contended, large, paper, tiny
+from schedgap.catalogue.methods import find_method, method_settings
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.catalogue.registry import load_instance
 from schedgap.formulations.common.errors import InputError
@@ -299,7 +300,6 @@ def test_a_large_instance(name: str) -> None:
         ({"lambda": 0.9}, "option lambda: must be at least 1"),
         ({"bisection": "other"}, "option bisection: must be one of improved, feasible"),
         ({"kappa": 0}, "option kappa: must be at least 1"),
-        ({"gamma": 1}, "unknown option 'gamma'"),
         ({"rho_hat": [1.0]}, "rho_hat: 1 estimates, the instance has 6 jobs"),
         ({"rho_hat": [1, 2, 3, 4, 5, 0]}, r"rho_hat\[5\]: must be a positive finite number of slots, got 0"),
         ({"rho_hat": {"j0": 1}}, "rho_hat: no estimate for job 'j1'"),
@@ -309,6 +309,8 @@ def test_bad_options_are_refused(options: dict[str, Any], message: str) -> None:
     instance, _ = load("rar-14-mixed")
     with pytest.raises(InputError, match=message):
         sjf_bco(instance, **keywords(options))
+    with pytest.raises(InputError, match="method sjf-bco: unknown option 'gamma'"):
+        method_settings(find_method(RAR_DDLS, "sjf-bco"), {"gamma": 1})
 
 
 def test_estimates_by_id() -> None:
