@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,10 +21,13 @@ from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.run import certified_bound, run_method
 from schedgap.formulations.common.errors import Disagreement, EngineMissing, InputError, ModelRefused
 from schedgap.formulations.common.instance import Instance
-from schedgap.heuristics.common.guarantee import Verdict
+from schedgap.heuristics.common.guarantee import Evaluation, Verdict, at_most
 from schedgap.solvers.result import Deadline, Result, SolveOptions, Status
 
 __all__ = ["CompareRow", "Comparison", "certified_bound", "compare", "run_method"]
+
+WIDTH = 100
+"""Columns of a comparison, where the names of its methods and claims allow it."""
 
 
 @dataclass(frozen=True)
@@ -152,20 +156,16 @@ class Comparison:
         """The table, and under it why something is unknown or does not apply, and which settings were not defaults."""
         repeated = any(len(row.results) > 1 for row in self.rows)
         head = ["method", "status", "objective", *(["best", "worst"] if repeated else []), "bound", "ratio"]
-        head += ["guarantee", "bound on ratio", "verdict", "seconds", "left", "right", "ledger"]
-        right = "llr" + ("rr" if repeated else "") + "rllrlrrrl"
+        head += ["seconds"]
+        right = "llr" + ("rr" if repeated else "") + "rlr"
         sense = self.problem.sense
         lines: list[list[str]] = []
         for row in self.rows:
             found = sorted(row.objectives, key=lambda value: sense * value)
             ends = [number(found[0]) if found else "-", number(found[-1]) if found else "-"]
-            cells = [_judgement_cells(judgement) for judgement in row.judgements] or [["", "", "", "", "", ""]]
             status = str(row.status) + (" (outside the model)" if row.outside_model else "")
-            first = [row.method.id, status, number(row.objective), *(ends if repeated else [])]
-            first += [number(row.bound), _ratio_cell(row)]
-            for k, (name, bound, verdict, *rest) in enumerate(cells):
-                own = first if k == 0 else [""] * len(first)
-                lines.append([*own, name, bound, verdict, seconds(row.seconds) if k == 0 else "", *rest])
+            own = [row.method.id, status, number(row.objective), *(ends if repeated else [])]
+            lines.append([*own, number(row.bound), _ratio_cell(row), seconds(row.seconds)])
         known = self.agreement
         if known.optimum is not None:
             summary = f"proven optimum: {number(known.optimum)} {self.problem.unit}"
@@ -173,7 +173,19 @@ class Comparison:
             summary = "proven infeasible"
         else:
             summary = f"optimum not proven; best bound: {number(known.bound)} {self.problem.unit}"
-        return "\n".join([table(head, lines, right), summary, *self._notes(), *self._metrics_table()])
+        return "\n".join(
+            [table(head, lines, right), summary, *self._claims_table(), *self._notes(), *self._metrics_table()]
+        )
+
+    def _claims_table(self) -> list[str]:
+        """What is claimed of each method, with the method's ratio beside the bound on it."""
+        lines: list[list[str]] = []
+        for row in self.rows:
+            if row.judgements:
+                lines.append([f"{row.method.id}: {_ratio_cell(row)}"])
+                lines += [_judgement_cells(judgement) for judgement in row.judgements]
+        head = ["claim on the ratio", "at most", "verdict", "left", "right", "ledger"]
+        return ["", table(head, lines, "lrlrrl")] if lines else []
 
     def _notes(self) -> list[str]:
         """What the table cannot hold."""
@@ -183,11 +195,13 @@ class Comparison:
             if row.settings
         ]
         judged = [judgement for row in self.rows for judgement in row.judgements]
-        notes += [
-            f"{j.guarantee.id} is {j.verdict}: {j.evaluation.reason}"
-            for j in judged
-            if j.verdict is Verdict.NOT_APPLICABLE
-        ]
+        why: dict[str, list[str]] = {}
+        for j in judged:
+            if j.verdict is Verdict.NOT_APPLICABLE:
+                why.setdefault(j.evaluation.reason + _outside(j.evaluation), []).append(j.guarantee.id)
+        for reason, names in why.items():
+            line = f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} {Verdict.NOT_APPLICABLE}: {reason}"
+            notes.append(textwrap.fill(line, WIDTH, subsequent_indent="  "))
         if any(j.verdict is Verdict.HELD for j in judged):
             notes.append("not refuted here: left <= right on this instance, which proves nothing beyond it")
         return notes + [
@@ -294,7 +308,7 @@ def _side_by_side(
         outside = method.outside_model or any(r.info.get("outside_model") for r in results)
         ratios = [] if outside else [agreement.ratio(r.objective, problem.sense)[0] for r in results]
         known = [value for value in ratios if value is not None]
-        judged = [judge(problem, method, own, instance, r.objective, r.info, agreement) for r in results]
+        judged = [judge(problem, method, own, instance, r.objective, r.info, agreement, sides=True) for r in results]
         rows.append(
             CompareRow(
                 method,
@@ -336,4 +350,12 @@ def _judgement_cells(judgement: Judgement) -> list[str]:
     verdict = "not refuted here" if held else "refuted" if refuted else str(judgement.verdict)
     sides = (significant(judgement.evaluation.left), significant(judgement.evaluation.right))
     name = judgement.guarantee.id
-    return [name, significant(judgement.ratio_bound), verdict, *sides, ledger_verdict(name).words]
+    return [f"  {name}", significant(judgement.ratio_bound), verdict, *sides, ledger_verdict(name).words]
+
+
+def _outside(evaluation: Evaluation) -> str:
+    """Where both sides are known though the claim is not about this case: which is larger."""
+    if evaluation.left is None or evaluation.right is None:
+        return ""
+    compared = "<=" if at_most(evaluation.left, evaluation.right).verdict is Verdict.HELD else ">"
+    return f" (outside of its assumptions left {compared} right)"

@@ -64,6 +64,7 @@ def judge(
     objective: float | None,
     info: Mapping[str, Any],
     agreement: Agreement,
+    sides: bool = False,
 ) -> tuple[Judgement, ...]:
     """Every guarantee of `method` on one of its runs.
 
@@ -72,19 +73,20 @@ def judge(
     settings : the options the run was given; the others count with their defaults
     objective, info : the checker's objective (None: nothing found) and what the heuristic told of its run
     agreement : what is proven about the instance
+    sides : both sides of a claim on the ratio outside of its assumptions too, where it can be
     """
     rows = guarantees_of(problem, method.id)
     if not rows:
         return ()
     options = full_settings(method, settings)
     case = Case(instance, objective, info, agreement.optimum, agreement.bound, options)
-    return tuple(evaluate(guarantee, case) for guarantee in rows)
+    return tuple(evaluate(guarantee, case, sides) for guarantee in rows)
 
 
-def evaluate(guarantee: Guarantee, case: Case) -> Judgement:
-    """One guarantee on one case."""
-    evaluation = guarantee.on(case)
-    applies = evaluation.verdict is not Verdict.NOT_APPLICABLE
+def evaluate(guarantee: Guarantee, case: Case, sides: bool = False) -> Judgement:
+    """One guarantee on one case; `sides` as in :func:`judge`."""
+    evaluation = guarantee.on(case, sides)
+    applies = evaluation.verdict is not Verdict.NOT_APPLICABLE or evaluation.right is not None
     bound = guarantee.ratio_bound(case) if guarantee.ratio_bound is not None and applies else None
     return Judgement(guarantee, evaluation, bound)
 

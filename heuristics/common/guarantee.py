@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -103,10 +103,12 @@ class Assumption:
     text : in words
     fails : ``fails(case)`` tells why the case is outside, or returns None where it is inside; None where every
         instance of the problem is inside, or the words only say what the claim is about
+    shown : both sides can be computed outside of it too; `compare` shows them there, without a verdict
     """
 
     text: str
     fails: Callable[[Case], str | None] | None = None
+    shown: bool = False
 
 
 @dataclass(frozen=True)
@@ -170,10 +172,24 @@ class Guarantee:
         """Its assumptions as one line."""
         return "; ".join(needed.text for needed in self.needs)
 
-    def on(self, case: Case) -> Evaluation:
-        """The claim on one case; not applicable outside of an assumption."""
+    def on(self, case: Case, sides: bool = False) -> Evaluation:
+        """The claim on one case; not applicable outside of an assumption.
+
+        Parameters
+        ----------
+        case : the instance and the run
+        sides : outside, compute both sides of a claim on the ratio all the same where its assumptions allow it
+        """
+        outside: Evaluation | None = None
         for needed in self.needs:
             why = None if needed.fails is None else needed.fails(case)
-            if why is not None:
-                return Evaluation(Verdict.NOT_APPLICABLE, reason=why, outside=needed.text)
-        return self.evaluate(case)
+            if why is None:
+                continue
+            outside = outside or Evaluation(Verdict.NOT_APPLICABLE, reason=why, outside=needed.text)
+            sides = sides and needed.shown
+        if outside is None:
+            return self.evaluate(case)
+        if not sides or self.ratio_bound is None:
+            return outside
+        found = self.evaluate(case)
+        return replace(outside, left=found.left, right=found.right)

@@ -94,13 +94,13 @@ def _other_inner(case: Case) -> str | None:
 
 SERVERS = 3
 """Servers that Theorem 8 assumes."""
-CONCAVE = Assumption("every mu_i is concave, non-decreasing, mu_i(0) >= 0", _not_concave)
+CONCAVE = Assumption("every mu_i is concave, non-decreasing, mu_i(0) >= 0", _not_concave, shown=True)
 SIGMOID = Assumption("sigmoid utilities, as in the paper's experiments", _all_concave)
 STATIC = Assumption("the network does not change")
 EXACT = Assumption("slots are solved exactly", _inexact)
 ALPHA = Assumption("every slot within alpha of its best; alpha is what the run proves", _no_alpha)
 TOGETHER = Assumption("all jobs arrive together", _arrivals)
-THREE = Assumption("at least three servers", _few_servers)
+THREE = Assumption("at least three servers", _few_servers, shown=True)
 ALGORITHM_2 = Assumption("Algorithm 2 in every slot, with capacities kept; Gamma = max ceil(q_i)", _other_inner)
 
 

@@ -86,15 +86,18 @@ def _overloads(case: Case) -> str | None:
     return "loads may exceed capacities" if case.options["variant"] == "vanilla" else None
 
 
-CONCAVE = Assumption("utilities pi increase and are concave, as gains of a concave mu do", _other_utilities)
-THREE = Assumption("at least three servers", _few_servers)
+CONCAVE = Assumption("utilities pi increase and are concave, as gains of a concave mu do", _other_utilities, shown=True)
+THREE = Assumption("at least three servers", _few_servers, shown=True)
 SELECTED = Assumption("ring sizes by the program's largest pi chi", _not_selected)
-WITHIN_Q = Assumption("ring sizes 1 to ceil(q_i)", _beyond_q)
-KEPT = Assumption("capacities are kept: a ring that does not fit what is left is refused", _overloads)
-ONE_ROUNDING = Assumption("a single rounding (u_b = 1); loads may exceed capacities", _not_printed(single=True))
+WITHIN_Q = Assumption("ring sizes 1 to ceil(q_i)", _beyond_q, shown=True)
+KEPT = Assumption("capacities are kept: a ring that does not fit what is left is refused", _overloads, shown=True)
+ONE_ROUNDING = Assumption(
+    "a single rounding (u_b = 1); loads may exceed capacities", _not_printed(single=True), shown=True
+)
 ROUNDINGS_UNTIL = Assumption(
     "roundings until a third is reached and loads are within beta and gamma, u_b at most; loads may exceed capacities",
     _not_printed(single=False),
+    shown=True,
 )
 
 

@@ -84,7 +84,9 @@ EARLY = Assumption(
     _not_early,
 )
 ROOM = Assumption(
-    "a job's demand is less than the capacity: of every machine's devices of a type it can use", _too_wide
+    "a job's demand is less than the capacity: of every machine's devices of a type it can use",
+    _too_wide,
+    shown=True,
 )
 SOMETHING = Assumption("the optimum accepts a job", _nothing_accepted)
 DUAL_LOW = Assumption("D_0 <= OPT/2", _dual_high)

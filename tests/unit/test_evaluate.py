@@ -310,7 +310,9 @@ def test_compare_tells_which_method_runs() -> None:
 def test_reasons_stand_under_the_table_and_the_ledger_beside_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     text = compare(toy("nothing"), INSTANCE, ["brute", "list", "nothing"], SolveOptions()).to_text()
     lines = text.splitlines()
-    assert lines[0].split()[-4:] == ["seconds", "left", "right", "ledger"]
+    assert lines[0].split()[-2:] == ["ratio", "seconds"]
+    head = next(line for line in lines if line.startswith("claim on the ratio"))
+    assert head.split()[-5:] == ["most", "verdict", "left", "right", "ledger"]
     false, never, graham = (next(line for line in lines if name in line) for name in GUARANTEES)
     assert "  refuted  " in false and false.split()[-6:-4] == ["14.00", "13.00"]
     assert "  not applicable  " in never and "  not refuted here  " in graham
@@ -355,6 +357,39 @@ def test_the_printed_claim_of_hadar_is_tried_with_the_printed_settings() -> None
         found = compare(all_problems()["hadar"], instance, ["colgen", "hadar-online"], SolveOptions(), printed=printed)
         claim = next(j for j in found.rows[1].judgements if j.guarantee.id == "002-theorem-2")
         assert (claim.verdict != "not applicable") is printed
+
+
+OUTSIDE = [
+    ("g-vne", "lp-rs-mde", {"004-theorem-8": "3.000", "004-theorem-10-one-slot": "7.000"}),
+    ("hadar", "hadar-rounds", {"002-theorem-2-rounds": "17.57"}),
+]
+
+
+@pytest.mark.parametrize("printed", [False, True])
+@pytest.mark.parametrize(("problem_id", "method", "claims"), OUTSIDE)
+def test_ratios_stand_beside_the_printed_bounds_outside_of_the_assumptions_too(
+    problem_id: str, method: str, claims: dict[str, str], printed: bool
+) -> None:
+    problem = all_problems()[problem_id]
+    instance = make_instance(problem, "tiny" if problem_id == "g-vne" else "small", 0)
+    methods = [problem.methods[0].id, method]
+    found = compare(problem, instance, methods, SolveOptions(), printed=printed)
+    lines = found.to_text().splitlines()
+    for name, most in claims.items():
+        cells = next(line.split() for line in lines if line.startswith(f"  {name} "))
+        assert cells[1:4] == [most, "not", "applicable"] and "-" not in cells[4:6]
+        judgement = next(j for j in found.rows[1].judgements if j.guarantee.id == name)
+        assert judgement.verdict == "not applicable" and judgement.evaluation.outside
+        assert judgement.ratio_bound == pytest.approx(float(most), rel=1e-3)
+    assert max(map(len, lines)) <= 100
+
+
+def test_no_claim_is_judged_outside_but_for_its_sides() -> None:
+    instance = make_instance(all_problems()["hadar"], "small", 0)
+    found = compare(all_problems()["hadar"], instance, ["hadar-online"], SolveOptions())
+    claim = next(j for j in found.rows[0].judgements if j.guarantee.id == "002-theorem-2")
+    assert claim.evaluation.outside  # other prices: 2 alpha would be of something else
+    assert (claim.evaluation.left, claim.evaluation.right, claim.ratio_bound) == (None, None, None)
 
 
 def test_what_the_print_refuses_is_told_and_the_others_run() -> None:
