@@ -55,7 +55,7 @@ def _all_reduces(instance: DdlClusterInstance) -> int:
 
 
 def placing_seconds(instance: DdlClusterInstance, placement: str, kappa: int) -> float:
-    """What choosing the GPUs of every job takes, each asked once; see choosing.py."""
+    """What choosing the GPUs of every job takes, each asked once; see placing.py."""
     servers = len(instance.servers)
     total, widest = instance.total_gpus, max(server.gpus for server in instance.servers)
     looked = 0.0
