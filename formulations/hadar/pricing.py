@@ -89,6 +89,7 @@ def slot_costs(
     cost = np.full((horizon, levels), np.inf)
     order = np.zeros((horizon, kinds), dtype=np.int64)
     for t in range(first, last + 1):
+        row = t if len(free) > 1 else 0
         for i in range(kinds):  # insertion sort: few types
             k = i
             while k > 0 and price[t, order[t, k - 1]] > price[t, i]:
@@ -101,7 +102,7 @@ def slot_costs(
             for i in range(kinds):
                 kind = order[t, i]
                 if allowed[level, kind] and need > 0:
-                    taken = min(need, free[t % len(free), kind])
+                    taken = min(need, free[row, kind])
                     total += taken * price[t, kind]
                     need -= taken
             if need == 0:
@@ -202,11 +203,12 @@ def demand(
     used = np.zeros((horizon, kinds), dtype=np.int64)
     for t in range(horizon):
         if schedule[t] > 0:
+            row = t if len(free) > 1 else 0
             need = workers
             for i in range(kinds):
                 kind = order[t, i]
                 if allowed[schedule[t] - 1, kind] and need > 0:
-                    taken = min(need, free[t % len(free), kind])
+                    taken = min(need, free[row, kind])
                     used[t, kind] = taken
                     need -= taken
     return used
