@@ -12,8 +12,8 @@ from matplotlib.ticker import MaxNLocator
 
 from schedgap.benchmarks.figures.style import FAINT, INK, MARK, ink_on, job_colour, new_figure, plain_axes
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.gpu_sharing.dynamics import simulate
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
+from schedgap.formulations.gpu_sharing.schedule import simulate
 
 _WIDTH = 10.0
 _HATCH = (0.0, 0.0, 0.0, 0.35)

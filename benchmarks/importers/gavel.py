@@ -16,8 +16,8 @@ from schedgap.benchmarks.instances.rar_ddls.measured import Setup, measured_job
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import LARGEST_COUNT
 from schedgap.formulations.common.numbers import exact
-from schedgap.formulations.rar_ddls.dynamics import rate_table
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
+from schedgap.formulations.rar_ddls.rates import rate_table
 
 
 def import_rar_ddls(

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from schedgap.formulations.common.numbers import exact
-from schedgap.formulations.rar_ddls.dynamics import rate_table
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
+from schedgap.formulations.rar_ddls.rates import rate_table
 
 Load = int | Fraction
 INFINITE = math.inf

@@ -33,6 +33,8 @@ Positive = Annotated[float, Field(gt=0, le=LARGEST)]
 class FrozenDict(dict[Any, Any]):
     """A dict that refuses to change; unlike MappingProxyType it can be pickled to a worker."""
 
+    _hash: int | None = None
+
     def _refuse(self, *_: Any, **__: Any) -> Any:
         raise TypeError("an instance is immutable")
 
@@ -44,7 +46,9 @@ class FrozenDict(dict[Any, Any]):
         return FrozenDict, (dict(self),)
 
     def __hash__(self) -> int:  # type: ignore[override]
-        return hash(frozenset(self.items()))
+        if self._hash is None:  # tables are kept by instance: one look-up must not read a matrix again
+            self._hash = hash(frozenset(self.items()))
+        return self._hash
 
 
 _K = TypeVar("_K")

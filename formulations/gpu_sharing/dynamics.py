@@ -1,4 +1,4 @@
-"""What jobs do over time: iteration times, work, who fits with whom, and an event-driven simulation.
+"""What jobs do over time: iteration times, work, who fits with whom, and the progress of one job.
 
 Work is counted in solo slots: W = I (1 - 1e-9) t_iter / L, the slots a job needs at full rate; a slot at
 slowdown x does 1/x of one. Floats are used throughout; a comparison closer than 1e-9 relative is decided
@@ -8,15 +8,13 @@ again in rationals, so that every completion slot equals the checker's.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance, Job
 from schedgap.formulations.gpu_sharing.roots import power_norm
@@ -205,101 +203,3 @@ class Progress:
         target = exact_work(self._instance.jobs[self._job], self._steps, self._instance.slot_length)
         done = sum((n / exact(x) for n, x in self._segments), Fraction(0))
         return max(1, math.ceil((target - done) * exact(slowdown)))
-
-
-@dataclass(frozen=True)
-class Stretch:
-    """Slots first..last in which a job runs at one slowdown beside the same partners."""
-
-    first: int
-    last: int
-    slowdown: float
-    partners: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """What a solution does.
-
-    Attributes
-    ----------
-    completion : last slot of each job
-    stretches : per job, its run cut where its partners change
-    """
-
-    completion: Mapping[str, int]
-    stretches: Mapping[str, tuple[Stretch, ...]] = field(default_factory=dict)
-
-    def mean_jct(self, instance: GpuSharingInstance) -> float:
-        """Mean of completion - arrival + 1, in slots."""
-        return sum(self.completion[job.id] - job.arrival + 1 for job in instance.jobs) / len(instance.jobs)
-
-
-def simulate(instance: GpuSharingInstance, solution: Solution) -> Schedule:
-    """Run a well-formed solution from event to event, whatever its capacity or the horizon.
-
-    Parameters
-    ----------
-    instance : the instance
-    solution : start slots, GPU lists and valid accumulation steps of every job
-
-    Returns
-    -------
-    Schedule
-        Completion slots and stretches.
-
-    Notes
-    -----
-    O(E R) for E starts and completions and R running jobs.
-    """
-    jobs = instance.jobs
-    start = [solution["start"][job.id] for job in jobs]
-    sets = [{(server, index) for server, index in solution["gpus"][job.id]} for job in jobs]
-    holders: dict[tuple[str, int], list[int]] = {}
-    progress = [Progress(instance, j, solution["accumulation"][job.id]) for j, job in enumerate(jobs)]
-    since, slowdown = start[:], [1.0] * len(jobs)
-    partners: list[tuple[int, ...]] = [()] * len(jobs)
-    end = [0] * len(jobs)
-    stretches: list[list[Stretch]] = [[] for _ in jobs]
-    waiting = sorted(range(len(jobs)), key=lambda j: (start[j], j), reverse=True)
-    running: set[int] = set()
-
-    def close(j: int, last: int) -> None:
-        if last >= since[j]:
-            names = tuple(jobs[k].id for k in partners[j])
-            stretches[j].append(Stretch(since[j], last, slowdown[j], names))
-
-    while waiting or running:
-        moments = [end[j] + 1 for j in running]
-        if waiting:
-            moments.append(start[waiting[-1]])
-        slot = min(moments)
-        changed: set[int] = set()
-        for j in sorted(running):
-            if end[j] < slot:
-                running.discard(j)
-                close(j, end[j])
-                for gpu in sets[j]:
-                    holders[gpu].remove(j)
-                    changed.update(holders[gpu])
-        while waiting and start[waiting[-1]] == slot:
-            j = waiting.pop()
-            running.add(j)
-            changed.add(j)
-            for gpu in sets[j]:
-                holders.setdefault(gpu, []).append(j)
-                changed.update(holders[gpu])
-        for j in sorted(changed & running):
-            beside = tuple(sorted({k for gpu in sets[j] for k in holders[gpu]} - {j}))
-            if beside == partners[j] and since[j] < slot:
-                continue
-            if since[j] < slot:
-                close(j, slot - 1)
-                progress[j].advance(slot - since[j], slowdown[j])
-            since[j], partners[j] = slot, beside
-            slowdown[j] = max([1.0, *(instance.slowdown(jobs[j].id, jobs[k].id) for k in beside)])
-            end[j] = slot + progress[j].slots_left(slowdown[j]) - 1
-    return Schedule(
-        {job.id: end[j] for j, job in enumerate(jobs)},
-        {job.id: tuple(stretches[j]) for j, job in enumerate(jobs)},
-    )

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from schedgap.formulations.rar_ddls.dynamics import NEVER, Integers, RateTable, rate_table
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
+from schedgap.formulations.rar_ddls.rates import NEVER, Integers, RateTable, rate_table
 
 _LARGEST_FACTOR = 100
 _MOST_MOMENTS = 4_000

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from schedgap.formulations.rar_ddls.dynamics import Integers, rate_table
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
+from schedgap.formulations.rar_ddls.rates import Integers, rate_table
 
 
 @dataclass(frozen=True)

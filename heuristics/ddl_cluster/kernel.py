@@ -12,11 +12,9 @@ Differences are only in what is looked at:
 
 from __future__ import annotations
 
-import numba
-
-from schedgap.heuristics.common.compiled import forget_stale
-from schedgap.heuristics.ddl_cluster import heap, network, placing, state, strides
-from schedgap.heuristics.ddl_cluster.heap import drop, put
+from schedgap.formulations.common.compiled import compiled, forget_stale, written_in
+from schedgap.heuristics.ddl_cluster import network, placing, strides
+from schedgap.heuristics.ddl_cluster import state as state_module
 from schedgap.heuristics.ddl_cluster.network import admit, begin_waiting, end_transfer, transfer
 from schedgap.heuristics.ddl_cluster.placing import enqueue, leave, place_queue
 from schedgap.heuristics.ddl_cluster.state import (
@@ -34,44 +32,26 @@ from schedgap.heuristics.ddl_cluster.state import (
     QUEUED,
     TRANSFERRING,
     Ints,
-    Rules,
-    Table,
+    State,
     append,
     comes_before,
+    drop,
     look_at,
+    put,
 )
 from schedgap.heuristics.ddl_cluster.strides import begin_stride, cut_stride, in_the_way, log_stride, service_now
 
-forget_stale(__file__, heap.__file__, network.__file__, placing.__file__, state.__file__, strides.__file__)
+forget_stale(__file__, network.__file__, placing.__file__, state_module.__file__, strides.__file__)
 
 
-@numba.njit(cache=True)
-def run_fast(
-    jobs: Table,
-    workers: Table,
-    gpus: Table,
-    servers: Table,
-    links: Ints,
-    lists: Ints,
-    events: Ints,
-    by_arrival: Ints,
-    rules: Rules,
-    start: Ints,
-    end: Ints,
-    admitted: Ints,
-    done: Ints,
-    progress: Ints,
-    most: int,
-) -> bool:
+@compiled
+def run_fast(state: State, by_arrival: Ints, progress: Ints, most: int) -> bool:
     """Simulate the next moments, from the first arrival to the last finish; called again it goes on.
 
     Parameters
     ----------
-    jobs, workers, gpus, servers, links, lists, events : see state.py; changed
+    state : the cluster; changed
     by_arrival : jobs in order of arrival, ties by position
-    rules : the link, the policy and how to run
-    start, end : of every compute task, filled where they are recorded; laid out as in the plain simulator's log
-    admitted, done : of every all-reduce, filled
     progress : jobs that have arrived, jobs that have finished, ticks at which something happened; zeros to begin
         with, changed
     most : how many such ticks to simulate in this call at most
@@ -80,6 +60,7 @@ def run_fast(
     -------
     Whether every job has finished.
     """
+    jobs, gpus, lists, events, rules = state.jobs, state.gpus, state.lists, state.events, state.rules
     arrived, unfinished, moments = progress[0], len(jobs) - progress[1], 0
     while unfinished > 0 and moments < most:
         now = NEVER
@@ -95,40 +76,40 @@ def run_fast(
         queue_changed = False
         while events[0] > 0 and jobs[events[1]].key == now:
             job = events[1]
-            drop(events, jobs, job)
+            drop(state, job)
             if jobs[job].message_state == IN_LATENCY:
-                append(lists, BEGINNING, job)
+                append(state, BEGINNING, job)
                 continue
             if jobs[job].message_state == TRANSFERRING:
-                done[jobs[job].message_base + jobs[job].iteration] = now
-                end_transfer(jobs, workers, servers, links, lists, job, now)
+                state.done[jobs[job].message_base + jobs[job].iteration] = now
+                end_transfer(state, job, now)
             else:
                 if jobs[job].stride > 0:
                     if rules.record:
-                        log_stride(jobs, start, end, job, now)
-                    _end_stride(jobs, workers, gpus, lists, job, now)
-                elif not _end_tasks(jobs, workers, gpus, lists, events, rules, end, job, now):
+                        log_stride(state, job, now)
+                    _end_stride(state, job, now)
+                elif not _end_tasks(state, job, now):
                     continue
                 if jobs[job].spread > 1:
-                    begin_waiting(jobs, workers, servers, lists, job, now)
+                    begin_waiting(state, job, now)
                     continue
-            if _end_iteration(jobs, workers, gpus, lists, job, now):
+            if _end_iteration(state, job, now):
                 unfinished -= 1
                 queue_changed = True
 
         # 2. arrivals
         while arrived < len(jobs) and jobs[by_arrival[arrived]].arrival == now:
-            enqueue(jobs, lists, by_arrival[arrived])
+            enqueue(state, by_arrival[arrived])
             arrived += 1
             queue_changed = True
 
         # 3. placement, 4. admission, 5. transfers
         if queue_changed and lists[QUEUED, 0] > 0:
-            place_queue(jobs, workers, gpus, servers, lists, rules, now)
+            place_queue(state, now)
         if lists[ASKED, 0] > 0:
-            admit(jobs, workers, servers, links, lists, events, rules, admitted, now)
+            admit(state, now)
         if lists[BEGINNING, 0] > 0 or lists[CHANGED, 0] > 0:
-            transfer(jobs, workers, servers, links, lists, events, rules, now)
+            transfer(state, now)
 
         # 6. dispatch; strides that are cut add to the list
         position = 1
@@ -137,49 +118,41 @@ def run_fast(
             position += 1
             gpus[gpu].dirty = 0
             if gpus[gpu].task >= 0:
-                job = workers[gpus[gpu].task].job
+                job = state.workers[gpus[gpu].task].job
                 if jobs[job].stride == 0:
                     continue
-                if not in_the_way(jobs, workers, gpus, job, gpu, service_now(jobs, job, now)):
+                if not in_the_way(state, job, gpu, service_now(state, job, now)):
                     continue
                 if rules.record:
-                    log_stride(jobs, start, end, job, now)
-                cut_stride(jobs, workers, gpus, lists, events, job, now)
+                    log_stride(state, job, now)
+                cut_stride(state, job, now)
             if gpus[gpu].task < 0:
-                _dispatch(jobs, workers, gpus, lists, events, rules, start, gpu, now)
+                _dispatch(state, gpu, now)
         if rules.strides:
             for position in range(1, lists[CANDIDATES, 0] + 1):
-                begin_stride(jobs, workers, gpus, events, lists[CANDIDATES, position], now)
+                begin_stride(state, lists[CANDIDATES, position], now)
     progress[0], progress[1] = arrived, len(jobs) - unfinished
     progress[2] += moments
     return bool(unfinished == 0)
 
 
-@numba.njit(cache=True)
-def _end_stride(jobs: Table, workers: Table, gpus: Table, lists: Ints, job: int, now: int) -> None:
+@written_in
+def _end_stride(state: State, job: int, now: int) -> None:
     """End a stride that nothing cut: all workers are at the barrier of its last iteration."""
-    jobs[job].service = service_now(jobs, job, now)
+    jobs, workers = state.jobs, state.workers
+    jobs[job].service = service_now(state, job, now)
     jobs[job].iteration += jobs[job].stride - 1
     jobs[job].stride = 0
     for worker in range(jobs[job].first_worker, jobs[job].first_worker + jobs[job].width):
         workers[worker].state = AT_BARRIER
-        gpus[workers[worker].gpu].task = -1
-        look_at(gpus, lists, workers[worker].gpu)
+        state.gpus[workers[worker].gpu].task = -1
+        look_at(state, workers[worker].gpu)
 
 
-@numba.njit(cache=True)
-def _end_tasks(
-    jobs: Table,
-    workers: Table,
-    gpus: Table,
-    lists: Ints,
-    events: Ints,
-    rules: Rules,
-    ended: Ints,
-    job: int,
-    now: int,
-) -> bool:
+@written_in
+def _end_tasks(state: State, job: int, now: int) -> bool:
     """End the compute tasks of a job that end now; whether all its workers are at the barrier."""
+    jobs, workers = state.jobs, state.workers
     first, end = jobs[job].first_worker, jobs[job].first_worker + jobs[job].width
     earliest = NEVER
     for worker in range(first, end):
@@ -188,9 +161,9 @@ def _end_tasks(
             continue
         workers[worker].end = NEVER
         kind = 1 if workers[worker].state == IN_BACKWARD else 0
-        if rules.record:
+        if state.rules.record:
             task = jobs[job].iteration * (end - first) + worker - first
-            ended[jobs[job].task_base + 2 * task + kind] = now
+            state.ended[jobs[job].task_base + 2 * task + kind] = now
         if kind == 1:
             jobs[job].service -= jobs[job].backward
             workers[worker].state = AT_BARRIER
@@ -198,48 +171,40 @@ def _end_tasks(
         else:
             jobs[job].service -= jobs[job].forward
             workers[worker].state = BACKWARD_READY
-        gpus[workers[worker].gpu].task = -1
-        look_at(gpus, lists, workers[worker].gpu)
+        state.gpus[workers[worker].gpu].task = -1
+        look_at(state, workers[worker].gpu)
     if earliest < NEVER:
-        put(events, jobs, job, earliest)
+        put(state, job, earliest)
     complete: bool = jobs[job].at_barrier == end - first
     return complete
 
 
-@numba.njit(cache=True)
-def _end_iteration(jobs: Table, workers: Table, gpus: Table, lists: Ints, job: int, now: int) -> bool:
+@written_in
+def _end_iteration(state: State, job: int, now: int) -> bool:
     """Begin the next iteration of a job, or finish it; whether it has finished."""
+    jobs = state.jobs
     jobs[job].iteration += 1
     jobs[job].at_barrier = 0
     if jobs[job].iteration == jobs[job].iterations:
         jobs[job].finish = now
-        leave(jobs, workers, gpus, job)
+        leave(state, job)
         return True
     for worker in range(jobs[job].first_worker, jobs[job].first_worker + jobs[job].width):
-        workers[worker].state = FORWARD_READY
-        look_at(gpus, lists, workers[worker].gpu)
+        state.workers[worker].state = FORWARD_READY
+        look_at(state, state.workers[worker].gpu)
     return False
 
 
-@numba.njit(cache=True)
-def _dispatch(
-    jobs: Table,
-    workers: Table,
-    gpus: Table,
-    lists: Ints,
-    events: Ints,
-    rules: Rules,
-    start: Ints,
-    gpu: int,
-    now: int,
-) -> None:
+@written_in
+def _dispatch(state: State, gpu: int, now: int) -> None:
     """Start the first ready task on an idle GPU, in SRSF order."""
+    jobs, workers = state.jobs, state.workers
     best, others = -1, -1
-    worker = gpus[gpu].head
+    worker = state.gpus[gpu].head
     while worker >= 0:
         if workers[worker].state == FORWARD_READY or workers[worker].state == BACKWARD_READY:
             others += 1
-            if best < 0 or comes_before(jobs, workers[worker].job, workers[best].job):
+            if best < 0 or comes_before(state, workers[worker].job, workers[best].job):
                 best = worker
         worker = workers[worker].after
     if best < 0:
@@ -248,11 +213,11 @@ def _dispatch(
     first, width = jobs[job].first_worker, jobs[job].width
     kind = 1 if workers[best].state == BACKWARD_READY else 0
     end = now + (jobs[job].backward if kind == 1 else jobs[job].forward)
-    gpus[gpu].task = best
+    state.gpus[gpu].task = best
     workers[best].end = end
     workers[best].state += 1
-    if rules.record:
-        start[jobs[job].task_base + 2 * (jobs[job].iteration * width + best - first) + kind] = now
+    if state.rules.record:
+        state.started[jobs[job].task_base + 2 * (jobs[job].iteration * width + best - first) + kind] = now
     if kind == 0:
         if jobs[job].started_at != now:
             jobs[job].started_at = now
@@ -261,6 +226,6 @@ def _dispatch(
         jobs[job].started += 1
         jobs[job].alone += 1 if others == 0 else 0
         if jobs[job].started == width:
-            append(lists, CANDIDATES, job)
+            append(state, CANDIDATES, job)
     if jobs[job].place == 0 or end < jobs[job].key:
-        put(events, jobs, job, end)
+        put(state, job, end)

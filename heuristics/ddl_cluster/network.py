@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import math
 
-import numba
-
-from schedgap.heuristics.common.compiled import forget_stale
-from schedgap.heuristics.ddl_cluster import heap, state
-from schedgap.heuristics.ddl_cluster.heap import put
+from schedgap.formulations.common.compiled import written_in
 from schedgap.heuristics.ddl_cluster.state import (
     ASKED,
     BEGINNING,
@@ -17,19 +13,17 @@ from schedgap.heuristics.ddl_cluster.state import (
     NO_MESSAGE,
     TRANSFERRING,
     WAITING,
-    Ints,
-    Rules,
-    Table,
+    State,
     append,
     comes_before,
+    put,
 )
 
-forget_stale(__file__, heap.__file__, state.__file__)
 
-
-@numba.njit(cache=True)
-def end_transfer(jobs: Table, workers: Table, servers: Table, links: Ints, lists: Ints, job: int, now: int) -> None:
+@written_in
+def end_transfer(state: State, job: int, now: int) -> None:
     """The all-reduce of `job` has ended: its servers have room, and others there may move faster."""
+    jobs, workers, servers, links = state.jobs, state.workers, state.servers, state.links
     first = jobs[job].first_worker
     for index in range(first, first + jobs[job].spread):
         s = workers[index].server
@@ -44,21 +38,22 @@ def end_transfer(jobs: Table, workers: Table, servers: Table, links: Ints, lists
             other = workers[slot].job
             if jobs[other].asked_at != now:
                 jobs[other].asked_at = now
-                append(lists, ASKED, other)
+                append(state, ASKED, other)
             slot = workers[slot].wait_after
         if servers[s].changed_on != now:
             servers[s].changed_on = now
-            append(lists, CHANGED, s)
+            append(state, CHANGED, s)
     jobs[job].service -= jobs[job].width * jobs[job].solo
     jobs[job].message_state = NO_MESSAGE
 
 
-@numba.njit(cache=True)
-def begin_waiting(jobs: Table, workers: Table, servers: Table, lists: Ints, job: int, now: int) -> None:
+@written_in
+def begin_waiting(state: State, job: int, now: int) -> None:
     """The workers of `job` are at the barrier: its all-reduce waits, and is asked at this tick."""
+    jobs, workers, servers = state.jobs, state.workers, state.servers
     jobs[job].message_state = WAITING
     jobs[job].asked_at = now
-    append(lists, ASKED, job)
+    append(state, ASKED, job)
     for index in range(jobs[job].first_worker, jobs[job].first_worker + jobs[job].spread):
         s = workers[index].server
         workers[index].wait_before = -1
@@ -68,54 +63,46 @@ def begin_waiting(jobs: Table, workers: Table, servers: Table, lists: Ints, job:
         servers[s].wait_head = index
 
 
-@numba.njit(cache=True)
-def _busiest(jobs: Table, workers: Table, servers: Table, job: int, limit: int) -> int:
+@written_in
+def _busiest(state: State, job: int, limit: int) -> int:
     """The most all-reduces active on a server of `job`; any number of `limit` or more where it is that many."""
     most = 0
-    first = jobs[job].first_worker
-    for index in range(first, first + jobs[job].spread):
-        most = max(most, servers[workers[index].server].active)
+    first = state.jobs[job].first_worker
+    for index in range(first, first + state.jobs[job].spread):
+        most = max(most, state.servers[state.workers[index].server].active)
         if most >= limit:
             break
     return most
 
 
-@numba.njit(cache=True)
-def admit(
-    jobs: Table,
-    workers: Table,
-    servers: Table,
-    links: Ints,
-    lists: Ints,
-    events: Ints,
-    rules: Rules,
-    admitted_at: Ints,
-    now: int,
-) -> None:
+@written_in
+def admit(state: State, now: int) -> None:
     """Ask, in SRSF order, the waiting all-reduces that are new, and those on a server where one ended."""
+    jobs, workers, servers = state.jobs, state.workers, state.servers
+    lists, rules = state.lists, state.rules
     kept = 0  # while this admits, what is active only grows: those without room now need no place in the order
     for position in range(1, lists[ASKED, 0] + 1):
-        if _busiest(jobs, workers, servers, lists[ASKED, position], rules.limit) < rules.limit:
+        if _busiest(state, lists[ASKED, position], rules.limit) < rules.limit:
             kept += 1
             lists[ASKED, kept] = lists[ASKED, position]
     lists[ASKED, 0] = kept
     while lists[ASKED, 0] > 0:
         best = 1
         for position in range(2, lists[ASKED, 0] + 1):
-            if comes_before(jobs, lists[ASKED, position], lists[ASKED, best]):
+            if comes_before(state, lists[ASKED, position], lists[ASKED, best]):
                 best = position
         job = lists[ASKED, best]
         lists[ASKED, best] = lists[ASKED, lists[ASKED, 0]]
         lists[ASKED, 0] -= 1
         first = jobs[job].first_worker
-        most = _busiest(jobs, workers, servers, job, rules.limit)
+        most = _busiest(state, job, rules.limit)
         admitted = most < rules.limit
         if rules.adaptive and most == 1:
             smallest = math.inf
             for index in range(first, first + jobs[job].spread):
                 s = workers[index].server
                 if servers[s].active == 1:
-                    other = links[s, 0]
+                    other = state.links[s, 0]
                     left = jobs[other].left
                     if jobs[other].message_state == TRANSFERRING:
                         left -= (now - jobs[other].since) / rules.ticks_per_unit[jobs[other].level]
@@ -125,7 +112,7 @@ def admit(
             continue
         for index in range(first, first + jobs[job].spread):
             s = workers[index].server
-            links[s, servers[s].active] = job
+            state.links[s, servers[s].active] = job
             servers[s].active += 1
             before, after = workers[index].wait_before, workers[index].wait_after
             if before >= 0:
@@ -136,25 +123,17 @@ def admit(
                 workers[after].wait_before = before
         jobs[job].message_state = IN_LATENCY
         jobs[job].left = jobs[job].message
-        admitted_at[jobs[job].message_base + jobs[job].iteration] = now
+        state.admitted[jobs[job].message_base + jobs[job].iteration] = now
         if rules.latency > 0:
-            put(events, jobs, job, now + rules.latency)
+            put(state, job, now + rules.latency)
         else:
-            append(lists, BEGINNING, job)
+            append(state, BEGINNING, job)
 
 
-@numba.njit(cache=True)
-def transfer(
-    jobs: Table,
-    workers: Table,
-    servers: Table,
-    links: Ints,
-    lists: Ints,
-    events: Ints,
-    rules: Rules,
-    now: int,
-) -> None:
+@written_in
+def transfer(state: State, now: int) -> None:
     """Begin the transfers of this tick; on servers where their number changed, every k and end anew."""
+    jobs, servers, lists = state.jobs, state.servers, state.lists
     for position in range(1, lists[BEGINNING, 0] + 1):
         job = lists[BEGINNING, position]
         jobs[job].message_state = TRANSFERRING
@@ -162,27 +141,27 @@ def transfer(
         jobs[job].level = 0
         first = jobs[job].first_worker
         for index in range(first, first + jobs[job].spread):
-            s = workers[index].server
+            s = state.workers[index].server
             servers[s].transfers += 1
             if servers[s].changed_on != now:
                 servers[s].changed_on = now
-                append(lists, CHANGED, s)
+                append(state, CHANGED, s)
     for position in range(1, lists[CHANGED, 0] + 1):
         s = lists[CHANGED, position]
         for slot in range(servers[s].active):
-            job = links[s, slot]
+            job = state.links[s, slot]
             if jobs[job].message_state != TRANSFERRING or jobs[job].shared_at == now:
                 continue  # seen at another of its servers
             jobs[job].shared_at = now
             first = jobs[job].first_worker
             most = 0
             for index in range(first, first + jobs[job].spread):
-                most = max(most, servers[workers[index].server].transfers)
+                most = max(most, servers[state.workers[index].server].transfers)
             level = jobs[job].level
             if most != level:
                 if level > 0:
-                    jobs[job].left -= (now - jobs[job].since) / rules.ticks_per_unit[level]
+                    jobs[job].left -= (now - jobs[job].since) / state.rules.ticks_per_unit[level]
                 jobs[job].since = now
                 jobs[job].level = most
-                ticks = max(1, math.ceil(jobs[job].left * rules.ticks_per_unit[most] - 0.001))
-                put(events, jobs, job, now + ticks)
+                ticks = max(1, math.ceil(jobs[job].left * state.rules.ticks_per_unit[most] - 0.001))
+                put(state, job, now + ticks)

@@ -10,9 +10,9 @@ import numpy as np
 from schedgap.formulations.ddl_cluster.clock import MEMORY_CAPACITY, clock_of
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
 from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES, Log
-from schedgap.heuristics.ddl_cluster.choosing import FIRST_FIT, LEAST_WORKLOAD, LIST, RANDOM
 from schedgap.heuristics.ddl_cluster.kernel import run_fast
-from schedgap.heuristics.ddl_cluster.state import AT_BARRIER, GPU, JOB, NEVER, SERVER, WORKER, Ints, Rules, Table
+from schedgap.heuristics.ddl_cluster.placing import FIRST_FIT, LEAST_WORKLOAD, LIST, RANDOM
+from schedgap.heuristics.ddl_cluster.state import AT_BARRIER, GPU, JOB, NEVER, SERVER, WORKER, Ints, Rules, State, Table
 
 PLACEMENTS = {"lwf": LEAST_WORKLOAD, "ls": LIST, "ff": FIRST_FIT, "rand": RANDOM}
 """By name of a placement: its rule."""
@@ -106,7 +106,7 @@ def simulate(
     jobs["task_base"], jobs["message_base"] = task_base[:-1], _bases(jobs["iterations"])[:-1]
     tasks, messages = int(task_base[-1]) if record else 0, int(jobs["iterations"].sum())
     start, end, admitted, done = (np.full(count, -1, dtype=np.int64) for count in (tasks, tasks, messages, messages))
-    state = (
+    state = State(
         jobs,
         workers,
         gpus,
@@ -114,15 +114,15 @@ def simulate(
         np.full((len(servers), limit), -1, dtype=np.int64),
         np.zeros((6, max(2 * len(gpus), len(jobs), len(servers)) + 1), dtype=np.int64),
         np.zeros(len(jobs) + 1, dtype=np.int64),
-        np.argsort(jobs["arrival"], kind="stable"),
         rules,
         start,
         end,
         admitted,
         done,
     )
+    by_arrival = np.argsort(jobs["arrival"], kind="stable")
     progress = np.zeros(3, dtype=np.int64)
-    while not run_fast(*state, progress, CHUNK if stop is not None else NEVER):
+    while not run_fast(state, by_arrival, progress, CHUNK if stop is not None else NEVER):
         if stop is not None and stop():
             raise OutOfTimeError(f"stopped with {progress[1]} of {len(jobs)} jobs finished")
     located = [(s, g) for s, server in enumerate(instance.servers) for g in range(server.gpus)]

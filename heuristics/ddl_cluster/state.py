@@ -1,16 +1,17 @@
 """What the compiled simulator works on: tables of jobs, workers, GPUs and servers, and lists of them.
 
-The tables are structured arrays: compiled code reads and writes their fields in place, and a call passes few
-arrays. The fields are in ticks, MB, and positions in other tables.
+The tables are structured arrays: compiled code reads and writes their fields in place. The fields are in ticks,
+MB, and positions in other tables.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from schedgap.formulations.common.compiled import written_in
 
 Ints = NDArray[np.int64]
 Table = Any
@@ -50,12 +51,17 @@ WORKER = np.dtype(
 """``after`` and ``before``: its neighbours on its GPU; ``draws``: a number in [0, 1) for the placement ``rand``.
 The k-th worker of a job also stands for the k-th server of the job: ``server``, and, while the job's all-reduce
 waits, its neighbours ``wait_after`` and ``wait_before`` among those that wait there."""
-GPU = np.dtype([(name, np.int64) for name in ("server", "task", "free", "weight", "head", "dirty")])
-"""``task``: its worker or -1; ``head``: the first worker placed on it; ``dirty``: whether it is on the list."""
+GPU = np.dtype([(name, np.int64) for name in ("server", "task", "free", "weight", "head", "dirty", "room", "taken")])
+"""``task``: its worker or -1; ``head``: the first worker placed on it; ``dirty``: whether it is on the list.
+``room`` (a list) and ``taken`` are working memory of placing."""
 SERVER = np.dtype(
-    [(name, np.int64) for name in ("first_gpu", "size", "active", "transfers", "changed_on", "wait_head")]
+    [
+        (name, np.int64)
+        for name in ("first_gpu", "size", "active", "transfers", "changed_on", "wait_head", "total", "passed")
+    ]
 )
-"""``changed_on``: the last tick at which ``transfers`` changed; ``wait_head``: the first all-reduce that waits."""
+"""``changed_on``: the last tick at which ``transfers`` changed; ``wait_head``: the first all-reduce that waits;
+``total`` and ``passed`` are working memory of placing."""
 
 
 class Rules(NamedTuple):
@@ -78,23 +84,114 @@ class Rules(NamedTuple):
     record: bool
 
 
-@numba.njit(cache=True, inline="always")
-def append(lists: Ints, row: int, entry: int) -> None:
+class State(NamedTuple):
+    """A cluster in the course of a simulation; the arrays change.
+
+    Attributes
+    ----------
+    jobs, workers, gpus, servers : tables
+    links : by server, the jobs whose all-reduces are active there
+    lists : by row, see above
+    events : a heap of jobs by the tick of their next event: how many they are, then the jobs. ``place`` of a job is
+        its position there, 0 where it has no event; ``key`` is the tick
+    rules : the link, the policy and how to run
+    started, ended : of every compute task, where they are recorded; laid out as in the plain simulator's log
+    admitted, done : of every all-reduce
+    """
+
+    jobs: Table
+    workers: Table
+    gpus: Table
+    servers: Table
+    links: Ints
+    lists: Ints
+    events: Ints
+    rules: Rules
+    started: Ints
+    ended: Ints
+    admitted: Ints
+    done: Ints
+
+
+@written_in
+def append(state: State, row: int, entry: int) -> None:
     """Add an entry to a list."""
+    lists = state.lists
     lists[row, 0] += 1
     lists[row, lists[row, 0]] = entry
 
 
-@numba.njit(cache=True, inline="always")
-def look_at(gpus: Table, lists: Ints, gpu: int) -> None:
+@written_in
+def look_at(state: State, gpu: int) -> None:
     """Have a GPU looked at in the dispatch of this tick."""
-    if gpus[gpu].dirty == 0:
-        gpus[gpu].dirty = 1
+    lists = state.lists
+    if state.gpus[gpu].dirty == 0:
+        state.gpus[gpu].dirty = 1
         lists[DIRTY, 0] += 1
         lists[DIRTY, lists[DIRTY, 0]] = gpu
 
 
-@numba.njit(cache=True, inline="always")
-def comes_before(jobs: Table, one: int, other: int) -> bool:
+@written_in
+def comes_before(state: State, one: int, other: int) -> bool:
     """SRSF order of jobs."""
+    jobs = state.jobs
     return jobs[one].service < jobs[other].service or (jobs[one].service == jobs[other].service and one < other)
+
+
+@written_in
+def put(state: State, job: int, tick: int) -> None:
+    """Set the event of `job` to `tick`, whether it has one or not."""
+    jobs, heap = state.jobs, state.events
+    before = jobs[job].key
+    jobs[job].key = tick
+    if jobs[job].place == 0:
+        heap[0] += 1
+        jobs[job].place = heap[0]
+        _up(state, job, heap[0])
+    elif tick < before:
+        _up(state, job, jobs[job].place)
+    elif tick > before:
+        _down(state, job, jobs[job].place)
+
+
+@written_in
+def drop(state: State, job: int) -> None:
+    """Take `job` out of the events, among which it is."""
+    jobs, heap = state.jobs, state.events
+    position = jobs[job].place
+    last = heap[heap[0]]
+    heap[0] -= 1
+    jobs[job].place = 0
+    if last != job:
+        if jobs[last].key < jobs[job].key:
+            _up(state, last, position)
+        else:
+            _down(state, last, position)
+
+
+@written_in
+def _up(state: State, job: int, position: int) -> None:
+    jobs, heap = state.jobs, state.events
+    while position > 1 and jobs[heap[position // 2]].key > jobs[job].key:
+        heap[position] = heap[position // 2]
+        jobs[heap[position]].place = position
+        position //= 2
+    heap[position] = job
+    jobs[job].place = position
+
+
+@written_in
+def _down(state: State, job: int, position: int) -> None:
+    jobs, heap = state.jobs, state.events
+    count = heap[0]
+    while 2 * position <= count:
+        child = 2 * position
+        if child < count and jobs[heap[child + 1]].key < jobs[heap[child]].key:
+            child += 1
+        if jobs[heap[child]].key >= jobs[job].key:
+            break
+        heap[position] = heap[child]
+        jobs[heap[position]].place = position
+        position = child
+    heap[position] = job
+    jobs[job].place = position

@@ -12,28 +12,24 @@ its service falls by no more than the compute tasks of one iteration; the stridi
 
 from __future__ import annotations
 
-import numba
-
-from schedgap.heuristics.common.compiled import forget_stale
-from schedgap.heuristics.ddl_cluster import heap, state
-from schedgap.heuristics.ddl_cluster.heap import drop, put
+from schedgap.formulations.common.compiled import written_in
 from schedgap.heuristics.ddl_cluster.state import (
     BACKWARD_READY,
     FORWARD_READY,
     IN_BACKWARD,
     IN_FORWARD,
     NEVER,
-    Ints,
-    Table,
+    State,
+    drop,
     look_at,
+    put,
 )
 
-forget_stale(__file__, heap.__file__, state.__file__)
 
-
-@numba.njit(cache=True, inline="always")
-def service_now(jobs: Table, job: int, now: int) -> int:
+@written_in
+def service_now(state: State, job: int, now: int) -> int:
     """Remaining service of a job, those tasks counted that ended during its present stride."""
+    jobs = state.jobs
     service: int = jobs[job].service
     if jobs[job].stride > 0:
         passed, rest = divmod(now - jobs[job].stride_start, jobs[job].forward + jobs[job].backward)
@@ -44,10 +40,11 @@ def service_now(jobs: Table, job: int, now: int) -> int:
     return service
 
 
-@numba.njit(cache=True)
-def in_the_way(jobs: Table, workers: Table, gpus: Table, job: int, gpu: int, service: int) -> bool:
+@written_in
+def in_the_way(state: State, job: int, gpu: int, service: int) -> bool:
     """Whether another job with a ready task on `gpu` might come before `job`, which has this service."""
-    worker = gpus[gpu].head
+    jobs, workers = state.jobs, state.workers
+    worker = state.gpus[gpu].head
     while worker >= 0:
         if workers[worker].state == FORWARD_READY or workers[worker].state == BACKWARD_READY:
             other = workers[worker].job
@@ -59,49 +56,52 @@ def in_the_way(jobs: Table, workers: Table, gpus: Table, job: int, gpu: int, ser
     return False
 
 
-@numba.njit(cache=True)
-def begin_stride(jobs: Table, workers: Table, gpus: Table, events: Ints, job: int, now: int) -> None:
+@written_in
+def begin_stride(state: State, job: int, now: int) -> None:
     """Let a job all of whose workers begin an iteration now stride, where nothing is in its way."""
+    jobs = state.jobs
     first, end = jobs[job].first_worker, jobs[job].first_worker + jobs[job].width
     if jobs[job].alone < jobs[job].width:
         for worker in range(first, end):
-            if in_the_way(jobs, workers, gpus, job, workers[worker].gpu, jobs[job].service):
+            if in_the_way(state, job, state.workers[worker].gpu, jobs[job].service):
                 return
     length = 1 if jobs[job].spread > 1 else jobs[job].iterations - jobs[job].iteration
     jobs[job].stride = length
     jobs[job].stride_start = now
     for worker in range(first, end):
-        workers[worker].end = NEVER
+        state.workers[worker].end = NEVER
     period = jobs[job].forward + jobs[job].backward
-    put(events, jobs, job, now + length * period)
+    put(state, job, now + length * period)
 
 
-@numba.njit(cache=True)
-def log_stride(jobs: Table, start: Ints, ended: Ints, job: int, now: int) -> None:
+@written_in
+def log_stride(state: State, job: int, now: int) -> None:
     """Record the tasks of a stride that began up to `now`, and those of their ends that have come."""
+    jobs = state.jobs
     first, end = jobs[job].first_worker, jobs[job].first_worker + jobs[job].width
     forward, period = jobs[job].forward, jobs[job].forward + jobs[job].backward
     begin = jobs[job].stride_start
     at = jobs[job].task_base + 2 * (end - first) * jobs[job].iteration
     while begin < now:
         for _ in range(end - first):
-            start[at] = begin
+            state.started[at] = begin
             if begin + forward <= now:
-                ended[at] = begin + forward
+                state.ended[at] = begin + forward
             if begin + forward < now:
-                start[at + 1] = begin + forward
+                state.started[at + 1] = begin + forward
             if begin + period <= now:
-                ended[at + 1] = begin + period
+                state.ended[at + 1] = begin + period
             at += 2
         begin += period
 
 
-@numba.njit(cache=True)
-def cut_stride(jobs: Table, workers: Table, gpus: Table, lists: Ints, events: Ints, job: int, now: int) -> None:
+@written_in
+def cut_stride(state: State, job: int, now: int) -> None:
     """End a stride at `now`: the present tasks of its workers run on by themselves, or have just ended."""
+    jobs, workers = state.jobs, state.workers
     forward, period = jobs[job].forward, jobs[job].forward + jobs[job].backward
     passed, rest = divmod(now - jobs[job].stride_start, period)
-    jobs[job].service = service_now(jobs, job, now)
+    jobs[job].service = service_now(state, job, now)
     jobs[job].iteration += passed
     jobs[job].stride = 0
     ends = now - rest + (forward if rest < forward else period)
@@ -109,12 +109,12 @@ def cut_stride(jobs: Table, workers: Table, gpus: Table, lists: Ints, events: In
         if rest == 0 or rest == forward:
             workers[worker].state = FORWARD_READY if rest == 0 else BACKWARD_READY
             gpu = workers[worker].gpu
-            gpus[gpu].task = -1
-            look_at(gpus, lists, gpu)
+            state.gpus[gpu].task = -1
+            look_at(state, gpu)
         else:
             workers[worker].state = IN_FORWARD if rest < forward else IN_BACKWARD
             workers[worker].end = ends
     if rest == 0 or rest == forward:
-        drop(events, jobs, job)
+        drop(state, job)
     else:
-        put(events, jobs, job, ends)
+        put(state, job, ends)

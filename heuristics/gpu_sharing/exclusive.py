@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import Field
 
 from schedgap.formulations.gpu_sharing.dynamics import tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
+from schedgap.formulations.gpu_sharing.schedule import start_alone
 from schedgap.heuristics.common.run import HeuristicRun
-from schedgap.heuristics.gpu_sharing.cluster import Cluster
 from schedgap.heuristics.gpu_sharing.simulation import simulate_policy
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
@@ -35,7 +34,9 @@ def fifo(
     -----
     O(J) per decision. Source: paper 003, section VI-A1.
     """
-    return simulate_policy(instance, _Exclusive(backfill), lambda j: (float(instance.jobs[j].arrival),), deadline)
+    return simulate_policy(
+        instance, lambda c, jobs: start_alone(c, jobs, backfill), lambda j: instance.jobs[j].arrival, deadline
+    )
 
 
 def sjf(
@@ -61,24 +62,6 @@ def sjf(
     O(J) per decision. Source: paper 003, section VI-A2; passing over is what Algorithm 1 does.
     """
     data = tables(instance)
-    return simulate_policy(instance, _Exclusive(backfill), lambda j: (float(data.solo_work[j]),), deadline)
-
-
-class _Exclusive:
-    """Start what fits on free GPUs."""
-
-    def __init__(self, backfill: bool) -> None:
-        self.backfill = backfill
-
-    def __call__(self, cluster: Cluster, waiting: Sequence[int]) -> Sequence[int]:
-        started = []
-        for job in waiting:
-            if cluster.free == 0:
-                break
-            size = int(cluster.tables.gpus[job])
-            if size <= cluster.free:
-                cluster.begin(job, 0, cluster.free_gpus(size))
-                started.append(job)
-            elif not self.backfill:
-                break
-        return started
+    return simulate_policy(
+        instance, lambda c, jobs: start_alone(c, jobs, backfill), lambda j: float(data.solo_work[j]), deadline
+    )

@@ -8,8 +8,8 @@ import numpy as np
 
 from schedgap.formulations.gpu_sharing.dynamics import tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
+from schedgap.formulations.gpu_sharing.schedule import Cluster
 from schedgap.heuristics.common.run import HeuristicRun
-from schedgap.heuristics.gpu_sharing.cluster import Cluster
 from schedgap.heuristics.gpu_sharing.kernel import BEST_BENEFIT, BEST_BENEFIT_PLUS, FIRST_FIT, decide
 from schedgap.heuristics.gpu_sharing.simulation import simulate_policy
 from schedgap.solvers.result import NO_DEADLINE, Deadline
@@ -80,7 +80,7 @@ def sjf_ffs(instance: GpuSharingInstance, *, seed: int = 0, deadline: Deadline =
 def _run(instance: GpuSharingInstance, rule: int, deadline: Deadline) -> HeuristicRun:
     data = tables(instance)
     policy = SharingPolicy(instance, rule)
-    return simulate_policy(instance, policy.decide, lambda j: (float(data.solo_work[j]),), deadline)
+    return simulate_policy(instance, policy.decide, lambda j: float(data.solo_work[j]), deadline)
 
 
 class SharingPolicy:

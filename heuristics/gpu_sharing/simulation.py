@@ -1,8 +1,7 @@
-"""The event loop of every non-preemptive policy: it decides at arrivals and after completions."""
+"""Runs of the non-preemptive policies, and the metrics of every policy."""
 
 from __future__ import annotations
 
-import bisect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -11,18 +10,15 @@ import numpy as np
 from schedgap.formulations.gpu_sharing.dynamics import tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import impossible
+from schedgap.formulations.gpu_sharing.schedule import Decide, run_policy
 from schedgap.heuristics.common.run import HeuristicRun
-from schedgap.heuristics.gpu_sharing.cluster import Cluster
 from schedgap.solvers.result import NO_DEADLINE, Deadline
-
-Decide = Callable[[Cluster, Sequence[int]], Sequence[int]]
-"""Starts jobs on the cluster; given the waiting jobs by priority, returns those it started."""
 
 
 def simulate_policy(
     instance: GpuSharingInstance,
     decide: Decide,
-    priority: Callable[[int], tuple[float, ...]],
+    priority: Callable[[int], float],
     deadline: Deadline = NO_DEADLINE,
 ) -> HeuristicRun:
     """Run a policy from the first arrival to the last completion.
@@ -48,33 +44,14 @@ def simulate_policy(
     reason = impossible(instance)
     if reason is not None:
         return HeuristicRun(None, {"reason": reason})
-    data = tables(instance)
-    cluster = Cluster(data)
-    arrivals = sorted(range(len(instance.jobs)), key=lambda j: (instance.jobs[j].arrival, j), reverse=True)
-    queue: list[tuple[tuple[float, ...], int]] = []
-    decisions = 0
-    while arrivals or queue or cluster.running:
-        if deadline.passed:
-            return late(len(arrivals) + len(queue))
-        moments = []
-        if arrivals:
-            moments.append(instance.jobs[arrivals[-1]].arrival)
-        end = cluster.next_end()
-        if end is not None:
-            moments.append(end + 1)
-        if not moments:
-            return HeuristicRun(None, {"reason": "the policy leaves jobs waiting on an idle cluster"})
-        cluster.slot = min(moments)
-        cluster.finish()
-        while arrivals and instance.jobs[arrivals[-1]].arrival == cluster.slot:
-            job = arrivals.pop()
-            bisect.insort(queue, (priority(job), job))
-        if queue:
-            decisions += 1
-            started = set(decide(cluster, [job for _, job in queue]))
-            if started:
-                queue = [entry for entry in queue if entry[1] not in started]
-    info = {"decisions": decisions, **metrics(instance, (cluster.start - data.arrival).tolist(), cluster.end.tolist())}
+    run = run_policy(tables(instance), decide, priority, lambda: deadline.passed)
+    if run.stopped:
+        return late(run.missing)
+    if run.missing:
+        return HeuristicRun(None, {"reason": "the policy leaves jobs waiting on an idle cluster"})
+    cluster = run.cluster
+    waiting = (cluster.start - cluster.tables.arrival).tolist()
+    info = {"decisions": run.decisions, **metrics(instance, waiting, cluster.end.tolist())}
     if cluster.end.max() > instance.horizon:
         last = int(cluster.end.max())
         info["reason"] = f"the last job completes in slot {last}, the horizon is {instance.horizon}"

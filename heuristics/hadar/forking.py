@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.heuristics.hadar.limits import MOST_ENTRIES, short_of_time
+from schedgap.heuristics.hadar.simulate import MOST_ENTRIES, short_of_time
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 Floats = NDArray[np.float64]

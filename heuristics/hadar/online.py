@@ -7,19 +7,18 @@ import sys
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
 from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.hadar.block_pricing import price_job
 from schedgap.formulations.hadar.instance import HadarInstance
+from schedgap.formulations.hadar.pricing import Automaton, automaton, best_schedules, demand, slot_costs, trace
 from schedgap.formulations.hadar.tables import FINEST, JobTable, Tables, tables
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.hadar.options import RestartDelay
 from schedgap.heuristics.hadar.simulate import Simulated, refuse_long_delay, run_of
-from schedgap.solvers.exact.hadar.blocks import price_job
-from schedgap.solvers.exact.hadar.pricing import Automaton, automaton, best_schedules, trace
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 Ints = NDArray[np.int64]
@@ -34,31 +33,6 @@ _BYTES_PER_STATE = 6
 """What traces a schedule back, by slot and progress state."""
 _MOST_EXPONENT = 650.0
 """Beyond it e^x, times devices, may leave the floats."""
-
-
-@numba.njit(cache=True)
-def _slot_costs(
-    price: Floats, free: Ints, usable: Bools, workers: int, first: int
-) -> tuple[Floats, Ints]:  # pragma: no cover - compiled
-    """(T + 1, L) the cheapest gang by slot and level from pools' free devices, and the pools by price (T + 1, P)."""
-    slots, pools = price.shape
-    levels = usable.shape[0]
-    cost = np.full((slots, levels), np.inf)
-    order = np.zeros((slots, pools), dtype=np.int64)
-    for t in range(first, slots):
-        order[t] = np.argsort(price[t], kind="mergesort")
-        for level in range(levels):
-            need, total = workers, 0.0
-            for p in order[t]:
-                if need == 0:
-                    break
-                if usable[level, p]:
-                    taken = min(need, free[t, p])
-                    need -= taken
-                    total += taken * price[t, p]
-            if need == 0:
-                cost[t, level] = total
-    return cost, order
 
 
 @dataclass(frozen=True)
@@ -179,17 +153,6 @@ class Prices:
 def _usable(job: JobTable, prices: Prices) -> Bools:
     """(L, P) the pools a level may use."""
     return np.ascontiguousarray(job.allowed[:, prices.kind])
-
-
-def _gang(order: Ints, free: Ints, usable: Bools, workers: int) -> Ints:
-    """(P,) the first free usable devices in an order of pools."""
-    used = np.zeros(len(free), dtype=np.int64)
-    need = workers
-    for p in order:
-        if usable[p] and need > 0:
-            used[p] = min(need, int(free[p]))
-            need -= int(used[p])
-    return used
 
 
 def hadar_online(
@@ -342,8 +305,8 @@ def _best(job: JobTable, machine: Automaton, prices: Prices) -> tuple[float, flo
     """(payoff, utility, (T + 1, P) devices) of the best schedule that fits what is free; None if not positive."""
     usable = _usable(job, prices)
     free = prices.capacity[None, :] - prices.used
-    cost, order = _slot_costs(prices.price, free, usable, job.workers, job.arrival)
     horizon = len(job.utility) - 1
+    cost, order = slot_costs(prices.price, free, job.workers, usable, job.arrival, horizon)
     permit = np.ones((horizon + 1, job.levels + 1), dtype=np.bool_)
     permit[: job.arrival, 1:] = False
     finish_ok = np.arange(horizon + 1) >= job.earliest
@@ -354,10 +317,7 @@ def _best(job: JobTable, machine: Automaton, prices: Prices) -> tuple[float, flo
     # a tie at zero is a rejection; rounding of sums must not admit it
     if not payoffs[finish] > 1e-12 * max(1.0, float(job.utility[finish])):
         return None
-    levels = trace(end, level_of, state_of, finish)
-    used = np.zeros_like(prices.used)
-    for t in np.flatnonzero(levels):
-        used[t] = _gang(order[t], free[t], usable[levels[t] - 1], job.workers)
+    used = demand(trace(end, level_of, state_of, finish), order, free, job.workers, usable)
     return float(payoffs[finish]), float(job.utility[finish]), used
 
 
@@ -372,7 +332,6 @@ def certificate(
     """
     total = float((prices.capacity[None, :] * prices.price[1:]).sum())
     slots = np.arange(1, data.horizon + 1)
-    unlimited = np.broadcast_to(prices.capacity, prices.used.shape)
     for j, job in enumerate(data.jobs):
         if not data.possible[j]:
             continue
@@ -382,7 +341,7 @@ def certificate(
         usable = _usable(job, prices)
         machine = machines[j]
         if machine is not None and machine.exact:
-            cost, _ = _slot_costs(prices.price, np.ascontiguousarray(unlimited), usable, job.workers, job.arrival)
+            cost, _ = slot_costs(prices.price, prices.capacity[None], job.workers, usable, job.arrival, data.horizon)
             permit = np.ones((data.horizon + 1, job.levels + 1), dtype=np.bool_)
             permit[: job.arrival, 1:] = False
             finish_ok = np.arange(data.horizon + 1) >= job.earliest

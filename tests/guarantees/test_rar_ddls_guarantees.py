@@ -23,9 +23,10 @@ from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.catalogue.registry import load_instance
 from schedgap.formulations.common.options import keywords
 from schedgap.formulations.rar_ddls.check import check
-from schedgap.formulations.rar_ddls.dynamics import rate_table
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
+from schedgap.formulations.rar_ddls.rates import rate_table
 from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, Verdict
+from schedgap.heuristics.rar_ddls.estimates import impossible
 from schedgap.heuristics.rar_ddls.growth import GROWTH, running_time_growth, sorting_steps
 from schedgap.heuristics.rar_ddls.guarantees import GUARANTEES
 from schedgap.heuristics.rar_ddls.sjf_bco import sjf_bco
@@ -37,7 +38,6 @@ from schedgap.heuristics.rar_ddls.vertex_coloring import (
     random_graph,
     reduced_instance,
 )
-from schedgap.heuristics.rar_ddls.workload import impossible
 
 COUNTEREXAMPLES = Path(__file__).resolve().parents[1] / "data" / "counterexamples"
 BY_ID = {guarantee.id: guarantee for guarantee in GUARANTEES}

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from schedgap.benchmarks.instances.gpu_sharing.random import small, tiny
 from schedgap.benchmarks.studies.brute_force.gpu_sharing import divisors, fits, load, replay
 from schedgap.formulations.gpu_sharing.check import check
-from schedgap.formulations.gpu_sharing.dynamics import exact_work, iteration_time, simulate, tables
+from schedgap.formulations.gpu_sharing.dynamics import exact_work, iteration_time, tables
 from schedgap.formulations.gpu_sharing.modes import choices, loss_scale
 from schedgap.formulations.gpu_sharing.overlap import placed
+from schedgap.formulations.gpu_sharing.schedule import simulate
 from schedgap.heuristics.gpu_sharing.sharing import sjf_ffs
 
 

@@ -8,8 +8,9 @@ import hypothesis.strategies as st
 from hypothesis import assume, given, settings
 
 from schedgap.formulations.rar_ddls.check import check
-from schedgap.formulations.rar_ddls.dynamics import Schedule, rate_table, simulate
+from schedgap.formulations.rar_ddls.dynamics import Schedule, simulate
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
+from schedgap.formulations.rar_ddls.rates import rate_table
 
 NEVER = 10**9
 Drawn = tuple[RarDdlsInstance, dict[str, int], dict[str, dict[str, int]]]

@@ -12,10 +12,11 @@ from support.rar_brute_force import rate
 from support.rar_random_schedules import random_edgy, random_schedule
 
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.rar_ddls import dynamics
+from schedgap.formulations.rar_ddls import rates
 from schedgap.formulations.rar_ddls.check import check
-from schedgap.formulations.rar_ddls.dynamics import NEVER, RATE_CAP, Segment, rate_table, simulate
+from schedgap.formulations.rar_ddls.dynamics import Segment, simulate
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
+from schedgap.formulations.rar_ddls.rates import NEVER, RATE_CAP, rate_table
 
 
 def make(jobs: list[dict[str, Any]], sizes: list[int], horizon: int = 50, **network: float) -> RarDdlsInstance:
@@ -107,7 +108,7 @@ def test_table_is_built_once_per_instance_and_let_go_with_it() -> None:
     assert not rate_table(instance).phi.flags.writeable
     del instance
     gc.collect()
-    assert key not in dynamics._TABLES
+    assert key not in rates._TABLES
 
 
 def test_a_table_that_is_too_large_is_refused_and_single_rates_are_not() -> None:

@@ -13,8 +13,8 @@ from schedgap.benchmarks.instances.rar_ddls.random import PAPER_MIX
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.rar_ddls.check import check
-from schedgap.formulations.rar_ddls.dynamics import rate_table
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
+from schedgap.formulations.rar_ddls.rates import rate_table
 
 PRESETS = [preset.id for preset in workload_of(RAR_DDLS).presets]
 FAST = [name for name in PRESETS if name != "large"]

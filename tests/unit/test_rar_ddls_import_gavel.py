@@ -13,8 +13,8 @@ from schedgap.benchmarks.instances.profiles.throughputs import BUILT_IN
 from schedgap.benchmarks.instances.rar_ddls.horizon import certified_horizon
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.rar_ddls.dynamics import rate_table
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
+from schedgap.formulations.rar_ddls.rates import rate_table
 
 REAL = Path(__file__).parents[2].parent / "shared" / "data" / "gavel"
 

@@ -17,10 +17,11 @@ from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.rar_ddls.check import check
-from schedgap.formulations.rar_ddls.dynamics import rate_table, simulate
+from schedgap.formulations.rar_ddls.dynamics import simulate
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.models.joint_schedules import joint_schedules
 from schedgap.formulations.rar_ddls.models.reformulation import build_reformulation, build_theta, smallest_theta
+from schedgap.formulations.rar_ddls.rates import rate_table
 from schedgap.solvers.declarative import solve_declarative
 from schedgap.solvers.engines import engine
 from schedgap.solvers.engines.arrays import rows_of

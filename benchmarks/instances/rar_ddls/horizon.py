@@ -8,8 +8,8 @@ from collections import deque
 import numpy as np
 import numpy.typing as npt
 
-from schedgap.formulations.rar_ddls.dynamics import Integers, rate_table
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
+from schedgap.formulations.rar_ddls.rates import Integers, rate_table
 
 
 def certified_horizon(instance: RarDdlsInstance) -> int | None:

@@ -14,8 +14,8 @@ from schedgap.benchmarks.instances.gpu_sharing.random import small
 from schedgap.catalogue.gpu_sharing import PROBLEM as GPU_SHARING
 from schedgap.formulations.gpu_sharing.dynamics import tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
+from schedgap.formulations.gpu_sharing.schedule import Cluster
 from schedgap.heuristics.common.run import HeuristicRun
-from schedgap.heuristics.gpu_sharing.cluster import Cluster
 from schedgap.heuristics.gpu_sharing.kernel import BEST_BENEFIT, BEST_BENEFIT_PLUS, FIRST_FIT
 from schedgap.heuristics.gpu_sharing.sharing import SharingPolicy
 from schedgap.solvers.exact.gpu_sharing.cp import solve_cp

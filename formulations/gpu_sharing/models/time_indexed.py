@@ -10,11 +10,10 @@ import pulp
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import exact
-from schedgap.formulations.gpu_sharing.dynamics import simulate
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import Choices, choices
 from schedgap.formulations.gpu_sharing.overlap import placed
-from schedgap.formulations.gpu_sharing.quick import latest_ends
+from schedgap.formulations.gpu_sharing.schedule import latest_ends, simulate
 
 Terms = list[tuple[pulp.LpVariable, float]]
 Column = tuple[int, int, int, int]

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.rar_ddls.dynamics import rate_table
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
+from schedgap.formulations.rar_ddls.rates import rate_table
 
 NODES_PER_SCHEDULE = 200
 LATEST = 100

@@ -11,10 +11,7 @@ from numpy.typing import NDArray
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.placement import trimmed
-from schedgap.formulations.hadar.tables import JobTable, Tables
-from schedgap.solvers.column_generation import Column, Priced
-from schedgap.solvers.exact.hadar.cuts import SlotCuts
-from schedgap.solvers.exact.hadar.pricing import (
+from schedgap.formulations.hadar.pricing import (
     IMPOSSIBLE,
     Automaton,
     automaton,
@@ -23,6 +20,9 @@ from schedgap.solvers.exact.hadar.pricing import (
     slot_costs,
     trace,
 )
+from schedgap.formulations.hadar.tables import JobTable, Tables
+from schedgap.solvers.column_generation import Column, Priced
+from schedgap.solvers.exact.hadar.cuts import SlotCuts
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -153,7 +153,7 @@ class Scheduler:
         last = rules.last
         if machine is None or last == 0:
             return np.full(self.horizon + 1, IMPOSSIBLE), Found(self, j, None)
-        cost, order = slot_costs(price.devices, self.data.capacity, job.workers, job.allowed, job.arrival, last)
+        cost, order = slot_costs(price.devices, self.data.capacity[None], job.workers, job.allowed, job.arrival, last)
         if price.charges is not None:
             cost += price.charges[:, self.cuts.classes[j]]
         worth = job.utility if utility is None else utility
@@ -165,7 +165,7 @@ class Scheduler:
     def column(self, j: int, levels: Ints, order: Ints, finish: int) -> Column:
         """The master's column of a schedule, with the devices that `order` (types by price) prefers."""
         job = self.data.jobs[j]
-        used = demand(levels, order, self.data.capacity, job.workers, job.allowed)
+        used = demand(levels, order, self.data.capacity[None], job.workers, job.allowed)
         slots, kinds = np.nonzero(used)
         cut_rows, cut_values = self.cuts.entries(j, levels)
         return Column(

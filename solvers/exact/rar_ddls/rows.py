@@ -8,9 +8,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from schedgap.formulations.rar_ddls.dynamics import rate_table
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.job_options import JobOptions
+from schedgap.formulations.rar_ddls.rates import rate_table
 
 MOST_LABELS = 3
 """Grades of contention that are told apart; the last stands for all heavier ones."""

@@ -78,14 +78,18 @@ def _grid(step: Ints, target: int, units: int) -> Automaton:
 
 @numba.njit(cache=True)
 def slot_costs(
-    price: Floats, capacity: Ints, workers: int, allowed: Bools, first: int, last: int
+    price: Floats, free: Ints, workers: int, allowed: Bools, first: int, last: int
 ) -> tuple[Floats, Ints]:  # pragma: no cover - compiled
-    """(T + 1, L) cost of a slot at each level, and (T + 1, R) types by rising price."""
+    """(T + 1, L) cost of a slot at each level, and (T + 1, R) types (or pools of devices) by rising price.
+
+    `free` are the devices, (T + 1, R), or (1, R) where they are the same in every slot.
+    """
     horizon, kinds = price.shape
     levels = allowed.shape[0]
     cost = np.full((horizon, levels), np.inf)
     order = np.zeros((horizon, kinds), dtype=np.int64)
     for t in range(first, last + 1):
+        row = t if len(free) > 1 else 0
         for i in range(kinds):  # insertion sort: few types
             k = i
             while k > 0 and price[t, order[t, k - 1]] > price[t, i]:
@@ -98,7 +102,7 @@ def slot_costs(
             for i in range(kinds):
                 kind = order[t, i]
                 if allowed[level, kind] and need > 0:
-                    taken = min(need, capacity[kind])
+                    taken = min(need, free[row, kind])
                     total += taken * price[t, kind]
                     need -= taken
             if need == 0:
@@ -191,19 +195,20 @@ def trace(end: Ints, level_of: Ints, state_of: Ints, finish: int) -> Ints:  # pr
 
 @numba.njit(cache=True)
 def demand(
-    schedule: Ints, order: Ints, capacity: Ints, workers: int, allowed: Bools
+    schedule: Ints, order: Ints, free: Ints, workers: int, allowed: Bools
 ) -> Ints:  # pragma: no cover - compiled
-    """(T + 1, R) devices of a schedule, the cheapest allowed ones first."""
+    """(T + 1, R) devices of a schedule, the cheapest allowed ones first; `free` as in :func:`slot_costs`."""
     horizon = len(schedule)
-    kinds = len(capacity)
+    kinds = free.shape[1]
     used = np.zeros((horizon, kinds), dtype=np.int64)
     for t in range(horizon):
         if schedule[t] > 0:
+            row = t if len(free) > 1 else 0
             need = workers
             for i in range(kinds):
                 kind = order[t, i]
                 if allowed[schedule[t] - 1, kind] and need > 0:
-                    taken = min(need, capacity[kind])
+                    taken = min(need, free[row, kind])
                     used[t, kind] = taken
                     need -= taken
     return used
