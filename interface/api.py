@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from schedgap.benchmarks.descriptors import Method
-from schedgap.benchmarks.methods import default_method, find_method, heuristics_of
-from schedgap.benchmarks.problems import PROBLEMS, find_problem, load_instance, parse_instance
+from schedgap.catalogue.methods import default_method, find_method, heuristics_of
+from schedgap.catalogue.problem import Method
+from schedgap.catalogue.registry import PROBLEMS, find_problem, load_instance, parse_instance
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.reading import (
@@ -28,11 +28,11 @@ from schedgap.running import not_worse, preload, warm_up
 from schedgap.solvers.result import Deadline, Incumbent, Result, SolveOptions
 
 if TYPE_CHECKING:
-    from schedgap.benchmarks.evaluate import Comparison
+    from schedgap.benchmarks.harness.compare import Comparison
+    from schedgap.benchmarks.harness.progress import Sink
+    from schedgap.benchmarks.harness.runner import Run
     from schedgap.benchmarks.hunt.result import Hunted
-    from schedgap.benchmarks.ledger import Ledger
-    from schedgap.benchmarks.progress import Sink
-    from schedgap.benchmarks.runner import Run
+    from schedgap.benchmarks.ledger.ledger import Ledger
 
 
 def problems() -> tuple[str, ...]:
@@ -104,7 +104,7 @@ def generate(problem: str, preset: str | None = None, seed: int = 0, **settings:
     >>> generate("rar-ddls", "contended", seed=1, jobs=2, singles=0).total_gpus
     6
     """
-    from schedgap.benchmarks.generators import make_instance
+    from schedgap.benchmarks.instances import make_instance
 
     row = find_problem(problem)
     return make_instance(row, row.presets[0].id if preset is None else preset, seed, settings)
@@ -183,7 +183,7 @@ def solve(
     >>> solve(generate("rar-ddls", seed=1), "lpt-colocate").status.value in ("feasible", "optimal", "unknown")
     True
     """
-    from schedgap.benchmarks.single import run_method
+    from schedgap.catalogue.run import run_method
 
     given = as_instance(instance)
     problem = find_problem(given.problem_id)
@@ -246,7 +246,7 @@ def compare(
     --------
     >>> print(compare(generate("rar-ddls", seed=1)).to_text())  # doctest: +SKIP
     """
-    from schedgap.benchmarks.evaluate import compare as side_by_side
+    from schedgap.benchmarks.harness.compare import compare as side_by_side
 
     given = as_instance(instance)
     problem = find_problem(given.problem_id)
@@ -315,9 +315,9 @@ def verify(
     Disagreement
         A heuristic beat a proven optimum, or the checker rejected a solution.
     """
-    from schedgap.benchmarks.ledger_page import write_ledger
-    from schedgap.benchmarks.verify import OUT
-    from schedgap.benchmarks.verify import verify as run
+    from schedgap.benchmarks.ledger.page import write_ledger
+    from schedgap.benchmarks.ledger.verify import OUT
+    from schedgap.benchmarks.ledger.verify import verify as run
 
     folder = OUT if out is None else Path(out)
     ledger = run(guarantees, instances=instances, seed=seed, out=folder, progress=progress, workers=workers)
@@ -409,7 +409,7 @@ def bench(
     Run
         Its tables as text, the path of the report, and what came out.
     """
-    from schedgap.benchmarks.runner import run_suites
+    from schedgap.benchmarks.harness.runner import run_suites
 
     return run_suites(
         list(suites),

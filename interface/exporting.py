@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from pathlib import Path
 
-from schedgap.benchmarks.descriptors import Problem
+from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance
 from schedgap.output import check_writable

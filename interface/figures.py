@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from schedgap.benchmarks.descriptors import Problem, resolve
+from schedgap.catalogue.problem import Problem, resolve
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.output import check_writable

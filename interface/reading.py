@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from schedgap.benchmarks.descriptors import Method, Problem, resolve
-from schedgap.benchmarks.problems import load_instance, parse_instance
+from schedgap.catalogue.problem import Method, Problem, resolve
+from schedgap.catalogue.registry import load_instance, parse_instance
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance, Solution, read_json

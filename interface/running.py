@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from schedgap.benchmarks.descriptors import Kind, Method, Problem, resolve
-from schedgap.benchmarks.methods import is_users
+from schedgap.catalogue.methods import is_users
+from schedgap.catalogue.problem import Kind, Method, Problem, resolve
 from schedgap.formulations.common.errors import Disagreement
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import better
@@ -42,7 +42,7 @@ def warm_up(problem: Problem, method: Method) -> None:
     """
     if method.kind is Kind.ENGINE or is_users(method.id) or not problem.presets:
         return
-    from schedgap.benchmarks.single import run_method
+    from schedgap.catalogue.run import run_method
 
     preset = problem.presets[0]
     instance: Instance = resolve(preset.function)(0, **preset.settings)
@@ -55,7 +55,7 @@ def warm_up(problem: Problem, method: Method) -> None:
 def not_worse(problem: Problem, instance: Instance, result: Result, solution: Solution, objective: float) -> Result:
     """The result, or the start where that is better than what was found."""
     if result.status in (Status.INFEASIBLE, Status.UNBOUNDED):
-        from schedgap.benchmarks.agreement import write_disagreement
+        from schedgap.catalogue.agreement import write_disagreement
 
         path = write_disagreement(instance)
         raise Disagreement(

@@ -93,7 +93,7 @@ def trap_figure(rows: Sequence[Mapping[str, Any]]) -> Figure:
 
     Parameters
     ----------
-    rows : with ``tasks`` and ``ratio`` (:func:`schedgap.benchmarks.speed_comm_contention.trap_ratios`)
+    rows : with ``tasks`` and ``ratio`` (:func:`schedgap.benchmarks.studies.speed.comm_contention.trap_ratios`)
     """
     figure = new_figure(6.0, 4.0)
     axes = figure.add_axes((0.12, 0.14, 0.84, 0.78))

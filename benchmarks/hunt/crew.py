@@ -58,7 +58,7 @@ class Crew(Generic[_T, _R]):
         """Do what can be done until a worker dies; the work that is left."""
         from joblib.externals.loky import ProcessPoolExecutor
 
-        from schedgap.benchmarks.worker import prepare
+        from schedgap.benchmarks.harness.worker import prepare
 
         if self._executor is None:
             self._executor = ProcessPoolExecutor(max_workers=self._workers, initializer=prepare)

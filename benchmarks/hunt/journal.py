@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from schedgap.benchmarks.store import StoreError
+from schedgap.benchmarks.harness.store import StoreError
 
 FILE = "journal.jsonl"
 

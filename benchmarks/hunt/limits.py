@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from schedgap.benchmarks.descriptors import Method, Problem
 from schedgap.benchmarks.hunt.fields import Field, fields_of, patterns_of, value_at
+from schedgap.catalogue.problem import Method, Problem
 from schedgap.formulations.common.errors import InputError
 from schedgap.heuristics.common.run import Option
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from schedgap.benchmarks.harness.worker import plain
 from schedgap.benchmarks.hunt.target import SEED, Found, Target, finite_value
-from schedgap.benchmarks.methods import default_method
-from schedgap.benchmarks.text import fixed, number
-from schedgap.benchmarks.worker import plain
-from schedgap.benchmarks.writing import write_whole
+from schedgap.benchmarks.report.text import fixed, number
+from schedgap.catalogue.methods import default_method
+from schedgap.formulations.common.writing import write_whole
 
 WORST = "worst.json"
 FOUND = "found.json"

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from schedgap.benchmarks.descriptors import Problem
+from schedgap.benchmarks.harness.progress import Progress, Sink
+from schedgap.benchmarks.harness.store import locked
 from schedgap.benchmarks.hunt.crew import Crew
 from schedgap.benchmarks.hunt.island import Stretch, Walked, walk
 from schedgap.benchmarks.hunt.journal import FILE, Journal
@@ -22,10 +23,9 @@ from schedgap.benchmarks.hunt.result import FOUND, WORST, Hunted, summary, write
 from schedgap.benchmarks.hunt.shrink import shrunk
 from schedgap.benchmarks.hunt.starts import Starts, starts_of
 from schedgap.benchmarks.hunt.target import Found, Judge, Target, find_target
-from schedgap.benchmarks.progress import Progress, Sink
-from schedgap.benchmarks.store import locked
-from schedgap.benchmarks.writing import check_folder, write_whole
+from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import Disagreement, InputError, SchedgapError
+from schedgap.formulations.common.writing import check_folder, write_whole
 
 FACTS = "hunt.json"
 OUT = Path("hunts")

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from schedgap.benchmarks.descriptors import Problem, resolve
 from schedgap.benchmarks.hunt.edit import Data, fitted
 from schedgap.benchmarks.hunt.limits import LONGEST, MOST, Limits, Space, observed, widened
 from schedgap.benchmarks.hunt.target import Target, entries
+from schedgap.catalogue.problem import Problem, resolve
 from schedgap.formulations.common.errors import InputError
 
 SMALL = 11

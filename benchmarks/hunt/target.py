@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from schedgap.benchmarks.agreement import Answer, agree, write_disagreement
-from schedgap.benchmarks.descriptors import Kind, Method, Problem
-from schedgap.benchmarks.judge import evaluate
-from schedgap.benchmarks.methods import default_method, find_method, full_settings, is_users, one_line, own_method
-from schedgap.benchmarks.problems import PROBLEMS, find_problem
-from schedgap.benchmarks.single import certified_bound, run_heuristic, run_method
+from schedgap.benchmarks.ledger.judge import evaluate
+from schedgap.catalogue.agreement import Answer, agree, write_disagreement
+from schedgap.catalogue.methods import default_method, find_method, full_settings, is_users, one_line, own_method
+from schedgap.catalogue.problem import Kind, Method, Problem
+from schedgap.catalogue.registry import PROBLEMS, find_problem
+from schedgap.catalogue.run import certified_bound, run_heuristic, run_method
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.instance import Instance
 from schedgap.formulations.common.numbers import ratio

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from schedgap.benchmarks.descriptors import Importer, Problem, resolve
+from schedgap.catalogue.problem import Importer, Problem, resolve
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance
 from schedgap.heuristics.common.run import parse_settings

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from schedgap.benchmarks.generators.ddljs import on_substrate
-from schedgap.benchmarks.generators.substrates import Substrate
 from schedgap.benchmarks.importers.substrate_files import clos_substrate, gml_substrate
+from schedgap.benchmarks.instances.ddljs.random import on_substrate
+from schedgap.benchmarks.instances.substrates import Substrate
 from schedgap.formulations.ddljs.instance import DdljsInstance
 
 

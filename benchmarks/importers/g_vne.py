@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from schedgap.benchmarks.generators.g_vne import random_jobs
-from schedgap.benchmarks.generators.substrates import Substrate
 from schedgap.benchmarks.importers.substrate_files import clos_substrate, gml_substrate
+from schedgap.benchmarks.instances.g_vne.random import random_jobs
+from schedgap.benchmarks.instances.substrates import Substrate
 from schedgap.formulations.g_vne.instance import GVneInstance
 
 

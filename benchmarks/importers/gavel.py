@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from schedgap.benchmarks.generators.rar_ddls_horizon import certified_horizon
-from schedgap.benchmarks.generators.rar_ddls_measured import Setup, measured_job
 from schedgap.benchmarks.importers.gavel_files import TraceJob, read_throughputs, read_trace
-from schedgap.benchmarks.throughputs import BUILT_IN, Throughputs
+from schedgap.benchmarks.instances.profiles.throughputs import BUILT_IN, Throughputs
+from schedgap.benchmarks.instances.rar_ddls.horizon import certified_horizon
+from schedgap.benchmarks.instances.rar_ddls.measured import Setup, measured_job
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import LARGEST_COUNT
 from schedgap.formulations.common.numbers import exact

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from schedgap.benchmarks.throughputs import JobType, Rate, Throughputs
+from schedgap.benchmarks.instances.profiles.throughputs import JobType, Rate, Throughputs
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import LARGEST_COUNT, read_json
 

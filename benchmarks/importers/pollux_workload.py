@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from schedgap.benchmarks.generators.gpu_sharing_paper import PER_SERVER, task_instance, task_job
 from schedgap.benchmarks.importers.pollux import read_workload
-from schedgap.benchmarks.pollux_tasks import TASKS
+from schedgap.benchmarks.instances.gpu_sharing.paper import PER_SERVER, task_instance, task_job
+from schedgap.benchmarks.instances.profiles.pollux_tasks import TASKS
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 
@@ -73,7 +73,7 @@ def import_gpu_sharing(
     messages = [
         f"{len(parts)} jobs; durations are drawn (seed {seed}), the file has none",
         "interference is " + (f"{xi:g} for every pair" if xi is not None else "drawn by pairs of tasks from 1 to 2"),
-        "memory is assumed (benchmarks/pollux_tasks.py), on GPUs of 11 GB",
+        "memory is assumed (benchmarks/instances/profiles/pollux_tasks.py), on GPUs of 11 GB",
     ]
     if dropped:
         messages.append(f"{dropped} jobs left out: they need more GPUs than there are")

@@ -12,7 +12,7 @@ from typing import Any
 import networkx
 import numpy as np
 
-from schedgap.benchmarks.generators.substrates import PAPER_GPUS, Substrate
+from schedgap.benchmarks.instances.substrates import PAPER_GPUS, Substrate
 from schedgap.formulations.common.errors import InputError
 
 KNOWN_CAPACITIES: Mapping[str, float] = {"LinkSpeedRaw": 1e-9, "bandwidth": 1.0, "capacity": 1.0, "bw": 1.0}

@@ -128,7 +128,7 @@ def _greedy(instance: GVneInstance, asked: Asked) -> Answer:
 
 
 def _colgen(instance: GVneInstance, asked: Asked) -> Answer:
-    from schedgap.solvers.exact.g_vne import solve_colgen
+    from schedgap.solvers.exact.g_vne.colgen import solve_colgen
 
     return _proven(solve_colgen(instance, asked.options()))
 
@@ -136,7 +136,7 @@ def _colgen(instance: GVneInstance, asked: Asked) -> Answer:
 def _engine(name: str) -> Inner:
     def call(instance: GVneInstance, asked: Asked) -> Answer:
         from schedgap.formulations.g_vne.check import check
-        from schedgap.formulations.g_vne.ilp import build_ilp
+        from schedgap.formulations.g_vne.models.arcs import build_ilp
         from schedgap.solvers.declarative import solve_declarative
 
         build, check_it = partial(build_ilp, instance), partial(check, instance)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.heuristics.g_vne.mixture import Mixture
-from schedgap.solvers.exact.g_vne_space import Space
+from schedgap.solvers.exact.g_vne.space import Space
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

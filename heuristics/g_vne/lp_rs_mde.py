@@ -16,7 +16,7 @@ from schedgap.heuristics.g_vne.knapsack import best_choice
 from schedgap.heuristics.g_vne.mixture import Mixture, fits_alone
 from schedgap.heuristics.g_vne.relaxation import Relaxation, relax
 from schedgap.solvers.column_generation import Column
-from schedgap.solvers.exact.g_vne_space import TOLERANCE
+from schedgap.solvers.exact.g_vne.space import TOLERANCE
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 Ints = NDArray[np.int64]

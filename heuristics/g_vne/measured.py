@@ -27,7 +27,7 @@ SIZES = (10, 20, 40, 80, 160)
 
 def optimum_of(instance: GVneInstance) -> float | None:
     """The proven optimum, or None where the work limit ends the search."""
-    from schedgap.solvers.exact.g_vne import solve_colgen
+    from schedgap.solvers.exact.g_vne.colgen import solve_colgen
 
     result = solve_colgen(instance, SolveOptions(threads=1, work_limit=2.0))
     return result.objective if result.status == "optimal" else None

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.solvers.column_generation import Column, Limits, Master, Outcome
-from schedgap.solvers.exact.g_vne_space import Space
+from schedgap.solvers.exact.g_vne.space import Space
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 Ints = NDArray[np.int64]

@@ -14,7 +14,7 @@ from schedgap.formulations.hadar.tables import tables
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.hadar.estimates import Beliefs
 from schedgap.heuristics.hadar.forking import fork
-from schedgap.solvers.exact.hadar_forked import forked_bound
+from schedgap.solvers.exact.hadar.forked import forked_bound
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 Floats = NDArray[np.float64]

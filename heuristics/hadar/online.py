@@ -16,8 +16,8 @@ from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import FINEST, JobTable, Tables, tables
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.hadar.simulate import Simulated, refuse_long_delay, run_of
-from schedgap.solvers.exact.hadar_blocks import price_job
-from schedgap.solvers.exact.hadar_pricing import Automaton, automaton, best_schedules, trace
+from schedgap.solvers.exact.hadar.blocks import price_job
+from schedgap.solvers.exact.hadar.pricing import Automaton, automaton, best_schedules, trace
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 Ints = NDArray[np.int64]

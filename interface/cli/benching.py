@@ -30,7 +30,7 @@ def add_bench(parser: argparse.ArgumentParser) -> None:
 
 def bench(arguments: argparse.Namespace) -> int:
     """Run suites, print the table and the path of the report."""
-    from schedgap.benchmarks.runner import run_suites
+    from schedgap.benchmarks.harness.runner import run_suites
 
     run = run_suites(
         arguments.suites,
@@ -66,8 +66,8 @@ def add_report(parser: argparse.ArgumentParser) -> None:
 
 def report(arguments: argparse.Namespace) -> int:
     """Write the report of a run, or of two side by side, and print its path."""
-    from schedgap.benchmarks.export import check_parquet, export_csv, export_parquet
-    from schedgap.benchmarks.report import unfinished, write_report
+    from schedgap.benchmarks.report.export import check_parquet, export_csv, export_parquet
+    from schedgap.benchmarks.report.report import unfinished, write_report
 
     runs: list[Path] = arguments.runs
     forms = {form: getattr(arguments, form) for form in ("csv", "parquet") if getattr(arguments, form) is not None}

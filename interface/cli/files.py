@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from schedgap.benchmarks.problems import load_instance
+from schedgap.catalogue.registry import load_instance
 from schedgap.formulations.common.errors import InputError
 from schedgap.output import write_text
 
 if TYPE_CHECKING:
-    from schedgap.benchmarks.descriptors import Problem
+    from schedgap.catalogue.problem import Problem
     from schedgap.formulations.common.instance import Instance, Solution
 
 STANDARD_INPUT = "<standard input>"

@@ -20,8 +20,8 @@ def add_generate(parser: argparse.ArgumentParser) -> None:
 
 def generate(arguments: argparse.Namespace) -> int:
     """A random instance."""
-    from schedgap.benchmarks.generators import make_instance
-    from schedgap.benchmarks.problems import find_problem
+    from schedgap.benchmarks.instances import make_instance
+    from schedgap.catalogue.registry import find_problem
     from schedgap.cli.files import write_or_print
 
     _check_out(arguments.out)
@@ -45,7 +45,7 @@ def add_import(parser: argparse.ArgumentParser) -> None:
 def import_(arguments: argparse.Namespace) -> int:
     """An instance made of somebody else's files; what could not be used as it is goes to standard error."""
     from schedgap.benchmarks.importers import import_instance
-    from schedgap.benchmarks.problems import find_problem
+    from schedgap.catalogue.registry import find_problem
     from schedgap.cli.files import write_or_print
 
     _check_out(arguments.out)

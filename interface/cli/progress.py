@@ -8,7 +8,7 @@ import time
 from types import TracebackType
 from typing import TextIO
 
-from schedgap.benchmarks.text import number
+from schedgap.benchmarks.report.text import number
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import better, gap
 
@@ -47,7 +47,7 @@ class SolveProgress:
 
     Attributes
     ----------
-    report : the ``report`` of SolveOptions; a :class:`~schedgap.benchmarks.progress.Watcher`
+    report : the ``report`` of SolveOptions; a :class:`~schedgap.benchmarks.harness.progress.Watcher`
     """
 
     def __init__(self, sense: int, title: str, stream: TextIO) -> None:

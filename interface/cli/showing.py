@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from schedgap.benchmarks.descriptors import Problem
+    from schedgap.catalogue.problem import Problem
     from schedgap.heuristics.common.run import Option
 
 
@@ -62,7 +62,7 @@ def add_schema(parser: argparse.ArgumentParser) -> None:
 
 def schema(arguments: argparse.Namespace) -> int:
     """Print the JSON Schema of an instance."""
-    from schedgap.benchmarks.problems import find_problem
+    from schedgap.catalogue.registry import find_problem
     from schedgap.cli.files import to_json
 
     print(to_json(instance_schema(find_problem(arguments.problem)), indent=2))
@@ -88,8 +88,8 @@ def add_list(parser: argparse.ArgumentParser) -> None:
 
 def list_all(arguments: argparse.Namespace) -> int:
     """Print problems, methods, guarantees, suites, presets and formats."""
-    from schedgap.benchmarks.problems import PROBLEMS, find_problem
-    from schedgap.benchmarks.suites import SUITES, suites_of
+    from schedgap.benchmarks.harness.suites import SUITES, suites_of
+    from schedgap.catalogue.registry import PROBLEMS, find_problem
 
     whole = arguments.problem is not None
     for problem in [find_problem(arguments.problem)] if whole else PROBLEMS.values():
@@ -105,7 +105,7 @@ def list_all(arguments: argparse.Namespace) -> int:
 
 def _describe(problem: Problem, whole: bool) -> list[str]:
     """The lines about one problem; `whole` explains every option instead of naming it."""
-    from schedgap.benchmarks.methods import default_method
+    from schedgap.catalogue.methods import default_method
 
     default = default_method(problem).id
     lines = [f"{problem.id}: {problem.title}; {problem.source}", "  methods (--method; * is the default)"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from schedgap.cli.arguments import add_seed, add_settings, add_time_limit, count, names, settings_of
 
 if TYPE_CHECKING:
-    from schedgap.benchmarks.descriptors import Method, Problem
+    from schedgap.catalogue.problem import Method, Problem
     from schedgap.formulations.common.instance import Instance
     from schedgap.solvers.result import Result
 
@@ -36,8 +36,8 @@ def add_solve(parser: argparse.ArgumentParser) -> None:
 def solve(arguments: argparse.Namespace) -> int:
     """Solve one instance."""
     from schedgap import api
-    from schedgap.benchmarks.descriptors import Kind
-    from schedgap.benchmarks.methods import default_method, find_method, method_settings
+    from schedgap.catalogue.methods import default_method, find_method, method_settings
+    from schedgap.catalogue.problem import Kind
     from schedgap.cli import files
     from schedgap.cli.progress import SolveProgress
     from schedgap.output import check_writable, write_text
@@ -133,8 +133,8 @@ def _as_text(
     problem: Problem, instance: Instance, method: Method, result: Result, arguments: argparse.Namespace
 ) -> str:
     """The result for a person."""
-    from schedgap.benchmarks.metrics import metrics_text
-    from schedgap.benchmarks.text import number, seconds
+    from schedgap.benchmarks.report.text import number, seconds
+    from schedgap.catalogue.metrics import metrics_text
     from schedgap.cli.files import to_json
 
     engine = "" if result.engine is None else f" ({' '.join(filter(None, [result.engine, result.engine_version]))})"

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from support.command import Command
 
-from schedgap.benchmarks.catalogue.rar_ddls import PROBLEM as RAR_DDLS
-from schedgap.benchmarks.store import FILE, Store
+from schedgap.benchmarks.harness.store import FILE, Store
+from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 
 SMALL = replace(RAR_DDLS, suites="support.small_suite:ROWS")
 
@@ -19,7 +19,7 @@ SMALL = replace(RAR_DDLS, suites="support.small_suite:ROWS")
 @pytest.fixture(autouse=True)
 def small_suite(monkeypatch: pytest.MonkeyPatch) -> None:
     """The quick suite of one problem, with two instances."""
-    monkeypatch.setattr("schedgap.benchmarks.suites.PROBLEMS", {"rar-ddls": SMALL})
+    monkeypatch.setattr("schedgap.benchmarks.harness.suites.PROBLEMS", {"rar-ddls": SMALL})
 
 
 @pytest.fixture

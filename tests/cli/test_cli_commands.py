@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from support.command import Command
 
-from schedgap.benchmarks.problems import PROBLEMS
-from schedgap.benchmarks.suites import SUITES, suites_of
+from schedgap.benchmarks.harness.suites import SUITES, suites_of
+from schedgap.catalogue.registry import PROBLEMS
 
 ENTRY = [sys.executable, "-m", "schedgap.cli.main"]
 HEAVY = ("pulp", "highspy", "ortools", "numba", "matplotlib", "joblib")

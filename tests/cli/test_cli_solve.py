@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from support.command import Command
 
-from schedgap.benchmarks.catalogue.rar_ddls import PROBLEM as RAR_DDLS
+from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 
 ENTRY = [sys.executable, "-m", "schedgap.cli.main"]
 KEYS = ["problem", "instance", "method", "engine", "status", "objective", "bound", "gap", "seconds", "seed", "solution"]

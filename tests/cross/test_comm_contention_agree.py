@@ -2,16 +2,16 @@
 
 import pytest
 
-from schedgap.benchmarks.brute_force_comm_contention import brute_force
-from schedgap.benchmarks.catalogue.comm_contention import PROBLEM
-from schedgap.benchmarks.generators.comm_contention import newcomer, small, tiny
-from schedgap.benchmarks.single import run_method
+from schedgap.benchmarks.instances.comm_contention.random import newcomer, small, tiny
+from schedgap.benchmarks.studies.brute_force.comm_contention import brute_force
+from schedgap.catalogue.comm_contention import PROBLEM
+from schedgap.catalogue.run import run_method
 from schedgap.formulations.comm_contention.bounds import lower_bound
 from schedgap.formulations.comm_contention.check import check
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
 from schedgap.formulations.common.check import CheckReport
 from schedgap.heuristics.comm_contention import policies
-from schedgap.solvers.exact.comm_contention import LARGEST, solve_bb
+from schedgap.solvers.exact.comm_contention.branch_and_bound import LARGEST, solve_bb
 from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
 
 TINY = [tiny(seed, tasks=2) for seed in range(24)] + [tiny(seed, tasks=3) for seed in range(16)]

@@ -11,9 +11,9 @@ from schedgap.formulations.common.numbers import agrees
 from schedgap.formulations.ddl_cluster.bounds import lower_bound
 from schedgap.formulations.ddl_cluster.check import check
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
-from schedgap.formulations.ddl_cluster.job_shop import build_model, model_nonzeros
+from schedgap.formulations.ddl_cluster.models.job_shop import build_model, model_nonzeros
 from schedgap.solvers.declarative import solve_declarative
-from schedgap.solvers.exact.ddl_cluster import solve_cp, solve_job_shop
+from schedgap.solvers.exact.ddl_cluster.methods import solve_cp, solve_job_shop
 from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
 
 OPTIONS = SolveOptions(threads=1, deadline=Deadline.after(200))

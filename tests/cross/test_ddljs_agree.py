@@ -2,13 +2,13 @@
 
 import pytest
 
-from schedgap.benchmarks.brute_force_ddljs import brute_force
-from schedgap.benchmarks.catalogue.ddljs import PROBLEM as DDLJS
-from schedgap.benchmarks.generators.ddljs import small, tiny
-from schedgap.benchmarks.single import run_method
+from schedgap.benchmarks.instances.ddljs.random import small, tiny
+from schedgap.benchmarks.studies.brute_force.ddljs import brute_force
+from schedgap.catalogue.ddljs import PROBLEM as DDLJS
+from schedgap.catalogue.run import run_method
 from schedgap.formulations.ddljs.check import check
-from schedgap.formulations.ddljs.ilp import build_ilp
-from schedgap.solvers.exact.ddljs_bound import upper_bound
+from schedgap.formulations.ddljs.models.slots import build_ilp
+from schedgap.solvers.exact.ddljs.bound import upper_bound
 from schedgap.solvers.result import SolveOptions, Status
 
 ENGINES = ["highs", "cpsat", "cbc"]

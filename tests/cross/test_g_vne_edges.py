@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from schedgap.benchmarks.brute_force_g_vne import brute_force
-from schedgap.benchmarks.catalogue.g_vne import PROBLEM as G_VNE
-from schedgap.benchmarks.single import run_method
+from schedgap.benchmarks.studies.brute_force.g_vne import brute_force
+from schedgap.catalogue.g_vne import PROBLEM as G_VNE
+from schedgap.catalogue.run import run_method
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.solvers.result import SolveOptions, Status
 

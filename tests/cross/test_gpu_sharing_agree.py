@@ -3,14 +3,14 @@
 import pytest
 from support.gpu_sharing_brute_force import brute_force
 
-from schedgap.benchmarks.catalogue.gpu_sharing import PROBLEM as GPU_SHARING
-from schedgap.benchmarks.generators.gpu_sharing import contended, small, tiny
-from schedgap.benchmarks.single import run_method
+from schedgap.benchmarks.instances.gpu_sharing.random import contended, small, tiny
+from schedgap.catalogue.gpu_sharing import PROBLEM as GPU_SHARING
+from schedgap.catalogue.run import run_method
 from schedgap.formulations.gpu_sharing.bounds import lower_bound
 from schedgap.formulations.gpu_sharing.check import check
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.heuristics.gpu_sharing.sharing import sjf_bsbf_plus
-from schedgap.solvers.exact.gpu_sharing import solve_cp
+from schedgap.solvers.exact.gpu_sharing.cp import solve_cp
 from schedgap.solvers.result import Deadline, SolveOptions, Status
 
 
@@ -109,7 +109,7 @@ def test_gpu_sharing_cp_repeats_itself_by_work_limit() -> None:
 def test_gpu_sharing_cp_refines_rounded_losses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Coarse losses admit too much; the checker notices and finer ones are used, with the same optimum."""
     from schedgap.formulations.gpu_sharing import modes
-    from schedgap.solvers.exact import gpu_sharing
+    from schedgap.solvers.exact.gpu_sharing import cp as gpu_sharing
 
     refined = 0
     for seed in range(6):

@@ -3,14 +3,14 @@
 import pytest
 from support.hadar_enumeration import enumerated_lp
 
-from schedgap.benchmarks.brute_force_hadar import brute_force, random_case
-from schedgap.benchmarks.catalogue.hadar import PROBLEM as HADAR
-from schedgap.benchmarks.generators.hadar import contended, small
-from schedgap.benchmarks.single import run_method
+from schedgap.benchmarks.instances.hadar.random import contended, small
+from schedgap.benchmarks.studies.brute_force.hadar import brute_force, random_case
+from schedgap.catalogue.hadar import PROBLEM as HADAR
+from schedgap.catalogue.run import run_method
 from schedgap.formulations.hadar.check import check
 from schedgap.formulations.hadar.tables import tables
-from schedgap.solvers.exact.hadar_blocks import block_bound
-from schedgap.solvers.exact.hadar_bound import upper_bound
+from schedgap.solvers.exact.hadar.blocks import block_bound
+from schedgap.solvers.exact.hadar.bound import upper_bound
 from schedgap.solvers.result import SolveOptions, Status
 
 METHODS = ["colgen", "cbc", "highs", "cpsat"]

@@ -8,11 +8,11 @@ from support.rar_brute_force import brute_force, random_tiny
 
 from schedgap.formulations.rar_ddls.bounds import lower_bound
 from schedgap.formulations.rar_ddls.check import check
-from schedgap.formulations.rar_ddls.ilp import build_ilp, ilp_nonzeros
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
-from schedgap.formulations.rar_ddls.reformulation import build_reformulation
+from schedgap.formulations.rar_ddls.models.reformulation import build_reformulation
+from schedgap.formulations.rar_ddls.models.time_indexed import build_ilp, ilp_nonzeros
 from schedgap.solvers.declarative import solve_declarative
-from schedgap.solvers.exact.rar_ddls import solve_cp
+from schedgap.solvers.exact.rar_ddls.cp import solve_cp
 from schedgap.solvers.result import Result, SolveOptions, Status
 
 INSTANCES = 40

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from schedgap.benchmarks.brute_force_ddljs import brute_force
-from schedgap.benchmarks.catalogue.ddljs import PROBLEM as DDLJS
-from schedgap.benchmarks.generators.ddljs_adversarial import FAMILIES, NAMED_CONCAVE, knapsack, late, tight, tight_batch
-from schedgap.benchmarks.single import run_method
-from schedgap.benchmarks.verify import verify
+from schedgap.benchmarks.instances.ddljs.adversarial import FAMILIES, NAMED_CONCAVE, knapsack, late, tight, tight_batch
+from schedgap.benchmarks.ledger.verify import verify
+from schedgap.benchmarks.studies.brute_force.ddljs import brute_force
+from schedgap.catalogue.ddljs import PROBLEM as DDLJS
+from schedgap.catalogue.run import run_method
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.heuristics.common.guarantee import Case, Evaluation, Verdict, at_most
 from schedgap.heuristics.ddljs.guarantees import GUARANTEES, greedy_factor

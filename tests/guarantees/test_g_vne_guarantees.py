@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from schedgap.benchmarks.catalogue.g_vne import PROBLEM as G_VNE
-from schedgap.benchmarks.generators.g_vne_adversarial import FAMILIES, NAMED
-from schedgap.benchmarks.verify import verify
+from schedgap.benchmarks.instances.g_vne.adversarial import FAMILIES, NAMED
+from schedgap.benchmarks.ledger.verify import verify
+from schedgap.catalogue.g_vne import PROBLEM as G_VNE
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.heuristics.common.guarantee import Case, Verdict
 from schedgap.heuristics.g_vne.frequencies import Frequency, count_roundings, promised

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from schedgap.benchmarks.catalogue.gpu_sharing import PROBLEM as GPU_SHARING
-from schedgap.benchmarks.verify import verify
+from schedgap.benchmarks.ledger.verify import verify
+from schedgap.catalogue.gpu_sharing import PROBLEM as GPU_SHARING
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.gpu_sharing.pair import (
     Pair,

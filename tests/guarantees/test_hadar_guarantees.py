@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from schedgap.benchmarks.catalogue.hadar import PROBLEM as HADAR
-from schedgap.benchmarks.evaluate import compare
-from schedgap.benchmarks.generators.hadar_adversarial import FAMILIES, FORKED, NAMED
-from schedgap.benchmarks.verify import verify
+from schedgap.benchmarks.harness.compare import compare
+from schedgap.benchmarks.instances.hadar.adversarial import FAMILIES, FORKED, NAMED
+from schedgap.benchmarks.ledger.verify import verify
+from schedgap.catalogue.hadar import PROBLEM as HADAR
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.heuristics.common.guarantee import Case, Verdict
 from schedgap.heuristics.hadar import guarantees

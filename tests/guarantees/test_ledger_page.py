@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from schedgap.benchmarks.evaluate import compare
-from schedgap.benchmarks.methods import default_method
-from schedgap.benchmarks.problems import PROBLEMS, load_instance
-from schedgap.benchmarks.verify import repeat_command
+from schedgap.benchmarks.harness.compare import compare
+from schedgap.benchmarks.ledger.verify import repeat_command
+from schedgap.catalogue.methods import default_method
+from schedgap.catalogue.registry import PROBLEMS, load_instance
 from schedgap.heuristics.common.guarantee import Case, Verdict
 from schedgap.solvers.result import SolveOptions
 

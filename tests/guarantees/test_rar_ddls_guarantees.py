@@ -17,10 +17,10 @@ from support.rar_brute_force import brute_force, random_tiny
 from support.rar_random import random_small
 from support.rar_sjf_bco_reference import plain_sjf_bco
 
-from schedgap.benchmarks.catalogue.rar_ddls import PROBLEM as RAR_DDLS
-from schedgap.benchmarks.generators.rar_ddls import tiny
-from schedgap.benchmarks.generators.rar_ddls_adversarial import FAMILIES, adversarial, single_gpu
-from schedgap.benchmarks.problems import load_instance
+from schedgap.benchmarks.instances.rar_ddls.adversarial import FAMILIES, adversarial, single_gpu
+from schedgap.benchmarks.instances.rar_ddls.random import tiny
+from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
+from schedgap.catalogue.registry import load_instance
 from schedgap.formulations.rar_ddls.check import check
 from schedgap.formulations.rar_ddls.dynamics import rate_table
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance

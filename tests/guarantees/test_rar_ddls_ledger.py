@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from schedgap.benchmarks.evaluate import compare, run_method
-from schedgap.benchmarks.ledger import Ledger
-from schedgap.benchmarks.problems import load_instance
-from schedgap.benchmarks.verify import verify
+from schedgap.benchmarks.harness.compare import compare, run_method
+from schedgap.benchmarks.ledger.ledger import Ledger
+from schedgap.benchmarks.ledger.verify import verify
+from schedgap.catalogue.registry import load_instance
 from schedgap.solvers.result import SolveOptions, Status
 
 REFUTED = ("000-lemma-3", "000-lemma-4", "000-theorem-5")

@@ -6,8 +6,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from support.gpu_sharing_plain_policy import plain_sjf_bsbf
 
-from schedgap.benchmarks.catalogue.gpu_sharing import PROBLEM as GPU_SHARING
-from schedgap.benchmarks.generators.gpu_sharing import contended, small
+from schedgap.benchmarks.instances.gpu_sharing.random import contended, small
+from schedgap.catalogue.gpu_sharing import PROBLEM as GPU_SHARING
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.gpu_sharing.bounds import capacity_weights, lower_bound, sharing_factor
 from schedgap.formulations.gpu_sharing.check import check

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from schedgap.benchmarks.brute_force_comm_contention import brute_force
-from schedgap.benchmarks.catalogue.comm_contention import PROBLEM
-from schedgap.benchmarks.single import run_method
+from schedgap.benchmarks.studies.brute_force.comm_contention import brute_force
+from schedgap.catalogue.comm_contention import PROBLEM
+from schedgap.catalogue.run import run_method
 from schedgap.formulations.comm_contention.bounds import lower_bound
 from schedgap.formulations.comm_contention.check import check
 from schedgap.formulations.comm_contention.instance import CommContentionInstance

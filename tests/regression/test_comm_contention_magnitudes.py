@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from schedgap.benchmarks.brute_force_comm_contention import brute_force
+from schedgap.benchmarks.studies.brute_force.comm_contention import brute_force
 from schedgap.formulations.comm_contention.check import check
-from schedgap.formulations.comm_contention.ilp import build_ilp
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
-from schedgap.solvers.exact.comm_contention import solve_bb
-from schedgap.solvers.exact.comm_contention_exact import after_completions
+from schedgap.formulations.comm_contention.models.events import build_ilp
+from schedgap.solvers.exact.comm_contention.branch_and_bound import solve_bb
+from schedgap.solvers.exact.comm_contention.exact import after_completions
 from schedgap.solvers.result import SolveOptions, Status
 
 

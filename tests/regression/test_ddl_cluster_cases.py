@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from support.ddl_cluster_brute_force import optimum
 
-from schedgap.benchmarks.catalogue.ddl_cluster import PROBLEM as DDL_CLUSTER
-from schedgap.benchmarks.single import run_method
+from schedgap.catalogue.ddl_cluster import PROBLEM as DDL_CLUSTER
+from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.ddl_cluster.bounds import lower_bound
 from schedgap.formulations.ddl_cluster.check import check

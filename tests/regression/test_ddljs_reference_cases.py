@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from schedgap.benchmarks.brute_force_ddljs import brute_force
-from schedgap.benchmarks.catalogue.ddljs import PROBLEM as DDLJS
-from schedgap.benchmarks.single import run_method
+from schedgap.benchmarks.studies.brute_force.ddljs import brute_force
+from schedgap.catalogue.ddljs import PROBLEM as DDLJS
+from schedgap.catalogue.run import run_method
 from schedgap.formulations.ddljs.check import check
 from schedgap.formulations.ddljs.instance import DdljsInstance
-from schedgap.solvers.exact.ddljs_bound import upper_bound
+from schedgap.solvers.exact.ddljs.bound import upper_bound
 from schedgap.solvers.result import SolveOptions, Status
 
 CASES = sorted((Path(__file__).parents[1] / "data").glob("ddljs-*.json"))

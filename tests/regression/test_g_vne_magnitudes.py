@@ -2,14 +2,14 @@
 
 import pytest
 
-from schedgap.benchmarks.brute_force_g_vne import brute_force, random_case
-from schedgap.benchmarks.catalogue.g_vne import PROBLEM as G_VNE
-from schedgap.benchmarks.generators.g_vne import large_tree
-from schedgap.benchmarks.single import run_method
+from schedgap.benchmarks.instances.g_vne.random import large_tree
+from schedgap.benchmarks.studies.brute_force.g_vne import brute_force, random_case
+from schedgap.catalogue.g_vne import PROBLEM as G_VNE
+from schedgap.catalogue.run import run_method
 from schedgap.formulations.g_vne.instance import GVneInstance, in_ordinary_units
 from schedgap.heuristics.g_vne.lp_rs_mde import lp_rs_mde
-from schedgap.solvers.exact.g_vne import solve_colgen
-from schedgap.solvers.exact.g_vne_bound import ring_lp, upper_bound
+from schedgap.solvers.exact.g_vne.bound import ring_lp, upper_bound
+from schedgap.solvers.exact.g_vne.colgen import solve_colgen
 from schedgap.solvers.result import SolveOptions, Status
 
 FACTORS = [1e-12, 1e-6, 1e12]

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from support.gpu_sharing_brute_force import brute_force
 
-from schedgap.benchmarks.catalogue.gpu_sharing import PROBLEM as GPU_SHARING
-from schedgap.benchmarks.descriptors import Kind
-from schedgap.benchmarks.single import run_method
+from schedgap.catalogue.gpu_sharing import PROBLEM as GPU_SHARING
+from schedgap.catalogue.problem import Kind
+from schedgap.catalogue.run import run_method
 from schedgap.formulations.gpu_sharing.bounds import lower_bound
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.solvers.result import SolveOptions

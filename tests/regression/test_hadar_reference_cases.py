@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from schedgap.benchmarks.catalogue.hadar import PROBLEM as HADAR
-from schedgap.benchmarks.single import run_method
+from schedgap.catalogue.hadar import PROBLEM as HADAR
+from schedgap.catalogue.run import run_method
 from schedgap.formulations.hadar.check import check
 from schedgap.formulations.hadar.instance import HadarInstance
-from schedgap.solvers.exact.hadar_bound import upper_bound
+from schedgap.solvers.exact.hadar.bound import upper_bound
 from schedgap.solvers.result import SolveOptions, Status
 
 CASES = sorted((Path(__file__).parents[1] / "data").glob("hadar-*.json"))

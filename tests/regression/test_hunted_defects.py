@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from schedgap.benchmarks.problems import parse_instance
-from schedgap.benchmarks.single import run_method
+from schedgap.catalogue.registry import parse_instance
+from schedgap.catalogue.run import run_method
 from schedgap.solvers.result import SolveOptions, Status
 
 

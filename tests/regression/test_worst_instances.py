@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from schedgap.benchmarks.descriptors import Kind
-from schedgap.benchmarks.judge import finite
-from schedgap.benchmarks.methods import default_method, find_method
-from schedgap.benchmarks.problems import PROBLEMS, parse_instance
-from schedgap.benchmarks.single import run_method
-from schedgap.benchmarks.worst import file_name, known
-from schedgap.benchmarks.worst.renew import renew
+from schedgap.benchmarks.ledger.judge import finite
+from schedgap.benchmarks.library import file_name, known
+from schedgap.benchmarks.library.renew import renew
+from schedgap.catalogue.methods import default_method, find_method
+from schedgap.catalogue.problem import Kind
+from schedgap.catalogue.registry import PROBLEMS, parse_instance
+from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.numbers import ratio
 from schedgap.solvers.result import SolveOptions, Status
 

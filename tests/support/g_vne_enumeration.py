@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 from scipy.optimize import linprog
 
-from schedgap.benchmarks.brute_force_g_vne import ring_options, room
+from schedgap.benchmarks.studies.brute_force.g_vne import ring_options, room
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.formulations.g_vne.tables import Tables
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 import highspy
 import numpy as np
 
-from schedgap.benchmarks.brute_force_hadar import TOLERANCE, gangs, slot_progress, worth
+from schedgap.benchmarks.studies.brute_force.hadar import TOLERANCE, gangs, slot_progress, worth
 from schedgap.formulations.hadar.instance import HadarInstance, Job
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from schedgap.benchmarks.reference_sjf_bco import (
+from schedgap.benchmarks.studies.reference_sjf_bco import (
     PlainPass,
     PlainRun,
     placement_of,

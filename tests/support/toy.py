@@ -20,7 +20,7 @@ import numpy as np
 import pulp
 from pydantic import Field
 
-from schedgap.benchmarks.descriptors import Batch, Kind, Measurement, Method, Preset, Problem
+from schedgap.catalogue.problem import Batch, Kind, Measurement, Method, Preset, Problem
 from schedgap.formulations.common.check import CheckReport, Violation
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import InputError

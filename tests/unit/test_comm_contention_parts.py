@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from schedgap.benchmarks import descriptors
-from schedgap.benchmarks.catalogue.comm_contention import PROBLEM
-from schedgap.benchmarks.experiments.contention_fit import Measurement, fit, read_measurements, report
 from schedgap.benchmarks.figures.comm_contention import rates, trap_figure
-from schedgap.benchmarks.generators import comm_contention as generators
-from schedgap.benchmarks.speed_comm_contention import trap_ratios
+from schedgap.benchmarks.instances.comm_contention import random as generators
+from schedgap.benchmarks.studies.contention_fit import Measurement, fit, read_measurements, report
+from schedgap.benchmarks.studies.speed.comm_contention import trap_ratios
+from schedgap.catalogue import problem as descriptors
+from schedgap.catalogue.comm_contention import PROBLEM
 from schedgap.cli.main import main
 from schedgap.formulations.comm_contention.bounds import lower_bound
 from schedgap.formulations.comm_contention.check import check

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from schedgap.benchmarks.experiments.ada_srsf import interval
 from schedgap.benchmarks.figures.ddl_cluster import Distribution, distributions, gantt
-from schedgap.benchmarks.generators.ddl_cluster import GANGS, MODELS, gang_sizes, paper, small, tiny
+from schedgap.benchmarks.instances.ddl_cluster.random import GANGS, MODELS, gang_sizes, paper, small, tiny
+from schedgap.benchmarks.studies.ada_srsf import interval
 from schedgap.formulations.common.errors import InputError
 from schedgap.heuristics.ddl_cluster.policies import ada_srsf
 

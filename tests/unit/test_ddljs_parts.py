@@ -6,16 +6,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from schedgap.benchmarks.catalogue.ddljs import PROBLEM as DDLJS
 from schedgap.benchmarks.figures.ddljs import worker_slots, workers_by_slot
-from schedgap.benchmarks.generators import make_instance
-from schedgap.benchmarks.generators.ddljs import paper, small, tiny
-from schedgap.benchmarks.generators.ddljs_adversarial import late, tight
 from schedgap.benchmarks.importers import import_instance
-from schedgap.benchmarks.single import run_method
+from schedgap.benchmarks.instances import make_instance
+from schedgap.benchmarks.instances.ddljs.adversarial import late, tight
+from schedgap.benchmarks.instances.ddljs.random import paper, small, tiny
+from schedgap.catalogue.ddljs import PROBLEM as DDLJS
+from schedgap.catalogue.run import run_method
 from schedgap.formulations.ddljs.check import check
-from schedgap.formulations.ddljs.ilp import build_ilp, ilp_nonzeros
 from schedgap.formulations.ddljs.instance import DdljsInstance
+from schedgap.formulations.ddljs.models.slots import build_ilp, ilp_nonzeros
 from schedgap.formulations.ddljs.pieces import resolution, table
 from schedgap.formulations.ddljs.reach import reaches
 from schedgap.formulations.ddljs.utility import utility
@@ -25,8 +25,8 @@ from schedgap.heuristics.ddljs.gadget import gadget
 from schedgap.heuristics.ddljs.inner import slot_problem
 from schedgap.heuristics.ddljs.knapsack import by_marginals
 from schedgap.heuristics.ddljs.progress import Progress
-from schedgap.solvers.exact.ddljs_bound import upper_bound
-from schedgap.solvers.exact.g_vne import solve_colgen
+from schedgap.solvers.exact.ddljs.bound import upper_bound
+from schedgap.solvers.exact.g_vne.colgen import solve_colgen
 from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
 
 
@@ -174,8 +174,8 @@ def test_las_and_drf_share() -> None:
 def test_the_bound_holds_with_few_blocks_and_coarse_tables(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     instance = small(seed, horizon=4)
     fine = upper_bound(instance)
-    monkeypatch.setattr("schedgap.solvers.exact.ddljs_bound.LARGEST", 4)
-    monkeypatch.setattr("schedgap.solvers.exact.ddljs_bound.GRID", 3)
+    monkeypatch.setattr("schedgap.solvers.exact.ddljs.bound.LARGEST", 4)
+    monkeypatch.setattr("schedgap.solvers.exact.ddljs.bound.GRID", 3)
     coarse = upper_bound(small(seed, horizon=4))
     exact = run_method(DDLJS, instance, "highs", SolveOptions(threads=1)).objective
     assert fine is not None and coarse is not None and exact is not None

@@ -13,10 +13,10 @@ import pytest
 from support.engine_models import ModelMaker, checker_of, knapsacks, market_split, rows_by_name, staircase
 
 import schedgap.solvers.declarative as declarative
-from schedgap.benchmarks.catalogue.rar_ddls import PROBLEM as RAR_DDLS
-from schedgap.benchmarks.engine_handoff import sparse_model
-from schedgap.benchmarks.evaluate import run_method
-from schedgap.benchmarks.generators.rar_ddls import paper
+from schedgap.benchmarks.harness.compare import run_method
+from schedgap.benchmarks.instances.rar_ddls.random import paper
+from schedgap.benchmarks.studies.engine_handoff import sparse_model
+from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.formulations.common.check import CheckReport, Violation
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import Disagreement, InputError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from schedgap.benchmarks.engine_handoff import handoff_benchmark, sparse_model
+from schedgap.benchmarks.studies.engine_handoff import handoff_benchmark, sparse_model
 from schedgap.solvers.engines.arrays import model_arrays
 
 

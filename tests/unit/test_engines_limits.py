@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from support.engine_models import ModelMaker, knapsacks, market_split, violated
 
-from schedgap.benchmarks.engine_handoff import sparse_model
+from schedgap.benchmarks.studies.engine_handoff import sparse_model
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.numbers import gap
 from schedgap.solvers.engines import engine, engine_names

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from support.toy import ToyInstance, generate, toy
 
-from schedgap.benchmarks.agreement import Answer, agree
-from schedgap.benchmarks.catalogue.rar_ddls import PROBLEM as RAR_DDLS
-from schedgap.benchmarks.evaluate import compare, run_method
+from schedgap.benchmarks.harness.compare import compare, run_method
+from schedgap.catalogue.agreement import Answer, agree
+from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.cli.progress import SolveProgress
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.numbers import MAXIMISE, MINIMISE

@@ -5,15 +5,16 @@ import time
 import numpy as np
 import pytest
 
-from schedgap.benchmarks.brute_force_g_vne import brute_force, random_case
-from schedgap.benchmarks.catalogue.g_vne import PROBLEM as G_VNE
-from schedgap.benchmarks.generators.g_vne import large_tree, small
-from schedgap.benchmarks.single import run_method
+from schedgap.benchmarks.instances.g_vne.random import large_tree, small
+from schedgap.benchmarks.studies.brute_force.g_vne import brute_force, random_case
+from schedgap.catalogue.g_vne import PROBLEM as G_VNE
+from schedgap.catalogue.run import run_method
 from schedgap.formulations.g_vne.check import check
-from schedgap.solvers.exact import g_vne, g_vne_graph_pricing
-from schedgap.solvers.exact.g_vne_bound import ring_lp, upper_bound
-from schedgap.solvers.exact.g_vne_pooled import pooled_bound
-from schedgap.solvers.exact.g_vne_space import Space
+from schedgap.solvers.exact.g_vne import colgen as g_vne
+from schedgap.solvers.exact.g_vne import graph_pricing as g_vne_graph_pricing
+from schedgap.solvers.exact.g_vne.bound import ring_lp, upper_bound
+from schedgap.solvers.exact.g_vne.pooled import pooled_bound
+from schedgap.solvers.exact.g_vne.space import Space
 from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
 
 

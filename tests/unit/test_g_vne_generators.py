@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
-from schedgap.benchmarks.catalogue.g_vne import PROBLEM as G_VNE
 from schedgap.benchmarks.figures.g_vne import JOBS, LOAD, OVER, network
 from schedgap.benchmarks.figures.network_layout import layout
 from schedgap.benchmarks.figures.style import as_svg
-from schedgap.benchmarks.generators import make_instance
-from schedgap.benchmarks.generators.g_vne import fat, large_tree, racks, random, small, tiny
-from schedgap.benchmarks.generators.substrates import fat_tree, random_graph
 from schedgap.benchmarks.importers import import_instance
+from schedgap.benchmarks.instances import make_instance
+from schedgap.benchmarks.instances.g_vne.random import fat, large_tree, racks, random, small, tiny
+from schedgap.benchmarks.instances.substrates import fat_tree, random_graph
+from schedgap.catalogue.g_vne import PROBLEM as G_VNE
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.heuristics.g_vne.greedy import greedy

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from support.g_vne_enumeration import cheapest_ring, distances, enumerated_lp
 
-from schedgap.benchmarks.brute_force_g_vne import random_case
-from schedgap.benchmarks.catalogue.g_vne import PROBLEM as G_VNE
-from schedgap.benchmarks.generators.g_vne import small
-from schedgap.benchmarks.single import run_method
+from schedgap.benchmarks.instances.g_vne.random import small
+from schedgap.benchmarks.studies.brute_force.g_vne import random_case
+from schedgap.catalogue.g_vne import PROBLEM as G_VNE
+from schedgap.catalogue.run import run_method
 from schedgap.formulations.g_vne.tables import tables
-from schedgap.solvers.exact.g_vne import solve_colgen
-from schedgap.solvers.exact.g_vne_bound import ring_lp
-from schedgap.solvers.exact.g_vne_cuts import clique, most_violated
-from schedgap.solvers.exact.g_vne_space import Space
+from schedgap.solvers.exact.g_vne.bound import ring_lp
+from schedgap.solvers.exact.g_vne.colgen import solve_colgen
+from schedgap.solvers.exact.g_vne.cuts import clique, most_violated
+from schedgap.solvers.exact.g_vne.space import Space
 from schedgap.solvers.result import SolveOptions, Status
 
 

@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from schedgap.benchmarks.catalogue.gpu_sharing import PRESETS
-from schedgap.benchmarks.descriptors import resolve
-from schedgap.solvers.exact.gpu_sharing import solve_cp
+from schedgap.catalogue.gpu_sharing import PRESETS
+from schedgap.catalogue.problem import resolve
+from schedgap.solvers.exact.gpu_sharing.cp import solve_cp
 from schedgap.solvers.result import Deadline, SolveOptions
 
 

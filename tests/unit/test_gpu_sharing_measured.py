@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from schedgap.benchmarks.figures.gpu_sharing import gantt
-from schedgap.benchmarks.generators.gpu_sharing import contended, small, tiny
-from schedgap.benchmarks.generators.gpu_sharing_paper import physical, simulated
 from schedgap.benchmarks.importers.pollux import fit_application, read_measurements, read_workload
-from schedgap.benchmarks.pollux_tasks import TASKS
-from schedgap.benchmarks.speed_gpu_sharing import decision_times, policy_times
+from schedgap.benchmarks.instances.gpu_sharing.paper import physical, simulated
+from schedgap.benchmarks.instances.gpu_sharing.random import contended, small, tiny
+from schedgap.benchmarks.instances.profiles.pollux_tasks import TASKS
+from schedgap.benchmarks.studies.speed.gpu_sharing import decision_times, policy_times
 from schedgap.cli.main import main
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.gpu_sharing.dynamics import iteration_time, tables

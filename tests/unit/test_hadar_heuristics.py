@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from schedgap.benchmarks.catalogue.hadar import PROBLEM as HADAR
-from schedgap.benchmarks.generators.hadar import contended, motivation, nodes, rounds, small, tiny
-from schedgap.benchmarks.single import run_method
+from schedgap.benchmarks.instances.hadar.random import contended, motivation, nodes, rounds, small, tiny
+from schedgap.catalogue.hadar import PROBLEM as HADAR
+from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.hadar.check import check
 from schedgap.formulations.hadar.check_forked import check_forked
@@ -26,7 +26,7 @@ from schedgap.heuristics.hadar.gavel import gavel, gavel_with_fractions, time_fr
 from schedgap.heuristics.hadar.hadare import hadare
 from schedgap.heuristics.hadar.online import hadar_online
 from schedgap.heuristics.hadar.rounds import Market, Recursion, hadar_rounds
-from schedgap.solvers.exact.hadar_bound import upper_bound
+from schedgap.solvers.exact.hadar.bound import upper_bound
 from schedgap.solvers.result import Deadline, SolveOptions, Status
 
 COUNTEREXAMPLES = Path(__file__).parents[1] / "data" / "counterexamples"

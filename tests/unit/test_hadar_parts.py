@@ -11,20 +11,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schedgap.benchmarks.catalogue.hadar import PROBLEM as HADAR
 from schedgap.benchmarks.figures.hadar import device_rows, devices
-from schedgap.benchmarks.generators import make_instance
-from schedgap.benchmarks.generators.hadar import small, tiny, trace
-from schedgap.benchmarks.single import run_method
+from schedgap.benchmarks.instances import make_instance
+from schedgap.benchmarks.instances.hadar.random import small, tiny, trace
+from schedgap.catalogue.hadar import PROBLEM as HADAR
+from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.hadar.check import check
-from schedgap.formulations.hadar.ilp import build_ilp, ilp_nonzeros
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.metrics import metrics
+from schedgap.formulations.hadar.models.time_indexed import build_ilp, ilp_nonzeros
 from schedgap.formulations.hadar.placement import devices_by_type, solution_from_levels
 from schedgap.formulations.hadar.tables import progress_units, small_units, tables
-from schedgap.solvers.exact.hadar_cuts import maximal_packings
-from schedgap.solvers.exact.hadar_primal import Packing
+from schedgap.solvers.exact.hadar.cuts import maximal_packings
+from schedgap.solvers.exact.hadar.primal import Packing
 from schedgap.solvers.result import Deadline, SolveOptions
 
 

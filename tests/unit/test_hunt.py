@@ -26,7 +26,7 @@ from schedgap.benchmarks.hunt.run import hunt
 from schedgap.benchmarks.hunt.shrink import roughness, shrunk, size
 from schedgap.benchmarks.hunt.starts import starts_of
 from schedgap.benchmarks.hunt.target import Found, find_target
-from schedgap.benchmarks.problems import PROBLEMS, load_instance
+from schedgap.catalogue.registry import PROBLEMS, load_instance
 from schedgap.formulations.common.errors import InputError
 
 TESTS = Path(__file__).parents[1]

@@ -13,8 +13,8 @@ import pytest
 
 import schedgap
 from schedgap import api
-from schedgap.benchmarks.catalogue.rar_ddls import PROBLEM as RAR_DDLS
-from schedgap.benchmarks.descriptors import Kind, Method, Problem
+from schedgap.catalogue.problem import Kind, Method, Problem
+from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.cli.arguments import split_settings
 from schedgap.cli.progress import SolveProgress
 from schedgap.exporting import write_model
@@ -97,7 +97,7 @@ def test_warming_up_runs_the_method_on_the_first_preset(monkeypatch: pytest.Monk
     def note(problem: Problem, instance: Instance, method: Method, options: SolveOptions) -> None:
         ran.append((instance.name, method.id))
 
-    monkeypatch.setattr("schedgap.benchmarks.single.run_method", note)
+    monkeypatch.setattr("schedgap.catalogue.run.run_method", note)
     for method in RAR_DDLS.methods:
         warm_up(RAR_DDLS, method)
     assert ran == [("tiny-0", method.id) for method in RAR_DDLS.methods if method.kind is not Kind.ENGINE]
@@ -195,7 +195,7 @@ def test_exported_files_keep_the_sense_and_the_constant(
 ) -> None:
     import highspy
 
-    monkeypatch.setattr("schedgap.benchmarks.descriptors.resolve", lambda reference: with_constant)
+    monkeypatch.setattr("schedgap.catalogue.problem.resolve", lambda reference: with_constant)
     path = tmp_path / f"model.{form}"
     write_model(replace(RAR_DDLS, model="tests:with_constant"), schedgap.load(MIXED), path, form)
     highs = highspy.Highs()

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from schedgap.benchmarks.experiments import gavel_rar
-from schedgap.benchmarks.experiments.gavel_rar import Meeting, Setting, main, meeting, with_contention
+from schedgap.benchmarks.studies import gavel_rar
+from schedgap.benchmarks.studies.gavel_rar import Meeting, Setting, main, meeting, with_contention
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 
 

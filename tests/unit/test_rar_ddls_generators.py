@@ -5,13 +5,13 @@ from collections import Counter
 
 import pytest
 
-from schedgap.benchmarks.catalogue.rar_ddls import PROBLEM as RAR_DDLS
-from schedgap.benchmarks.descriptors import resolve
-from schedgap.benchmarks.generators import make_instance
-from schedgap.benchmarks.generators.rar_ddls import PAPER_MIX
-from schedgap.benchmarks.generators.rar_ddls_horizon import certified_horizon
-from schedgap.benchmarks.generators.rar_ddls_measured import Setup, measured_job
-from schedgap.benchmarks.throughputs import BUILT_IN, Rate, Throughputs, batch_size
+from schedgap.benchmarks.instances import make_instance
+from schedgap.benchmarks.instances.profiles.throughputs import BUILT_IN, Rate, Throughputs, batch_size
+from schedgap.benchmarks.instances.rar_ddls.horizon import certified_horizon
+from schedgap.benchmarks.instances.rar_ddls.measured import Setup, measured_job
+from schedgap.benchmarks.instances.rar_ddls.random import PAPER_MIX
+from schedgap.catalogue.problem import resolve
+from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.rar_ddls.check import check
 from schedgap.formulations.rar_ddls.dynamics import rate_table

@@ -19,10 +19,10 @@ from support.rar_sjf_bco_reference import (
     plain_sjf_bco,
 )
 
-from schedgap.benchmarks.catalogue.rar_ddls import PROBLEM as RAR_DDLS
-from schedgap.benchmarks.evaluate import run_method
-from schedgap.benchmarks.generators.rar_ddls import contended, large, paper, tiny
-from schedgap.benchmarks.problems import load_instance
+from schedgap.benchmarks.harness.compare import run_method
+from schedgap.benchmarks.instances.rar_ddls.random import contended, large, paper, tiny
+from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
+from schedgap.catalogue.registry import load_instance
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.rar_ddls.check import check
 from schedgap.formulations.rar_ddls.dynamics import simulate

@@ -14,11 +14,11 @@ from support.rar_brute_force import brute_force, random_tiny
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.rar_ddls.check import check
 from schedgap.formulations.rar_ddls.dynamics import rate_table
-from schedgap.formulations.rar_ddls.ilp import build_ilp, ilp_nonzeros
-from schedgap.formulations.rar_ddls.ilp_crossing import add_links
-from schedgap.formulations.rar_ddls.ilp_rows import Frame, Variables
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.job_options import JobOptions, Mode, job_options
+from schedgap.formulations.rar_ddls.models.crossing import add_links
+from schedgap.formulations.rar_ddls.models.rows import Frame, Variables
+from schedgap.formulations.rar_ddls.models.time_indexed import build_ilp, ilp_nonzeros
 from schedgap.formulations.rar_ddls.packing import most_jobs, ring_cut
 from schedgap.formulations.rar_ddls.quick import quick_schedule
 from schedgap.solvers.declarative import solve_declarative

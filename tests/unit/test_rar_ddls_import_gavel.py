@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from schedgap.benchmarks.catalogue.rar_ddls import PROBLEM as RAR_DDLS
-from schedgap.benchmarks.generators.rar_ddls_horizon import certified_horizon
 from schedgap.benchmarks.importers import import_instance
 from schedgap.benchmarks.importers.gavel_files import read_throughputs, read_trace
-from schedgap.benchmarks.throughputs import BUILT_IN
+from schedgap.benchmarks.instances.profiles.throughputs import BUILT_IN
+from schedgap.benchmarks.instances.rar_ddls.horizon import certified_horizon
+from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.rar_ddls.dynamics import rate_table
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance

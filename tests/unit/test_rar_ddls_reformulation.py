@@ -10,6 +10,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from support.rar_brute_force import brute_force, placements, random_tiny
+from support.rar_fixed_sets import build_fixed_sets, reduced_instance
 
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.declarative import DeclarativeModel
@@ -17,10 +18,9 @@ from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.rar_ddls.check import check
 from schedgap.formulations.rar_ddls.dynamics import rate_table, simulate
-from schedgap.formulations.rar_ddls.fixed_sets import build_fixed_sets, reduced_instance
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
-from schedgap.formulations.rar_ddls.joint_schedules import joint_schedules
-from schedgap.formulations.rar_ddls.reformulation import build_reformulation, build_theta, smallest_theta
+from schedgap.formulations.rar_ddls.models.joint_schedules import joint_schedules
+from schedgap.formulations.rar_ddls.models.reformulation import build_reformulation, build_theta, smallest_theta
 from schedgap.solvers.declarative import solve_declarative
 from schedgap.solvers.engines import engine
 from schedgap.solvers.engines.arrays import rows_of

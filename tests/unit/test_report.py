@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from support.toy import toy
 
-from schedgap.benchmarks.export import COLUMNS, export_csv, export_parquet
 from schedgap.benchmarks.figures.style import new_figure, save
-from schedgap.benchmarks.page import Raw, grid, picture
-from schedgap.benchmarks.problems import load_instance
-from schedgap.benchmarks.report import write_report
-from schedgap.benchmarks.runner import Run, run_suites
-from schedgap.benchmarks.store import FILE, Store, StoreError
+from schedgap.benchmarks.harness.runner import Run, run_suites
+from schedgap.benchmarks.harness.store import FILE, Store, StoreError
+from schedgap.benchmarks.report.export import COLUMNS, export_csv, export_parquet
+from schedgap.benchmarks.report.page import Raw, grid, picture
+from schedgap.benchmarks.report.report import write_report
+from schedgap.catalogue.registry import load_instance
 from schedgap.formulations.common.errors import InputError
 
 ROOT = Path(__file__).parents[2]
@@ -167,7 +167,7 @@ def test_a_heavy_figure_goes_in_as_a_picture(monkeypatch: pytest.MonkeyPatch) ->
     figure = new_figure(2, 1)
     figure.add_subplot().plot([0, 1])
     assert "<svg" in picture(figure, "c")
-    monkeypatch.setattr("schedgap.benchmarks.page.HEAVY", 10)
+    monkeypatch.setattr("schedgap.benchmarks.report.page.HEAVY", 10)
     assert "data:image/png;base64," in picture(figure, "c")
 
 
@@ -200,7 +200,7 @@ def test_the_gantt_chart_shows_a_reference_schedule(tmp_path: Path) -> None:
 
 def test_gantt_rows_never_hold_two_jobs_at_once() -> None:
     from schedgap.benchmarks.figures.rar_ddls import _blocks
-    from schedgap.benchmarks.generators.rar_ddls import paper
+    from schedgap.benchmarks.instances.rar_ddls.random import paper
     from schedgap.formulations.rar_ddls.dynamics import simulate
     from schedgap.heuristics.rar_ddls.baselines import ls
 

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from support.toy import toy
 
-from schedgap.benchmarks.report import write_report
-from schedgap.benchmarks.runner import Run, run_suites
-from schedgap.benchmarks.store import FILE, Store
-from schedgap.benchmarks.suites import check_names, plan
-from schedgap.benchmarks.table import TABLE
+from schedgap.benchmarks.harness.runner import Run, run_suites
+from schedgap.benchmarks.harness.store import FILE, Store
+from schedgap.benchmarks.harness.suites import check_names, plan
+from schedgap.benchmarks.report.report import write_report
+from schedgap.benchmarks.report.table import TABLE
 from schedgap.formulations.common.errors import InputError
 
 TESTS = Path(__file__).parents[1]
@@ -26,8 +26,8 @@ import sys
 sys.path.insert(0, {tests!r})
 from pathlib import Path
 from support.toy import toy
-from schedgap.benchmarks import versions
-from schedgap.benchmarks.runner import run_suites
+from schedgap.benchmarks.harness import versions
+from schedgap.benchmarks.harness.runner import run_suites
 versions.code_digest = lambda: "the same code"
 if __name__ == "__main__":
     run = run_suites(["slow"], out=Path(sys.argv[1]), workers=2, resume=sys.argv[2] == "resume",
@@ -133,7 +133,7 @@ def test_a_rerun_starts_a_new_run_beside_the_old_one(tmp_path: Path) -> None:
 
 def test_resume_after_kill_9_gives_the_same_table(tmp_path: Path, marks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Two processes: the sources may be edited between them, which is not what is tested here.
-    monkeypatch.setattr("schedgap.benchmarks.versions.code_digest", lambda: "the same code")
+    monkeypatch.setattr("schedgap.benchmarks.harness.versions.code_digest", lambda: "the same code")
     script = tmp_path / "sweep.py"
     script.write_text(SCRIPT.format(tests=str(TESTS)))
     whole = _run(tmp_path / "whole", "slow", odd=("slow",))
@@ -184,7 +184,7 @@ def test_ctrl_c_keeps_every_finished_row_and_exits_130(tmp_path: Path, marks: Pa
 
 def test_rows_of_other_code_are_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = _run(tmp_path / "r", "paper")
-    monkeypatch.setattr("schedgap.benchmarks.versions.code_digest", lambda: "other code")
+    monkeypatch.setattr("schedgap.benchmarks.harness.versions.code_digest", lambda: "other code")
     lines = io.StringIO()
     again = _run(tmp_path / "r", resume=True, progress=lines)
     assert (again.ran, again.reused) == (first.ran, 0)

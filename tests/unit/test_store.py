@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from schedgap.benchmarks.store import FILE, Row, Store, StoreError, fresh_folder, locked, row_key
+from schedgap.benchmarks.harness.store import FILE, Row, Store, StoreError, fresh_folder, locked, row_key
 
 WRITER = """
 import sys
 from pathlib import Path
-from schedgap.benchmarks.store import Row, Store
+from schedgap.benchmarks.harness.store import Row, Store
 store = Store(Path(sys.argv[1]))
 for k in range(10**6):
     store.put(Row(f"k{k}", k, "s", "p", "b", "h", "n", "m", {}, k, {}, {}, "optimal", objective=float(k)))
@@ -101,7 +101,7 @@ def test_what_is_no_store_is_refused_in_one_line(tmp_path: Path) -> None:
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:
     code = (
-        "import sys, time; from pathlib import Path; from schedgap.benchmarks.store import locked\n"
+        "import sys, time; from pathlib import Path; from schedgap.benchmarks.harness.store import locked\n"
         "with locked(Path(sys.argv[1])):\n print('in', flush=True); time.sleep(60)"
     )
     other = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from schedgap.benchmarks.descriptors import Measurement, resolve
-from schedgap.benchmarks.figures.hadar_growth import round_time_figure
-from schedgap.benchmarks.problems import PROBLEMS
-from schedgap.benchmarks.suites import SUITES, plan, suites_of
+from schedgap.benchmarks.harness.suites import SUITES, plan, suites_of
+from schedgap.benchmarks.studies.hadar_growth_figure import round_time_figure
+from schedgap.catalogue.problem import Measurement, resolve
+from schedgap.catalogue.registry import PROBLEMS
 
 
 @pytest.mark.parametrize("problem_id", PROBLEMS)
@@ -56,7 +56,7 @@ def test_cross_has_300_random_tiny_instances_of_rar_ddls_half_of_them_contended(
 def test_every_figure_of_a_measurement_is_there() -> None:
     parts = [part for problem in PROBLEMS.values() for part in problem.suite_rows if isinstance(part, Measurement)]
     figures = {part.figure for part in parts if part.figure}
-    assert "schedgap.benchmarks.figures.hadar_growth:round_time_figure" in figures
+    assert "schedgap.benchmarks.studies.hadar_growth_figure:round_time_figure" in figures
     assert all(callable(resolve(name)) for name in figures)
     rows = [{"jobs": 32, "seconds": 0.01}, {"jobs": 64, "seconds": 0.03, "exponent": 1.5}]
     assert round_time_figure(rows).axes[0].get_title() == "seconds grow like jobs^1.50"

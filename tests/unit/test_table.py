@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from support.toy import generate, toy
 
-from schedgap.benchmarks.analysis import analyse, instance_path, summaries
-from schedgap.benchmarks.descriptors import Problem
-from schedgap.benchmarks.metrics import metrics_text
-from schedgap.benchmarks.report import heuristic_grid
-from schedgap.benchmarks.store import Row
-from schedgap.benchmarks.table import heuristic_table, metrics_rows, run_text, series_points
-from schedgap.benchmarks.text import fixed, mean_ratio, number, seconds, table
-from schedgap.benchmarks.worst import Worst
+from schedgap.benchmarks.harness.analysis import analyse, instance_path, summaries
+from schedgap.benchmarks.harness.store import Row
+from schedgap.benchmarks.library import Worst
+from schedgap.benchmarks.report.report import heuristic_grid
+from schedgap.benchmarks.report.table import heuristic_table, metrics_rows, run_text, series_points
+from schedgap.benchmarks.report.text import fixed, mean_ratio, number, seconds, table
+from schedgap.catalogue.metrics import metrics_text
+from schedgap.catalogue.problem import Problem
 
 INSTANCES = [generate(seed) for seed in range(4)]
 INFO = {"m": 2}
@@ -163,7 +163,7 @@ def test_text_helpers() -> None:
 
 def test_the_worst_ratio_known_stands_beside_the_bounds(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     worst = Worst("toy", "list", "toy--list.json", {}, {}, 0, 1.75)
-    monkeypatch.setattr("schedgap.benchmarks.table.known", lambda: {("toy", "list"): worst})
+    monkeypatch.setattr("schedgap.benchmarks.report.table.known", lambda: {("toy", "list"): worst})
     solved = analyse(_rows(), folder, [_problem()]).solved
     lines = heuristic_table(solved).splitlines()
     assert "known" in lines[0]

@@ -11,11 +11,11 @@ import pytest
 from support.toy import ToyInstance, toy
 
 from schedgap import api
-from schedgap.benchmarks.evaluate import compare
-from schedgap.benchmarks.ledger import Ledger
-from schedgap.benchmarks.verify import instance_size, verify
-from schedgap.benchmarks.writing import check_folder
+from schedgap.benchmarks.harness.compare import compare
+from schedgap.benchmarks.ledger.ledger import Ledger
+from schedgap.benchmarks.ledger.verify import instance_size, verify
 from schedgap.formulations.common.errors import Disagreement, InputError
+from schedgap.formulations.common.writing import check_folder
 from schedgap.heuristics.common.guarantee import Evaluation, Guarantee, Measured, Verdict, at_most
 from schedgap.solvers.result import SolveOptions
 
@@ -72,7 +72,7 @@ def test_the_ledger_is_a_page_too(tmp_path: Path) -> None:
 
 
 def test_progress_is_told_between_the_verdicts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("schedgap.benchmarks.progress.LINE_EVERY", 0.0)
+    monkeypatch.setattr("schedgap.benchmarks.harness.progress.LINE_EVERY", 0.0)
     lines: list[str] = []
     _verify(tmp_path, "toy-graham", progress=lines.append)
     assert len(lines) == 20
@@ -84,7 +84,7 @@ def test_a_folder_for_counterexamples_is_tried_before_the_work(tmp_path: Path, m
     def never(*_: object) -> None:
         raise AssertionError("the work began")
 
-    monkeypatch.setattr("schedgap.benchmarks.verify._row", never)
+    monkeypatch.setattr("schedgap.benchmarks.ledger.verify._row", never)
     (tmp_path / "file").write_text("")
     for folder in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/none")):
         with pytest.raises(InputError, match=f"^{folder}: cannot be written: "):

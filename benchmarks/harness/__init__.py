@@ -1,0 +1,1 @@
+"""Runs of suites: plan, workers, store, resume."""

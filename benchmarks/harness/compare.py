@@ -1,0 +1,297 @@
+"""Methods against each other on one instance: `compare`, and `run_method` for a single one."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from schedgap.benchmarks.harness.progress import Watcher
+from schedgap.benchmarks.ledger.judge import Judgement, finite, judge
+from schedgap.benchmarks.report.text import fixed, number, seconds, table
+from schedgap.catalogue.agreement import DISAGREEMENTS, Agreement, Answer, agree, write_disagreement
+from schedgap.catalogue.methods import default_method, find_method, heuristics_of, is_users
+from schedgap.catalogue.metrics import mean_metrics, metrics_of
+from schedgap.catalogue.problem import Kind, Method, Problem
+from schedgap.catalogue.run import certified_bound, run_method
+from schedgap.formulations.common.errors import Disagreement, EngineMissing, InputError, ModelRefused
+from schedgap.formulations.common.instance import Instance
+from schedgap.solvers.result import Deadline, Result, SolveOptions, Status
+
+__all__ = ["CompareRow", "Comparison", "certified_bound", "compare", "run_method"]
+
+
+@dataclass(frozen=True)
+class CompareRow:
+    """One method's line of a comparison.
+
+    Attributes
+    ----------
+    method, settings : what ran
+    results : one result per seed (exactly one for an exact method); empty where `error` tells why
+    ratio, worst_ratio : mean and worst over the results, always >= 1; None where nothing is known
+    ratio_to : "optimum", "bound", or "" where there is no ratio
+    judgements : the method's guarantees, each on the result that is worst for it
+    outside_model : its schedules are not schedules of the problem
+    error : one line, where the method could not answer
+    """
+
+    method: Method
+    settings: Mapping[str, Any]
+    results: tuple[Result, ...]
+    ratio: float | None
+    worst_ratio: float | None
+    ratio_to: str
+    judgements: tuple[Judgement, ...]
+    outside_model: bool = False
+    error: str = ""
+
+    @property
+    def status(self) -> Status:
+        """The weakest status over the seeds."""
+        order = list(Status)
+        return max((r.status for r in self.results), key=order.index) if self.results else Status.ERROR
+
+    @property
+    def objectives(self) -> tuple[float, ...]:
+        """The objectives found, by seed."""
+        return tuple(r.objective for r in self.results if r.objective is not None)
+
+    @property
+    def objective(self) -> float | None:
+        """The mean objective over the seeds."""
+        return statistics.fmean(self.objectives) if self.objectives else None
+
+    @property
+    def bound(self) -> float | None:
+        """The method's bound (the same for every seed, or that of the first)."""
+        return self.results[0].bound if self.results else None
+
+    @property
+    def seconds(self) -> float | None:
+        """Mean seconds over the seeds, building included."""
+        times = [r.seconds for r in self.results if r.seconds is not None]
+        return statistics.fmean(times) if times else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-compatible form."""
+        return {
+            "method": self.method.id,
+            "settings": dict(self.settings),
+            "status": str(self.status),
+            "objective": self.objective,
+            "objectives": list(self.objectives),
+            "bound": self.bound,
+            "ratio": finite(self.ratio),
+            "worst_ratio": finite(self.worst_ratio),
+            "ratio_to": self.ratio_to or None,
+            "outside_model": self.outside_model,
+            "guarantees": [j.to_dict() for j in self.judgements],
+            "seconds": self.seconds,
+            "error": self.error or None,
+        }
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Methods side by side on one instance.
+
+    Attributes
+    ----------
+    problem, instance : what was solved
+    agreement : the optimum or the best bound that all of them together prove
+    rows : one per method
+    """
+
+    problem: Problem
+    instance: Instance
+    agreement: Agreement
+    rows: tuple[CompareRow, ...]
+
+    @property
+    def exit_status(self) -> int:
+        """0 solution found, 2 a method could not answer, 3 proven infeasible or unbounded, 4 nothing found."""
+        if any(row.error for row in self.rows):
+            return 2
+        if any(row.objectives for row in self.rows):
+            return 0
+        proven = any(row.status in (Status.INFEASIBLE, Status.UNBOUNDED) for row in self.rows)
+        return 3 if proven else 4
+
+    def metrics(self, row: CompareRow) -> dict[str, float | None]:
+        """What a method's runs report beside the objective, by title: the mean over the seeds that know it."""
+        return mean_metrics([metrics_of(self.problem, result.info) for result in row.results if result.solution])
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-compatible form, as ``compare --json`` prints it."""
+        return {
+            "problem": self.problem.id,
+            "instance": self.instance.name,
+            "optimum": self.agreement.optimum,
+            "bound": self.agreement.bound,
+            "rows": [{**row.to_dict(), "metrics": self.metrics(row)} for row in self.rows],
+        }
+
+    def to_text(self) -> str:
+        """The table: method, status, objective, bound, ratio, guarantee, verdict, seconds."""
+        repeated = any(len(row.results) > 1 for row in self.rows)
+        head = ["method", "status", "objective", *(["best", "worst"] if repeated else []), "bound", "ratio"]
+        head += ["guarantee", "bound on ratio", "verdict", "seconds"]
+        right = "llr" + ("rr" if repeated else "") + "rllrlr"
+        sense = self.problem.sense
+        lines: list[list[str]] = []
+        for row in self.rows:
+            found = sorted(row.objectives, key=lambda value: sense * value)
+            ends = [number(found[0]) if found else "-", number(found[-1]) if found else "-"]
+            first, *others = [*_judgement_cells(row)] or [["", "", ""]]
+            status = str(row.status) + (" (outside the model)" if row.outside_model else "")
+            found_cells = [row.method.id, status, number(row.objective), *(ends if repeated else [])]
+            lines.append([*found_cells, number(row.bound), _ratio_cell(row), *first, seconds(row.seconds)])
+            blank = [""] * (7 if repeated else 5)
+            lines.extend([*blank, *cells, ""] for cells in others)
+        notes = [f"{row.method.id}: {row.error}" for row in self.rows if row.error]
+        known = self.agreement
+        if known.optimum is not None:
+            summary = f"proven optimum: {number(known.optimum)} {self.problem.unit}"
+        elif known.infeasible:
+            summary = "proven infeasible"
+        else:
+            summary = f"optimum not proven; best bound: {number(known.bound)} {self.problem.unit}"
+        return "\n".join([table(head, lines, right), summary, *notes, *self._metrics_table()])
+
+    def _metrics_table(self) -> list[str]:
+        told = [(row.method.id, self.metrics(row)) for row in self.rows]
+        titles = list(dict.fromkeys(title for _, found in told for title in found))
+        lines = [[name, *(number(found.get(title), 4) for title in titles)] for name, found in told if found]
+        return ["", table(["method", *titles], lines, "l" + "r" * len(titles))] if lines else []
+
+
+def compare(
+    problem: Problem,
+    instance: Instance,
+    methods: Sequence[str] | None,
+    options: SolveOptions,
+    settings: Mapping[str, Any] | None = None,
+    repeat: int = 1,
+    *,
+    disagreements: Path = DISAGREEMENTS,
+) -> Comparison:
+    """Run several methods on one instance and put them side by side.
+
+    Parameters
+    ----------
+    methods : ids, or ``package.module:function``; None is the strongest exact method and every heuristic
+    options : the time left on its deadline is given to each method anew; a report that is a
+        :class:`~schedgap.benchmarks.harness.progress.Watcher` is told which method runs
+    settings : each goes to every method that has an option of that name
+    repeat : how many seeds (options.seed, +1, ...) each heuristic is tried with
+    disagreements : the directory an instance is written to when parts disagree
+
+    Raises
+    ------
+    InputError
+        Before anything runs: an unknown method, an option that none of the methods has, a bad value.
+    Disagreement
+        Two answers cannot both be true (a heuristic better than a proven optimum, say).
+    """
+    if repeat < 1:
+        raise InputError(f"repeat: must be at least 1, got {repeat}")
+    if methods is None:
+        chosen = [default_method(problem), *heuristics_of(problem)]
+    else:
+        names = list(methods)
+        twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
+        if twice is not None:
+            raise InputError(f"methods: {twice} is named twice")
+        chosen = [find_method(problem, name) for name in names]
+    if not chosen:
+        raise InputError("methods: at least one is needed")
+    given = dict(settings or {})
+    for name in given:
+        if not any(name in method.options for method in chosen):
+            raise InputError(f"option {name}: none of the methods {', '.join(m.id for m in chosen)} has it")
+    plans = []
+    for method in chosen:
+        own = {name: value for name, value in given.items() if name in method.options}
+        plans.append((method, {name: method.options[name].parse(name, value) for name, value in own.items()}))
+
+    limit = options.deadline.left()
+    answered: list[tuple[Method, dict[str, Any], tuple[Result, ...], str]] = []
+    for method, own in plans:
+        results: list[Result] = []
+        error = ""
+        if isinstance(options.report, Watcher):
+            options.report.running(method.id)
+        for k in range(repeat if method.kind is Kind.HEURISTIC else 1):
+            asked = replace(options, deadline=Deadline.after(limit), seed=options.seed + k)
+            try:
+                results.append(run_method(problem, instance, method, asked, own, disagreements=disagreements))
+            except (EngineMissing, ModelRefused) as failure:
+                error = str(failure)
+                break
+            except InputError as failure:
+                if not is_users(method.id):
+                    raise
+                error = str(failure)
+                break
+        answered.append((method, own, tuple(results), error))
+    return _side_by_side(problem, instance, answered, disagreements)
+
+
+def _side_by_side(
+    problem: Problem,
+    instance: Instance,
+    answered: Sequence[tuple[Method, dict[str, Any], tuple[Result, ...], str]],
+    disagreements: Path,
+) -> Comparison:
+    answers = [answer_of(method, result) for method, _, results, _ in answered for result in results]
+    agreement = agree(answers, problem.sense, certified_bound(problem, instance))
+    if agreement.contradictions:
+        message = "; ".join(agreement.contradictions)
+        path = write_disagreement(instance, disagreements, message=message)
+        raise Disagreement(f"{message}; the instance is in {path}")
+    rows = []
+    for method, own, results, error in answered:
+        outside = method.outside_model or any(r.info.get("outside_model") for r in results)
+        ratios = [] if outside else [agreement.ratio(r.objective, problem.sense)[0] for r in results]
+        known = [value for value in ratios if value is not None]
+        judged = [judge(problem, method, own, instance, r.objective, r.info, agreement) for r in results]
+        rows.append(
+            CompareRow(
+                method,
+                own,
+                results,
+                statistics.fmean(known) if known else None,
+                max(known) if known else None,
+                agreement.ratio(None, problem.sense)[1] if known else "",
+                tuple(worst_judgement(per_claim) for per_claim in zip(*judged, strict=True)),
+                outside,
+                error,
+            )
+        )
+    return Comparison(problem, instance, agreement, tuple(rows))
+
+
+def answer_of(method: Method, result: Result) -> Answer:
+    """A result as the others see it."""
+    outside = method.outside_model or bool(result.info.get("outside_model"))
+    exact = method.kind is not Kind.HEURISTIC
+    return Answer(method.id, result.status, result.objective, result.bound, exact, outside)
+
+
+def worst_judgement(judgements: Sequence[Judgement]) -> Judgement:
+    """Of one claim on several runs, the run that is worst for it."""
+    return max(judgements, key=lambda j: (j.verdict == "refuted", j.verdict == "held", j.evaluation.tightness or 0.0))
+
+
+def _ratio_cell(row: CompareRow) -> str:
+    if row.ratio is None:
+        return "-"
+    text = f"{fixed(row.ratio)} to {row.ratio_to}"
+    return f"{text}, worst {fixed(row.worst_ratio)}" if len(row.results) > 1 else text
+
+
+def _judgement_cells(row: CompareRow) -> list[list[str]]:
+    return [[j.guarantee.id, fixed(j.ratio_bound), str(j.verdict)] for j in row.judgements]

@@ -1,0 +1,260 @@
+"""Runs suites: plan, workers, store, tables, report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from schedgap.benchmarks.harness.analysis import Analysis, analyse, instance_path
+from schedgap.benchmarks.harness.pool import Pool
+from schedgap.benchmarks.harness.progress import Progress, Sink
+from schedgap.benchmarks.harness.store import FILE, Row, Store, StoreError, fresh_folder, holds_a_run, locked
+from schedgap.benchmarks.harness.suites import Item, check_names, check_numbers, plan
+from schedgap.benchmarks.harness.versions import environment
+from schedgap.benchmarks.harness.worker import Outcome, Task, execute
+from schedgap.benchmarks.report.table import TABLE, run_text
+from schedgap.catalogue.problem import Problem
+from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.writing import write_whole
+from schedgap.solvers.result import Deadline, Status
+
+DISAGREEMENTS = "disagreements"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of suites, finished or interrupted.
+
+    Attributes
+    ----------
+    folder : holds ``run.sqlite``, ``instances/``, ``table.txt`` and ``report.html``
+    analysis : what came out
+    text : its tables, with times
+    report : the report's path; None after an interruption
+    interrupted : Ctrl-C ended it; every finished row is kept
+    ran, reused : items that ran now, and that had finished before
+    """
+
+    folder: Path
+    analysis: Analysis
+    text: str
+    report: Path | None
+    interrupted: bool
+    ran: int
+    reused: int
+
+    @property
+    def exit_status(self) -> int:
+        """130 interrupted, 5 there are disagreements, else 0."""
+        return 130 if self.interrupted else 5 if self.analysis.disagreements else 0
+
+
+def run_suites(
+    names: Sequence[str] | None = None,
+    *,
+    out: Path = Path("results"),
+    workers: int | None = None,
+    time_limit: float | None = None,
+    seed: int | None = None,
+    scale: float | None = None,
+    resume: bool = False,
+    progress: Sink | None = None,
+    problems: Sequence[Problem] | None = None,
+) -> Run:
+    """Run suites, each finished item written to the store at once.
+
+    Parameters
+    ----------
+    names : suites; None or empty is ``quick`` (or, with `resume`, what the run consists of)
+    out : the run's folder; where it holds a run already and `resume` is not asked for, a new one
+        beside it: ``out-2``, ``out-3``, ...
+    workers : processes; None is one per core. Each solve uses one thread
+    time_limit : seconds per solve; None leaves the suites' own repeatable limits
+    seed, scale : default 0 and 1, or those of the resumed run
+    resume : go on with the run in `out`; nothing that had finished is repeated, work that had failed is
+        tried again
+    progress : where progress goes: a stream (a bar where it is a terminal) or a function for lines; None is
+        silent
+    problems : instead of those in the table
+
+    Raises
+    ------
+    InputError
+        Unknown suite, bad number, a folder that cannot be written, or `resume` with other suites, seed,
+        scale or time limit than the run has.
+    """
+    cores = environment()["cores"]
+    workers = cores if workers is None else workers
+    if not 1 <= workers <= 1024:
+        raise InputError(f"workers: must be from 1 to 1024, got {workers}")
+    Deadline.after(time_limit)
+    check_names(names or (), problems)
+    check_numbers(seed, scale)
+    goes_on = resume and holds_a_run(out)
+    folder = out if resume else fresh_folder(out)
+    with locked(folder), Store(folder / FILE) as store:
+        asked = _asked(store if goes_on else None, folder, names, seed, scale, time_limit)
+        items = plan(
+            asked["suites"], seed=asked["seed"], scale=asked["scale"], time_limit=asked["time_limit"], problems=problems
+        )
+        sessions = store.meta().get("sessions", [])
+        # The record is there before the work: a run that is killed shows what it was and how far it came.
+        session: dict[str, Any] = {**environment(), "workers": workers, "began": time.time()}
+        store.set_meta(**asked, planned=len(items), sessions=[*sessions, session])
+        dropped = store.keep({item.key for item in items})
+        finished = store.finished()
+        todo = [item for item in items if item.key not in finished]
+        bar = Progress(len(todo), progress, "bench")
+        _say_start(bar, folder, out, resume, goes_on, len(items), len(todo), dropped)
+        _write_instances(folder, items)
+        if todo:
+            _forget_old_pages(folder)
+        interrupted = _work(store, todo, min(workers, max(1, len(todo))), folder, bar)
+        session |= {"items": bar.done, "ended": time.time(), "interrupted": interrupted}
+        store.set_meta(sessions=[*sessions, session])
+        analysis = analyse(store.rows(), folder, problems, len(items))
+    write_whole(folder / TABLE, run_text(analysis, times=False))
+    report = None
+    if not interrupted:
+        from schedgap.benchmarks.report.report import write_report
+
+        bar.say("bench writes the report")
+        report = write_report(folder, problems=problems)
+    return Run(folder, analysis, run_text(analysis), report, interrupted, bar.done, len(items) - len(todo))
+
+
+def _asked(
+    store: Store | None,
+    folder: Path,
+    names: Sequence[str] | None,
+    seed: int | None,
+    scale: float | None,
+    time_limit: float | None,
+) -> dict[str, Any]:
+    """Suites, seed, scale and limit of the run: as given, as stored, or the defaults."""
+    given = {
+        "suites": list(dict.fromkeys(names)) if names else None,
+        "seed": seed,
+        "scale": scale,
+        "time_limit": time_limit,
+    }
+    defaults = {"suites": ["quick"], "seed": 0, "scale": 1.0, "time_limit": None}
+    stored = store.meta() if store is not None else {}
+    if "suites" not in stored:
+        return {name: defaults[name] if value is None else value for name, value in given.items()}
+    for name, value in given.items():
+        same = set(value) == set(stored[name]) if isinstance(value, list) else value == stored[name]
+        if value is not None and not same:
+            raise InputError(f"--resume: the run in {folder} has {name} {stored[name]}, not {value}")
+    return {name: stored[name] for name in defaults}
+
+
+def _forget_old_pages(folder: Path) -> None:
+    """Tables and report of a state that the work ahead changes must not outlive it."""
+    for name in (TABLE, "report.html"):
+        try:
+            (folder / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise StoreError(f"{folder / name}: {error.strerror or error}") from error
+
+
+def _say_start(
+    bar: Progress, folder: Path, out: Path, resume: bool, goes_on: bool, total: int, todo: int, dropped: int
+) -> None:
+    if goes_on:
+        bar.say(f"bench goes on with {folder}: {total - todo} of {total} items had finished")
+        newer = fresh_folder(out)
+        if newer != out.with_name(f"{out.name}-2"):
+            bar.say("bench: there are newer runs beside it; --out names the one to go on with")
+    elif resume:
+        bar.say(f"bench: no run in {folder} to go on with; it starts there")
+    elif folder != out:
+        bar.say(f"bench: {out} holds a run already; this one goes to {folder}")
+    if dropped:
+        bar.say(f"bench: {dropped} rows of other versions of the code are dropped and run again")
+
+
+def _work(store: Store, todo: Iterable[Item], workers: int, folder: Path, bar: Progress) -> bool:
+    """Run the items and store their rows; whether Ctrl-C ended it."""
+
+    def done(pair: tuple[Item, Task], outcome: Outcome) -> None:
+        store.put(_row(pair[0], outcome))
+        bar.step(pair[0].label)
+        if outcome.error:
+            bar.say(f"bench: {pair[0].label}: {outcome.error.splitlines()[0]}")
+
+    def died(pair: tuple[Item, Task], reason: str, seconds: float) -> None:
+        done(pair, Outcome(str(Status.ERROR), error=reason, seconds=seconds))
+
+    def allowed(pair: tuple[Item, Task]) -> float | None:
+        limit = pair[0].time_limit
+        return None if limit is None else 2 * limit + 60
+
+    pairs = [(item, _task(item, folder)) for item in todo]
+    solves = [pair for pair in pairs if pair[0].instance is not None]
+    measurements = [pair for pair in pairs if pair[0].instance is None]
+    try:
+        for work, processes in ((solves, workers), (measurements, 1)):
+            Pool(_execute, processes, allowed).run(work, done, died)
+    except KeyboardInterrupt:
+        return True
+    finally:
+        bar.finish()
+    return False
+
+
+def _execute(pair: tuple[Item, Task]) -> Outcome:
+    return execute(pair[1])
+
+
+def _task(item: Item, folder: Path) -> Task:
+    return Task(
+        replace(item.problem),  # without what it has cached, which need not be sent
+        item.instance,
+        item.task,
+        item.settings,
+        item.seed,
+        item.time_limit,
+        item.work_limit,
+        str(folder / DISAGREEMENTS),
+    )
+
+
+def _row(item: Item, outcome: Outcome) -> Row:
+    return Row(
+        key=item.key,
+        position=item.position,
+        suite=item.suite,
+        problem=item.problem.id,
+        batch=item.batch,
+        instance_hash=item.instance_hash,
+        instance_name=item.instance.name if item.instance is not None else "",
+        method=item.task.id,
+        settings=item.settings,
+        seed=item.seed,
+        limits=item.limits,
+        versions=item.versions,
+        series=item.series,
+        axis=item.axis,
+        at=item.at,
+        **asdict(outcome),
+    )
+
+
+def _write_instances(folder: Path, items: Iterable[Item]) -> None:
+    """Every instance of the plan as a file that ``solve`` and ``compare`` read."""
+    seen: set[str] = set()
+    try:
+        (folder / "instances").mkdir(exist_ok=True)
+        for item in items:
+            if item.instance is None or item.instance_hash in seen:
+                continue
+            seen.add(item.instance_hash)
+            path = instance_path(folder, item.instance_hash)
+            if not path.is_file():
+                write_whole(path, item.instance.to_json())
+    except OSError as error:
+        raise StoreError(f"{folder}: {error.strerror or error}") from error

@@ -1,0 +1,255 @@
+"""Suites: which methods run on which instances. A problem's part in each is data, named in its row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from schedgap.benchmarks.harness.store import row_key
+from schedgap.benchmarks.harness.versions import relevant_versions
+from schedgap.catalogue.methods import find_method, heuristics_of
+from schedgap.catalogue.problem import Batch, Measurement, Method, Problem, resolve
+from schedgap.catalogue.registry import PROBLEMS
+from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.instance import Instance
+from schedgap.heuristics.common.run import parse_settings
+
+SUITES: Mapping[str, str] = {
+    "quick": "instances solved to proven optimality, engines cross-checked, every heuristic compared",
+    "cross": "random tiny instances on which every exact method and a brute force must agree",
+    "scale": "how far each exact method gets, and how much faster than the naive forms the methods are",
+    "paper": "the papers' own experiments at their scale",
+}
+"""Every suite with one line for ``schedgap list``."""
+DEFAULT = "quick"
+SEED_STRIDE = 100_000
+"""Instances of run seed s have the seeds s * SEED_STRIDE + first, + 1, ..."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """One piece of work: a method on an instance, or a measurement.
+
+    Attributes
+    ----------
+    key : identifies the work and everything its result depends on
+    position : its place in the plan
+    suite, problem, batch : where it belongs
+    instance, instance_hash : what is solved; None and "" for a measurement
+    task : the method or the measurement
+    settings, seed, time_limit, work_limit : how it runs
+    versions : what else its result depends on
+    series, axis, at : the series of a figure it is a point of
+    """
+
+    key: str
+    position: int
+    suite: str
+    problem: Problem
+    batch: str
+    instance: Instance | None
+    instance_hash: str
+    task: Method | Measurement
+    settings: Mapping[str, Any]
+    seed: int
+    time_limit: float | None
+    work_limit: float | None
+    versions: Mapping[str, Any] = field(default_factory=dict)
+    series: str = ""
+    axis: str = ""
+    at: Any = None
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """Both limits as the store keeps them."""
+        return {"time": self.time_limit, "work": self.work_limit}
+
+    @property
+    def label(self) -> str:
+        """One line for progress: suite, problem, group and method."""
+        name = (self.instance.name or self.batch,) if self.instance is not None else ()
+        return " ".join((self.suite, self.problem.id, *name, self.task.id))
+
+
+def suites_of(problem: Problem) -> tuple[str, ...]:
+    """Names of the suites that a problem takes part in."""
+    return tuple(dict.fromkeys(row.suite for row in problem.suite_rows))
+
+
+def check_names(names: Iterable[str], problems: Sequence[Problem] | None = None) -> tuple[str, ...]:
+    """The suites to run, each once.
+
+    Raises
+    ------
+    InputError
+        An unknown suite; the line lists those there are.
+    """
+    there = list(dict.fromkeys([*SUITES, *(s for p in problems or PROBLEMS.values() for s in suites_of(p))]))
+    chosen = tuple(dict.fromkeys(names)) or (DEFAULT,)
+    for name in chosen:
+        if name not in there:
+            raise InputError(f"suite: unknown suite {name!r}, one of: {', '.join(there)}")
+    return chosen
+
+
+def check_numbers(seed: int | None, scale: float | None) -> None:
+    """Raise InputError where the seed or the scale of a run is out of range; None is the default."""
+    if scale is not None and not 0 < scale <= 1000:
+        raise InputError(f"scale: must be greater than 0 and at most 1000, got {scale:g}")
+    if seed is not None and not 0 <= seed <= 10**9:
+        raise InputError(f"seed: must be from 0 to 10^9, got {seed}")
+
+
+def plan(
+    names: Iterable[str],
+    *,
+    seed: int = 0,
+    scale: float = 1.0,
+    time_limit: float | None = None,
+    problems: Sequence[Problem] | None = None,
+) -> list[Item]:
+    """Everything the named suites consist of, in a fixed order.
+
+    Parameters
+    ----------
+    names : suites
+    seed : the run's seed; instances and methods take theirs from it
+    scale : multiplies the number of instances of every batch (at least one is left)
+    time_limit : seconds for each solve; None leaves only the batches' repeatable limits
+    problems : instead of those in the table
+
+    Raises
+    ------
+    InputError
+        An unknown suite, a scale that is not positive, a negative seed.
+    """
+    chosen = check_names(names, problems)
+    check_numbers(seed, scale)
+    sweep = _Sweep(seed, scale, time_limit, relevant_versions())
+    items: list[Item] = []
+    for suite in chosen:
+        for problem in problems or PROBLEMS.values():
+            for row in problem.suite_rows:
+                if row.suite != suite:
+                    continue
+                items += (
+                    _measurement(row, problem, sweep) if isinstance(row, Measurement) else _batch(row, problem, sweep)
+                )
+        if not any(item.suite == suite for item in items):
+            raise InputError(f"suite: no problem takes part in {suite!r}")
+    return [replace(item, position=position) for position, item in enumerate(items)]
+
+
+@dataclass(frozen=True)
+class _Sweep:
+    """What is common to every item of a run."""
+
+    seed: int
+    scale: float
+    time_limit: float | None
+    versions: Mapping[str, Any]
+
+
+def _batch(batch: Batch, problem: Problem, sweep: _Sweep) -> list[Item]:
+    """Every method of a batch on each of its instances."""
+    generate, settings = _generator(batch, problem)
+    runs = _methods(batch, problem)
+    group = batch.group or batch.preset
+    items: list[Item] = []
+    for k in range(max(1, round(batch.count * sweep.scale))):
+        seed = sweep.seed * SEED_STRIDE + batch.first + k
+        instance: Instance = generate(seed, **settings)
+        digest = instance.content_hash()
+        for method, own in runs:
+            parts = {
+                "suite": batch.suite,
+                "problem": problem.id,
+                "batch": group,
+                "series": batch.series,
+                "instance": digest,
+                "method": method.id,
+                "function": method.function,
+                "settings": own,
+                "seed": seed,
+                "limits": [sweep.time_limit, batch.work_limit],
+                "versions": dict(sweep.versions),
+            }
+            items.append(
+                Item(
+                    key=row_key(parts),
+                    position=0,
+                    suite=batch.suite,
+                    problem=problem,
+                    batch=group,
+                    instance=instance,
+                    instance_hash=digest,
+                    task=method,
+                    settings=own,
+                    seed=seed,
+                    time_limit=sweep.time_limit,
+                    work_limit=batch.work_limit,
+                    versions=sweep.versions,
+                    series=batch.series,
+                    axis=batch.axis,
+                    at=own.get(batch.axis, settings.get(batch.axis)) if batch.axis else None,
+                )
+            )
+    return items
+
+
+def _measurement(row: Measurement, problem: Problem, sweep: _Sweep) -> list[Item]:
+    """The single item of a measurement; it is told of a scale only where there is one."""
+    settings = {**row.settings, **({"scale": sweep.scale} if sweep.scale != 1 else {})}
+    parts = {
+        "suite": row.suite,
+        "problem": problem.id,
+        "measurement": row.id,
+        "function": row.function,
+        "settings": settings,
+        "seed": sweep.seed,
+        "limits": [sweep.time_limit, None],
+        "versions": dict(sweep.versions),
+    }
+    item = Item(
+        key=row_key(parts),
+        position=0,
+        suite=row.suite,
+        problem=problem,
+        batch=row.title,
+        instance=None,
+        instance_hash="",
+        task=row,
+        settings=settings,
+        seed=sweep.seed,
+        time_limit=sweep.time_limit,
+        work_limit=None,
+        versions=sweep.versions,
+    )
+    return [item]
+
+
+def _generator(batch: Batch, problem: Problem) -> tuple[Any, dict[str, Any]]:
+    """The generator function of a batch, and its settings: the preset's, then the batch's own."""
+    if ":" in batch.preset:
+        return resolve(batch.preset), dict(batch.settings)
+    for preset in problem.presets:
+        if preset.id == batch.preset:
+            own = parse_settings(preset.options, batch.settings, f"preset {preset.id}")
+            return resolve(preset.function), {**preset.settings, **own}
+    raise InputError(f"suite {batch.suite}: {problem.id} has no preset {batch.preset!r}")
+
+
+def _methods(batch: Batch, problem: Problem) -> list[tuple[Method, dict[str, Any]]]:
+    """The methods of a batch, each with the settings it runs with."""
+    extra = {method.id: method for method in batch.extra}
+    chosen = [extra[name] if name in extra else find_method(problem, name) for name in batch.exact]
+    if batch.heuristics is None:
+        chosen += heuristics_of(problem)
+    else:
+        chosen += [find_method(problem, name) for name in batch.heuristics]
+    runs = []
+    for method in chosen:
+        for settings in batch.method_settings.get(method.id, ({},)):
+            runs.append((method, parse_settings(method.options, settings, f"method {method.id}")))
+    return runs

@@ -1,0 +1,60 @@
+"""The part of ddl-cluster in every suite."""
+
+from __future__ import annotations
+
+from schedgap.catalogue.problem import Batch, Measurement
+
+_PLACED = {
+    name: tuple({"placement": placement} for placement in ("lwf", "ls", "ff", "rand"))
+    for name in ("srsf-1", "ada-srsf")
+}
+_JOB_SHOP = ("job-shop", "cbc", "highs")
+"""The restriction to one all-reduce at a time, three ways."""
+_QUICK = (
+    Batch("quick", "small", 2, method_settings=_PLACED),
+    Batch("quick", "tiny", 4, exact=("cp", *_JOB_SHOP), heuristics=("srsf-1", "srsf-2", "ada-srsf"), work_limit=10.0),
+)
+_CROSS = (Batch("cross", "tiny", 60, exact=("cp", *_JOB_SHOP), work_limit=20.0),)
+_EXPERIMENT = "schedgap.benchmarks.studies.ada_srsf"
+_PAPER: tuple[Batch | Measurement, ...] = (
+    Batch(
+        "paper",
+        "small",
+        5,
+        method_settings={"ada-srsf": tuple({"kappa": kappa} for kappa in (1, 2, 4))},
+        heuristics=("ada-srsf",),
+        group="kappa, 12 jobs",
+        series="LWF-kappa on 8 GPUs, Ada-SRSF",
+        axis="kappa",
+    ),
+    *(
+        Measurement(
+            "paper",
+            f"ada-srsf-table-{table.lower()}",
+            f"ddl-cluster: Table {table} of paper 001, 160 jobs on 64 GPUs, means and 95% half-widths",
+            f"{_EXPERIMENT}:table_rows",
+            {"table": table},
+        )
+        for table in ("IV", "V")
+    ),
+)
+_SPEED = "schedgap.benchmarks.studies.speed.ddl_cluster"
+_SCALE = (
+    Measurement(
+        "scale",
+        "ddl-policies",
+        "ddl-cluster: 160 jobs on 64 GPUs, with and without fast-forward",
+        f"{_SPEED}:policy_times",
+        timed=("seconds", "cpu_seconds", "without fast-forward", "load"),
+    ),
+    Measurement(
+        "scale",
+        "ddl-large",
+        "ddl-cluster: 1,000 jobs on 512 GPUs",
+        f"{_SPEED}:large_times",
+        timed=("seconds", "cpu_seconds", "load"),
+    ),
+)
+
+ROWS: tuple[Batch | Measurement, ...] = (*_QUICK, *_CROSS, *_SCALE, *_PAPER)
+"""Every batch and measurement."""

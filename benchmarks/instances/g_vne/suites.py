@@ -1,0 +1,114 @@
+"""The part of g-vne in every suite."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from schedgap.catalogue.problem import Batch, Kind, Measurement, Method
+
+_ENGINES = ("cbc", "highs", "cpsat")
+_BRUTE_FORCE = Method(
+    "brute-force",
+    "every order of hosts, every simple route, every choice of rings",
+    Kind.EXACT,
+    "schedgap.benchmarks.studies.brute_force.g_vne:solve_brute_force",
+)
+
+_WORK = 60.0
+"""Far more than any instance of these suites takes: thousands of nodes, or CP-SAT's deterministic time."""
+
+_VARIANTS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
+    "lp-rs-mde": (
+        {},
+        {"lp": "augmented"},
+        {"variant": "vanilla", "lp": "augmented"},
+        {"variant": "mdk"},
+        {"variant": "mdk", "ring_sizes": "free"},
+    )
+}
+"""Algorithm 2 corrected and as printed, and what is left out of it."""
+
+_QUICK = (
+    Batch("quick", "tiny", 5, exact=("colgen", *_ENGINES), method_settings=_VARIANTS, work_limit=_WORK),
+    Batch(
+        "quick",
+        "small",
+        3,
+        exact=("colgen",),
+        method_settings=_VARIANTS,
+        settings={"servers": 5, "jobs": 4},
+        work_limit=_WORK,
+    ),
+)
+
+_CROSS = tuple(
+    Batch(
+        "cross",
+        "schedgap.benchmarks.studies.brute_force.g_vne:random_case",
+        80,
+        exact=("brute-force", "colgen", *_ENGINES),
+        group=f"{shape}, {'two resources' if memory else 'one resource'}",
+        method_settings={"lp-rs-mde": ({}, {"variant": "mdk", "ring_sizes": "free"})},
+        settings={"shape": shape, "memory": memory},
+        extra=(_BRUTE_FORCE,),
+        work_limit=_WORK,
+    )
+    for shape in ("tree", "general")
+    for memory in (False, True)
+)
+
+_SPEED = "schedgap.benchmarks.studies.speed.g_vne"
+_BOUNDS = (
+    Measurement(
+        "cross",
+        "g-vne-bounds",
+        "g-vne: ratio of plain, augmented and capped LP to the optimum",
+        f"{_SPEED}:bounds",
+    ),
+)
+_SCALE = (
+    Measurement(
+        "scale",
+        "g-vne-augmented",
+        "g-vne: the augmented LP by columns and as arc flows, 20 nodes and 10 jobs",
+        f"{_SPEED}:augmented",
+        settings={"instances": 3},
+        timed=("seconds_columns", "seconds_flows", "times_faster", "load"),
+    ),
+    Measurement(
+        "scale",
+        "g-vne-trees",
+        "g-vne: colgen on rack trees of 400 servers and 200 jobs, to a gap of 1e-4",
+        f"{_SPEED}:trees",
+        timed=("status", "objective", "bound", "gap", "columns", "nodes", "lp_seconds", "seconds", "load"),
+    ),
+    Measurement(
+        "scale",
+        "g-vne-graphs",
+        "g-vne: colgen on random graphs of 50 servers and 20 jobs",
+        f"{_SPEED}:graphs",
+        timed=("status", "objective", "bound", "gap", "columns", "nodes", "lp_seconds", "seconds", "load"),
+    ),
+)
+
+_PAPER = tuple(
+    Batch(
+        "paper",
+        "racks",
+        3,
+        exact=("colgen",),
+        group=f"figure 7, {jobs} jobs, links / {tightness:g}",
+        settings={"jobs": jobs, "tightness": tightness},
+        method_settings={**_VARIANTS, "greedy": ({},)},
+        series=f"Figure 7: one slot, links / {tightness:g}",
+        axis="jobs",
+        work_limit=1.0,
+    )
+    for tightness in (1.0, 20.0)
+    for jobs in (50, 100, 150, 200)
+)
+"""Figure 7 compares one slot with its optimum; the paper's links hardly ever bind, so narrower ones are beside them."""
+
+ROWS: tuple[Batch | Measurement, ...] = (*_QUICK, *_CROSS, *_BOUNDS, *_SCALE, *_PAPER)
+"""Every batch and measurement."""

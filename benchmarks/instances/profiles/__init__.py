@@ -1,0 +1,1 @@
+"""Measured tables that generators and importers draw from."""

@@ -1,0 +1,162 @@
+"""The part of rar-ddls in every suite."""
+
+from __future__ import annotations
+
+from schedgap.catalogue.problem import Batch, Kind, Measurement, Method
+
+_ENGINES = ("cbc", "highs", "cpsat")
+_POLICIES = ("sjf-bco", "ff", "ls", "rand", "lpt-colocate")
+_BRUTE_FORCE = Method(
+    "brute-force",
+    "every schedule, slot by slot",
+    Kind.EXACT,
+    "schedgap.benchmarks.studies.brute_force.rar_ddls:solve_brute_force",
+)
+
+_REFORMULATION = Method(
+    "reformulation",
+    "problem (10) to (13) over enumerated schedules, on HiGHS",
+    Kind.EXACT,
+    "schedgap.benchmarks.studies.brute_force.rar_ddls:solve_reformulation",
+)
+
+_WORK = 20.0
+"""CP-SAT's deterministic time for one solve, far more than any instance of these suites takes."""
+
+_ROOM = {"slack": 2.0}
+"""Horizons with room, so that a heuristic that is far from the optimum still has a ratio."""
+
+_QUICK = (
+    Batch("quick", "paper", 2),
+    Batch("quick", "paper", 2, group="paper with 10 servers", settings={"servers": 10}),
+    Batch(
+        "quick",
+        "small",
+        6,
+        exact=("cp",),
+        group="small with 12 jobs",
+        settings={**_ROOM, "jobs": 12, "servers": 5},
+        work_limit=_WORK,
+    ),
+    Batch("quick", "small", 4, exact=("cp", *_ENGINES), settings=_ROOM, work_limit=_WORK),
+    Batch("quick", "small", 4, exact=("cp",), settings=_ROOM, first=4, work_limit=_WORK),
+    Batch("quick", "tiny", 10, exact=("cp", *_ENGINES), settings=_ROOM, work_limit=_WORK),
+    Batch("quick", "contended", 10, exact=("cp", *_ENGINES), settings=_ROOM, work_limit=_WORK),
+)
+
+_CROSS = tuple(
+    Batch(
+        "cross",
+        "schedgap.benchmarks.studies.brute_force.rar_ddls:random_case",
+        150,
+        exact=("brute-force", "reformulation", "cp", *_ENGINES),
+        group=group,
+        settings={"contended": contended},
+        extra=(_BRUTE_FORCE, _REFORMULATION),
+        work_limit=_WORK,
+    )
+    for group, contended in (("random", False), ("forced to contend", True))
+)
+
+_PAPER = (
+    Batch("paper", "paper", 10, heuristics=_POLICIES, group="figure 4", series="Figure 4: policies"),
+    Batch(
+        "paper",
+        "paper",
+        5,
+        heuristics=("sjf-bco",),
+        group="figure 5",
+        series="Figure 5: kappa from 1 to 32",
+        axis="kappa",
+        method_settings={"sjf-bco": tuple({"kappa": kappa} for kappa in range(1, 33))},
+    ),
+    *(
+        Batch(
+            "paper",
+            "paper",
+            5,
+            heuristics=_POLICIES,
+            group=f"figure 6, {servers} servers",
+            series="Figure 6: 10 to 20 servers, T = 1500",
+            axis="servers",
+            settings={"servers": servers, "horizon": 1500},
+        )
+        for servers in range(10, 21, 2)
+    ),
+    Batch(
+        "paper",
+        "paper",
+        5,
+        heuristics=("sjf-bco",),
+        group="figure 7",
+        series="Figure 7: lambda",
+        axis="lambda",
+        method_settings={"sjf-bco": tuple({"lambda": value} for value in (1.0, 2.0, 4.0, 8.0))},
+    ),
+)
+
+_SPEED = "schedgap.benchmarks.studies.speed.rar_ddls"
+_REACH = "schedgap.benchmarks.studies.scale_rar_ddls"
+_PROVEN = ("status", "objective", "bound", "contended_job_slots", "seconds", "load")
+_SCALE = (
+    Measurement(
+        "scale",
+        "cp-20x6",
+        "rar-ddls: cp on 20 jobs x 6 servers with contention, 60 s on 2 threads",
+        f"{_REACH}:cp_reach",
+        timed=_PROVEN,
+    ),
+    Measurement(
+        "scale",
+        "cp-30x8",
+        "rar-ddls: cp on 30 jobs x 8 servers with contention, 60 s on 2 threads",
+        f"{_REACH}:cp_reach",
+        settings={"jobs": 30, "servers": 8, "instances": 6},
+        timed=_PROVEN,
+    ),
+    Measurement(
+        "scale",
+        "reach",
+        "rar-ddls: every exact method on growing contended instances, 10 s each",
+        f"{_REACH}:method_reach",
+        timed=("proven", "seconds", "times_cp"),
+    ),
+    Measurement(
+        "scale",
+        "literal-speedup",
+        "rar-ddls: SJF-BCO against its literal form, paper scale",
+        f"{_SPEED}:literal_speedup",
+        timed=("fast_seconds", "literal_seconds", "times_faster", "load"),
+    ),
+    Measurement(
+        "scale",
+        "large",
+        "rar-ddls: heuristics on 10,000 jobs and 10,000 GPUs",
+        f"{_SPEED}:large_times",
+        timed=("seconds", "load"),
+    ),
+    Measurement(
+        "scale",
+        "large-from-start",
+        "rar-ddls: SJF-BCO on 10,000 jobs and 10,000 GPUs, start-up included",
+        f"{_SPEED}:large_from_start",
+        timed=("seconds", "load"),
+    ),
+    Measurement(
+        "scale",
+        "growth",
+        "rar-ddls: seconds of SJF-BCO as jobs and GPUs grow together",
+        f"{_SPEED}:running_times",
+        timed=("seconds", "exponent", "load"),
+    ),
+    Measurement(
+        "scale",
+        "handoff",
+        "engines: a model from PuLP to HiGHS, PuLP's way and ours",
+        "schedgap.benchmarks.studies.engine_handoff:handoff_rows",
+        timed=("build_seconds", "pulp_seconds", "ours_seconds", "times_faster"),
+    ),
+)
+
+ROWS: tuple[Batch | Measurement, ...] = (*_QUICK, *_CROSS, *_SCALE, *_PAPER)
+"""Every batch and measurement."""

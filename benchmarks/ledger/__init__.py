@@ -1,0 +1,1 @@
+"""The ledger: every claim tried on many instances."""

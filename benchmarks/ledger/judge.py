@@ -1,0 +1,95 @@
+"""Guarantees on runs: which claims a method has, and what they say of one answer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from schedgap.catalogue.agreement import Agreement
+from schedgap.catalogue.methods import full_settings
+from schedgap.catalogue.problem import Method, Problem
+from schedgap.formulations.common.instance import Instance
+from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, Verdict
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A guarantee on one run.
+
+    Attributes
+    ----------
+    guarantee : the claim
+    evaluation : its verdict here with both sides
+    ratio_bound : the proven bound on the ratio for this case, where the claim is one
+    """
+
+    guarantee: Guarantee
+    evaluation: Evaluation
+    ratio_bound: float | None
+
+    @property
+    def verdict(self) -> Verdict:
+        """HELD, REFUTED or NOT_APPLICABLE on this run."""
+        return self.evaluation.verdict
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-compatible form."""
+        return {
+            "id": self.guarantee.id,
+            "kind": self.guarantee.kind,
+            "statement": self.guarantee.statement,
+            "verdict": str(self.verdict),
+            "left": finite(self.evaluation.left),
+            "right": finite(self.evaluation.right),
+            "ratio_bound": finite(self.ratio_bound),
+            "reason": self.evaluation.reason,
+        }
+
+
+def guarantees_of(problem: Problem, method: str) -> tuple[Guarantee, ...]:
+    """The claims about runs of one method, printed ones first; not those measured in their own way."""
+    every = problem.all_guarantees
+    rows = [g for g in every if g.method == method and g.measure is None and g.sample is None]
+    return tuple(sorted(rows, key=lambda g: g.kind != "printed"))
+
+
+def judge(
+    problem: Problem,
+    method: Method,
+    settings: Mapping[str, Any],
+    instance: Instance,
+    objective: float | None,
+    info: Mapping[str, Any],
+    agreement: Agreement,
+) -> tuple[Judgement, ...]:
+    """Every guarantee of `method` on one of its runs.
+
+    Parameters
+    ----------
+    settings : the options the run was given; the others count with their defaults
+    objective, info : the checker's objective (None: nothing found) and what the heuristic told of its run
+    agreement : what is proven about the instance
+    """
+    rows = guarantees_of(problem, method.id)
+    if not rows:
+        return ()
+    options = full_settings(method, settings)
+    case = Case(instance, objective, info, agreement.optimum, agreement.bound, options)
+    return tuple(evaluate(guarantee, case) for guarantee in rows)
+
+
+def evaluate(guarantee: Guarantee, case: Case) -> Judgement:
+    """One guarantee on one case."""
+    evaluation = guarantee.evaluate(case)
+    applies = evaluation.verdict is not Verdict.NOT_APPLICABLE
+    bound = guarantee.ratio_bound(case) if guarantee.ratio_bound is not None and applies else None
+    return Judgement(guarantee, evaluation, bound)
+
+
+def finite(value: float | None) -> float | str | None:
+    """A number as JSON can hold it: infinity becomes the text "inf"."""
+    if value is None or math.isfinite(value):
+        return value
+    return "inf" if value > 0 else "-inf"

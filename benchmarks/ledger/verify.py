@@ -1,0 +1,400 @@
+"""The ledger: every guarantee tried on many instances, every verdict computed."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from schedgap.benchmarks.harness.pool import Pool
+from schedgap.benchmarks.harness.progress import Progress, Sink
+from schedgap.benchmarks.harness.worker import plain
+from schedgap.benchmarks.ledger.judge import evaluate
+from schedgap.benchmarks.ledger.ledger import Ledger, LedgerRow
+from schedgap.benchmarks.report.text import fixed
+from schedgap.catalogue.agreement import Answer, agree, write_disagreement
+from schedgap.catalogue.methods import default_method, find_method, full_settings
+from schedgap.catalogue.problem import Method, Problem
+from schedgap.catalogue.registry import PROBLEMS
+from schedgap.catalogue.run import certified_bound, run_heuristic, run_method
+from schedgap.formulations.common.errors import Disagreement, InputError
+from schedgap.formulations.common.instance import Instance
+from schedgap.formulations.common.numbers import ratio
+from schedgap.formulations.common.writing import check_folder, write_whole
+from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, Verdict
+from schedgap.solvers.result import Result, SolveOptions, Status
+
+OUT = Path("counterexamples")
+"""Where counterexamples are written unless the caller says otherwise."""
+INSTANCES = 200
+"""Instances tried for each guarantee unless the caller says otherwise."""
+WORK_LIMIT = 20.0
+"""Repeatable limit of each exact solve; an optimum that is not proven within it counts as unknown."""
+SEED_STRIDE = 1_000_000
+
+
+def verify(
+    ids: Sequence[str] | None = None,
+    *,
+    instances: int | None = None,
+    seed: int = 0,
+    out: Path | None = None,
+    progress: Sink | None = None,
+    problems: Iterable[Problem] | None = None,
+    workers: int | None = None,
+) -> Ledger:
+    """Try guarantees on random and adversarial instances.
+
+    Each heuristic run is scored by the checker; the optimum comes from the problem's strongest exact method
+    with one thread and a repeatable limit, so that the same seed gives the same ledger.
+
+    Parameters
+    ----------
+    ids : guarantees; None or empty is all of them
+    instances : trials for each; default :data:`INSTANCES`
+    seed : of all trials
+    out : folder for counterexamples, one file ``<guarantee>.json`` each; default ``counterexamples``
+    progress : a stream or a function for lines; told of every trial, a line at most every 5 s
+    problems : instead of those in the table; tried in this process
+    workers : processes; all cores where not given. The guarantees of one heuristic share its trials and so stay
+        together; the ledger does not depend on the number.
+
+    Raises
+    ------
+    InputError
+        An unknown guarantee, or a folder that cannot be written.
+    Disagreement
+        A heuristic beat a proven optimum, or the checker rejected a solution.
+    """
+    known = {g.id: (p, g) for p in (problems or PROBLEMS.values()) for g in p.all_guarantees}
+    for name in ids or ():
+        if name not in known:
+            raise InputError(f"guarantee: unknown guarantee {name!r}, one of: {', '.join(known)}")
+    chosen = [known[name] for name in dict.fromkeys(ids or known)]
+    count = INSTANCES if instances is None else instances
+    if count < 1:
+        raise InputError(f"instances: must be at least 1, got {count}")
+    folder = OUT if out is None else out
+    check_folder(folder)
+    groups: dict[tuple[str, str], list[str]] = {}
+    for problem, guarantee in chosen:
+        alone = guarantee.measure is not None or guarantee.sample is not None
+        key = (problem.id, guarantee.id if alone else f"method {guarantee.method}")
+        groups.setdefault(key, []).append(guarantee.id)
+    processes = min(workers or os.cpu_count() or 1, len(groups))
+    bar = Progress(len(chosen) * count, progress, "verify")
+    try:
+        if problems is not None or processes == 1:
+            rows = _rows(chosen, count, seed, folder, bar)
+        else:
+            tasks = [_Task(tuple(names), count, seed, folder) for names in groups.values()]
+            rows = _in_processes(tasks, processes, bar)
+    finally:
+        bar.finish()
+    return Ledger(tuple(rows[guarantee.id] for _, guarantee in chosen), seed)
+
+
+@dataclass(frozen=True)
+class _Task:
+    """Guarantees for one process."""
+
+    ids: tuple[str, ...]
+    count: int
+    seed: int
+    folder: Path
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """The rows of a task by id, without the guarantees (functions do not travel), or what went wrong."""
+
+    rows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    disagreement: str = ""
+
+
+def _rows(
+    chosen: Iterable[tuple[Problem, Guarantee]], count: int, seed: int, folder: Path, bar: Progress
+) -> dict[str, LedgerRow]:
+    trials: dict[tuple[str, str], _Trials] = {}
+    rows = {}
+    for problem, guarantee in chosen:
+        end = bar.done + count
+        row = rows[guarantee.id] = _row(problem, guarantee, count, seed, folder, trials, bar)
+        bar.step(f"{guarantee.id} {row.words}", end - bar.done)
+    return rows
+
+
+def _run_task(task: _Task) -> _Outcome:
+    known = {g.id: (p, g) for p in PROBLEMS.values() for g in p.all_guarantees}
+    try:
+        found = _rows([known[name] for name in task.ids], task.count, task.seed, task.folder, Progress(0, None, ""))
+    except Disagreement as error:
+        return _Outcome(disagreement=str(error))
+    names = [part.name for part in fields(LedgerRow) if part.name != "guarantee"]
+    return _Outcome({key: {name: getattr(row, name) for name in names} for key, row in found.items()})
+
+
+def _in_processes(tasks: Sequence[_Task], processes: int, bar: Progress) -> dict[str, LedgerRow]:
+    known = {g.id: g for p in PROBLEMS.values() for g in p.all_guarantees}
+    rows: dict[str, LedgerRow] = {}
+
+    def done(task: _Task, outcome: _Outcome) -> None:
+        if outcome.disagreement:
+            raise Disagreement(outcome.disagreement)
+        for name, values in outcome.rows.items():
+            rows[name] = LedgerRow(known[name], **values)
+            bar.step(f"{name} {rows[name].words}", task.count)
+
+    def died(task: _Task, reason: str, _: float) -> None:
+        raise RuntimeError(f"{', '.join(task.ids)}: {reason}")
+
+    Pool(_run_task, processes).run(tasks, done, died)
+    return rows
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """A heuristic on an instance with options, and what is proven about the instance."""
+
+    instance: Instance
+    family: str
+    seed: int
+    given: Mapping[str, Any]
+    result: Result | None
+    case: Case
+
+
+class _Trials:
+    """Trials of one method, each made once and shared by all its guarantees."""
+
+    def __init__(self, problem: Problem, method: Method | None) -> None:
+        self.problem = problem
+        self.method = method
+        self._made: dict[tuple[str, int], _Trial] = {}
+
+    def get(self, family: str, seed: int) -> _Trial:
+        """The trial with this seed in this family."""
+        key = (family, seed)
+        if key not in self._made:
+            self._made[key] = self._make(family, seed)
+        return self._made[key]
+
+    def _make(self, family: str, seed: int) -> _Trial:
+        instance, given = self.problem.trial_families[family](seed)
+        exact = run_method(
+            self.problem,
+            instance,
+            default_method(self.problem),
+            SolveOptions(threads=1, work_limit=WORK_LIMIT, seed=seed),
+        )
+        answers = [Answer("the exact method", exact.status, exact.objective, exact.bound, exact=True)]
+        result: Result | None = None
+        options: dict[str, Any] = dict(given)
+        if self.method is not None:
+            options = full_settings(self.method, given)
+            try:
+                result = run_heuristic(self.problem, instance, self.method, SolveOptions(seed=seed), given)
+            except Disagreement as error:
+                path = write_disagreement(instance, message=str(error))
+                raise Disagreement(f"{error}; the instance is in {path}") from error
+            outside = bool(result.info.get("outside_model"))
+            answers.append(Answer(self.method.id, result.status, result.objective, result.bound, outside_model=outside))
+        known = agree(answers, self.problem.sense, certified_bound(self.problem, instance))
+        if known.contradictions:
+            path = write_disagreement(instance, message="; ".join(known.contradictions))
+            raise Disagreement(f"{'; '.join(known.contradictions)}; the instance is in {path}")
+        objective = None if result is None else result.objective
+        info = {} if result is None else result.info
+        case = Case(instance, objective, info, known.optimum, known.bound, options)
+        return _Trial(instance, family, seed, given, result, case)
+
+
+@dataclass
+class _Tally:
+    """What the trials of one guarantee come to."""
+
+    held: int = 0
+    refuted: int = 0
+    not_applicable: int = 0
+    tightness: float | None = None
+    worst_ratio: float | None = None
+    bounds: list[float] = field(default_factory=list)
+    reasons: dict[str, int] = field(default_factory=dict)
+    reason: str = ""
+
+    def add(self, evaluation: Evaluation) -> None:
+        """Count one evaluation."""
+        if evaluation.verdict is Verdict.NOT_APPLICABLE:
+            self.not_applicable += 1
+            self.reasons[evaluation.reason] = self.reasons.get(evaluation.reason, 0) + 1
+            return
+        if evaluation.verdict is Verdict.REFUTED:
+            self.refuted += 1
+        else:
+            self.held += 1
+        tightness = evaluation.tightness
+        if tightness is not None and (self.tightness is None or tightness > self.tightness):
+            self.tightness, self.reason = tightness, evaluation.reason
+
+    def row(self, guarantee: Guarantee, file: Path | None = None, reason: str | None = None) -> LedgerRow:
+        """The ledger's row."""
+        if self.refuted:
+            verdict = Verdict.REFUTED
+        else:
+            verdict = Verdict.HELD if self.held else Verdict.NOT_APPLICABLE
+        why = max(self.reasons, key=lambda r: self.reasons[r]) if self.reasons and not self.held + self.refuted else ""
+        return LedgerRow(
+            guarantee,
+            verdict,
+            self.held,
+            self.refuted,
+            self.not_applicable,
+            self.tightness,
+            self.worst_ratio,
+            (min(self.bounds), max(self.bounds)) if self.bounds else None,
+            file,
+            reason if reason is not None else why or self.reason,
+        )
+
+
+def _row(
+    problem: Problem,
+    guarantee: Guarantee,
+    count: int,
+    seed: int,
+    folder: Path,
+    trials: dict[tuple[str, str], _Trials],
+    bar: Progress,
+) -> LedgerRow:
+    if guarantee.measure is not None:
+        measured = guarantee.measure(seed)
+        return LedgerRow(guarantee, Verdict.MEASURED, reason=measured.summary, values=measured.values)
+    if guarantee.sample is not None:
+        return _sampled(guarantee, guarantee.sample, count, seed, bar)
+    key = (problem.id, guarantee.method or "")
+    if key not in trials:
+        method = find_method(problem, guarantee.method) if guarantee.method is not None else None
+        trials[key] = _Trials(problem, method)
+    families = _families(problem, guarantee)
+    tally = _Tally()
+    smallest: tuple[tuple[int, int], _Trial, Evaluation] | None = None
+    for k in range(count):
+        _step(bar, guarantee, k, count)
+        # Families take turns; the k-th trial of a family is the same for every guarantee.
+        trial = trials[key].get(families[k % len(families)], seed * SEED_STRIDE + k // len(families))
+        judged = evaluate(guarantee, trial.case)
+        tally.add(judged.evaluation)
+        if judged.verdict is Verdict.NOT_APPLICABLE:
+            continue
+        if judged.ratio_bound is not None:
+            tally.bounds.append(judged.ratio_bound)
+        seen = ratio(trial.case.objective, trial.case.optimum, problem.sense)
+        if seen is not None and not (trial.result and trial.result.info.get("outside_model")):
+            tally.worst_ratio = seen if tally.worst_ratio is None else max(tally.worst_ratio, seen)
+        if judged.verdict is Verdict.REFUTED:
+            size = instance_size(trial.instance)
+            if smallest is None or size < smallest[0]:
+                smallest = (size, trial, judged.evaluation)
+    if smallest is None:
+        return tally.row(guarantee)
+    _, trial, evaluation = smallest
+    path = folder / f"{guarantee.id}.json"
+    _write_counterexample(path, guarantee, trial, evaluation)
+    sides = f"{fixed(evaluation.left)} > {fixed(evaluation.right)}"
+    return tally.row(guarantee, path, f"{sides} ({evaluation.reason})" if evaluation.reason else sides)
+
+
+def _families(problem: Problem, guarantee: Guarantee) -> list[str]:
+    """The families that the guarantee's hint names, or all of the problem's."""
+    there = problem.trial_families
+    named = list(guarantee.hint.get("families", ())) or list(there)
+    for name in named:
+        if name not in there:
+            raise InputError(f"{guarantee.id}: {problem.id} has no family {name!r} of trials")
+    return named
+
+
+def _step(bar: Progress, guarantee: Guarantee, trial: int, count: int) -> None:
+    """Trial number `trial` (from 0) begins; the last one is done when the verdict is there."""
+    if trial:
+        bar.step(f"{guarantee.id}, {trial} of {count} trials")
+
+
+def _sampled(
+    guarantee: Guarantee, sample: Callable[[int], Evaluation], count: int, seed: int, bar: Progress
+) -> LedgerRow:
+    """A claim about things that are not instances of the problem."""
+    tally = _Tally()
+    first: str | None = None
+    for k in range(count):
+        _step(bar, guarantee, k, count)
+        evaluation = sample(seed * SEED_STRIDE + k)
+        tally.add(evaluation)
+        if evaluation.verdict is Verdict.REFUTED and first is None:
+            first = f"sample {seed * SEED_STRIDE + k}: {evaluation.reason}"
+    return tally.row(guarantee, reason=first)
+
+
+def instance_size(instance: Instance) -> tuple[int, int]:
+    """How large an instance is: entries of its lists, then length of its JSON."""
+    data = instance.to_dict()
+    data.pop("name", None)
+    return _entries(data), len(json.dumps(data))
+
+
+def _entries(value: Any) -> int:
+    if isinstance(value, Mapping):
+        return sum(_entries(item) for item in value.values())
+    if isinstance(value, list):
+        return len(value) + sum(_entries(item) for item in value)
+    return 0
+
+
+def repeat_command(
+    file: str, instance: Instance, guarantee: Guarantee, given: Mapping[str, Any], seed: int
+) -> str | None:
+    """The command that shows the refutation again; None where the claim is about no method."""
+    if guarantee.method is None:
+        return None
+    exact = default_method(PROBLEMS[instance.problem_id]).id if instance.problem_id in PROBLEMS else "..."
+    options = "".join(f" --set {name}={value}" for name, value in given.items())
+    return f"schedgap compare {file} --methods {exact},{guarantee.method} --seed {seed}{options}"
+
+
+def _write_counterexample(path: Path, guarantee: Guarantee, trial: _Trial, evaluation: Evaluation) -> None:
+    """The instance as a file for ``solve`` and ``compare``; what fails on it stands in keys they ignore."""
+    case, result = trial.case, trial.result
+    data = trial.instance.to_dict()
+    data["name"] = f"counterexample-{guarantee.id}"
+    data["note"] = f"{guarantee.source}: {guarantee.statement}. Fails here: {evaluation.left} > {evaluation.right}"
+    data["reference_counterexample"] = plain(
+        {
+            "guarantee": guarantee.id,
+            "statement": guarantee.statement,
+            "assumptions": guarantee.assumptions,
+            "left": evaluation.left,
+            "right": evaluation.right,
+            "reason": evaluation.reason,
+            "method": guarantee.method,
+            "options": dict(trial.given),
+            "family": trial.family,
+            "seed": trial.seed,
+            "repeat": repeat_command(path.name, trial.instance, guarantee, trial.given, trial.seed),
+            "objective": case.objective,
+            "optimum": case.optimum,
+            "bound": case.bound,
+            "run": case.info,
+        }
+    )
+    if result is not None and result.solution is not None:
+        data["reference_solution"] = result.solution
+    if case.optimum is not None:
+        data["reference"] = {"status": str(Status.OPTIMAL), "optimum": case.optimum}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{path.parent}: {error.strerror or error}") from None
+    write_whole(path, json.dumps(data, indent=1, allow_nan=False) + "\n")

@@ -1,0 +1,236 @@
+"""Figures of a report: ratios against the bounds, how fast exact methods prove, series of a paper's figure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+
+from schedgap.benchmarks.figures.style import GRID, INK, MARK, PALETTE, new_figure, plain_axes
+from schedgap.benchmarks.harness.analysis import Solved, Summary, headline, summaries
+from schedgap.benchmarks.report.text import number
+from schedgap.catalogue.problem import Kind, Problem
+
+REPAIRED = "#0072B2"
+LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
+MARKERS = "osD^vPX*"
+
+
+def ratio_figure(problem: Problem, solved: Sequence[Solved]) -> Figure | None:
+    """Every heuristic's ratios, one dot per instance, with the values of its proven bounds.
+
+    Filled dots are ratios to a proven optimum, hollow ones to a bound. The thin bar spans the values that a
+    proven bound takes on these instances: printed, or repaired. None where there is no ratio to draw.
+    """
+    rows = [s for s in summaries(solved) if s.ratios]
+    if not rows:
+        return None
+    finite = [v for s in rows for r in s.ratios for v, _ in r.values if math.isfinite(v)]
+    heads = [claim for s in rows for kind in ("printed", "repaired") if (claim := headline(s.claims, kind)) is not None]
+    least = [claim.least for claim in heads if claim.least is not None and math.isfinite(claim.least)]
+    # Wide enough for every dot and for where each bound begins; a bound that goes on beyond is an arrow.
+    largest = max([1.1, *(1.08 * v for v in finite), *(1.1 * b for b in least if b < 50)])
+    height = 0.7 * len(rows) + 1.75
+    figure = new_figure(9.0, height)
+    left = max(0.16, 0.03 + 0.0085 * max(len(s.label) for s in rows))  # room for the longest name
+    axes = figure.add_axes((left, 0.95 / height, 0.9 - left, (height - 1.5) / height))
+    for y, summary in enumerate(rows):
+        _draw_ratios(axes, y, summary, largest)
+        _draw_bounds(axes, y, summary, largest)
+    axes.set_yticks(range(len(rows)), [s.label for s in rows], fontsize=10)
+    axes.set_ylim(len(rows) - 0.35, -0.5)
+    _ratio_axis(axes, largest)
+    axes.axvline(1.0, color="#888888", linewidth=0.8, zorder=0)
+    axes.set_title(f"{problem.id}: ratio of each heuristic, one dot per instance", fontsize=11, loc="left", color=INK)
+    axes.set_xlabel("ratio (1 is optimal)", fontsize=10, color=INK)
+    plain_axes(axes)
+    handles = [
+        Line2D([], [], marker="o", linestyle="", color=INK, markersize=5, label="to optimum"),
+        Line2D([], [], marker="o", linestyle="", color=INK, markersize=5, markerfacecolor="white", label="to bound"),
+        Line2D([], [], marker="|", linestyle="", color=INK, markersize=12, markeredgewidth=2, label="mean to optimum"),
+        Line2D([], [], color=MARK, linewidth=2.5, marker="|", markersize=8, label="printed bound"),
+        Line2D([], [], color=REPAIRED, linewidth=2.5, marker="|", markersize=8, label="repaired bound"),
+    ]
+    figure.legend(
+        handles=handles, loc="lower left", bbox_to_anchor=(0.1, 0.0), ncols=5, fontsize=9, frameon=False, borderpad=0.2
+    )
+    return figure
+
+
+def _draw_ratios(axes: Axes, y: int, summary: Summary, largest: float) -> None:
+    hue = PALETTE[y % len(PALETTE)]
+    for ratios in summary.ratios:
+        values = sorted(value for value, _ in ratios.values)
+        # Equal values fan out around the row's middle, so that none hides another.
+        seen: dict[float, int] = {}
+        xs, ys = [], []
+        for value in values:
+            key = round(value, 3)
+            k = seen[key] = seen.get(key, -1) + 1
+            xs.append(min(value, largest))
+            ys.append(y - 0.05 + min(0.2, 0.035 * ((k + 1) // 2)) * (1 if k % 2 else -1))
+        face = hue if ratios.to == "optimum" else "white"
+        axes.plot(
+            xs,
+            ys,
+            linestyle="",
+            marker="o",
+            markersize=4.8,
+            markerfacecolor=face,
+            markeredgecolor=INK,
+            markeredgewidth=0.5,
+            alpha=0.85,
+            zorder=3,
+        )
+    # Never a mean of both kinds: of those to the optimum, where there are any.
+    mean = summary.ratios[0].mean
+    if math.isfinite(mean):
+        axes.plot([min(mean, largest)], [y - 0.05], marker="|", markersize=17, markeredgewidth=2.2, color=INK, zorder=4)
+
+
+def _draw_bounds(axes: Axes, y: int, summary: Summary, largest: float) -> None:
+    """The values of each bound as a thin bar; what lies beyond the axis is told in words."""
+    for kind, colour, offset in (("printed", MARK, 0.24), ("repaired", REPAIRED, 0.4)):
+        claim = headline(summary.claims, kind)
+        if claim is None or claim.least is None or claim.most is None:
+            continue
+        low, high, level = min(claim.least, largest), min(claim.most, largest), y + offset
+        beyond = claim.most > largest
+        axes.plot([low, high], [level, level], color=colour, linewidth=2.0, zorder=2, solid_capstyle="butt")
+        axes.plot([low], [level], color=colour, marker="|", markersize=7, zorder=2)
+        axes.plot([high], [level], color=colour, marker=">" if beyond else "|", markersize=5 if beyond else 7, zorder=2)
+        words = [f"to {number(claim.most, 3)}"] if beyond else []
+        words += ["refuted"] if claim.refuted else []
+        if words:
+            axes.annotate(
+                ", ".join(words),
+                (high, level),
+                xytext=(7, 0),
+                textcoords="offset points",
+                fontsize=7.5,
+                color=colour,
+                va="center",
+                annotation_clip=False,
+            )
+
+
+def _ratio_axis(axes: Axes, largest: float) -> None:
+    """Linear up to 6, logarithmic beyond."""
+    if largest > 6:
+        axes.set_xscale("log")
+        axes.set_xlim(0.97, largest)
+        axes.xaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 1.5, 2.0, 3.0, 5.0, 7.0)))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+    else:
+        axes.set_xlim(1 - 0.03 * (largest - 1), largest)
+    axes.grid(axis="x", color=GRID, linewidth=0.8)
+    axes.set_axisbelow(True)
+
+
+def proof_figure(problem: Problem, solved: Sequence[Solved]) -> Figure | None:
+    """How many instances each exact method has proven within t seconds, building included.
+
+    Only groups on which at least two exact methods ran are counted, each method on the same instances.
+    None where there are none.
+    """
+    times: dict[str, list[float]] = {}
+    tried: dict[str, int] = {}
+    for one in solved:
+        exact = [e for e in one.entries if e.method.kind is not Kind.HEURISTIC]
+        if len(exact) < 2:
+            continue
+        for entry in exact:
+            tried[entry.label] = tried.get(entry.label, 0) + 1
+            times.setdefault(entry.label, [])
+            if entry.row.status in ("optimal", "infeasible") and entry.row.seconds is not None:
+                times[entry.label].append(max(entry.row.seconds, 1e-3))
+    if not any(times.values()):
+        return None
+    figure = new_figure(9.0, 3.9)
+    axes = figure.add_axes((0.09, 0.15, 0.70, 0.74))
+    slowest = max(value for values in times.values() for value in values)
+    fastest = min(value for values in times.values() for value in values)
+    for position, (name, values) in enumerate(times.items()):
+        ordered = sorted(values)
+        xs = [fastest * 0.8, *ordered, slowest * 1.3]
+        ys = [0, *range(1, len(ordered) + 1), len(ordered)]
+        axes.step(
+            xs,
+            ys,
+            where="post",
+            color=_line_colour(position),
+            linestyle=LINES[position % len(LINES)],
+            linewidth=1.9,
+            label=f"{name} ({len(ordered)} of {tried[name]})",
+        )
+    axes.set_xscale("log")
+    axes.set_xlim(fastest * 0.8, slowest * 1.3)
+    axes.xaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.grid(color=GRID, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.set_xlabel("seconds, one thread, building included", fontsize=10, color=INK)
+    axes.set_ylabel("instances proven", fontsize=10, color=INK)
+    axes.set_title(
+        f"{problem.id}: instances proven within t seconds by each exact method", fontsize=11, loc="left", color=INK
+    )
+    plain_axes(axes)
+    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=9, frameon=False)
+    return figure
+
+
+def series_figure(
+    title: str, axis: str, what: str, points: Mapping[tuple[Any, str], tuple[float, float | None]]
+) -> Figure:
+    """A series: x against the mean objective, one line per method; bars where there is no x.
+
+    Parameters
+    ----------
+    title, axis, what : of the figure, of x, of y
+    points : (x, method) to (mean objective, mean ratio)
+    """
+    figure = new_figure(9.0, 3.9)
+    axes = figure.add_axes((0.09, 0.15, 0.70, 0.74))
+    methods = list(dict.fromkeys(method for _, method in points))
+    if not axis:
+        values = [points[("", method)][0] for method in methods]
+        bars = axes.bar(range(len(methods)), values, color=[_line_colour(k) for k in range(len(methods))], width=0.6)
+        axes.bar_label(bars, fmt="%.0f", fontsize=9, color=INK, padding=2)
+        axes.set_xticks(range(len(methods)), methods, fontsize=9)
+    else:
+        for position, method in enumerate(methods):
+            pairs = sorted((x, value) for (x, name), (value, _) in points.items() if name == method)
+            axes.plot(
+                [x for x, _ in pairs],
+                [y for _, y in pairs],
+                color=_line_colour(position),
+                linewidth=1.6,
+                linestyle=LINES[position % len(LINES)],
+                marker=MARKERS[position % len(MARKERS)],
+                markersize=4.5,
+                label=method,
+            )
+        axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=9, frameon=False)
+        axes.set_xlabel(axis, fontsize=10, color=INK)
+        axes.grid(color=GRID, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.set_ylabel(what, fontsize=10, color=INK)
+    axes.set_title(title, fontsize=11, loc="left", color=INK)
+    plain_axes(axes)
+    return figure
+
+
+def _line_colour(position: int) -> str:
+    """Dark enough for a thin line: the palette without its yellow."""
+    dark = [hue for hue in PALETTE if hue != "#F0E442"]
+    order = (5, 1, 2, 4, 0, 3, 6)
+    return dark[order[position % len(order)] % len(dark)]

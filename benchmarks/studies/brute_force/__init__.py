@@ -1,0 +1,1 @@
+"""Exhaustive search on tiny instances, one file a problem."""

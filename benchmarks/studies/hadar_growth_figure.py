@@ -1,0 +1,43 @@
+"""Seconds of one scheduling round over the number of waiting jobs, like Figure 5 of paper 002."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from schedgap.benchmarks.figures.style import GRID, INK, MARK, PALETTE, new_figure, plain_axes
+
+LIMIT = 420.0
+"""The paper's: less than 7 minutes a round with 2,048 jobs."""
+
+
+def round_time_figure(rows: Sequence[Mapping[str, Any]]) -> Figure:
+    """Draw the rows of :func:`schedgap.benchmarks.studies.speed.hadar.round_times` on logarithmic axes.
+
+    Parameters
+    ----------
+    rows : with ``jobs`` and ``seconds``; the last may carry ``exponent``
+
+    Returns
+    -------
+    Figure of its own, with the paper's 7 minutes as a line.
+    """
+    figure = new_figure(6.0, 4.0)
+    axes = figure.add_axes((0.13, 0.14, 0.83, 0.8))
+    jobs = [row["jobs"] for row in rows]
+    axes.plot(jobs, [row["seconds"] for row in rows], marker="o", color=PALETTE[5], label="hadar-rounds, measured")
+    axes.axhline(LIMIT, color=MARK, linewidth=1.0, linestyle="--", label="7 minutes (the paper, 2,048 jobs)")
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xticks(jobs, [str(n) for n in jobs])
+    axes.set_xlabel("waiting jobs (one node of 4 devices for every 32)", color=INK, fontsize=10)
+    axes.set_ylabel("seconds of one round", color=INK, fontsize=10)
+    axes.grid(True, color=GRID, linewidth=0.6)
+    exponent = rows[-1].get("exponent") if rows else None
+    if exponent is not None:
+        axes.set_title(f"seconds grow like jobs^{exponent:.2f}", fontsize=10, color=INK)
+    axes.legend(frameon=False, fontsize=9)
+    plain_axes(axes)
+    return figure

@@ -1,0 +1,1 @@
+"""Speed against the naive form, one file a problem."""

@@ -1,0 +1,260 @@
+"""One method on one instance: run it, let the checker score it, put a certified bound beside it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from schedgap.catalogue.agreement import DISAGREEMENTS, write_disagreement
+from schedgap.catalogue.methods import (
+    OwnMethod,
+    find_method,
+    import_users,
+    is_users,
+    method_settings,
+    one_line,
+    users_code,
+)
+from schedgap.catalogue.problem import Kind, Method, Problem, resolve
+from schedgap.formulations.common.check import CheckReport
+from schedgap.formulations.common.errors import Disagreement, InputError
+from schedgap.formulations.common.instance import Instance, Solution
+from schedgap.formulations.common.numbers import agrees, better
+from schedgap.heuristics.common.run import HeuristicRun
+from schedgap.solvers.result import Result, SolveOptions, Status, Termination
+
+
+def run_method(
+    problem: Problem,
+    instance: Instance,
+    method: str | Method,
+    options: SolveOptions,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    disagreements: Path = DISAGREEMENTS,
+) -> Result:
+    """Run one method on one instance.
+
+    Whoever made a solution, the problem's checker scores it, and the result's objective is the checker's.
+    The certified bound of the problem stands beside whatever bound the method proves itself (``info`` says
+    ``"bound_from": "certified"`` where it is the better one); a solution that meets it is optimal.
+
+    Parameters
+    ----------
+    problem, instance : what to solve
+    method : a method's id, a user's ``package.module:function``, or a method itself
+    options : limits, seed, threads; a heuristic is given the seed, and the deadline where it takes one
+    settings : options of the method, as text or as values
+    disagreements : the directory an instance is written to when parts disagree
+
+    Raises
+    ------
+    InputError
+        Unknown method or option; a user's heuristic that cannot be imported, raises, or returns something
+        that is not a feasible solution.
+    Disagreement
+        A method of ours returned a solution that the checker rejects, an objective that the checker does
+        not confirm, or one better than a proven bound.
+    """
+    chosen = find_method(problem, method) if isinstance(method, str) else method
+    given = method_settings(chosen, settings)
+    try:
+        if chosen.kind is Kind.HEURISTIC:
+            return run_heuristic(problem, instance, chosen, options, given)
+        if chosen.kind is Kind.ENGINE:
+            result = _run_engine(problem, instance, chosen, options)
+        else:
+            result = chosen.call(instance, options, **given)
+        return _certified(problem, instance, _confirmed(problem, instance, chosen, result))
+    except Disagreement as error:
+        path = write_disagreement(
+            instance, disagreements, message=str(error), solution=error.solution, details=error.details
+        )
+        text = f"{error}; the instance is in {path}"
+        raise Disagreement(text, solution=error.solution, details=error.details) from error
+
+
+def certified_bound(problem: Problem, instance: Instance) -> float | None:
+    """The problem's certified bound as a finite number, or None."""
+    value = problem.bound(instance)
+    return None if value is None or not math.isfinite(value) else value
+
+
+def tighter(a: float | None, b: float | None, sense: int) -> float | None:
+    """The better of two bounds on the optimum, either of which may be unknown."""
+    if a is None or b is None:
+        return b if a is None else a
+    return max(a, b) if sense > 0 else min(a, b)
+
+
+def _run_engine(problem: Problem, instance: Instance, method: Method, options: SolveOptions) -> Result:
+    from schedgap.solvers.declarative import solve_declarative
+
+    return solve_declarative(
+        lambda: problem.build_model(instance),
+        method.function,
+        options,
+        lambda solution: problem.check(instance, solution),
+        resolve(problem.model_size)(instance) if problem.model_size else None,
+        (lambda: resolve(problem.quick)(instance)) if problem.quick else None,
+    )
+
+
+def _confirmed(problem: Problem, instance: Instance, method: Method, result: Result) -> Result:
+    """The result of an exact method with the checker's objective; a real mismatch is a Disagreement."""
+    if result.solution is None:
+        return result
+    try:
+        report = problem.check(instance, result.solution)
+    except InputError as error:
+        raise Disagreement(f"the checker cannot read the solution of {method.id}: {error}") from error
+    objective = _objective(report, f"the solution of {method.id}")
+    if result.objective is not None and not agrees(result.objective, objective):
+        raise Disagreement(
+            f"{method.id} reports objective {result.objective:.9g}, the checker computes {objective:.9g}"
+        )
+    _not_beyond(method.id, objective, result.bound, problem.sense, "its own bound")
+    return replace(result, objective=objective)
+
+
+def _certified(problem: Problem, instance: Instance, result: Result) -> Result:
+    """The result with the certified bound where that is better than the method's own."""
+    if result.status not in (Status.FEASIBLE, Status.UNKNOWN):
+        if result.status is Status.OPTIMAL:
+            _not_beyond("the optimum", result.objective, certified_bound(problem, instance), problem.sense)
+        return result
+    certified = certified_bound(problem, instance)
+    bound = tighter(result.bound, certified, problem.sense)
+    _not_beyond("the solution found", result.objective, certified, problem.sense)
+    if bound is None or bound == result.bound:
+        return result
+    met = result.objective is not None and agrees(result.objective, bound)
+    return replace(
+        result,
+        bound=bound,
+        status=Status.OPTIMAL if met else result.status,
+        info={**result.info, "bound_from": "certified", "own_bound": result.bound},
+    )
+
+
+def run_heuristic(
+    problem: Problem, instance: Instance, method: Method, options: SolveOptions, settings: Mapping[str, Any]
+) -> Result:
+    """A heuristic's result with `settings` passed on as they are, which may be more than ``--set`` can say.
+
+    Raises
+    ------
+    InputError, Disagreement
+        As :func:`run_method`, but no file is written.
+    """
+    users = is_users(method.id)
+    own = method.callable if isinstance(method, OwnMethod) else None
+    call: Callable[..., Any] = own or (import_users(method.id) if users else method.call)
+    keywords: dict[str, Any] = {**settings, "seed": options.seed}
+    if method.deadline:
+        keywords["deadline"] = options.deadline
+    began = time.monotonic()
+    try:
+        with users_code() if users else nullcontext():
+            answer = call(instance, **keywords)
+    except (Exception, SystemExit) as error:
+        if users:  # a user's code may raise anything; it is their error, told in one line
+            place = _last_line_of(error)
+            raise InputError(f"method {method.id}: raised {one_line(error)}{place}") from error
+        raise
+    seconds = time.monotonic() - began
+    run = answer if isinstance(answer, HeuristicRun) else HeuristicRun(answer)
+    info = dict(run.info)
+    outside = method.outside_model or bool(info.get("outside_model"))
+    if outside:
+        return _outside(instance, method, run, {**info, "outside_model": True}, seconds)
+    bound = tighter(run.bound, certified_bound(problem, instance), problem.sense)
+    stopped = info.get("stopped") == "time limit"
+    if run.solution is None:
+        late = stopped or options.deadline.passed
+        return Result(
+            Status.UNKNOWN,
+            bound=bound,
+            termination=Termination.TIME_LIMIT if late else Termination.FINISHED,
+            solve_seconds=seconds,
+            info=info,
+        )
+    objective = _scored(problem, instance, method, run.solution, users)
+    _not_beyond(method.id, objective, bound, problem.sense)
+    met = bound is not None and agrees(objective, bound)
+    return Result(
+        Status.OPTIMAL if met else Status.FEASIBLE,
+        objective=objective,
+        bound=bound,
+        solution=run.solution,
+        termination=Termination.PROVEN if met else Termination.TIME_LIMIT if stopped else Termination.FINISHED,
+        solve_seconds=seconds,
+        info=info,
+    )
+
+
+def _outside(instance: Instance, method: Method, run: HeuristicRun, info: Mapping[str, Any], seconds: float) -> Result:
+    """A schedule outside the model: scored by its own checker or its own metrics, never optimal, no ratio."""
+    objective = None
+    if run.solution is not None and method.checker:
+        report: CheckReport = resolve(method.checker)(instance, run.solution)
+        objective = _objective(report, f"the solution of {method.id}")
+    elif isinstance(info.get("objective"), int | float):
+        objective = float(info["objective"])
+    found = run.solution is not None
+    return Result(
+        Status.FEASIBLE if found else Status.UNKNOWN,
+        objective=objective,
+        bound=run.bound,
+        solution=run.solution,
+        solve_seconds=seconds,
+        info=info,
+    )
+
+
+def _scored(problem: Problem, instance: Instance, method: Method, solution: Solution, users: bool) -> float:
+    """The checker's objective of a heuristic's solution; blames a user's heuristic, or ourselves."""
+    try:
+        report = problem.check(instance, solution)
+        return _objective(report, f"the solution of {method.id}")
+    except InputError as error:
+        if users:
+            raise InputError(f"method {method.id}: does not return a solution of {problem.id}: {error}") from error
+        raise Disagreement(f"the checker cannot read the solution of {method.id}: {error}") from error
+    except Disagreement as error:
+        if users:
+            raise InputError(f"method {method.id}: {error}") from error
+        raise
+
+
+def _objective(report: CheckReport, whose: str) -> float:
+    """The objective of a feasible report; Disagreement with the first violation otherwise."""
+    if report.violations:
+        first, more = report.violations[0], len(report.violations) - 1
+        rest = f" (and {more} more)" if more else ""
+        raise Disagreement(f"{whose} is rejected by the checker: {first.constraint}: {first.message}{rest}")
+    if report.objective is None:
+        raise Disagreement(f"the checker computes no objective for {whose}")
+    return float(report.objective)
+
+
+def _not_beyond(
+    who: str, objective: float | None, bound: float | None, sense: int, whose: str = "the certified bound"
+) -> None:
+    if objective is not None and bound is not None and better(objective, bound, sense):
+        raise Disagreement(f"{who}: objective {objective:.9g} is better than {whose} {bound:.9g}")
+
+
+def _last_line_of(error: BaseException) -> str:
+    """Where an error was raised: `` (file.py, line 12)``, or nothing."""
+    trace = error.__traceback__
+    if trace is None:
+        return ""
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    return f" ({Path(trace.tb_frame.f_code.co_filename).name}, line {trace.tb_lineno})"

@@ -1,0 +1,231 @@
+"""The paper's reformulations over an enumerated set of joint schedules: (10) to (13), and (14) to (16) with theta."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from itertools import pairwise
+
+import pulp
+
+from schedgap.formulations.common.declarative import DeclarativeModel
+from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.instance import LARGEST, Solution
+from schedgap.formulations.common.numbers import MINIMISE, exact
+from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
+from schedgap.formulations.rar_ddls.models.joint_schedules import JointSchedule, joint_schedules
+from schedgap.formulations.rar_ddls.models.rows import Terms
+from schedgap.formulations.rar_ddls.quick import quick_schedule
+
+LIMIT = 20_000
+"""The most joint schedules of a model here, unless told otherwise; each has one 0/1 variable per job."""
+
+_LARGEST_COEFFICIENT = 2**53
+
+Chosen = list[list[pulp.LpVariable]]  # x[k][j]
+
+
+def build_reformulation(instance: RarDdlsInstance, *, limit: int = LIMIT) -> DeclarativeModel:
+    """Problem (10) to (13): choose one joint schedule y^k for all jobs, minimise max_j x_j^k (a_j + rho_j(y^k) - 1).
+
+    The set Y has, of the schedules that complete no later than a quick feasible one (else the horizon), one of each
+    class of equals, and none in which a job could start a slot earlier at nobody's cost; so it keeps an optimum.
+    rho_j(y^k) is realised: it comes from the dynamics. The -1 is ours: slots are counted with both ends.
+
+    Parameters
+    ----------
+    instance : a tiny instance
+    limit : most joint schedules
+
+    Returns
+    -------
+    DeclarativeModel, minimising, objective integral. Its optimum is the optimal makespan; without any schedule
+    it is infeasible. ``info["schedules"]`` is |Y|.
+
+    Raises
+    ------
+    InputError
+        There are more than `limit` joint schedules, or they take too long to enumerate.
+
+    Notes
+    -----
+    |Y| grows exponentially with jobs and slots. Source: paper 000, section 5, equations (10) to (13).
+    """
+    quick = quick_schedule(instance)
+    latest = instance.horizon if quick is None else quick[0]
+    schedules = joint_schedules(instance, latest=latest, limit=limit)
+    problem, chosen = _choice("rar_ddls_reformulated", len(instance.jobs), len(schedules))
+    makespan = pulp.LpVariable("makespan", 0, latest, pulp.LpInteger)
+    problem.setObjective(pulp.LpAffineExpression([(makespan, 1.0)]))
+    for j in range(len(instance.jobs)):
+        ends = [(x[j], -float(schedule.completion[j])) for x, schedule in zip(chosen, schedules, strict=True)]
+        _row(problem, [(makespan, 1.0), *ends], pulp.LpConstraintGE, 0)
+    return _model(problem, chosen, schedules)
+
+
+def build_theta(
+    instance: RarDdlsInstance,
+    theta: float | Fraction,
+    *,
+    rho_hat: Mapping[str, float] | None = None,
+    u: float = 1.0,
+    limit: int = LIMIT,
+) -> DeclarativeModel:
+    """Problem (14) to (16): is there a joint schedule in which no GPU's execution time exceeds theta?
+
+    sum_j sum_k x_j^k rho_hat_j(y^k) / u <= theta for every GPU, over the GPUs that j has in y^k; the objective
+    is constant.
+
+    Parameters
+    ----------
+    instance : a tiny instance
+    theta : slots
+    rho_hat : estimated duration of each job by id, in slots; None: the realised rho_j(y^k) of each schedule
+    u : the estimates' largest overestimation, u >= 1
+    limit : most joint schedules
+
+    Returns
+    -------
+    DeclarativeModel, feasible exactly when theta is at least theta* of ``smallest_theta``.
+
+    Raises
+    ------
+    InputError
+        There are more than `limit` joint schedules, or an estimate is missing or not positive, or u < 1.
+
+    Notes
+    -----
+    Source: paper 000, section 5, equations (14) to (16).
+    """
+    return _ThetaProblem(instance, rho_hat, u, limit).model(exact(theta) if isinstance(theta, float) else theta)
+
+
+def smallest_theta(
+    instance: RarDdlsInstance,
+    feasible: Callable[[DeclarativeModel], bool],
+    *,
+    rho_hat: Mapping[str, float] | None = None,
+    u: float = 1.0,
+    limit: int = LIMIT,
+) -> Fraction | None:
+    """theta*, the smallest theta for which (14) to (16) is feasible, by bisection.
+
+    Parameters
+    ----------
+    instance, rho_hat, u, limit : as in ``build_theta``
+    feasible : solves a model and says whether it is feasible
+
+    Returns
+    -------
+    theta* in slots, exactly: the bisection runs over the execution times that GPUs can have, the only values at
+    which feasibility changes. None where no schedule keeps the horizon.
+
+    Raises
+    ------
+    InputError
+        As ``build_theta``.
+
+    Notes
+    -----
+    O(log |Y|) models. Source: paper 000, section 5, "the bisection method to find the minimum theta_u feasible".
+    """
+    problem = _ThetaProblem(instance, rho_hat, u, limit)
+    values = sorted({max(times.values()) for times in problem.times})
+    if not values or not feasible(problem.model(values[-1])):
+        return None
+    low, high = 0, len(values) - 1  # values[high] is feasible, values below low are not
+    while low < high:
+        middle = (low + high) // 2
+        if feasible(problem.model(values[middle])):
+            high = middle
+        else:
+            low = middle + 1
+    return values[high]
+
+
+class _ThetaProblem:
+    """The schedules of (14) to (16), one for each distinct W, and the execution time of each GPU in it."""
+
+    def __init__(self, instance: RarDdlsInstance, rho_hat: Mapping[str, float] | None, u: float, limit: int) -> None:
+        if not 1 <= u <= LARGEST:
+            raise InputError(f"u: must be at least 1 and finite, got {u}")
+        estimates = None if rho_hat is None else _estimates(instance, rho_hat)
+        # With realised durations, a schedule whose jobs start later can be the better one in (16).
+        schedules = joint_schedules(
+            instance, latest=instance.horizon, limit=limit, each_gpu=True, shifted=estimates is not None
+        )
+        distinct: dict[tuple[tuple[tuple[int, ...], ...], tuple[Fraction, ...]], JointSchedule] = {}
+        for schedule in schedules:
+            rho = tuple(Fraction(slots) for slots in schedule.duration) if estimates is None else estimates
+            distinct.setdefault((schedule.gpus, tuple(value / exact(u) for value in rho)), schedule)
+        self.jobs = len(instance.jobs)
+        self.schedules = list(distinct.values())
+        self.added = [added for _, added in distinct]  # W_jg^k by k and j, the same on each GPU of j
+        self.times: list[dict[int, Fraction]] = []
+        for gpus, added in distinct:
+            times: dict[int, Fraction] = {}
+            for mine, value in zip(gpus, added, strict=True):
+                for g in mine:
+                    times[g] = times.get(g, Fraction(0)) + value
+            self.times.append(times)
+
+    def model(self, theta: Fraction) -> DeclarativeModel:
+        """(14) to (16) for this theta, rows multiplied to whole numbers."""
+        problem, chosen = _choice("rar_ddls_theta", self.jobs, len(self.schedules))
+        problem.setObjective(pulp.LpAffineExpression([], constant=-1.0))
+        whole = math.lcm(theta.denominator, *(value.denominator for added in self.added for value in added))
+        largest = max([theta, *(value for times in self.times for value in times.values())])
+        if largest * whole > _LARGEST_COEFFICIENT:
+            raise InputError("theta, rho_hat and u have too many digits for a model in whole numbers")
+        rows: dict[int, Terms] = {}
+        for k, schedule in enumerate(self.schedules):
+            for j, mine in enumerate(schedule.gpus):
+                for g in mine:
+                    rows.setdefault(g, []).append((chosen[k][j], float(self.added[k][j] * whole)))
+        for _, terms in sorted(rows.items()):
+            _row(problem, terms, pulp.LpConstraintLE, float(theta * whole))
+        return _model(problem, chosen, self.schedules)
+
+
+def _estimates(instance: RarDdlsInstance, rho_hat: Mapping[str, float]) -> tuple[Fraction, ...]:
+    for name in rho_hat:
+        if name not in instance.job_index:
+            raise InputError(f"rho_hat: the instance has no job {name!r}")
+    for job in instance.jobs:
+        if job.id not in rho_hat:
+            raise InputError(f"rho_hat: job {job.id!r} is missing")
+        if not 0 < rho_hat[job.id] <= LARGEST:
+            raise InputError(f"rho_hat.{job.id}: must be positive and finite, got {rho_hat[job.id]}")
+    return tuple(exact(rho_hat[job.id]) for job in instance.jobs)
+
+
+def _choice(name: str, jobs: int, schedules: int) -> tuple[pulp.LpProblem, Chosen]:
+    """The variables x_j^k with (11), every job follows one schedule, and (12), all the same one."""
+    problem = pulp.LpProblem(name, pulp.LpMinimize)
+    chosen = [[pulp.LpVariable(f"x_{j}_{k}", 0, 1, pulp.LpInteger) for j in range(jobs)] for k in range(schedules)]
+    if not chosen:
+        _row(problem, [(pulp.LpVariable("no_schedule", 0, 0, pulp.LpInteger), 1.0)], pulp.LpConstraintGE, 1)
+    for j in range(jobs if chosen else 0):
+        _row(problem, [(x[j], 1.0) for x in chosen], pulp.LpConstraintEQ, 1)
+    for x in chosen:
+        for mine, next_one in pairwise(x):
+            _row(problem, [(mine, 1.0), (next_one, -1.0)], pulp.LpConstraintEQ, 0)
+    return problem, chosen
+
+
+def _model(problem: pulp.LpProblem, chosen: Chosen, schedules: Sequence[JointSchedule]) -> DeclarativeModel:
+    def extract(value: Callable[[pulp.LpVariable], float]) -> Solution:
+        return max(zip(chosen, schedules, strict=True), key=lambda pair: value(pair[0][0]))[1].solution
+
+    return DeclarativeModel(
+        problem=problem,
+        extract=extract,
+        sense=MINIMISE,
+        objective_is_integral=True,
+        info={"schedules": len(schedules)},
+    )
+
+
+def _row(problem: pulp.LpProblem, terms: Terms, sense: int, value: float) -> None:
+    problem.addConstraint(pulp.LpConstraint(pulp.LpAffineExpression(terms), sense, None, float(value)))

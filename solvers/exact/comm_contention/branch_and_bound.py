@@ -1,0 +1,265 @@
+"""Method `bb` of comm-contention: branch and bound over sequences of events."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schedgap.formulations.comm_contention.bounds import lower_bound
+from schedgap.formulations.comm_contention.check import check
+from schedgap.formulations.comm_contention.instance import CommContentionInstance
+from schedgap.formulations.comm_contention.quick import one_at_a_time
+from schedgap.formulations.common.errors import Disagreement, InputError
+from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.common.numbers import better
+from schedgap.solvers.exact.comm_contention.events import BEST, MARGIN, POINTS, SKIPPED
+from schedgap.solvers.exact.comm_contention.exact import after_completions
+from schedgap.solvers.exact.comm_contention.search import search
+from schedgap.solvers.result import Result, SolveOptions, Status, Termination
+
+LARGEST = 20
+"""More tasks than this are not searched: the stack would not fit the memory."""
+_FIRST = 20_000
+"""Nodes without open starts that are searched first, for a good schedule."""
+_MARGIN = 1e-8
+"""Relative: schedules better by less than this are not looked for; the bound is lowered by as much."""
+_ROUNDING = 1e-11
+"""Relative to the span of time: what floating point may be wrong by."""
+_PROVEN = 1e-6
+"""Relative to the objective alone: a gap below this is a proof, however small the objective is."""
+
+
+def solve_bb(instance: CommContentionInstance, options: SolveOptions) -> Result:
+    """Branch and bound over sequences of events.
+
+    A node is a sequence of completions and starts, in order of time. Each start is of one of four kinds: with
+    the last event, at the task's release, on the idle link, or open in the gap up to the next completion. A
+    sequence without open starts is one partial schedule; with open starts it is a polytope, kept as points
+    whose hull it is. Open starts are needed only where a later release (or three tasks that start together) can
+    make them optimal; docs/proofs-comm-contention.md has the proof that the search misses no optimum. The
+    bound of a node is its cost so far plus ``rest_bound``.
+
+    Guarantee: the bound is OPT less 1e-8 of the objective and what rounding may be wrong by; status OPTIMAL means
+    that it is still within 1e-6 of the objective, relative. Where sizes, releases and penalty differ by so many
+    orders of magnitude that rounding is more than that, the status is FEASIBLE.
+
+    Parameters
+    ----------
+    instance : the instance
+    options : deadline, work limit (thousands of nodes), start, relative gap, report
+
+    Returns
+    -------
+    Result
+        The objective is the checker's. ``info``: nodes, how many sets were open (several points).
+
+    Raises
+    ------
+    Disagreement
+        Search and checker contradict each other.
+
+    Notes
+    -----
+    Exponential in the worst case; a node costs O(n^3). Source: ours.
+    """
+    began = time.monotonic()
+    return _Search(instance, options).run(began)
+
+
+class _Search:
+    """One search: the stack, the best schedule, the bound."""
+
+    def __init__(self, instance: CommContentionInstance, options: SolveOptions) -> None:
+        self.instance = instance
+        self.options = options
+        link = instance.link
+        self.n = len(instance.tasks)
+        self.size = np.array([task.size for task in instance.tasks])
+        first = min(task.release for task in instance.tasks)
+        self.release = np.array([task.release - first for task in instance.tasks])
+        self.shift = first
+        self.span = 0.0
+        self.b, self.eta = link.seconds_per_unit, link.contention_penalty
+        self.bound = lower_bound(instance)
+        self.best = math.inf
+        self.solution: Solution | None = None
+        self.info: dict[str, Any] = {"nodes": 0}
+        if options.start is not None:
+            self._consider(options.start)
+        if math.isinf(self.best) or self.n <= LARGEST:  # one check is enough where nothing is searched
+            self._consider(one_at_a_time(instance))
+
+    def run(self, began: float) -> Result:
+        """Search until it is over or a limit is met."""
+        if self.n > LARGEST:
+            self.info["reason"] = f"{self.n} tasks, at most {LARGEST} are searched"
+            return self._result(Termination.TOO_LARGE, began)
+        n, width = self.n, 3 + 2 * self.n
+        depth = 2 * n * n * (5 + n) + 1
+        points = np.empty((depth, POINTS, width))
+        numbers = np.zeros((depth, 5), dtype=np.int64)
+        states = np.zeros((depth, n), dtype=np.int8)
+        bounds = np.zeros(depth)
+        points[0, 0] = 0.0
+        numbers[0] = (1, -1, 0, 0, 0)
+        start = np.zeros(n)
+        best = self._total(self.best)
+        volume, margin = self._tolerances(best)
+        kept = np.array([best, math.inf, _ROUNDING * self.span, volume, margin])
+        top, termination, later = 1, Termination.PROVEN, False
+        while top:
+            before = kept[BEST]
+            interrupted = False
+            try:
+                top, nodes = search(
+                    self.size,
+                    self.release,
+                    self.b,
+                    self.eta,
+                    points,
+                    numbers,
+                    states,
+                    bounds,
+                    top,
+                    kept,
+                    start,
+                    self._nodes_left(later),
+                    later,
+                )
+                self.info["nodes"] += int(nodes)
+            except KeyboardInterrupt:
+                interrupted = True
+            if kept[BEST] < before:
+                self._take(start, float(kept[BEST]))
+                kept[BEST] = min(kept[BEST], self._total(self.best))
+            if interrupted:
+                termination = Termination.INTERRUPTED
+                break
+            if not later and (top == 0 or self.info["nodes"] >= _FIRST):  # now the whole tree
+                top, later, numbers[0], states[0], bounds[0] = 1, True, (1, -1, 0, 0, 0), 0, 0.0
+                points[0, 0] = 0.0
+                self.info["first nodes"], self.info["nodes"] = self.info["nodes"], 0
+            elif later:
+                open_bound = float(bounds[:top].min()) if top else math.inf
+                self._learn(min(open_bound, float(kept[SKIPPED]), float(kept[BEST] - kept[MARGIN])))
+            stopped = self._stopped()
+            if top and stopped is not None:
+                termination = stopped
+                break
+        if not top and kept[SKIPPED] < math.inf:
+            termination = Termination.FAILED
+            self.info["reason"] = f"a set of schedules needed more than {POINTS} points"
+        return self._result(termination, began)
+
+    def _tolerances(self, best: float) -> tuple[float, float]:
+        """The tolerance of volumes, and by how much a schedule must be better than `best` to be looked for.
+
+        No schedule as good as the best known one ends after `span`, the last release and the sum of its flow
+        times, whatever the penalty is. A volume may be wrong by what takes 1e-11 of the span at the rate of all
+        tasks, but floating point cannot tell volumes apart that differ by less than a few units in the last place.
+        """
+        n, total = self.n, float(self.size.sum())
+        self.span = float(self.release.max()) + best
+        pace = n * self.b + (n - 1) * self.eta
+        finest = 8 * np.finfo(float).eps * total
+        volume = max(finest, _ROUNDING * min(total, self.span / pace))
+        return volume, _MARGIN * best + n * (_ROUNDING * self.span + 2 * (self.b + self.eta) * volume)
+
+    def _nodes_left(self, later: bool) -> int:
+        """Nodes up to the next limit that counts nodes."""
+        if not later:
+            return _FIRST - int(self.info["nodes"])
+        if self.options.work_limit is None:
+            return 10**9
+        return max(1, math.ceil(1000 * self.options.work_limit) - int(self.info["nodes"]))
+
+    def _total(self, mean: float) -> float:
+        """The sum of flow times without latency that belongs to an objective."""
+        return (mean - self.instance.link.latency) * self.n
+
+    def _mean(self, total: float) -> float:
+        return total / self.n + self.instance.link.latency
+
+    def _take(self, start: NDArray[np.float64], total: float) -> None:
+        """Score the search's best schedule, its starts put exactly at the completions they follow.
+
+        A start that rounding puts before such a completion shares volume, and every later start of this kind
+        multiplies the delay by about eta / b. So the schedule is replayed exactly and these starts are rounded up.
+
+        Raises
+        ------
+        Disagreement
+            The checker finds another value than the search, by more than rounding can explain.
+        """
+        times = [
+            max(task.release, float(moment) + self.shift)
+            for task, moment in zip(self.instance.tasks, start, strict=True)
+        ]
+        found: list[tuple[float, Solution]] = []
+        for tolerance in (0.0, 1e-14, 1e-12, 1e-10):
+            solution = after_completions(self.instance, times, tolerance * (self.span + self.shift))
+            told = self._consider(solution)
+            if told is not None:
+                found.append((told, solution))
+        told, solution = min(found, key=lambda pair: pair[0])
+        value = self._mean(total)
+        if math.isclose(told, value, rel_tol=_PROVEN):
+            return
+        growth = min(self.n * math.log1p(2 * self.eta / self.b), 700.0)
+        if abs(told - value) > _ROUNDING * (self.span + self.shift) * math.exp(growth):
+            raise Disagreement(f"bb: the checker says {told}, the search {value:.10g}", solution=solution)
+        self.info["reason"] = "a schedule of the search cannot be written down exactly enough"
+
+    def _consider(self, solution: Solution) -> float | None:
+        """Keep a solution when it is feasible and better; its objective, None where it is not feasible."""
+        try:
+            report = check(self.instance, solution)
+        except InputError:
+            return None
+        if not report.feasible or report.objective is None:
+            return None
+        value = float(report.objective)
+        if value < self.best:
+            self.best, self.solution = value, solution
+            self._tell()
+        return value
+
+    def _learn(self, total: float) -> None:
+        value = self._mean(total)
+        if value > self.bound:
+            self.bound = value
+            self._tell()
+
+    def _tell(self) -> None:
+        if self.options.report is not None:
+            self.options.report(self.solution, None if self.solution is None else self.best, self.bound)
+
+    def _stopped(self) -> Termination | None:
+        if self.best - self.bound <= self.options.relative_gap * self.best:
+            return Termination.GAP_LIMIT
+        if self.options.work_limit is not None and self.info["nodes"] >= 1000 * self.options.work_limit:
+            return Termination.WORK_LIMIT
+        return Termination.TIME_LIMIT if self.options.deadline.passed else None
+
+    def _result(self, termination: Termination, began: float) -> Result:
+        if better(self.best, self.bound, 1):
+            raise Disagreement(f"bb: the bound {self.bound:.10g} exceeds the objective {self.best:.10g}")
+        proven = self.best - self.bound <= _PROVEN * self.best
+        if proven:
+            termination = Termination.PROVEN
+        elif termination is Termination.PROVEN:
+            termination = Termination.GAP_LIMIT
+        return Result(
+            Status.OPTIMAL if proven else Status.FEASIBLE,
+            objective=self.best,
+            bound=min(self.best, self.bound),
+            solution=self.solution,
+            termination=termination,
+            build_seconds=0.0,
+            solve_seconds=time.monotonic() - began,
+            info=self.info,
+        )

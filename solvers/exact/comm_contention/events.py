@@ -1,0 +1,306 @@
+"""The events of comm-contention's search: what each leaves of a set of partial schedules (compiled).
+
+Every function changes a set of points in place and returns its new number of points: 0 when the event is not
+possible, OVERFULL when there is no room. ``kept`` holds the tolerances.
+"""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+from numpy.typing import NDArray
+
+from schedgap.solvers.exact.comm_contention.bounds import ACTIVE, WAITING
+from schedgap.solvers.exact.comm_contention.points import BITS, CLOCK, LEFT, OVERFULL, free_bit, keep_on, keep_where
+
+Floats = NDArray[np.float64]
+
+POINTS = 256
+"""Room for the points of one set."""
+END, NOW, AT_RELEASE, LATER, MEETING, TIE = 0, 1, 2, 3, 4, 5
+"""Kinds of events: a completion; a start now, at the task's release, or open until later; a start now that is also
+the task's release, which settles an open start; two completions at once, which settles one too."""
+BEST, SKIPPED, TOLERANCE_TIME, TOLERANCE_VOLUME, MARGIN = 0, 1, 2, 3, 4
+"""Places in the numbers that a search keeps; SKIPPED is the least bound of a node that did not fit."""
+
+
+@nb.njit(cache=True)
+def can_settle(work: Floats, count: int, state: NDArray[np.int8], release: Floats, kept: Floats) -> bool:
+    """Whether something can still settle an open start: a later release, or three tasks to start together."""
+    early = np.inf
+    for p in range(count):
+        early = min(early, work[p, CLOCK])
+    waiting = 0
+    for i in range(state.shape[0]):
+        if state[i] == WAITING:
+            waiting += 1
+            if release[i] >= early - kept[TOLERANCE_TIME]:
+                return True
+    return waiting >= 3
+
+
+@nb.njit(cache=True)
+def starts_due(work: Floats, count: int, state: NDArray[np.int8], release: Floats, dimension: int) -> int:
+    """How many tasks must start when two end together, for that to settle an open start; 0: it cannot."""
+    early = np.inf
+    for p in range(count):
+        early = min(early, work[p, CLOCK])
+    waiting = 0
+    later = False
+    for i in range(state.shape[0]):
+        if state[i] == WAITING:
+            waiting += 1
+            later = later or release[i] > early
+    if dimension >= 2 and later:
+        return 1
+    return 3 if waiting >= 3 else 0
+
+
+@nb.njit(cache=True)
+def meet_release(work: Floats, count: int, moment: float, dimension: int, kept: Floats) -> int:
+    """The part of an open set whose clock is at a moment; nothing where all of it is."""
+    if dimension == 0:
+        return 0
+    level = np.empty(POINTS)
+    apart = 0.0
+    for p in range(count):
+        level[p] = work[p, CLOCK] - moment
+        apart = max(apart, abs(level[p]))
+    if apart <= kept[TOLERANCE_TIME]:
+        return 0
+    count = keep_on(work, count, level, kept[TOLERANCE_TIME])
+    for p in range(count):
+        work[p, CLOCK] = moment
+    return count
+
+
+@nb.njit(cache=True)
+def end_together(
+    work: Floats,
+    count: int,
+    j: int,
+    other: int,
+    state: NDArray[np.int8],
+    active: int,
+    b: float,
+    eta: float,
+    kept: Floats,
+) -> int:
+    """Two tasks are the next to end, at once; where they are the same one, it ends with the last event."""
+    level = np.empty(POINTS)
+    apart = 0.0
+    for p in range(count):
+        level[p] = work[p, LEFT + j] - (0.0 if j == other else work[p, LEFT + other])
+        apart = max(apart, abs(level[p]))
+    if apart <= kept[TOLERANCE_VOLUME]:
+        return 0
+    count = keep_on(work, count, level, kept[TOLERANCE_VOLUME])
+    if count <= 0:
+        return count
+    for p in range(count):
+        if j == other:
+            work[p, LEFT + j] = 0.0
+        else:
+            work[p, LEFT + j] = work[p, LEFT + other] = min(work[p, LEFT + j], work[p, LEFT + other])
+    count = end_next(work, count, j, state, active, b, eta, kept)
+    for p in range(count):
+        work[p, LEFT + other] = 0.0
+    return count
+
+
+@nb.njit(cache=True)
+def end_next(
+    work: Floats,
+    count: int,
+    j: int,
+    state: NDArray[np.int8],
+    active: int,
+    b: float,
+    eta: float,
+    kept: Floats,
+) -> int:
+    """Task j is the next to end."""
+    n = state.shape[0]
+    if state[j] != ACTIVE:
+        return 0
+    level = np.empty(POINTS)
+    for i in range(n):
+        if state[i] == ACTIVE and i != j:
+            if count == 1:  # of several that end together the first in order comes first
+                less = work[0, LEFT + i] < work[0, LEFT + j]
+                if less or (i < j and work[0, LEFT + i] == work[0, LEFT + j]):
+                    return 0
+                continue
+            for p in range(count):
+                level[p] = work[p, LEFT + i] - work[p, LEFT + j]
+            count = keep_where(work, count, level, kept[TOLERANCE_VOLUME])
+            if count <= 0:
+                return count
+    pace = active * b + (active - 1) * eta
+    for p in range(count):
+        volume = work[p, LEFT + j]
+        work[p, CLOCK] += pace * volume
+        for i in range(n):
+            if state[i] == ACTIVE:
+                work[p, LEFT + i] = max(0.0, work[p, LEFT + i] - volume)
+        work[p, LEFT + j] = 0.0
+    return count
+
+
+@nb.njit(cache=True)
+def not_before(work: Floats, count: int, moment: float, kept: Floats) -> int:
+    """The part of a set whose clock is at a moment or later."""
+    level = np.empty(POINTS)
+    for p in range(count):
+        level[p] = work[p, CLOCK] - moment
+    if count == 1 and level[0] < 0:
+        return 0
+    return keep_where(work, count, level, kept[TOLERANCE_TIME])
+
+
+@nb.njit(cache=True)
+def not_after(work: Floats, count: int, moment: float, kept: Floats) -> int:
+    """The part of a set whose clock is at a moment or earlier."""
+    level = np.empty(POINTS)
+    for p in range(count):
+        level[p] = moment - work[p, CLOCK]
+    if count == 1 and level[0] < 0:
+        return 0
+    return keep_where(work, count, level, kept[TOLERANCE_TIME])
+
+
+@nb.njit(cache=True)
+def start_idle(
+    work: Floats,
+    count: int,
+    j: int,
+    kind: int,
+    state: NDArray[np.int8],
+    size: Floats,
+    release: Floats,
+    b: float,
+    kept: Floats,
+) -> int:
+    """Task j starts on an idle link, now or at its release; waiting longer never pays."""
+    n = state.shape[0]
+    early, late = np.inf, -np.inf
+    for p in range(count):
+        early, late = min(early, work[p, CLOCK]), max(late, work[p, CLOCK])
+    for i in range(n):  # another one would be over before j starts
+        if state[i] == WAITING and i != j and max(late, release[i]) + b * size[i] <= max(early, release[j]):
+            return 0
+    if kind == NOW:
+        return not_before(work, count, release[j], kept)
+    if kind != AT_RELEASE or early >= release[j]:
+        return 0
+    count = not_after(work, count, release[j], kept)
+    for p in range(count):
+        work[p, CLOCK] = release[j]
+    return count
+
+
+@nb.njit(cache=True)
+def start_at_release(
+    work: Floats,
+    count: int,
+    j: int,
+    state: NDArray[np.int8],
+    active: int,
+    release: Floats,
+    b: float,
+    eta: float,
+    kept: Floats,
+) -> int:
+    """Task j starts at its release, before the next completion."""
+    early = np.inf
+    for p in range(count):
+        early = min(early, work[p, CLOCK])
+    if early >= release[j]:
+        return 0
+    pace = active * b + (active - 1) * eta
+    count = not_after(work, count, release[j], kept)
+    level = np.empty(POINTS)
+    for i in range(state.shape[0]):
+        if state[i] == ACTIVE and count > 0:
+            for p in range(count):
+                level[p] = pace * work[p, LEFT + i] - (release[j] - work[p, CLOCK])
+            if count == 1 and level[0] < 0:
+                return 0
+            count = keep_where(work, count, level, kept[TOLERANCE_TIME])
+    for p in range(count):
+        volume = max(0.0, (release[j] - work[p, CLOCK]) / pace)
+        work[p, CLOCK] = release[j]
+        for i in range(state.shape[0]):
+            if state[i] == ACTIVE:
+                work[p, LEFT + i] = max(0.0, work[p, LEFT + i] - volume)
+    return count
+
+
+@nb.njit(cache=True)
+def start_later(
+    work: Floats,
+    count: int,
+    j: int,
+    state: NDArray[np.int8],
+    active: int,
+    release: Floats,
+    b: float,
+    eta: float,
+    kept: Floats,
+) -> int:
+    """Task j starts between now and the next completion, at a moment that is left open.
+
+    That can only pay before the release of another waiting task, or when three others are still to start
+    (docs/proofs-comm-contention.md).
+    """
+    n = state.shape[0]
+    latest, others, early = -np.inf, 0, np.inf
+    for i in range(n):
+        if state[i] == WAITING and i != j:
+            others += 1
+            latest = max(latest, release[i])
+    volume = 0.0
+    for p in range(count):
+        early = min(early, work[p, CLOCK])
+        first = np.inf
+        for i in range(n):
+            if state[i] == ACTIVE:
+                first = min(first, work[p, LEFT + i])
+        volume = max(volume, first)
+    if others < 3 and latest <= max(early, release[j]):
+        return 0
+    if volume <= kept[TOLERANCE_VOLUME]:
+        return 0
+    if 2 * count > POINTS:
+        return OVERFULL
+    pace = active * b + (active - 1) * eta
+    mask = work.shape[1] - 1
+    first_bit = free_bit(work, count, 0)
+    second_bit = free_bit(work, count, first_bit + 1)
+    if second_bit >= BITS - 1:
+        return OVERFULL
+    for p in range(count):
+        for d in range(work.shape[1]):
+            work[count + p, d] = work[p, d]
+        work[p, mask] = float(int(work[p, mask]) | (1 << first_bit))
+        work[count + p, mask] = float(int(work[count + p, mask]) | (1 << second_bit))
+        work[count + p, CLOCK] += pace * volume
+        for i in range(n):
+            if state[i] == ACTIVE:
+                work[count + p, LEFT + i] -= volume
+    count *= 2
+    level = np.empty(POINTS)
+    for i in range(n):
+        if state[i] == ACTIVE and count > 0:
+            for p in range(count):
+                level[p] = work[p, LEFT + i]
+            count = keep_where(work, count, level, kept[TOLERANCE_VOLUME])
+    if count > 0:
+        count = not_before(work, count, release[j], kept)
+    if count > 0 and others < 3:
+        count = not_after(work, count, latest, kept)
+    for p in range(count):
+        for i in range(n):
+            if state[i] == ACTIVE:
+                work[p, LEFT + i] = max(0.0, work[p, LEFT + i])
+    return count

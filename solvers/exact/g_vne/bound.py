@@ -1,0 +1,141 @@
+"""The certified upper bound of g-vne at any size, and the LPs over rings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schedgap.formulations.common.numbers import MAXIMISE
+from schedgap.formulations.g_vne.instance import GVneInstance, in_ordinary_units
+from schedgap.formulations.g_vne.tables import tables
+from schedgap.solvers.column_generation import Limits, Master, Outcome
+from schedgap.solvers.exact.g_vne.pooled import pooled_bound
+from schedgap.solvers.exact.g_vne.space import Embedding, Space
+from schedgap.solvers.result import NO_DEADLINE, Deadline
+
+Ints = NDArray[np.int64]
+
+MOST_PRICINGS = 400
+"""Pricings of a bound at most."""
+MOST_STATES = 150_000
+"""(Job, node, size) triples beyond which no LP over rings is solved for a bound: there it takes more than a second."""
+WORK = 15_000_000
+"""(Job, node, size) triples of all pricings of a bound."""
+STEPS = 2_000_000_000
+"""Steps of all layered searches of a bound on a network with cycles: about 0.8 s."""
+FEWEST = 12
+"""With fewer pricings than these in the steps there are, links are left out of the bound."""
+
+
+@dataclass(frozen=True)
+class RingLp:
+    """The LP over rings, solved by columns.
+
+    Attributes
+    ----------
+    bound : a valid bound on it, and so on the optimum
+    value : of the rings generated; equal to `bound` where `converged`
+    rings : rings with a positive weight, and their weights: a joint decomposition for all resources
+    history : (value, bound) after every pricing
+    space : of the instance in the units it is solved in
+    """
+
+    bound: float
+    value: float
+    converged: bool
+    rings: tuple[tuple[Embedding, float], ...]
+    history: tuple[tuple[float, float], ...]
+    space: Space
+
+
+def ring_lp(
+    instance: GVneInstance,
+    *,
+    capped: bool = True,
+    sizes: Ints | None = None,
+    linked: bool = True,
+    tolerance: float = 1e-9,
+    pricings: int = 10_000,
+    deadline: Deadline = NO_DEADLINE,
+) -> RingLp:
+    """The LP that mixes rings of each job: the capped LP, or the augmented LP of Rost and Schmid.
+
+    Parameters
+    ----------
+    instance : the instance
+    capped : rings keep the job's own caps and leave out links narrower than one edge (capped LP); otherwise any
+        server where one worker fits may hold all of them (augmented LP)
+    sizes : (J,) the only ring size of each job, 0 for none; None allows all
+    linked : otherwise links are free, for a bound on networks that are too large to price
+    tolerance, pricings, deadline : when to stop
+
+    Returns
+    -------
+    RingLp
+        optimum <= capped LP <= augmented LP; the augmented LP equals the plain relaxation of (12)-(19) restricted
+        to servers where one worker fits.
+
+    Notes
+    -----
+    Source: paper 004, section V; Rost and Schmid (IFIP Networking 2018) for the augmented LP.
+    """
+    instance, unit = in_ordinary_units(instance)
+    space = Space(instance, capped=capped, sizes=sizes, linked=linked)
+    master = Master(MAXIMISE, space.rows, [False] * len(instance.jobs))
+    limits = Limits(deadline=deadline, iterations=pricings, tolerance=tolerance)
+    found = master.generate(lambda duals, weight: space.price_all(duals, weight, space.free_rules), limits)
+    top = float(np.maximum(space.worth, 0.0).max(axis=1).sum())  # every job at its best
+    bound = top if found.bound is None else min(top, found.bound)
+    weights = found.weights
+    return RingLp(
+        _rounded_up(bound) * unit,
+        (found.value or 0.0) * unit,
+        found.outcome == Outcome.CONVERGED,
+        tuple((master.columns[i].payload, float(weights[i])) for i in np.flatnonzero(weights > 1e-9)),
+        tuple((value * unit, b * unit) for value, b in found.history if value is not None),
+        space,
+    )
+
+
+def upper_bound(instance: GVneInstance) -> float | None:
+    """A certified upper bound on the optimum: the capped LP, or its last valid bound.
+
+    On networks with cycles whose layered searches would take more than a second, the capped LP without links. On
+    networks where that LP takes more than a second as well, two values of its dual function, see
+    :func:`~schedgap.solvers.exact.g_vne.pooled.pooled_bound`: on the preset ``large-tree`` 0.7% above the LP.
+    Computed once per instance object; work is counted, not timed, so the value is repeatable.
+
+    Returns
+    -------
+    ``bound >= optimum``
+    """
+    owner, found = instance.__dict__.get("_upper_bound", (None, None))
+    if found is None or owner != id(instance):  # a copy inherits the dict of what it was copied from
+        found = _bound(instance)
+        instance.__dict__["_upper_bound"] = (id(instance), found)
+    return cast(float, found)
+
+
+def _bound(instance: GVneInstance) -> float:
+    data = tables(instance)
+    states = data.jobs * data.nodes * data.utility.shape[1]
+    pricings = WORK // states
+    linked = True
+    if data.forest is None:
+        hosts = int(data.eligible.any(axis=0).sum())
+        steps = data.jobs * (data.utility.shape[1] - 1) * hosts**3
+        linked = steps * FEWEST <= STEPS
+        if linked:
+            pricings = STEPS // max(1, steps)
+    if states > MOST_STATES and not (linked and data.forest is None):
+        scaled, unit = in_ordinary_units(instance)
+        return _rounded_up(pooled_bound(Space(scaled, linked=linked))) * unit
+    return ring_lp(instance, linked=linked, tolerance=1e-7, pricings=int(min(MOST_PRICINGS, pricings))).bound
+
+
+def _rounded_up(bound: float) -> float:
+    """The bound with room for what sums of floats are off by."""
+    return bound * (1 + 1e-9) + 1e-9 if bound else bound

@@ -1,0 +1,136 @@
+"""Method ``colgen`` of g-vne: column generation over rings, integer master, branch and price."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+from fractions import Fraction
+
+from schedgap.formulations.common.errors import Disagreement
+from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.common.numbers import agrees, exact
+from schedgap.formulations.g_vne.check import check
+from schedgap.formulations.g_vne.instance import GVneInstance, in_ordinary_units
+from schedgap.formulations.g_vne.tables import tables
+from schedgap.solvers.exact.g_vne.search import ROUNDING, Search
+from schedgap.solvers.result import Result, SolveOptions, Status, Termination
+
+FINEST = 1e-6
+"""A common unit of the utilities is used where it is at least this share of their largest."""
+WORTH = ("lp_bound", "lp_value", "cut_bound")
+"""Facts in units of utility."""
+MOST_STATES = 20_000_000
+"""(Job, node, size) triples beyond which exact pricing is not tried."""
+MOST_STEPS = 5_000_000_000
+"""The same for the steps of the layered searches of one pricing on a network with cycles: about 2 s."""
+
+
+def utility_unit(instance: GVneInstance) -> float:
+    """The largest number of which every utility is a whole multiple; 0 where it is too fine to be of use."""
+    numbers = [exact(value) for job in instance.jobs for value in job.utility if value != 0]
+    if not numbers:
+        return 0.0
+    below = math.lcm(*(number.denominator for number in numbers))
+    unit = Fraction(math.gcd(*(int(number * below) for number in numbers)), below)
+    total = sum(max(map(abs, job.utility)) for job in instance.jobs)
+    return float(unit) if unit >= FINEST * total else 0.0
+
+
+def solve_colgen(instance: GVneInstance, options: SolveOptions, *, root_tolerance: float = 1e-9) -> Result:
+    """Solve g-vne by column generation over rings that keep their own caps.
+
+    The LP over these rings bounds the optimum: optimum <= capped LP <= augmented LP of Rost and Schmid. On a network
+    without cycles the best ring at the duals is a knapsack over the tree for all sizes at once, O(V K^2) a job;
+    elsewhere it is a layered search over shortest paths, O(K H^3) a job. Rounding and clique cuts on servers tighten
+    the LP. Choices come from rounding, ruin and recreate, diving, and the integer master; branching on jobs, workers
+    on a server, the order of hosts and links of a ring edge closes the gap.
+
+    Parameters
+    ----------
+    instance : the instance
+    options : limits; `work_limit` is in thousands of nodes
+    root_tolerance : relative difference of the root's bound and value at which its columns suffice
+
+    Returns
+    -------
+    Result
+        Never infeasible: to embed nothing is a solution of value 0. ``info``: ``lp_bound``, ``lp_value``,
+        ``lp_gap``, ``lp_seconds`` of the root; ``cut_bound``, ``cuts``; ``nodes``, ``columns``, ``pricings``,
+        ``rows``, ``relaxed`` (jobs priced optimistically).
+
+    Raises
+    ------
+    Disagreement
+        The checker does not confirm the solution.
+    """
+    began = time.monotonic()
+    data = tables(instance)
+    steps = 0 if data.forest is not None else int((data.longest * data.eligible.sum(axis=1) ** 3).sum())
+    if data.jobs * data.nodes * data.utility.shape[1] > MOST_STATES or steps > MOST_STEPS:
+        info = {"reason": f"{data.jobs} jobs, {data.nodes} nodes and rings of {data.utility.shape[1] - 1}: too many"}
+        return Result(
+            Status.UNKNOWN, termination=Termination.TOO_LARGE, solve_seconds=time.monotonic() - began, info=info
+        )
+    scaled, unit = in_ordinary_units(instance)
+    search = Search(scaled, _told_in(unit, options), utility_unit(instance) / unit, root_tolerance)
+    if options.start is not None:
+        report = check(instance, options.start)
+        if report.feasible and report.objective is not None and options.report is not None:
+            options.report(options.start, float(report.objective), None)
+    bound, termination = search.run()
+    solution = search.solution()
+    report = check(instance, solution)
+    if not report.feasible or report.objective is None or not agrees(float(report.objective) / unit, search.value):
+        raise Disagreement(
+            f"g-vne colgen: {search.value * unit:g} becomes {report.objective} in the checker: "
+            f"{report.violations[0].message if report.violations else 'no violation'}",
+            solution=solution,
+        )
+    objective = float(report.objective)
+    solution, objective = _better_start(instance, options, solution, objective)
+    if bound is not None:
+        bound = max(objective, (bound + ROUNDING * max(1.0, abs(bound))) * unit)
+        if agrees(bound / unit, objective / unit):
+            bound, termination = objective, Termination.PROVEN
+    optimal = bound is not None and bound == objective
+    return Result(
+        Status.OPTIMAL if optimal else Status.FEASIBLE,
+        objective,
+        bound,
+        solution,
+        termination,
+        solve_seconds=time.monotonic() - began,
+        engine="highs",
+        info={
+            **{name: value * unit if name in WORTH else value for name, value in search.facts.items()},
+            "nodes": search.nodes,
+            "columns": len(search.pool),
+            "pricings": search.pricings,
+            "rows": len(search.space.rows),
+            "relaxed": 0 if search.space.graph is None else search.space.graph.relaxed,
+        },
+    )
+
+
+def _told_in(unit: float, options: SolveOptions) -> SolveOptions:
+    """The options for a search whose utilities are divided by `unit`: it tells the instance's own."""
+    tell = options.report
+    if tell is None or unit == 1.0:
+        return options
+
+    def told(solution: Solution | None, objective: float | None, bound: float | None) -> None:
+        tell(solution, None if objective is None else objective * unit, None if bound is None else bound * unit)
+
+    return replace(options, report=told)
+
+
+def _better_start(
+    instance: GVneInstance, options: SolveOptions, solution: dict[str, object], objective: float
+) -> tuple[dict[str, object], float]:
+    """The start solution where it is better than what was found."""
+    if options.start is not None:
+        report = check(instance, options.start)
+        if report.feasible and report.objective is not None and float(report.objective) > objective:
+            return options.start, float(report.objective)
+    return solution, objective

@@ -1,0 +1,94 @@
+"""Diving: rings of large weight are fixed a few at a time, and the LP over what is left is solved again."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schedgap.formulations.common.numbers import MAXIMISE
+from schedgap.solvers.column_generation import Column, Generated, Limits, Master, Priced, Row
+from schedgap.solvers.exact.g_vne.primal import Choice, Improver
+from schedgap.solvers.exact.g_vne.rules import Rules
+from schedgap.solvers.exact.g_vne.space import Space
+from schedgap.solvers.result import Deadline
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+SHARE = 0.05
+"""Of the jobs that are left, so many are fixed in a step, beside those whose ring has all the weight."""
+PRICINGS = 5
+"""In a step."""
+ALL_OF_IT = 0.999
+
+
+def dive(space: Space, improver: Improver, columns: list[Column], root: Generated, deadline: Deadline) -> Choice:
+    """A choice of rings from the LP's weights, with new rings for what the fixed ones leave.
+
+    Parameters
+    ----------
+    columns : those that `root`'s weights belong to
+    root : the solved LP
+    deadline : when to stop; what is fixed by then is returned
+
+    Returns
+    -------
+    At most one ring for each job, together within all limits.
+
+    Notes
+    -----
+    About 1 / SHARE log J steps of `PRICINGS` pricings and LPs that shrink.
+    """
+    choice: Choice = [None] * space.data.jobs
+    load = np.zeros(len(improver.limit))
+    free = set(range(space.data.jobs))
+    weights: Floats = root.weights
+    while free and not deadline.passed:
+        if not _fix(improver, choice, load, free, columns, weights):
+            break
+        gone = np.array([j not in free for j in range(space.data.jobs)])
+        rules = Rules(_caps(space, improver.limit - load), gone)
+
+        def pricing(duals: Floats, weight: float, rules: Rules = rules) -> Priced:
+            priced = space.price_all(duals, weight, rules)
+            return Priced(priced.best, [column for column in priced.columns if improver.fits(column, load)])
+
+        rows = [Row(upper=max(0.0, left)) for left in improver.limit - load]
+        master = Master(MAXIMISE, rows, [False] * space.data.jobs)
+        master.add([column for column in columns if column.group in free and improver.fits(column, load)])
+        limits = Limits(deadline=deadline, tolerance=1e-4, iterations=PRICINGS, smoothing=0.0)
+        weights = master.generate(pricing, limits).weights
+        columns = master.columns
+    return choice
+
+
+def _fix(
+    improver: Improver, choice: Choice, load: Floats, free: set[int], columns: list[Column], weights: Floats
+) -> int:
+    """Fix the rings of largest weight that fit; how many there were. Changes choice, load and free."""
+    most = max(1, int(SHARE * len(free)))
+    fixed = split = 0
+    for place in np.argsort(-weights, kind="stable"):
+        if weights[place] <= 1e-6:
+            break
+        column = columns[place]
+        if weights[place] < ALL_OF_IT and split >= most:
+            break
+        if column.group in free and improver.fits(column, load):
+            free.discard(column.group)
+            choice[column.group] = column
+            load[column.rows] += column.values
+            fixed += 1
+            split += int(weights[place] < ALL_OF_IT)
+    return fixed
+
+
+def _caps(space: Space, left: Floats) -> Ints:
+    """(J, V) workers of each job that fit on each node beside the fixed rings."""
+    room = np.append(np.maximum(0.0, left), np.inf)
+    cap = space.cap.copy()
+    for r in range(space.data.demand.shape[1]):
+        needy = np.flatnonzero(space.data.demand[:, r] > 0)
+        fits = room[space.node_row[:, r]][None, :] / space.data.demand[needy, r][:, None] + 1e-9
+        cap[needy] = np.minimum(cap[needy], np.minimum(fits, space.data.longest.max())).astype(np.int64)
+    return cap

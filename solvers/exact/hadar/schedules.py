@@ -1,0 +1,233 @@
+"""The columns of P2: schedules of hadar's jobs, their pricing for the master, and what a search node forbids."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.hadar.instance import HadarInstance
+from schedgap.formulations.hadar.placement import trimmed
+from schedgap.formulations.hadar.tables import JobTable, Tables
+from schedgap.solvers.column_generation import Column, Priced
+from schedgap.solvers.exact.hadar.cuts import SlotCuts
+from schedgap.solvers.exact.hadar.pricing import (
+    IMPOSSIBLE,
+    Automaton,
+    automaton,
+    best_schedules,
+    demand,
+    slot_costs,
+    trace,
+)
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """One column: `levels` (T + 1,), 0 idle and l + 1 level l, and the finish slot."""
+
+    levels: Ints
+    finish: int
+
+
+@dataclass(frozen=True)
+class Prices:
+    """What a schedule pays.
+
+    Attributes
+    ----------
+    devices : (T + 1, R) for a device of a type in a slot; slot 0 is unused
+    charges : (T + 1, classes) for running in a slot, by class (:class:`SlotCuts`); None where nothing is charged
+    """
+
+    devices: Floats
+    charges: Floats | None = None
+
+    def scaled(self, factor: float) -> Prices:
+        """All prices times a factor."""
+        return Prices(factor * self.devices, None if self.charges is None else factor * self.charges)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What one job's schedules may be at a node.
+
+    Attributes
+    ----------
+    permit : (T + 1, L + 1) what a slot may be, idle first
+    finish : (T + 1,) the finish slots that may be chosen
+    must : the job has to finish
+    """
+
+    permit: Bools
+    finish: Bools
+    must: bool
+
+    @property
+    def last(self) -> int:
+        """The latest finish slot that may be chosen, 0 where there is none."""
+        return int(np.max(np.flatnonzero(self.finish), initial=0))
+
+    def allows(self, schedule: Schedule) -> bool:
+        """Whether the schedule keeps the rules."""
+        if not self.finish[schedule.finish]:
+            return False
+        slots = np.arange(len(schedule.levels))
+        return bool(self.permit[slots, schedule.levels].all())
+
+    def finishing(self, allowed: Bools, must: bool | None = None) -> Rules:
+        """The rules with fewer finish slots."""
+        return replace(self, finish=self.finish & allowed, must=self.must if must is None else must)
+
+    def choosing(self, slot: int, choice: int, taken: bool) -> Rules:
+        """The rules with `choice` (0 idle, l + 1 level l) forced or forbidden in a slot."""
+        permit = self.permit.copy()
+        if taken:
+            keep = permit[slot, choice]
+            permit[slot] = False
+            permit[slot, choice] = keep
+        else:
+            permit[slot, choice] = False
+        return replace(self, permit=permit)
+
+
+class Scheduler:
+    """Best schedules of every job of an instance under prices.
+
+    Rows of the master are (slot, type) in the order of :meth:`row`; groups are the jobs.
+    """
+
+    def __init__(self, data: Tables, most_states: int = 50_000) -> None:
+        self.data = data
+        self.horizon = data.horizon
+        self.kinds = len(data.types)
+        self.automata: list[Automaton | None] = [
+            automaton(job, data.horizon - job.arrival + 1, most_states) if job.earliest <= data.horizon else None
+            for job in data.jobs
+        ]
+        self.free_rules = [self._free_rules(job) for job in data.jobs]
+        self.cuts = SlotCuts(data)
+
+    @property
+    def exact(self) -> bool:
+        """Whether every job's best schedule is found exactly."""
+        return all(found is None or found.exact for found in self.automata)
+
+    def _free_rules(self, job: JobTable) -> Rules:
+        permit = np.zeros((self.horizon + 1, job.levels + 1), dtype=np.bool_)
+        permit[:, 0] = True
+        permit[job.arrival :, :] = True
+        return Rules(permit, np.arange(self.horizon + 1) >= job.earliest, False)
+
+    def row(self, slot: int, kind: int) -> int:
+        """The master's row of a device type in a slot."""
+        return (slot - 1) * self.kinds + kind
+
+    def rows(self) -> int:
+        """T R."""
+        return self.horizon * self.kinds
+
+    def prices(self, duals: Floats) -> Prices:
+        """Prices from row duals: of devices, and of running in a slot, which is what cuts charge for."""
+        duals = np.maximum(duals, 0.0)
+        devices = duals[: self.rows()].reshape(self.horizon, self.kinds)
+        return Prices(np.vstack([np.zeros((1, self.kinds)), devices]), self.cuts.charges(duals[self.rows() :]))
+
+    def no_prices(self) -> Prices:
+        """Everything is free."""
+        return self.prices(np.zeros(self.rows()))
+
+    def best(
+        self, j: int, price: Prices, rules: Rules, weight: float = 1.0, utility: Floats | None = None
+    ) -> tuple[Floats, Found]:
+        """Payoff by finish slot (-inf where impossible) and the means to build the schedules."""
+        job = self.data.jobs[j]
+        machine = self.automata[j]
+        last = rules.last
+        if machine is None or last == 0:
+            return np.full(self.horizon + 1, IMPOSSIBLE), Found(self, j, None)
+        cost, order = slot_costs(price.devices, self.data.capacity, job.workers, job.allowed, job.arrival, last)
+        if price.charges is not None:
+            cost += price.charges[:, self.cuts.classes[j]]
+        worth = job.utility if utility is None else utility
+        payoff, end, level_of, state_of = best_schedules(
+            cost, worth, machine.following, rules.permit, rules.finish, last, weight
+        )
+        return payoff, Found(self, j, (order, end, level_of, state_of))
+
+    def column(self, j: int, levels: Ints, order: Ints, finish: int) -> Column:
+        """The master's column of a schedule, with the devices that `order` (types by price) prefers."""
+        job = self.data.jobs[j]
+        used = demand(levels, order, self.data.capacity, job.workers, job.allowed)
+        slots, kinds = np.nonzero(used)
+        cut_rows, cut_values = self.cuts.entries(j, levels)
+        return Column(
+            j,
+            float(job.utility[finish]),
+            np.concatenate([(slots - 1) * self.kinds + kinds, self.rows() + cut_rows]),
+            np.concatenate([used[slots, kinds].astype(float), cut_values]),
+            Schedule(levels, finish),
+        )
+
+    def from_solution(self, instance: HadarInstance, solution: Solution) -> list[Schedule | None]:
+        """The schedules of a feasible solution object; None for a job that does not finish in it."""
+        levels: dict[int, dict[int, int]] = {}
+        for name, slots in solution["allocation"].items():
+            j = instance.job_index[name]
+            allowed = self.data.jobs[j].allowed
+            levels[j] = {
+                int(slot): int(np.argmax(allowed[:, [self.data.types.index(e["type"]) for e in entries]].all(axis=1)))
+                for slot, entries in slots.items()
+                if entries
+            }
+        schedules: list[Schedule | None] = [None] * len(self.data.jobs)
+        for j, own in trimmed(levels, self.data).items():
+            line = np.zeros(self.horizon + 1, dtype=np.int64)
+            for slot, level in own.items():
+                line[slot] = level + 1
+            schedules[j] = Schedule(line, max(own))
+        return schedules
+
+    def price_all(self, duals: Floats, weight: float, rules: Sequence[Rules], most: int = 3) -> Priced:
+        """Price every job: the exact best payoffs, and up to `most` schedules a job with different finish slots."""
+        price = self.prices(duals)
+        best = np.full(len(self.data.jobs), IMPOSSIBLE)
+        columns: list[Column] = []
+        for j in range(len(self.data.jobs)):
+            payoff, found = self.best(j, price, rules[j], weight)
+            best[j] = payoff.max()
+            if best[j] == IMPOSSIBLE:
+                continue
+            for finish in np.argsort(-payoff, kind="stable")[:most]:
+                if payoff[finish] > IMPOSSIBLE:
+                    columns.append(found.column(int(finish)))
+        return Priced(best, columns)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What :meth:`Scheduler.best` found for one job."""
+
+    scheduler: Scheduler
+    job: int
+    parts: tuple[Ints, Ints, Ints, Ints] | None
+
+    def levels(self, finish: int) -> Ints:
+        """(T + 1,) the best schedule that finishes in a slot: 0 idle, l + 1 level l."""
+        if self.parts is None:
+            raise ValueError("the job has no schedule")
+        _, end, level_of, state_of = self.parts
+        return np.asarray(trace(end, level_of, state_of, finish), dtype=np.int64)
+
+    def column(self, finish: int) -> Column:
+        """The column of that schedule."""
+        if self.parts is None:
+            raise ValueError("the job has no schedule")
+        return self.scheduler.column(self.job, self.levels(finish), self.parts[0], finish)

@@ -1,0 +1,127 @@
+"""Local search of method ``cp``: annealed greedy schedules, for an upper bound before and between the models."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from schedgap.formulations.rar_ddls.dynamics import rate_table
+from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
+from schedgap.solvers.exact.rar_ddls.decode import (
+    CROSS_ALONE,
+    CROSS_ANY,
+    NEVER_CROSS,
+    RULES,
+    Case,
+    Genes,
+    anneal,
+    built_for,
+    scratch_for,
+)
+from schedgap.solvers.exact.rar_ddls.state import Known
+
+_LEG = 10**8
+"""Size of one uninterrupted leg, in units of J^2 S; about a tenth of a second."""
+_LONGEST_RUN = 20_000
+_MANY_JOBS = 2_000
+_LARGEST_TABLE = 4 * 10**7
+
+
+class LocalSearch:
+    """Annealing over job orders and placement rules; every schedule found is run and checked for real.
+
+    Jobs start in slot 1 or after completions only, so it may miss the optimum; it proves nothing.
+
+    Parameters
+    ----------
+    instance : the instance
+    seed : of all randomness; runs that build the same number of schedules are equal
+    """
+
+    def __init__(self, instance: RarDdlsInstance, seed: int) -> None:
+        table = rate_table(instance)
+        self._rng = np.random.default_rng(seed)
+        self._duration = table.best_duration.astype(np.float64)
+        self._gpus = table.gpus
+        sizes = np.array([server.gpus for server in instance.servers], dtype=np.int64)
+        self._jobs, self._servers = table.gpus.size, sizes.size
+        width = int(min(table.n_max, max(8, 2 * int(table.fewest_servers.max()))))
+        depth = int(min(table.p_max, 16))
+        self.too_large = self._jobs * (width + 1) * (depth + 1) > _LARGEST_TABLE
+        if self.too_large:
+            return
+        rate = table.rates(
+            np.arange(self._jobs)[:, None, None],
+            np.maximum(1, np.arange(width + 1))[None, :, None],
+            np.arange(depth + 1)[None, None, :],
+        )
+        self._case = Case(table.gpus, table.iterations, sizes, np.ascontiguousarray(rate))
+        self._built = built_for(self._jobs, width)
+        self._best = built_for(self._jobs, width)
+        self._scratch = scratch_for(self._jobs, self._servers)
+        self._size = self._jobs * self._jobs * self._servers
+
+    def run(self, known: Known, effort: float) -> None:
+        """Search until `effort` is spent, the bound is met or the time is up.
+
+        Parameters
+        ----------
+        known : receives every better schedule
+        effort : roughly tenths of a second: 10^8 / (J^2 S) schedules, but at most 1000 J, for each
+
+        Notes
+        -----
+        Compiled; the clock is looked at about ten times a second (once per schedule beyond thousands of jobs).
+        """
+        if self.too_large:
+            return
+        left = max(1, min(int(effort * _LEG / self._size), int(effort * 1000 * self._jobs)))
+        while left > 0 and not known.finished:
+            genes = self._random_genes()
+            total = min(left, _LONGEST_RUN)
+            step, cost = 0, math.inf
+            while step < total and not known.finished:
+                leg = (step, min(total - step, max(1, _LEG // self._size)), total)
+                target = max(known.bound, 1 if known.makespan is None else known.makespan - 1)
+                limit = max(2 * target, known.ceiling) if known.makespan is not None else 2**60
+                shortest, built, cost = anneal(
+                    self._case,
+                    genes,
+                    self._built,
+                    self._scratch,
+                    self._best,
+                    target,
+                    limit,
+                    leg,
+                    0.1 * target,
+                    cost,
+                    self._rng,
+                )
+                step += built
+                if 0 <= shortest <= known.ceiling:
+                    self._offer(known)
+                if not math.isfinite(cost):
+                    break
+            left -= max(1, step)
+
+    def _random_genes(self) -> Genes:
+        rng, jobs = self._rng, self._jobs
+        power = 0.5 * int(rng.integers(3))
+        key = self._duration * self._gpus.astype(np.float64) ** power * rng.uniform(0.8, 1.25, jobs)
+        order = np.argsort(-key, kind="stable").astype(np.int64)
+        if jobs > _MANY_JOBS:  # waiting for a server is quick to decide, and near the bound at such sizes
+            cross = np.full(jobs, NEVER_CROSS, dtype=np.int64)
+        else:
+            cross = rng.choice([NEVER_CROSS, CROSS_ALONE, CROSS_ANY], jobs).astype(np.int64)
+        rule = rng.integers(0, RULES, jobs).astype(np.int64)
+        return Genes(order, cross, rule, np.zeros(jobs, np.int64), np.full(jobs, self._servers, np.int64))
+
+    def _offer(self, known: Known) -> None:
+        best = self._best
+        start = (best.start + 1).tolist()
+        placement = [
+            dict(zip(best.servers[j, :n].tolist(), best.shares[j, :n].tolist(), strict=True))
+            for j, n in enumerate(best.used.tolist())
+        ]
+        known.offer_schedule(start, placement)
