@@ -13,13 +13,15 @@ from schedgap.formulations.common.numbers import agrees, exact
 from schedgap.formulations.g_vne.check import check
 from schedgap.formulations.g_vne.instance import GVneInstance, in_ordinary_units
 from schedgap.formulations.g_vne.tables import tables
-from schedgap.solvers.exact.g_vne.search import ROUNDING, Search
+from schedgap.solvers.exact.g_vne.search import RingSearch
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
 FINEST = 1e-6
 """A common unit of the utilities is used where it is at least this share of their largest."""
 WORTH = ("lp_bound", "lp_value", "cut_bound")
 """Facts in units of utility."""
+ROUNDING = 1e-9
+"""What sums of floats may be off by, relatively."""
 MOST_STATES = 20_000_000
 """(Job, node, size) triples beyond which exact pricing is not tried."""
 MOST_STEPS = 5_000_000_000
@@ -73,13 +75,14 @@ def solve_colgen(instance: GVneInstance, options: SolveOptions, *, root_toleranc
             Status.UNKNOWN, termination=Termination.TOO_LARGE, solve_seconds=time.monotonic() - began, info=info
         )
     scaled, unit = in_ordinary_units(instance)
-    search = Search(scaled, _told_in(unit, options), utility_unit(instance) / unit, root_tolerance)
+    search = RingSearch(scaled, _told_in(unit, options), utility_unit(instance) / unit, root_tolerance)
     if options.start is not None:
         report = check(instance, options.start)
         if report.feasible and report.objective is not None and options.report is not None:
             options.report(options.start, float(report.objective), None)
-    bound, termination = search.run()
-    solution = search.solution()
+    termination = search.run()
+    bound = search.bound if math.isfinite(search.bound) else None
+    solution = search.solution or search.solution_of([])
     report = check(instance, solution)
     if not report.feasible or report.objective is None or not agrees(float(report.objective) / unit, search.value):
         raise Disagreement(
@@ -104,6 +107,7 @@ def solve_colgen(instance: GVneInstance, options: SolveOptions, *, root_toleranc
         engine="highs",
         info={
             **{name: value * unit if name in WORTH else value for name, value in search.facts.items()},
+            "cuts": len(search.space.cuts),
             "nodes": search.nodes,
             "columns": len(search.pool),
             "pricings": search.pricings,

@@ -8,7 +8,7 @@ from typing import cast
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import Tables, tables
-from schedgap.solvers.column_generation import Limits, Master, Row
+from schedgap.solvers.column_generation import Limits, Master
 from schedgap.solvers.exact.hadar.blocks import block_bound
 from schedgap.solvers.exact.hadar.schedules import Scheduler
 
@@ -64,9 +64,7 @@ def _slot_prices(data: Tables) -> float | None:
     scheduler = Scheduler(data, most_states=2_000)
     if not scheduler.exact:
         return None
-    capacity = [float(c) for c in data.capacity]
-    rows = [Row(upper=capacity[i % scheduler.kinds]) for i in range(scheduler.rows())]
-    master = Master(MAXIMISE, rows, [False] * len(data.jobs))
+    master = Master(MAXIMISE, scheduler.capacity_rows(), [False] * len(data.jobs))
     found = master.generate(
         lambda duals, weight: scheduler.price_all(duals, weight, scheduler.free_rules),
         Limits(iterations=200, tolerance=1e-7),

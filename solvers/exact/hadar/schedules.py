@@ -12,7 +12,7 @@ from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.placement import trimmed
 from schedgap.formulations.hadar.tables import JobTable, Tables
-from schedgap.solvers.column_generation import Column, Priced
+from schedgap.solvers.column_generation import Column, Priced, Row
 from schedgap.solvers.exact.hadar.cuts import SlotCuts
 from schedgap.solvers.exact.hadar.pricing import (
     IMPOSSIBLE,
@@ -133,6 +133,10 @@ class Scheduler:
     def rows(self) -> int:
         """T R."""
         return self.horizon * self.kinds
+
+    def capacity_rows(self) -> list[Row]:
+        """The rows of the master without cuts."""
+        return [Row(upper=float(c)) for _ in range(self.horizon) for c in self.data.capacity]
 
     def prices(self, duals: Floats) -> Prices:
         """Prices from row duals: of devices, and of running in a slot, which is what cuts charge for."""

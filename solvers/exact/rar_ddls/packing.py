@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import highspy
 import numpy as np
 
 from schedgap.formulations.rar_ddls.job_options import JobOptions
 from schedgap.solvers.exact.rar_ddls.patterns import Label, OneSlot
 from schedgap.solvers.exact.rar_ddls.rows import Need, contention_grades, job_needs
 from schedgap.solvers.exact.rar_ddls.state import Known
+from schedgap.solvers.linear_program import INFINITY, LinearProgram
 
 _SCALE = 10**7
 _MOST_COLUMNS = 2_000
@@ -117,14 +117,11 @@ class _Master:
     """The linear program over the columns so far, on HiGHS."""
 
     def __init__(self, needs: Sequence[Need], labels: Sequence[Label]) -> None:
-        self._highs = highspy.Highs()
-        self._highs.setOptionValue("output_flag", False)
-        self._highs.setOptionValue("threads", 1)
+        self._program = LinearProgram()
+        self._program.add_rows(np.ones(len(needs)), np.full(len(needs), INFINITY))
         self._rows: dict[Label, list[tuple[int, float]]] = {label: [] for label in labels}
         self._amounts = [need.amount for need in needs]
         for row, need in enumerate(needs):
-            nothing = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.float64)
-            self._highs.addRow(1.0, highspy.kHighsInf, 0, *nothing)
             for way, value in enumerate(need.values):
                 if value and (need.job, way) in self._rows:
                     self._rows[need.job, way].append((row, value / need.amount))
@@ -142,15 +139,13 @@ class _Master:
         for label in key:
             for row, value in self._rows[label]:
                 column[row] = column.get(row, 0.0) + value
-        rows = np.array(list(column), dtype=np.int32)
-        self._highs.addCol(1.0, 0.0, highspy.kHighsInf, len(column), rows, np.array(list(column.values())))
+        entries = [(np.array(list(column), dtype=np.int64), np.array(list(column.values())))]
+        self._program.add_columns(np.ones(1), np.full(1, INFINITY), entries)
         return True
 
     def solve(self) -> tuple[float, list[float] | None]:
-        """(value, dual per unit of each need's amount), or no duals where HiGHS gives none."""
-        self._highs.run()
-        if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        """(value, dual per unit of each need's amount), or no duals where there are none."""
+        found = self._program.solve()
+        if found is None:
             return 0.0, None
-        duals = self._highs.getSolution().row_dual
-        value = float(self._highs.getInfo().objective_function_value)
-        return value, [max(0.0, float(d)) / b for d, b in zip(duals, self._amounts, strict=True)]
+        return found.value, [max(0.0, float(d)) / b for d, b in zip(found.duals, self._amounts, strict=True)]

@@ -1,0 +1,370 @@
+"""Branch and price, best bound first, for any problem that chooses at most one item a group under shared limits.
+
+The problem says how its relaxation is solved under the rules of a node, which cuts a solution breaks, and what to
+branch on; queue, bounds, incumbent, limits and Ctrl-C are here. Values are maximised.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.common.numbers import gap
+from schedgap.solvers.column_generation import Column, Generated, Limits, Outcome
+from schedgap.solvers.integer_master import SearchLimits, integer_master
+from schedgap.solvers.result import SolveOptions, Termination
+from schedgap.solvers.ruin_and_recreate import Choice, Item, Prices, RuinAndRecreate
+
+Floats = NDArray[np.float64]
+Rules = TypeVar("Rules")
+
+REPORT_EVERY = 20
+"""Nodes between two bounds that are reported."""
+TOLERANCE = 1e-9
+"""Relative difference of bound and value at which a relaxation counts as solved."""
+MASTER_COLUMNS = 3_000
+"""Largest integer master."""
+MASTER_NODES = 500
+MASTER_WORK = 300_000
+MASTER_SHARE = 0.3
+"""Limits of the integer master: nodes, nodes times columns, and part of the time that is left."""
+USED = 1e-6
+"""Least weight of a column that an incumbent is made from."""
+
+
+@dataclass(order=True)
+class Node(Generic[Rules]):
+    """An open node: the best bound first, then the deepest, then the oldest."""
+
+    key: tuple[float, int, int]
+    bound: float = field(compare=False)
+    depth: int = field(compare=False)
+    rules: Rules = field(compare=False)
+
+
+class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
+    """One search.
+
+    Parameters
+    ----------
+    options : limits, gap, warm start, reporting; `work_limit` counts thousands of nodes
+    choices : makes incumbents
+    unit : every value is a whole multiple of it; 0 where that is not known
+
+    Attributes
+    ----------
+    incumbent : the best choice, None before one is found
+    bound : the best upper bound on the optimum so far; -inf where nothing is feasible
+    facts : for ``Result.info``
+    """
+
+    root_rounds: ClassVar[int] = 400
+    """Rounds of ruin and recreate at the root."""
+    round_every: ClassVar[int] = 1
+    """Nodes between two incumbents made from fractional weights,"""
+    node_rounds: ClassVar[int] = 0
+    """and rounds of ruin and recreate then."""
+    root_cut_rounds: ClassVar[int] = 15
+    node_cut_rounds: ClassVar[int] = 0
+    """Rounds of cuts at the root, and at every other node."""
+    again_after: ClassVar[int] = 60
+    """Nodes after which :meth:`polish` is called again; then four times as many, and so on."""
+    prune: ClassVar[float] = 1e-9
+    """A node whose bound is within this of the incumbent, relatively, is closed."""
+
+    def __init__(self, options: SolveOptions, choices: RuinAndRecreate[Item, Prices], unit: float = 0.0) -> None:
+        self.options = options
+        self.choices = choices
+        self.unit = unit
+        self.root_tolerance = TOLERANCE
+        self.incumbent: Choice[Item] | None = None
+        self.bound = math.inf
+        self.facts: dict[str, Any] = {}
+        self.nodes = 0
+        self.pricings = 0
+
+    # -- what a problem says ------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def root_rules(self) -> Rules:
+        """The rules of the root."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Find a first incumbent, and columns to begin with."""
+
+    @abstractmethod
+    def relax(self, rules: Rules, limits: Limits) -> Generated:
+        """Solve the linear program over all columns that keep the rules."""
+
+    @abstractmethod
+    def separate(self, generated: Generated) -> bool:
+        """Add the cuts that a solution of the relaxation breaks; whether there are any."""
+
+    @abstractmethod
+    def branch(self, rules: Rules, generated: Generated) -> Sequence[Rules] | None:
+        """Rules of the children, which lose no better choice and exclude this solution; None where it is whole."""
+
+    @abstractmethod
+    def item(self, column: Column) -> Item:
+        """What a column stands for."""
+
+    @abstractmethod
+    def prices(self, duals: Floats) -> Prices:
+        """Prices for incumbents at the relaxation's row duals."""
+
+    @abstractmethod
+    def solution_of(self, items: Sequence[Item | None]) -> Solution:
+        """A choice as a solution object."""
+
+    def solved_root(self, root: Generated) -> None:
+        """Called when the root's relaxation is solved, without cuts yet."""
+
+    @abstractmethod
+    def polish(self, root: Generated, attempt: int) -> bool:
+        """Look for incumbents by other means, at the root (0) and later; whether they settle the question.
+
+        Where they do, :attr:`bound` is the optimum's.
+        """
+
+    # -- incumbent and bound ------------------------------------------------------------------------------------
+
+    @property
+    def value(self) -> float:
+        """Of the incumbent, -inf without one."""
+        return -math.inf if self.incumbent is None else self.incumbent.worth
+
+    @property
+    def solution(self) -> Solution | None:
+        """The incumbent as a solution object."""
+        return None if self.incumbent is None else self.solution_of(self.incumbent.items)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the time is over."""
+        return self.options.deadline.passed
+
+    def accept(self, choice: Choice[Item]) -> None:
+        """Make a choice the incumbent where it is the best so far."""
+        if choice.missing or (self.incumbent is not None and not choice.better_than(self.incumbent)):
+            return
+        self.incumbent = choice
+        if self.options.report is not None:
+            self.options.report(self.solution, self.value, None)
+
+    def threshold(self) -> float:
+        """What a bound has to exceed for its node to be worth a look."""
+        if self.incumbent is None:
+            return -math.inf
+        return self.value + max(self.prune * max(1.0, abs(self.value)), self.unit * (1 - 1e-6))
+
+    def worthwhile(self, bound: float) -> bool:
+        """Whether a better incumbent is worth looking for: the gap is open, and there is time."""
+        return bound > self.threshold() and not self._gap_reached(bound) and not self.stopped
+
+    def _gap_reached(self, bound: float) -> bool:
+        found = None if self.incumbent is None else gap(self.value, bound)
+        return self.options.relative_gap > 0 and found is not None and found <= self.options.relative_gap
+
+    def _lower(self, bound: float) -> None:
+        """Every choice is worth at most `bound`, or no more than the incumbent."""
+        self.bound = min(self.bound, max(bound, self.value))
+
+    def log(self, event: str) -> None:
+        """A line of the log: what happened, incumbent and bound."""
+        if self.options.log is not None:
+            self.options.log(f"{event}: incumbent {self.value:g}, bound {self.bound:g}, {self.pricings} pricings")
+
+    def round(self, generated: Generated, rounds: int) -> None:
+        """Incumbents from fractional weights: completed greedily, then improved."""
+        order = np.argsort(-generated.weights, kind="stable")
+        used = [generated.columns[i] for i in order if generated.weights[i] > USED]
+        prices = self.prices(generated.duals)
+        self.accept(self.choices.complete([(column.group, self.item(column)) for column in used], prices))
+        if rounds and generated.bound is not None and generated.bound > self.threshold():
+            self.improve(prices, rounds)
+
+    def improve(self, prices: Prices, rounds: int) -> None:
+        """Ruin and recreate from the incumbent."""
+        if self.incumbent is not None:
+            self.accept(self.choices.improve(self.incumbent.items, prices, rounds, lambda: self.stopped))
+
+    def solve_master(
+        self, root: Generated, columns: Sequence[Column], capacity: Floats, known: Sequence[Column] = ()
+    ) -> bool:
+        """The integer master over the columns that may be part of a better choice, by the root's duals.
+
+        Parameters
+        ----------
+        root : its relaxation, solved
+        columns : those to choose from
+        capacity : upper limits of the rows
+        known : the incumbent's columns, to start from, where there are such
+
+        Returns
+        -------
+        Whether a better incumbent was found.
+        """
+        assert root.bound is not None
+        reduced = np.array(
+            [c.objective - float(root.duals[c.rows] @ c.values) - root.payoffs[c.group] for c in columns]
+        )
+        near = np.flatnonzero(reduced > self.value - root.bound)
+        if len(near) > MASTER_COLUMNS:
+            near = np.sort(near[np.argsort(-reduced[near], kind="stable")[:MASTER_COLUMNS]])
+        chosen = [columns[i] for i in near]
+        there = {id(column) for column in chosen}
+        chosen += [column for column in known if id(column) not in there]
+        if not chosen:
+            return False
+        taken = {id(column) for column in known}
+        start = [i for i, column in enumerate(chosen) if id(column) in taken]
+        left = self.options.deadline.left()
+        limits = SearchLimits(
+            max(1, min(MASTER_NODES, MASTER_WORK // len(chosen))),
+            seconds=math.inf if left is None else MASTER_SHARE * left,
+            seed=self.options.seed,
+        )
+        groups, must = self.choices.groups, self.choices.must
+        found = integer_master(chosen, capacity, groups, limits, must=must, start=start)
+        if found is None:
+            return False
+        items: list[Item | None] = [None] * groups
+        for position in found:
+            items[chosen[position].group] = self.item(chosen[position])
+        before = self.incumbent
+        self.accept(self.choices.choice(items))
+        self.log("integer master")
+        return self.incumbent is not before
+
+    # -- search -------------------------------------------------------------------------------------------------
+
+    def limits(self, tolerance: float = TOLERANCE) -> Limits:
+        """Of a relaxation."""
+        cutoff = None if self.incumbent is None else self.threshold()
+        return Limits(self.options.deadline, tolerance=tolerance, cutoff=cutoff)
+
+    def run(self) -> Termination:
+        """Search until proven, a limit or Ctrl-C; why it stopped."""
+        try:
+            return self._run()
+        except KeyboardInterrupt:
+            return Termination.INTERRUPTED
+
+    def _run(self) -> Termination:
+        began = time.monotonic()
+        self.start()
+        rules = self.root_rules()
+        root = self.relax(rules, replace(self.limits(self.root_tolerance), cutoff=None))
+        if root.outcome is Outcome.INFEASIBLE:
+            self.bound = -math.inf
+            return Termination.PROVEN
+        if root.bound is None:
+            return Termination.TIME_LIMIT
+        self._lower(root.bound)
+        self.facts["lp_bound"], self.facts["lp_value"] = root.bound, root.value
+        self.facts["lp_gap"] = gap(root.value, root.bound)
+        self.facts["lp_seconds"] = time.monotonic() - began
+        self.log("linear program")
+        if self.options.report is not None:
+            self.options.report(None, None, root.bound)
+        self.solved_root(root)
+        self.round(root, self.root_rounds)
+        if self.worthwhile(root.bound):
+            root = self.tighten(rules, root, self.root_cut_rounds)
+            if root.outcome is Outcome.INFEASIBLE:
+                self.bound = self.value
+                return Termination.PROVEN
+            assert root.bound is not None
+            self._lower(root.bound)
+            self.facts["cut_bound"] = root.bound
+            self.log("cuts")
+        if self.worthwhile(root.bound) and self.polish(root, 0):
+            return Termination.PROVEN
+        return self._search(root)
+
+    def tighten(self, rules: Rules, generated: Generated, rounds: int) -> Generated:
+        """Add cuts and solve again, up to `rounds` times; the last relaxation with the best bound on the way."""
+        best = generated.bound
+        for _ in range(rounds):
+            if generated.outcome is not Outcome.CONVERGED or best is None or best <= self.threshold() or self.stopped:
+                break
+            if not self.separate(generated):
+                break
+            generated = self.relax(rules, self.limits())
+            if generated.bound is not None:
+                best = min(best, generated.bound)
+        return generated if generated.outcome is Outcome.INFEASIBLE else replace(generated, bound=best)
+
+    def _search(self, root: Generated) -> Termination:
+        numbers = itertools.count()
+        assert root.bound is not None
+        heap = [Node((-root.bound, 0, next(numbers)), root.bound, 0, self.root_rules())]
+        settled = -math.inf  # the largest bound of nodes that are closed, or cannot be branched on
+        most = math.inf if self.options.work_limit is None else self.options.work_limit * 1000
+        again, attempt = self.again_after, 1
+        while heap:
+            best = heap[0].bound
+            self._lower(max(best, settled))
+            if best <= self.threshold():
+                settled = max(settled, self._closed(best))
+                break
+            if self._gap_reached(best):
+                return Termination.GAP_LIMIT
+            if self.stopped or self.nodes >= most:
+                return Termination.TIME_LIMIT if self.stopped else Termination.WORK_LIMIT
+            if self.nodes >= again:
+                if self.polish(root, attempt):
+                    return Termination.PROVEN
+                again, attempt = 4 * again, attempt + 1
+                continue
+            node = heapq.heappop(heap)
+            self.nodes += 1
+            generated = self._relaxed(node, root)
+            if generated.outcome is Outcome.INFEASIBLE:
+                continue
+            bound = node.bound if generated.bound is None else min(node.bound, generated.bound)
+            if bound <= self.threshold():
+                settled = max(settled, self._closed(bound))
+                continue
+            if generated.outcome is Outcome.LIMIT:
+                if self.stopped:
+                    heapq.heappush(heap, replace(node, key=(-bound, -node.depth, next(numbers)), bound=bound))
+                else:
+                    settled = max(settled, bound)
+                continue
+            if self.incumbent is None or (self.nodes - 1) % self.round_every == 0:
+                self.round(generated, self.node_rounds)
+            children = self.branch(node.rules, generated)
+            if children is None:
+                self.round(generated, 0)
+                settled = max(settled, self._closed(bound))
+                continue
+            for rules in children:
+                heapq.heappush(heap, Node((-bound, -(node.depth + 1), next(numbers)), bound, node.depth + 1, rules))
+            if self.nodes % REPORT_EVERY == 0:
+                self.log(f"{self.nodes} nodes")
+                if self.options.report is not None:
+                    self.options.report(None, None, self.bound)
+        self._lower(settled)
+        return Termination.PROVEN if self.bound <= self.threshold() else Termination.FINISHED
+
+    def _relaxed(self, node: Node[Rules], root: Generated) -> Generated:
+        if node.depth == 0 and self.root_tolerance <= TOLERANCE:
+            return root
+        generated = self.relax(node.rules, self.limits())
+        return self.tighten(node.rules, generated, self.node_cut_rounds)
+
+    def _closed(self, bound: float) -> float:
+        """What a node that is closed may still hold: nothing above the incumbent where values are multiples."""
+        return self.value if self.unit > 0 and bound <= self.threshold() else bound
