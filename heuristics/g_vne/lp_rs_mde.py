@@ -12,11 +12,11 @@ from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.g_vne.instance import GVneInstance, in_ordinary_units
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.g_vne.factors import Factors, factors
-from schedgap.heuristics.g_vne.knapsack import best_choice
 from schedgap.heuristics.g_vne.mixture import Mixture, fits_alone
 from schedgap.heuristics.g_vne.relaxation import Relaxation, relax
 from schedgap.solvers.column_generation import Column
 from schedgap.solvers.exact.g_vne.space import TOLERANCE
+from schedgap.solvers.integer_master import SearchLimits, integer_master
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 Ints = NDArray[np.int64]
@@ -194,8 +194,9 @@ def _knapsack(relaxation: Relaxation, rings: list[Column], nodes: int, seed: int
     ]
     start = [place for place, column in enumerate(pool) if id(column.payload) in held]
     jobs = relaxation.space.data.jobs
-    chosen = best_choice(pool, capacity, jobs, start, nodes=nodes, seed=seed, deadline=deadline)
-    return [pool[place] for place in chosen]
+    limits = SearchLimits(nodes, deadline, seed=seed)
+    found = [pool[place] for place in integer_master(pool, capacity, jobs, limits, start=start) or ()]
+    return found if sum(column.objective for column in found) > known else rings
 
 
 def _solution(plan: Plan, rings: list[Column]) -> Solution:
