@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.hadar.block_pricing import price_job
 from schedgap.formulations.hadar.instance import HadarInstance
+from schedgap.formulations.hadar.pricing import Automaton, automaton, best_schedules, trace
 from schedgap.formulations.hadar.tables import FINEST, JobTable, Tables, tables
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.hadar.simulate import Simulated, refuse_long_delay, run_of
-from schedgap.solvers.exact.hadar.blocks import price_job
-from schedgap.solvers.exact.hadar.pricing import Automaton, automaton, best_schedules, trace
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 Ints = NDArray[np.int64]

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.common.numbers import MAXIMISE
+from schedgap.formulations.hadar.block_pricing import geometric_blocks, price_forked
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import worth_of
 from schedgap.solvers.column_generation import Column, Limits, Master, Priced, Row
-from schedgap.solvers.exact.hadar.blocks import geometric_blocks, price_forked
 from schedgap.solvers.exact.hadar.bound import LARGE
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
@@ -29,7 +29,7 @@ def forked_bound(
 
     Node-time in blocks of slots has a price; a job buys node-time until its steps are done, the cheapest per step
     first, in fractions. Prices and over-estimated payoffs bound the forked optimum from above, as in
-    :mod:`schedgap.solvers.exact.hadar.blocks`.
+    :mod:`schedgap.formulations.hadar.block_pricing`.
 
     Parameters
     ----------

@@ -11,10 +11,7 @@ from numpy.typing import NDArray
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.placement import trimmed
-from schedgap.formulations.hadar.tables import JobTable, Tables
-from schedgap.solvers.column_generation import Column, Priced
-from schedgap.solvers.exact.hadar.cuts import SlotCuts
-from schedgap.solvers.exact.hadar.pricing import (
+from schedgap.formulations.hadar.pricing import (
     IMPOSSIBLE,
     Automaton,
     automaton,
@@ -23,6 +20,9 @@ from schedgap.solvers.exact.hadar.pricing import (
     slot_costs,
     trace,
 )
+from schedgap.formulations.hadar.tables import JobTable, Tables
+from schedgap.solvers.column_generation import Column, Priced
+from schedgap.solvers.exact.hadar.cuts import SlotCuts
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
