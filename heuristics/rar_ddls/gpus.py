@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from schedgap.formulations.rar_ddls.dynamics import Integers
-from schedgap.heuristics.common.compiled import forget_stale
+from schedgap.formulations.common.compiled import forget_stale
 from schedgap.heuristics.rar_ddls import workload
 from schedgap.heuristics.rar_ddls.workload import Workload
 

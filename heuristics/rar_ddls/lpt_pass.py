@@ -6,7 +6,7 @@ import numba
 import numpy as np
 
 from schedgap.formulations.rar_ddls.dynamics import Integers
-from schedgap.heuristics.common.compiled import forget_stale
+from schedgap.formulations.common.compiled import forget_stale
 from schedgap.heuristics.rar_ddls import simulation, workload
 from schedgap.heuristics.rar_ddls.simulation import DONE, NOW, Running, begin, exit_some
 from schedgap.heuristics.rar_ddls.workload import Workload

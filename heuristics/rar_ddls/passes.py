@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from schedgap.formulations.rar_ddls.dynamics import Integers
-from schedgap.heuristics.common.compiled import forget_stale
+from schedgap.formulations.common.compiled import forget_stale
 from schedgap.heuristics.rar_ddls import gpus as gpus_module
 from schedgap.heuristics.rar_ddls import simulation, workload
 from schedgap.heuristics.rar_ddls.gpus import Gpus, order_servers, pop, push, release_servers, select_servers
