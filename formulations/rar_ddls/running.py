@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from schedgap.formulations.common.compiled import compiled, written_in
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.rar_ddls.dynamics import Integers, rate_table
@@ -28,7 +28,21 @@ HEAP, LOOK = 0, 1
 
 Records = npt.NDArray[np.void]
 
-_JOB = ("gang", "iterations", "best", "row", "left", "rate", "since", "finish", "place", "dirty", "used", "start", "end")
+_JOB = (
+    "gang",
+    "iterations",
+    "best",
+    "row",
+    "left",
+    "rate",
+    "since",
+    "finish",
+    "place",
+    "dirty",
+    "used",
+    "start",
+    "end",
+)
 _ENTRY = ("owner", "server", "gpus", "position")
 _SERVER = ("gpus", "first", "ring", "rings", "idle")
 
@@ -142,12 +156,10 @@ def _starts(lengths: Integers) -> Integers:
     return result
 
 
-# Arrays are passed one by one, not as tuples: passing a tuple of arrays counts references to each of them.
-
-
-@numba.njit(cache=True)
-def clear(clock: Integers, jobs: Records, servers: Records) -> None:
+@compiled
+def clear(work: Workload) -> None:
     """Empty the cluster; it is slot 1."""
+    clock, jobs, servers = work.clock, work.jobs, work.servers
     clock[NOW], clock[RUNNING], clock[DIRTY], clock[DONE] = 1, 0, 0, 0
     for j in range(jobs.size - 1):
         job = jobs[j]
@@ -160,8 +172,9 @@ def clear(clock: Integers, jobs: Records, servers: Records) -> None:
         servers[s].idle = servers[s].gpus
 
 
-@numba.njit(cache=True)
-def _sift_up(jobs: Records, lists: Integers, at: int) -> None:
+@written_in
+def _sift_up(work: Workload, at: int) -> None:
+    jobs, lists = work.jobs, work.lists
     moving = lists[HEAP, at]
     key = jobs[moving].finish
     while at > 0:
@@ -176,8 +189,9 @@ def _sift_up(jobs: Records, lists: Integers, at: int) -> None:
     jobs[moving].place = at
 
 
-@numba.njit(cache=True)
-def _sift_down(jobs: Records, lists: Integers, at: int, size: int) -> None:
+@written_in
+def _sift_down(work: Workload, at: int, size: int) -> None:
+    jobs, lists = work.jobs, work.lists
     moving = lists[HEAP, at]
     key = jobs[moving].finish
     while True:
@@ -196,14 +210,13 @@ def _sift_down(jobs: Records, lists: Integers, at: int, size: int) -> None:
     jobs[moving].place = at
 
 
-@numba.njit(cache=True)
-def _mark_server(
-    clock: Integers, jobs: Records, entries: Records, crossing: Integers, lists: Integers, low: int, rings: int
-) -> None:
+@written_in
+def _mark_server(work: Workload, low: int, rings: int) -> None:
     """Note the jobs of `rings` entries of `crossing` as such whose contention may have changed."""
+    clock, jobs, lists = work.clock, work.jobs, work.lists
     count = clock[DIRTY]
     for k in range(low, low + rings):
-        j = entries[crossing[k]].owner
+        j = work.entries[work.crossing[k]].owner
         if jobs[j].dirty == 0:
             jobs[j].dirty = 1
             lists[LOOK, count] = j
@@ -211,12 +224,11 @@ def _mark_server(
     clock[DIRTY] = count
 
 
-@numba.njit(cache=True)
-def begin(
-    clock: Integers, jobs: Records, entries: Records, servers: Records, crossing: Integers, lists: Integers, j: int
-) -> None:
+@written_in
+def begin(work: Workload, j: int) -> None:
     """Start job `j` now; `used` and its entries are filled in already."""
-    job = jobs[j]
+    clock, entries, lists = work.clock, work.entries, work.lists
+    job = work.jobs[j]
     job.start = clock[NOW]
     job.since = clock[NOW]
     job.finish = FAR
@@ -228,23 +240,22 @@ def begin(
     clock[DIRTY] += 1
     if job.used > 1:
         for e in range(job.row, job.row + job.used):
-            server = servers[entries[e].server]
-            _mark_server(clock, jobs, entries, crossing, lists, server.ring, server.rings)
+            server = work.servers[entries[e].server]
+            _mark_server(work, server.ring, server.rings)
             at = server.ring + server.rings
-            crossing[at] = e
+            work.crossing[at] = e
             entries[e].position = at
             server.rings += 1
 
 
-@numba.njit(cache=True)
-def _settle(
-    clock: Integers, jobs: Records, entries: Records, servers: Records, rates: Integers, lists: Integers
-) -> None:
+@written_in
+def _settle(work: Workload) -> None:
     """Bring every job whose contention may have changed up to the start of the current slot."""
-    now = clock[NOW]
+    jobs, entries, rates = work.jobs, work.entries, work.rates
+    now = work.clock[NOW]
     deepest = rates.shape[1] - 1
-    for k in range(clock[DIRTY]):
-        job = jobs[lists[LOOK, k]]
+    for k in range(work.clock[DIRTY]):
+        job = jobs[work.lists[LOOK, k]]
         job.dirty = 0
         if job.place < 0:
             continue
@@ -252,7 +263,7 @@ def _settle(
         most = 0  # p_j of eq. (6); 0 for a ring inside one server
         if used > 1:
             for e in range(row, row + used):
-                most = max(most, servers[entries[e].server].rings)
+                most = max(most, work.servers[entries[e].server].rings)
         rate = rates[row + used - 1, min(most, deepest)]
         if rate == job.rate:
             continue
@@ -263,41 +274,33 @@ def _settle(
         before = job.finish
         job.finish = now + (job.left + rate - 1) // rate - 1 if rate > 0 else FAR
         if job.finish < before:
-            _sift_up(jobs, lists, job.place)
+            _sift_up(work, job.place)
         elif job.finish > before:
-            _sift_down(jobs, lists, job.place, clock[RUNNING])
-    clock[DIRTY] = 0
+            _sift_down(work, job.place, work.clock[RUNNING])
+    work.clock[DIRTY] = 0
 
 
-@numba.njit(cache=True)
-def _leave(
-    clock: Integers, jobs: Records, entries: Records, servers: Records, crossing: Integers, lists: Integers, j: int
-) -> None:
+@written_in
+def _leave(work: Workload, j: int) -> None:
+    jobs, entries, crossing = work.jobs, work.entries, work.crossing
     for e in range(jobs[j].row, jobs[j].row + jobs[j].used):
-        server = servers[entries[e].server]
+        server = work.servers[entries[e].server]
         server.rings -= 1
         last = crossing[server.ring + server.rings]
         crossing[entries[e].position] = last
         entries[last].position = entries[e].position
-        _mark_server(clock, jobs, entries, crossing, lists, server.ring, server.rings)
+        _mark_server(work, server.ring, server.rings)
 
 
-@numba.njit(cache=True)
-def exit_some(
-    clock: Integers,
-    jobs: Records,
-    entries: Records,
-    servers: Records,
-    rates: Integers,
-    crossing: Integers,
-    lists: Integers,
-) -> int:
+@written_in
+def exit_some(work: Workload) -> int:
     """Advance the clock to the slot after the next completion.
 
     Returns how many jobs complete, and leaves them in the heap's list behind the jobs that run; 0 where nothing
     runs or nothing that runs ever completes.
     """
-    _settle(clock, jobs, entries, servers, rates, lists)
+    clock, jobs, lists = work.clock, work.jobs, work.lists
+    _settle(work)
     if clock[RUNNING] == 0 or jobs[lists[HEAP, 0]].finish == FAR:
         return 0
     slot = jobs[lists[HEAP, 0]].finish
@@ -310,11 +313,11 @@ def exit_some(
         lists[HEAP, size] = gone
         if size > 0:
             lists[HEAP, 0] = last
-            _sift_down(jobs, lists, 0, size)
+            _sift_down(work, 0, size)
     clock[RUNNING] = size
     for k in range(size, before):
         if jobs[lists[HEAP, k]].used > 1:
-            _leave(clock, jobs, entries, servers, crossing, lists, lists[HEAP, k])
+            _leave(work, lists[HEAP, k])
     clock[NOW] = slot + 1
     clock[DONE] += before - size
     return int(before - size)

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
-from schedgap.formulations.common.compiled import forget_stale
+from schedgap.formulations.common.compiled import compiled, written_in, forget_stale
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.rar_ddls import running
 from schedgap.formulations.rar_ddls.dynamics import Integers, rate_table
@@ -83,9 +82,10 @@ def uniform_choices(work: Workload, order: Integers, cross: Integers | int, rule
 
 
 class Scratch(NamedTuple):
-    """Working memory of :func:`list_schedule`: servers by rank; by place in the order; by kind, twice."""
+    """Working memory of :func:`list_schedule`: by rank of a server, place in the order, or kind."""
 
     ranked: Integers
+    keys: Integers
     following: Integers
     waiting: Integers
     closed: Integers
@@ -94,17 +94,17 @@ class Scratch(NamedTuple):
 def scratch_for(work: Workload) -> Scratch:
     """Working memory for this workload."""
     jobs, servers = work.jobs.size, work.servers.size
-    return Scratch(*(np.zeros(length, dtype=np.int64) for length in (servers, jobs, jobs, jobs)))
+    return Scratch(*(np.zeros(length, dtype=np.int64) for length in (servers, servers, jobs, jobs, jobs)))
 
 
-@numba.njit(cache=True)
+@written_in
 def _key(rule: int, gang: int, server: np.void, liked: bool) -> int:
     if liked:
         return -FAR
     idle, rings = server.idle, server.rings
     if rule == ROOMY:
         return rings - (idle << 20)
-    if rule == UNSHARED_ROOMY or rule == UNSHARED_FILL:
+    if rule in (UNSHARED_ROOMY, UNSHARED_FILL):
         return (rings << 40) - idle
     if rule == UNSHARED_TIGHT:
         return ((1 << 40) if rings > 0 else 0) + idle
@@ -115,25 +115,22 @@ def _key(rule: int, gang: int, server: np.void, liked: bool) -> int:
     return -(rings << 40) - idle
 
 
-@numba.njit(cache=True)
-def _spread(
-    job: np.void, entries: Records, servers: Records, ranked: Integers, most: int, rule: int, cross: int, likes: int
-) -> int:
+@written_in
+def _spread(work: Workload, scratch: Scratch, j: int, rule: int, cross: int, likes: int) -> int:
     """Write servers for a ring to its entries; how many, or 0 where its choices forbid it."""
-    gang = job.gang
+    entries, servers, ranked, keys = work.entries, work.servers, scratch.ranked, scratch.keys
+    gang, low = work.jobs[j].gang, work.jobs[j].row
+    most = work.jobs[j + 1].row - low
     count = 0
     for s in range(servers.size - 1):
         if servers[s].idle == 0:
             continue
         key = _key(rule, gang, servers[s], likes == s)
         at = count
-        while at > 0:
-            other = ranked[at - 1]
-            if _key(rule, gang, servers[other], likes == other) <= key:
-                break
-            ranked[at] = other
+        while at > 0 and keys[at - 1] > key:
+            ranked[at], keys[at] = ranked[at - 1], keys[at - 1]
             at -= 1
-        ranked[at] = s
+        ranked[at], keys[at] = s, key
         count += 1
     left = gang
     used = 0
@@ -151,8 +148,8 @@ def _spread(
             take = left
         if used == most:
             return 0
-        entries[job.row + used].server = s
-        entries[job.row + used].gpus = take
+        entries[low + used].server = s
+        entries[low + used].gpus = take
         meets = max(meets, servers[s].rings)
         used += 1
         left -= take
@@ -163,22 +160,13 @@ def _spread(
     return used
 
 
-@numba.njit(cache=True)
-def _tolerable(
-    jobs: Records,
-    entries: Records,
-    servers: Records,
-    rates: Integers,
-    crossing: Integers,
-    j: int,
-    used: int,
-    care: int,
-    slack: float,
-) -> bool:
+@compiled
+def _tolerable(work: Workload, j: int, used: int, care: int, slack: float) -> bool:
     """Whether a ring on the `used` servers written for job `j` makes progress beside the rings that are there now.
 
     With CONSIDERATE it must also take at most `slack` times its best duration, and stall nobody.
     """
+    jobs, entries, servers, rates = work.jobs, work.entries, work.servers, work.rates
     low = jobs[j].row
     most = 0
     for e in range(low, low + used):
@@ -191,14 +179,14 @@ def _tolerable(
     for e in range(low, low + used):
         server = servers[entries[e].server]
         for at in range(server.ring, server.ring + server.rings):
-            other = jobs[entries[crossing[at]].owner]
+            other = jobs[entries[work.crossing[at]].owner]
             if rates[other.row + other.used - 1, server.rings + 1] == 0:
                 return False
     return True
 
 
-@numba.njit(cache=True)
-def _one_server(gang: int, likes: int, servers: Records) -> int:
+@written_in
+def _one_server(servers: Records, gang: int, likes: int) -> int:
     """The server it likes, or else the fullest one that holds it; -1 where none does."""
     if likes < servers.size - 1 and servers[likes].idle >= gang:
         return likes
@@ -213,7 +201,7 @@ def _one_server(gang: int, likes: int, servers: Records) -> int:
     return best
 
 
-@numba.njit(cache=True)
+@compiled
 def list_schedule(
     work: Workload, choices: Choices, scratch: Scratch, limit: int, care: int, slack: float, second: int
 ) -> int:
@@ -239,13 +227,10 @@ def list_schedule(
     -----
     O(E (W S^2 + log J)) for E completions and W jobs that are tried after each, and the rings that contend.
     """
-    jobs, entries, servers, rates = work.jobs, work.entries, work.servers, work.rates
-    crossing, lists, clock = work.crossing, work.lists, work.clock
-    order, crosses, rules, holds = choices.order, choices.cross, choices.rule, choices.holds
-    likes, kinds = choices.likes, choices.kind
-    ranked, following, waiting, closed = scratch.ranked, scratch.following, scratch.waiting, scratch.closed
+    jobs, entries, servers, clock = work.jobs, work.entries, work.servers, work.clock
+    order, following, waiting, closed = choices.order, scratch.following, scratch.waiting, scratch.closed
     count = order.size
-    clear(clock, jobs, servers)
+    clear(work)
     total = servers[servers.size - 1].first
     free = total
     largest = 0
@@ -257,43 +242,45 @@ def list_schedule(
         closed[place] = 0
     for place in range(count):
         following[place] = place + 1
-        kind = kinds[order[place]]
+        kind = choices.kind[order[place]]
         if waiting[kind] == 0:
             open_kinds += 1
         waiting[kind] += 1
     head = 0  # places of waiting jobs are linked, from this one on
+    smallest = 1  # no waiting job has fewer GPUs
     while clock[DONE] < count:
         now = clock[NOW]
         shut = 0
+        least = FAR
         refused = FAR  # no server holds this many GPUs any more, as far as tried in this slot
         before, place = -1, head
-        while place < count and free > 0 and shut < open_kinds:
+        while place < count and free >= smallest and shut < open_kinds:
             at = place
             place = following[at]
             j = order[at]
             job = jobs[j]
             gang = job.gang
-            kind = kinds[j]
+            kind = choices.kind[j]
             used = 0
             if closed[kind] == now:
                 before = at
+                least = min(least, gang)
                 continue
             if gang <= free:
-                server = _one_server(gang, likes[j], servers) if gang < refused else -1
+                server = _one_server(servers, gang, choices.likes[j]) if gang < refused else -1
                 if server >= 0:
                     entries[job.row].server = server
                     entries[job.row].gpus = gang
                     used = 1
                 else:
                     refused = min(refused, gang)
-                    if crosses[j] != NEVER_CROSS or gang > largest:
-                        most = jobs[j + 1].row - job.row
-                        rule = rules[j]
+                    if choices.cross[j] != NEVER_CROSS or gang > largest:
+                        rule = choices.rule[j]
                         while rule >= 0:
-                            used = _spread(job, entries, servers, ranked, most, rule, crosses[j], likes[j])
+                            used = _spread(work, scratch, j, rule, choices.cross[j], choices.likes[j])
                             if used == 0 or care == HEEDLESS:
                                 break
-                            if _tolerable(jobs, entries, servers, rates, crossing, j, used, care, slack):
+                            if _tolerable(work, j, used, care, slack):
                                 break
                             used = 0
                             rule = second if rule != second else -1
@@ -301,13 +288,14 @@ def list_schedule(
                 closed[kind] = now
                 shut += 1
                 before = at
-                if holds[j] == 1 and free < total:
+                least = min(least, gang)
+                if choices.holds[j] == 1 and free < total:
                     break
                 continue
             for e in range(job.row, job.row + used):
                 servers[entries[e].server].idle -= entries[e].gpus
             job.used = used
-            begin(clock, jobs, entries, servers, crossing, lists, j)
+            begin(work, j)
             if now - 1 + job.best > limit:
                 return -1
             free -= gang
@@ -318,11 +306,13 @@ def list_schedule(
                 head = place
             else:
                 following[before] = place
-        exits = exit_some(clock, jobs, entries, servers, rates, crossing, lists)
+        if place == count:
+            smallest = least
+        exits = exit_some(work)
         if exits == 0 or clock[NOW] - 1 > limit:
             return -1
         for k in range(clock[RUNNING], clock[RUNNING] + exits):
-            job = jobs[lists[HEAP, k]]
+            job = jobs[work.lists[HEAP, k]]
             free += job.gang
             for e in range(job.row, job.row + job.used):
                 servers[entries[e].server].idle += entries[e].gpus
