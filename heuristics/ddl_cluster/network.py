@@ -6,7 +6,7 @@ import math
 
 import numba
 
-from schedgap.heuristics.common.compiled import forget_stale
+from schedgap.formulations.common.compiled import forget_stale
 from schedgap.heuristics.ddl_cluster import heap, state
 from schedgap.heuristics.ddl_cluster.heap import put
 from schedgap.heuristics.ddl_cluster.state import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numba
 
-from schedgap.heuristics.common.compiled import forget_stale
+from schedgap.formulations.common.compiled import forget_stale
 from schedgap.heuristics.ddl_cluster import choosing, state, strides
 from schedgap.heuristics.ddl_cluster.choosing import LEAST_WORKLOAD, LIST, choose
 from schedgap.heuristics.ddl_cluster.state import (

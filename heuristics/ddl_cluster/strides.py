@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numba
 
-from schedgap.heuristics.common.compiled import forget_stale
+from schedgap.formulations.common.compiled import forget_stale
 from schedgap.heuristics.ddl_cluster import heap, state
 from schedgap.heuristics.ddl_cluster.heap import drop, put
 from schedgap.heuristics.ddl_cluster.state import (

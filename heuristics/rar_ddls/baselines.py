@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
+from schedgap.formulations.rar_ddls.running import build_workload
 from schedgap.heuristics.common.run import HeuristicRun, parse_settings
 from schedgap.heuristics.rar_ddls import passes
+from schedgap.heuristics.rar_ddls.estimates import estimates, impossible, require_gpu_arrays
 from schedgap.heuristics.rar_ddls.options import ESTIMATES
-from schedgap.heuristics.rar_ddls.report import base_info, finished, pass_facts
-from schedgap.heuristics.rar_ddls.search import Outcome, Search, make_plan
-from schedgap.heuristics.rar_ddls.workload import build_workload, estimates, impossible, require_gpu_arrays
+from schedgap.heuristics.rar_ddls.search import Outcome, Search, base_info, finished, make_plan, pass_facts
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 
@@ -34,7 +34,7 @@ def ff(instance: RarDdlsInstance, *, seed: int = 0, deadline: Deadline = NO_DEAD
     Returns
     -------
     HeuristicRun; the solution is None where nothing was found within T and the horizon (``info["reason"]``).
-    ``info``: T, u, l, N, n_g, rho_hat, ``theta_probes``, ``bisected`` as in ``report.pass_facts``, and of it
+    ``info``: T, u, l, N, n_g, rho_hat, ``theta_probes``, ``bisected`` as in ``search.pass_facts``, and of it
     theta_tilde, W_max, makespan and phi; ``stopped`` = "time limit" where the deadline ended the bisection.
 
     Raises
@@ -88,13 +88,13 @@ def _search(
     require_gpu_arrays(instance)
     guess = estimates(instance, "best", chosen["u"])
     work = build_workload(instance)
-    order = np.arange(work.gangs.size, dtype=np.int64)
+    order = np.arange(work.jobs.size - 1, dtype=np.int64)
     largest: int = info["T"]
     # With kappa = n_g every job is placed by Algorithm 2, the least loaded GPUs.
     kappa = instance.largest_gang
     best: Outcome | None
     if policy == passes.RANDOM:
-        plan = make_plan(work, guess.weights, order, 1.0, draws=2 * int(work.gangs.sum()), seed=seed or 0)
+        plan = make_plan(work, guess.weights, order, 1.0, draws=2 * int(work.jobs["gang"].sum()), seed=seed or 0)
         search = Search(work, plan, guess, policy)
         best = search.one_pass(largest, kappa, largest + 1)
         probes = [[largest, largest + 1 if best is None else best.makespan]]
@@ -113,4 +113,4 @@ def _search(
     if search.stopped:
         info["stopped"] = "time limit"
         why += " before the time limit"
-    return finished(instance, work, best, info, why)
+    return finished(instance, best, info, why)

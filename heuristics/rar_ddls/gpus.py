@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from schedgap.formulations.common.compiled import compiled, written_in
 from schedgap.formulations.rar_ddls.dynamics import Integers
-from schedgap.heuristics.common.compiled import forget_stale
-from schedgap.heuristics.rar_ddls import workload
-from schedgap.heuristics.rar_ddls.workload import Workload
-
-forget_stale(__file__, workload.__file__)
+from schedgap.formulations.rar_ddls.running import Workload
 
 
 class Gpus(NamedTuple):
@@ -23,7 +19,7 @@ class Gpus(NamedTuple):
     ----------
     load : (N,) sums of weights
     busy : (N,) marks
-    taken : (row[J],) GPUs of each job
+    taken : (sum G_j,) GPUs of each job
     server_of : (N,) the server of a GPU
     pool, pool_size : heap of the idle GPUs by (load, index), as load * N + index
     servers : (S,) heap of servers by (average load, index), and `total`: (S,) the sums of their loads
@@ -43,14 +39,15 @@ class Gpus(NamedTuple):
     scratch: Integers
 
 
-def new_gpus(work: Workload, taken: int) -> Gpus:
+def new_gpus(work: Workload) -> Gpus:
     """All GPUs idle and without load."""
-    gpus, servers = int(work.first[-1]), work.sizes.size
+    sizes = work.servers["gpus"][:-1]
+    gpus, servers = int(sizes.sum()), sizes.size
     return Gpus(
         load=np.zeros(gpus, dtype=np.int64),
         busy=np.zeros(gpus, dtype=np.bool_),
-        taken=np.zeros(taken, dtype=np.int64),
-        server_of=np.repeat(np.arange(servers, dtype=np.int64), work.sizes),
+        taken=np.zeros(int(work.jobs["gang"].sum()), dtype=np.int64),
+        server_of=np.repeat(np.arange(servers, dtype=np.int64), sizes),
         pool=np.arange(gpus, dtype=np.int64),
         pool_size=np.full(1, gpus, dtype=np.int64),
         servers=np.arange(servers, dtype=np.int64),
@@ -60,7 +57,7 @@ def new_gpus(work: Workload, taken: int) -> Gpus:
     )
 
 
-@numba.njit(cache=True)
+@written_in
 def push(pool: Integers, size: int, key: int) -> None:
     at = size
     while at > 0:
@@ -72,7 +69,7 @@ def push(pool: Integers, size: int, key: int) -> None:
     pool[at] = key
 
 
-@numba.njit(cache=True)
+@written_in
 def pop(pool: Integers, size: int) -> int:
     """The smallest key of a heap of `size` keys, which has one less afterwards."""
     top = pool[0]
@@ -93,15 +90,15 @@ def pop(pool: Integers, size: int) -> int:
     return int(top)
 
 
-@numba.njit(cache=True)
+@written_in
 def _before(work: Workload, gpus: Gpus, one: int, other: int) -> bool:
     """Whether server `one` comes before `other`: less load per GPU, ties by index."""
-    left = gpus.total[one] * work.sizes[other]
-    right = gpus.total[other] * work.sizes[one]
+    left = gpus.total[one] * work.servers[other].gpus
+    right = gpus.total[other] * work.servers[one].gpus
     return left < right or (left == right and one < other)
 
 
-@numba.njit(cache=True)
+@compiled
 def _sink_server(work: Workload, gpus: Gpus, at: int, size: int) -> None:
     server = gpus.servers[at]
     while True:
@@ -117,7 +114,7 @@ def _sink_server(work: Workload, gpus: Gpus, at: int, size: int) -> None:
     gpus.servers[at] = server
 
 
-@numba.njit(cache=True)
+@compiled
 def _lift_server(work: Workload, gpus: Gpus, at: int) -> None:
     server = gpus.servers[at]
     while at > 0:
@@ -129,7 +126,7 @@ def _lift_server(work: Workload, gpus: Gpus, at: int) -> None:
     gpus.servers[at] = server
 
 
-@numba.njit(cache=True)
+@compiled
 def order_servers(work: Workload, gpus: Gpus) -> None:
     """Make the heap of servers from the loads as they are."""
     gpus.total[:] = 0
@@ -140,7 +137,7 @@ def order_servers(work: Workload, gpus: Gpus) -> None:
         _sink_server(work, gpus, at, size)
 
 
-@numba.njit(cache=True)
+@compiled
 def select_servers(work: Workload, gpus: Gpus, need: int) -> int:
     """Algorithm 3, line 2: the servers of least average load with `need` GPUs together.
 
@@ -156,11 +153,11 @@ def select_servers(work: Workload, gpus: Gpus, need: int) -> int:
         if size > 0:
             _sink_server(work, gpus, 0, size)
         gpus.selected[top] = True
-        capacity += work.sizes[top]
+        capacity += work.servers[top].gpus
     return size
 
 
-@numba.njit(cache=True)
+@compiled
 def release_servers(work: Workload, gpus: Gpus, size: int) -> None:
     """Put the selected servers back into the heap by their new loads."""
     for at in range(size, gpus.servers.size):

@@ -9,7 +9,7 @@ import numpy as np
 
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.heuristics.common.guarantee import Measured
-from schedgap.heuristics.rar_ddls.workload import build_workload, estimates
+from schedgap.heuristics.rar_ddls.estimates import estimates
 
 SERVER_GPUS = 8
 BASE = {"jobs": 80, "gpus": 64, "n_g": 8, "T": 256}
@@ -32,11 +32,12 @@ def sorting_steps(instance: RarDdlsInstance) -> int:
     An attempt is made when a job's turn comes and after each exit that it waits for, so at most 2 J in a pass.
     """
     # Loads numba, which naming the guarantees (schedgap list) has no need of.
+    from schedgap.formulations.rar_ddls.running import build_workload
     from schedgap.heuristics.rar_ddls.search import Search, make_plan
 
     guess = estimates(instance, "best", 1.0)
     work = build_workload(instance)
-    order = np.argsort(work.gangs, kind="stable").astype(np.int64)
+    order = np.argsort(work.jobs["gang"][:-1], kind="stable").astype(np.int64)
     search = Search(work, make_plan(work, guess.weights, order, 1.0), guess, literal=True)
     search.bisect(instance.horizon, "improved", range(1, instance.largest_gang + 1))
     gpus, servers = instance.total_gpus, len(instance.servers)

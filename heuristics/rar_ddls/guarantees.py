@@ -10,10 +10,10 @@ import numpy as np
 from schedgap.formulations.rar_ddls.dynamics import rate_table
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, Verdict, at_most, not_applicable
+from schedgap.heuristics.rar_ddls.estimates import estimates, worst_durations
 from schedgap.heuristics.rar_ddls.growth import running_time_growth
 from schedgap.heuristics.rar_ddls.theta_star import smallest_limit
 from schedgap.heuristics.rar_ddls.vertex_coloring import evaluate_coloring
-from schedgap.heuristics.rar_ddls.workload import estimates, worst_durations
 
 LARGEST_ASSIGNMENT = 40
 """Lemma 4 is evaluated when all jobs together ask for at most so many GPUs: theta* takes exhaustive search."""

@@ -7,11 +7,20 @@ from typing import Any
 
 import numpy as np
 
+from schedgap.formulations.rar_ddls.dynamics import rate_table
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
+from schedgap.formulations.rar_ddls.running import FAR, Workload, build_workload, solution_of
+from schedgap.formulations.rar_ddls.schedule import (
+    CONSIDERATE,
+    CROSS_ANY,
+    LARGEST_FIRST,
+    QUIET,
+    list_schedule,
+    scratch_for,
+    uniform_choices,
+)
 from schedgap.heuristics.common.run import HeuristicRun, parse_settings
-from schedgap.heuristics.rar_ddls.lpt_pass import COMPLETE, list_pass
-from schedgap.heuristics.rar_ddls.simulation import Running, new_running
-from schedgap.heuristics.rar_ddls.workload import NEVER, build_workload, impossible, solution_of
+from schedgap.heuristics.rar_ddls.estimates import impossible
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 WIDTH_EXPONENTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
@@ -61,12 +70,15 @@ def lpt_colocate(
     reason = impossible(instance)
     if reason is not None:
         return HeuristicRun(None, {**info, "reason": reason})
+    table = rate_table(instance)
+    area = -(-int((table.gpus * table.best_duration).sum()) // instance.total_gpus)
+    bound = max(int(table.best_duration.max()), area)
     work = build_workload(instance)
-    sizes, kind = np.unique(work.gangs, return_inverse=True)
-    area = -(-int((work.gangs * work.best).sum()) // instance.total_gpus)
-    bound = max(int(work.best.max()), area)
-    best: Running | None = None
-    makespan = NEVER
+    scratch = scratch_for(work)
+    choices = uniform_choices(work, np.arange(table.gpus.size), CROSS_ANY, LARGEST_FIRST)
+    _, kind = np.unique(table.gpus, return_inverse=True)
+    best: Workload | None = None
+    makespan = FAR
     ran = 0
     for slack, exponent in itertools.product(CROSSING_SLACKS, WIDTH_EXPONENTS):
         if makespan == bound:
@@ -74,15 +86,16 @@ def lpt_colocate(
         if ran and deadline.passed:
             info["stopped"] = "time limit"
             break
-        order = np.argsort(-(work.best * work.gangs.astype(np.float64) ** exponent), kind="stable").astype(np.int64)
-        run = new_running(work)
+        order = np.argsort(-(table.best_duration * table.gpus.astype(np.float64) ** exponent), kind="stable")
         ran += 1
-        if list_pass(work, run, order, kind.astype(np.int64), sizes.size, slack, makespan) == COMPLETE:
-            best, makespan = run, int(run.completion.max())
+        now = list_schedule(
+            work, choices._replace(order=order, kind=kind), scratch, makespan - 1, CONSIDERATE, slack, QUIET
+        )
+        if now >= 0:
+            best, work, makespan = work, work.another(), now
             info.update({"makespan": makespan, "exponent": exponent, "slack": slack})
     info["passes_run"] = ran
     if best is None or makespan > instance.horizon:
         late = f"the best schedule found ends in slot {makespan}, the horizon is {instance.horizon}"
         return HeuristicRun(None, {**info, "reason": late}, bound=float(bound))
-    solution = solution_of(instance, best.start, best.servers, best.amounts, best.used, work.row)
-    return HeuristicRun(solution, info, bound=float(bound))
+    return HeuristicRun(solution_of(instance, best), info, bound=float(bound))

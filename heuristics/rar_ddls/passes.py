@@ -8,19 +8,27 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from schedgap.formulations.common.compiled import compiled, forget_stale
+from schedgap.formulations.rar_ddls import running
 from schedgap.formulations.rar_ddls.dynamics import Integers
-from schedgap.heuristics.common.compiled import forget_stale
+from schedgap.formulations.rar_ddls.running import (
+    DONE,
+    FAR,
+    HEAP,
+    NOW,
+    RUNNING,
+    Workload,
+    begin,
+    clear,
+    exit_some,
+)
 from schedgap.heuristics.rar_ddls import gpus as gpus_module
-from schedgap.heuristics.rar_ddls import simulation, workload
 from schedgap.heuristics.rar_ddls.gpus import Gpus, order_servers, pop, push, release_servers, select_servers
-from schedgap.heuristics.rar_ddls.simulation import DONE, NOW, Running, begin, exit_some
-from schedgap.heuristics.rar_ddls.workload import NEVER, Workload
 
-forget_stale(__file__, gpus_module.__file__, simulation.__file__, workload.__file__)
+forget_stale(__file__, gpus_module.__file__, running.__file__)
 
 LEAST_LOADED, FIRST_FIT, RANDOM = 0, 1, 2
 COMPLETE, BROKEN_OFF, ABANDONED = 0, 1, 2
@@ -50,42 +58,35 @@ class Plan(NamedTuple):
     draws: npt.NDArray[np.float64]
 
 
-@numba.njit(cache=True)
-def _place(work: Workload, run: Running, plan: Plan, gpus: Gpus, job: int) -> int:
+@compiled
+def _place(work: Workload, plan: Plan, gpus: Gpus, j: int) -> int:
     """Start a job on the GPUs in `taken`; returns the largest load that they have afterwards."""
-    low = plan.row[job]
-    chosen = gpus.taken[low : low + work.gangs[job]]
-    chosen.sort()
+    chosen = gpus.taken[plan.row[j] : plan.row[j + 1]]
+    for k in range(chosen.size):
+        push(gpus.scratch, k, chosen[k])
+    for k in range(chosen.size):
+        chosen[k] = pop(gpus.scratch, chosen.size - k)
     used = 0
     largest = 0
-    entry = work.row[job] - 1
+    entries, e = work.entries, work.jobs[j].row - 1
     for g in chosen:
         server = gpus.server_of[g]
-        if used == 0 or run.servers[entry] != server:
-            entry += 1
+        if used == 0 or entries[e].server != server:
+            e += 1
             used += 1
-            run.servers[entry] = server
-            run.amounts[entry] = 0
-        run.amounts[entry] += 1
+            entries[e].server = server
+            entries[e].gpus = 0
+        entries[e].gpus += 1
         gpus.busy[g] = True
-        gpus.load[g] += plan.weights[job]
-        gpus.total[server] += plan.weights[job]
+        gpus.load[g] += plan.weights[j]
+        gpus.total[server] += plan.weights[j]
         largest = max(largest, gpus.load[g])
-    run.used[job] = used
-    begin(work, run, job)
+    work.jobs[j].used = used
+    begin(work, j)
     return int(largest)
 
 
-@numba.njit(cache=True)
-def _take_least(gpus: Gpus, keys: int, out: Integers) -> None:
-    """The first of `keys` sorted keys in `scratch` as GPU indices."""
-    some = gpus.scratch[:keys]
-    some.sort()
-    for k in range(out.size):
-        out[k] = some[k] % gpus.load.size
-
-
-@numba.njit(cache=True)
+@compiled
 def _take_pool(gpus: Gpus, room: int, out: Integers) -> bool:
     """Move the least loaded idle GPUs, ties by index, from the pool to `out`, if their loads are at most `room`."""
     count = gpus.load.size
@@ -108,7 +109,7 @@ def _take_pool(gpus: Gpus, room: int, out: Integers) -> bool:
     return True
 
 
-@numba.njit(cache=True)
+@compiled
 def _take_first(gpus: Gpus, room: int, out: Integers) -> None:
     """Idle GPUs with a load of at most `room` and the lowest indices."""
     count = 0
@@ -120,21 +121,25 @@ def _take_first(gpus: Gpus, room: int, out: Integers) -> None:
         g += 1
 
 
-@numba.njit(cache=True)
+@compiled
 def _take_random(work: Workload, gpus: Gpus, room: int, draws: npt.NDArray[np.float64], out: Integers) -> None:
     """Each GPU in turn: a random server that still has available GPUs, then a random one of these."""
-    servers = gpus.total.size
-    left = np.zeros(servers, dtype=np.int64)
+    left, some = gpus.scratch, gpus.pool  # by server; the pool is not used here
+    for server in range(gpus.total.size):
+        left[server] = 0
     for g in range(gpus.load.size):
         if not gpus.busy[g] and gpus.load[g] <= room:
             left[gpus.server_of[g]] += 1
-    some = np.flatnonzero(left)
-    count = some.size
+    count = 0
+    for server in range(gpus.total.size):
+        if left[server] > 0:
+            some[count] = server
+            count += 1
     for k in range(out.size):
         at = int(draws[2 * k] * count)
         server = some[at]
         rank = int(draws[2 * k + 1] * left[server])
-        g = work.first[server] - 1
+        g = work.servers[server].first - 1
         while rank >= 0:
             g += 1
             if not gpus.busy[g] and gpus.load[g] <= room:
@@ -143,15 +148,15 @@ def _take_random(work: Workload, gpus: Gpus, room: int, draws: npt.NDArray[np.fl
         gpus.busy[g] = True
         left[server] -= 1
         if left[server] == 0:
-            some[at : count - 1] = some[at + 1 : count].copy()
             count -= 1
+            for later in range(at, count):
+                some[later] = some[later + 1]
 
 
-@numba.njit(cache=True)
+@compiled
 def run_pass(
     work: Workload,
     plan: Plan,
-    run: Running,
     gpus: Gpus,
     policy: int,
     kappa: int,
@@ -164,15 +169,15 @@ def run_pass(
 
     Parameters
     ----------
-    work, plan : what is to be scheduled
-    run, gpus : an empty cluster; hold the schedule afterwards
+    work, plan : what is to be scheduled; `work` holds the schedule afterwards
+    gpus : all of them idle
     policy : LEAST_LOADED (Algorithm 2 for G_j <= kappa, Algorithm 3 otherwise; jobs with G_j <= kappa come
         first in the order), FIRST_FIT or RANDOM
-    limit : the largest load a GPU may get (theta), NEVER for none
+    limit : the largest load a GPU may get (theta), FAR for none
     beat : the pass is of no use unless its makespan is smaller
     literal : wait as printed, and try again after every exit, even where neither can help
     facts : (5,) filled with the makespan, the largest load, the smallest load that theta kept a GPU from
-        (NEVER for none), and how often Algorithms 2 and 3 looked for GPUs
+        (FAR for none), and how often Algorithms 2 and 3 looked for GPUs
 
     Returns
     -------
@@ -187,24 +192,25 @@ def run_pass(
     for Algorithm 2 when theta does not bind, plus the rings that contend; first and random fit look through all
     GPUs once for a job.
     """
-    jobs, count = work.gangs.size, gpus.load.size
-    gone = np.empty(jobs, dtype=np.int64)
+    jobs, count = plan.order.size, gpus.load.size
+    servers, clock = work.servers, work.clock
+    clear(work)
     pooled = policy == LEAST_LOADED
     by_server = False
     top = 0
-    high = NEVER
+    high = FAR
     largest = 0
     facts[:] = 0
     drawn = 0
     for at in range(jobs):
         job = plan.order[at]
-        size, weight = work.gangs[job], plan.weights[job]
+        size, weight = work.jobs[job].gang, plan.weights[job]
         room = limit - weight
         third = policy == LEAST_LOADED and size > kappa
         if third and not by_server:
             by_server, pooled = True, False
             order_servers(work, gpus)
-        out = gpus.taken[plan.row[job] : plan.row[job] + size]
+        out = gpus.taken[plan.row[job] : plan.row[job + 1]]
         # Count what is available now; `reach` counts busy GPUs too.
         heap_size = 0
         available = reach = 0
@@ -213,7 +219,7 @@ def run_pass(
             heap_size = select_servers(work, gpus, plan.need[job])
             for k in range(heap_size, gpus.servers.size):
                 server = gpus.servers[k]
-                for g in range(work.first[server], work.first[server + 1]):
+                for g in range(servers[server].first, servers[server + 1].first):
                     if gpus.load[g] <= room:
                         reach += 1
                         available += not gpus.busy[g]
@@ -239,17 +245,17 @@ def run_pass(
         while available < size and (literal or not hopeless):
             if not literal:
                 bound = max(plan.longest[at], (plan.area[at] + count - 1) // count)
-                if run.clock[NOW] + bound >= beat:  # this job and all later ones start after this slot
+                if clock[NOW] + bound >= beat:  # this job and all later ones start after this slot
                     return ABANDONED
-            exits = exit_some(work, run, gone)
+            exits = exit_some(work)
             if exits == 0:
                 break
-            if run.clock[NOW] - 1 >= beat and not literal:
+            if clock[NOW] - 1 >= beat and not literal:
                 return ABANDONED
             attempts += 1
-            for k in range(exits):
-                low = plan.row[gone[k]]
-                for g in gpus.taken[low : low + work.gangs[gone[k]]]:
+            for k in range(clock[RUNNING], clock[RUNNING] + exits):
+                gone = work.lists[HEAP, k]
+                for g in gpus.taken[plan.row[gone] : plan.row[gone + 1]]:
                     gpus.busy[g] = False
                     if pooled:
                         push(gpus.pool, gpus.pool_size[0], gpus.load[g] * count + g)
@@ -263,11 +269,12 @@ def run_pass(
             keys = 0
             for k in range(heap_size, gpus.servers.size):
                 server = gpus.servers[k]
-                for g in range(work.first[server], work.first[server + 1]):
+                for g in range(servers[server].first, servers[server + 1].first):
                     if not gpus.busy[g] and gpus.load[g] <= room:
-                        gpus.scratch[keys] = gpus.load[g] * count + g
+                        push(gpus.scratch, keys, gpus.load[g] * count + g)
                         keys += 1
-            _take_least(gpus, keys, out)
+            for k in range(size):
+                out[k] = pop(gpus.scratch, keys - k) % count
         elif pooled:
             if not placed:
                 _take_pool(gpus, room, out)
@@ -276,18 +283,18 @@ def run_pass(
         else:
             _take_random(work, gpus, room, plan.draws[drawn : drawn + 2 * size], out)
             drawn += 2 * size
-        loaded = _place(work, run, plan, gpus, job)
+        loaded = _place(work, plan, gpus, job)
         top = max(top, loaded)
         largest = max(largest, loaded)
         facts[LARGEST] = largest
         if third:
             release_servers(work, gpus, heap_size)
-        if run.clock[NOW] - 1 + work.best[job] >= beat and not literal:
+        if clock[NOW] - 1 + work.jobs[job].best >= beat and not literal:
             return ABANDONED
-    while run.clock[DONE] < jobs:
-        if exit_some(work, run, gone) == 0:
+    while clock[DONE] < jobs:
+        if exit_some(work) == 0:
             return BROKEN_OFF
-        if run.clock[NOW] - 1 >= beat and not literal:
+        if clock[NOW] - 1 >= beat and not literal:
             return ABANDONED
-    facts[MAKESPAN] = run.clock[NOW] - 1
+    facts[MAKESPAN] = clock[NOW] - 1
     return COMPLETE

@@ -1,20 +1,24 @@
-"""Algorithm 1 of paper 000: bisection on theta, a loop over kappa, and what of it need not be run."""
+"""Algorithm 1 of paper 000: bisection on theta, a loop over kappa, what of it need not be run, what it tells."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from schedgap.formulations.common.numbers import exact
-from schedgap.formulations.rar_ddls.dynamics import Integers
+from schedgap.formulations.rar_ddls.dynamics import Integers, rate_table
+from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
+from schedgap.formulations.rar_ddls.running import FAR, Workload, solution_of
+from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.rar_ddls import passes
+from schedgap.heuristics.rar_ddls.estimates import Estimates
 from schedgap.heuristics.rar_ddls.gpus import new_gpus
 from schedgap.heuristics.rar_ddls.passes import Plan, run_pass
-from schedgap.heuristics.rar_ddls.simulation import Running, new_running
-from schedgap.heuristics.rar_ddls.workload import NEVER, Estimates, Workload
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 
@@ -27,14 +31,14 @@ class Outcome:
     theta, kappa : its limits; theta may be infinite
     makespan : slots, from the dynamics
     weight : W_max as a sum of weights
-    run : the schedule
+    run : the workload that holds the schedule
     """
 
     theta: float
     kappa: int
     makespan: int
     weight: int
-    run: Running
+    run: Workload
 
 
 @dataclass(frozen=True)
@@ -83,9 +87,9 @@ class Search:
         for known in self._known.get(kappa, ()):
             if known.low <= limit < known.high and (known.status != passes.ABANDONED or beat <= known.beat):
                 return known.outcome
-        run, gpus = new_running(self.work), new_gpus(self.work, int(self.plan.row[-1]))
+        run, gpus = self.work.another(), new_gpus(self.work)
         facts = np.zeros(5, dtype=np.int64)
-        status = int(run_pass(self.work, self.plan, run, gpus, self.policy, kappa, limit, beat, self.literal, facts))
+        status = int(run_pass(run, self.plan, gpus, self.policy, kappa, limit, beat, self.literal, facts))
         self.passes_run += 1
         self.attempts[0] += int(facts[passes.ATTEMPTS_2])
         self.attempts[1] += int(facts[passes.ATTEMPTS_3])
@@ -93,7 +97,7 @@ class Search:
         outcome = Outcome(theta, kappa, int(facts[passes.MAKESPAN]), weight, run) if status == passes.COMPLETE else None
         if not self.literal:
             high = int(facts[passes.HIGH])
-            above = NEVER + 1 if high == NEVER else high
+            above = FAR + 1 if high == FAR else high
             self._known.setdefault(kappa, []).append(_Known(weight, above, beat, status, outcome))
         return outcome
 
@@ -153,20 +157,74 @@ def make_plan(work: Workload, weights: Integers, order: Integers, scale: float, 
     scale : lambda of Algorithm 3
     draws, seed : how many random numbers, and their seed
     """
-    jobs, total = work.gangs.size, int(work.first[-1])
+    every = work.jobs[:-1]
+    gangs, best, jobs, total = every["gang"], every["best"], every.size, int(work.servers["gpus"].sum())
     longest, area = np.zeros(jobs + 1, dtype=np.int64), np.zeros(jobs + 1, dtype=np.int64)
-    longest[:jobs] = np.maximum.accumulate(work.best[order][::-1])[::-1]
-    area[:jobs] = np.cumsum((work.gangs * work.best)[order][::-1])[::-1]
+    longest[:jobs] = np.maximum.accumulate(best[order][::-1])[::-1]
+    area[:jobs] = np.cumsum((gangs * best)[order][::-1])[::-1]
     row = np.zeros(jobs + 1, dtype=np.int64)
-    np.cumsum(work.gangs, out=row[1:])
+    np.cumsum(gangs, out=row[1:])
     factor: Fraction = exact(scale)
-    need = {int(g): min(total, -(-factor.numerator * int(g) // factor.denominator)) for g in np.unique(work.gangs)}
+    need = {int(g): min(total, -(-factor.numerator * int(g) // factor.denominator)) for g in np.unique(gangs)}
     return Plan(
         order=order,
         weights=weights,
-        need=np.array([need[g] for g in work.gangs.tolist()], dtype=np.int64),
+        need=np.array([need[g] for g in gangs.tolist()], dtype=np.int64),
         longest=longest,
         area=area,
         row=row,
         draws=np.random.default_rng(seed).random(draws),
     )
+
+
+def base_info(instance: RarDdlsInstance, largest: int | None, u: float, l: float) -> dict[str, Any]:  # noqa: E741
+    """What holds before an algorithm runs: T, u, l, N and n_g."""
+    return {
+        "T": instance.horizon if largest is None else largest,
+        "u": u,
+        "l": l,
+        "N": instance.total_gpus,
+        "n_g": instance.largest_gang,
+        "returned": None,
+    }
+
+
+def pass_facts(instance: RarDdlsInstance, guess: Estimates, outcome: Outcome | None) -> dict[str, Any] | None:
+    """A pass as its guarantees see it, JSON-compatible; None where it did not go through.
+
+    Returns
+    -------
+    ``theta`` (None for infinity), ``kappa``, ``makespan`` in slots, ``W_max`` (the largest load, slots),
+    ``durations`` (r_j, slots, in input order), ``phi`` = max_j r_j / d_j with the best durations d_j, ``area``
+    = sum_j G_j r_j, ``longest`` = max_j r_j, and ``l_realised`` = the largest l <= 1 with l r_j <= rho_hat_j
+    for every job.
+    """
+    if outcome is None:
+        return None
+    table = rate_table(instance)
+    realised = (outcome.run.jobs["end"] - outcome.run.jobs["start"])[:-1] + 1
+    ratio = [rho / r for rho, r in zip(guess.rho_hat, realised.tolist(), strict=True)]
+    return {
+        "theta": None if math.isinf(outcome.theta) else outcome.theta,
+        "kappa": outcome.kappa,
+        "makespan": outcome.makespan,
+        "W_max": guess.load(outcome.weight),
+        "durations": realised.tolist(),
+        "phi": float((realised / table.best_duration).max()),
+        "area": int((table.gpus * realised).sum()),
+        "longest": int(realised.max()),
+        "l_realised": min(1.0, *ratio),
+    }
+
+
+def finished(instance: RarDdlsInstance, best: Outcome | None, info: dict[str, Any], why_nothing: str) -> HeuristicRun:
+    """The run of a heuristic whose best pass is `best`.
+
+    The solution is None where there is no such pass or it ends after the horizon; ``info["reason"]`` says so.
+    """
+    if best is None:
+        return HeuristicRun(None, {**info, "reason": why_nothing})
+    if best.makespan > instance.horizon:
+        reason = f"the best schedule found ends in slot {best.makespan}, the horizon is {instance.horizon}"
+        return HeuristicRun(None, {**info, "reason": reason})
+    return HeuristicRun(solution_of(instance, best.run), info)

@@ -9,18 +9,11 @@ from typing import Any
 import numpy as np
 
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
+from schedgap.formulations.rar_ddls.running import FAR, build_workload
 from schedgap.heuristics.common.run import HeuristicRun, parse_settings
+from schedgap.heuristics.rar_ddls.estimates import RhoHat, estimates, impossible, require_gpu_arrays
 from schedgap.heuristics.rar_ddls.options import SJF_BCO
-from schedgap.heuristics.rar_ddls.report import base_info, finished, pass_facts
-from schedgap.heuristics.rar_ddls.search import Search, make_plan
-from schedgap.heuristics.rar_ddls.workload import (
-    NEVER,
-    RhoHat,
-    build_workload,
-    estimates,
-    impossible,
-    require_gpu_arrays,
-)
+from schedgap.heuristics.rar_ddls.search import Search, base_info, finished, make_plan, pass_facts
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 
@@ -61,7 +54,7 @@ def sjf_bco(
     -------
     HeuristicRun; the solution is None where nothing was found within T and the horizon (``info["reason"]``).
     ``info``: T, u, l, lambda, bisection, N, n_g, rho_hat; ``theta_probes`` as [theta, makespan] (T + 1: not
-    improved); ``bisected``, ``probe`` as in ``report.pass_facts``; ``returned``, which of the two it is,
+    improved); ``bisected``, ``probe`` as in ``search.pass_facts``; ``returned``, which of the two it is,
     and of it theta_tilde, kappa, W_max, makespan and phi; ``probe_within_T``; ``passes_run``;
     ``stopped`` = "time limit" where the deadline ended the bisection.
 
@@ -88,13 +81,13 @@ def sjf_bco(
     require_gpu_arrays(instance)
     guess = estimates(instance, chosen["rho_hat"] if isinstance(rho_hat, str | None) else rho_hat, chosen["u"])
     work = build_workload(instance)
-    order = np.argsort(work.gangs, kind="stable").astype(np.int64)
+    order = np.argsort(work.jobs["gang"][:-1], kind="stable").astype(np.int64)
     search = Search(work, make_plan(work, guess.weights, order, chosen["lambda"]), guess, deadline=deadline)
     kappa = chosen["kappa"]
     # Between two job sizes every kappa means the same; the first of them stays, as in a loop over all.
-    kappas = sorted({1, *work.gangs.tolist()}) if kappa is None else [kappa]
+    kappas = sorted({1, *work.jobs["gang"][:-1].tolist()}) if kappa is None else [kappa]
     bisected, probes = search.bisect(info["T"], chosen["bisection"], kappas)
-    unlimited = search.one_pass(math.inf, kappas[-1], NEVER)
+    unlimited = search.one_pass(math.inf, kappas[-1], FAR)
     if unlimited is not None:
         # It may have been known from a pass whose theta did not bind.
         unlimited = replace(unlimited, theta=math.inf)
@@ -124,4 +117,4 @@ def sjf_bco(
         why += " before the time limit"
     if unlimited is None:
         why += "; without a limit on loads, rings stall each other for ever"
-    return finished(instance, work, best, info, why)
+    return finished(instance, best, info, why)

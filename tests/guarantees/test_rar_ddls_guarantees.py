@@ -36,7 +36,7 @@ from schedgap.heuristics.rar_ddls.vertex_coloring import (
     random_graph,
     reduced_instance,
 )
-from schedgap.heuristics.rar_ddls.workload import impossible
+from schedgap.heuristics.rar_ddls.estimates import impossible
 
 COUNTEREXAMPLES = Path(__file__).resolve().parents[1] / "data" / "counterexamples"
 BY_ID = {guarantee.id: guarantee for guarantee in GUARANTEES}

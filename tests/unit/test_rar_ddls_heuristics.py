@@ -33,7 +33,7 @@ from schedgap.heuristics.rar_ddls.baselines import ff, ls, rand
 from schedgap.heuristics.rar_ddls.guarantees import GUARANTEES
 from schedgap.heuristics.rar_ddls.lpt_colocate import lpt_colocate
 from schedgap.heuristics.rar_ddls.sjf_bco import sjf_bco
-from schedgap.heuristics.rar_ddls.workload import impossible
+from schedgap.heuristics.rar_ddls.estimates import impossible
 from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
 
 DATA = Path(__file__).resolve().parents[1] / "data"

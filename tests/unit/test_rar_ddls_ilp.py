@@ -20,7 +20,7 @@ from schedgap.formulations.rar_ddls.models.crossing import add_links
 from schedgap.formulations.rar_ddls.models.rows import Frame, Variables
 from schedgap.formulations.rar_ddls.models.time_indexed import build_ilp, ilp_nonzeros
 from schedgap.formulations.rar_ddls.packing import most_jobs, ring_cut
-from schedgap.formulations.rar_ddls.quick import quick_schedule
+from schedgap.formulations.rar_ddls.schedule import quick_schedule
 from schedgap.solvers.declarative import solve_declarative
 from schedgap.solvers.engines.arrays import rows_of
 from schedgap.solvers.result import SolveOptions, Status

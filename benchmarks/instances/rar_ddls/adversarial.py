@@ -10,7 +10,7 @@ import numpy as np
 from schedgap.benchmarks.instances.rar_ddls.random import contended, tiny
 from schedgap.formulations.rar_ddls.dynamics import rate_table
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
-from schedgap.heuristics.rar_ddls.workload import worst_durations
+from schedgap.heuristics.rar_ddls.estimates import worst_durations
 
 Trial = tuple[RarDdlsInstance, dict[str, Any]]
 """An instance, and the options that ``sjf_bco`` is to run with."""

@@ -16,7 +16,7 @@ from schedgap.formulations.common.numbers import MINIMISE, exact
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.models.joint_schedules import JointSchedule, joint_schedules
 from schedgap.formulations.rar_ddls.models.rows import Terms
-from schedgap.formulations.rar_ddls.quick import quick_schedule
+from schedgap.formulations.rar_ddls.schedule import quick_schedule
 
 LIMIT = 20_000
 """The most joint schedules of a model here, unless told otherwise; each has one 0/1 variable per job."""

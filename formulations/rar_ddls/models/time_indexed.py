@@ -19,7 +19,7 @@ from schedgap.formulations.rar_ddls.models.crossing import add_crossing, add_lin
 from schedgap.formulations.rar_ddls.models.extract import assignment, extraction, identical_jobs, identical_servers
 from schedgap.formulations.rar_ddls.models.rows import Frame, Terms, Variables
 from schedgap.formulations.rar_ddls.packing import most_jobs
-from schedgap.formulations.rar_ddls.quick import quick_schedule
+from schedgap.formulations.rar_ddls.schedule import quick_schedule
 
 _QUICK_JOBS = 200
 

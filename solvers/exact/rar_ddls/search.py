@@ -8,17 +8,17 @@ import numpy as np
 
 from schedgap.formulations.rar_ddls.dynamics import rate_table
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
-from schedgap.solvers.exact.rar_ddls.decode import (
+from schedgap.formulations.rar_ddls.running import build_workload, placements
+from schedgap.formulations.rar_ddls.schedule import (
     CROSS_ALONE,
     CROSS_ANY,
     NEVER_CROSS,
     RULES,
-    Case,
-    Genes,
-    anneal,
-    built_for,
+    Choices,
     scratch_for,
+    uniform_choices,
 )
+from schedgap.solvers.exact.rar_ddls.decode import anneal
 from schedgap.solvers.exact.rar_ddls.state import Known
 
 _LEG = 10**8
@@ -44,22 +44,15 @@ class LocalSearch:
         self._rng = np.random.default_rng(seed)
         self._duration = table.best_duration.astype(np.float64)
         self._gpus = table.gpus
-        sizes = np.array([server.gpus for server in instance.servers], dtype=np.int64)
-        self._jobs, self._servers = table.gpus.size, sizes.size
+        self._jobs, self._servers = table.gpus.size, len(instance.servers)
         width = int(min(table.n_max, max(8, 2 * int(table.fewest_servers.max()))))
         depth = int(min(table.p_max, 16))
         self.too_large = self._jobs * (width + 1) * (depth + 1) > _LARGEST_TABLE
         if self.too_large:
             return
-        rate = table.rates(
-            np.arange(self._jobs)[:, None, None],
-            np.maximum(1, np.arange(width + 1))[None, :, None],
-            np.arange(depth + 1)[None, None, :],
-        )
-        self._case = Case(table.gpus, table.iterations, sizes, np.ascontiguousarray(rate))
-        self._built = built_for(self._jobs, width)
-        self._best = built_for(self._jobs, width)
-        self._scratch = scratch_for(self._jobs, self._servers)
+        self._work = build_workload(instance, width, depth)
+        self._best = self._work.another()
+        self._scratch = scratch_for(self._work)
         self._size = self._jobs * self._jobs * self._servers
 
     def run(self, known: Known, effort: float) -> None:
@@ -78,7 +71,7 @@ class LocalSearch:
             return
         left = max(1, min(int(effort * _LEG / self._size), int(effort * 1000 * self._jobs)))
         while left > 0 and not known.finished:
-            genes = self._random_genes()
+            choices = self._random_choices()
             total = min(left, _LONGEST_RUN)
             step, cost = 0, math.inf
             while step < total and not known.finished:
@@ -86,9 +79,8 @@ class LocalSearch:
                 target = max(known.bound, 1 if known.makespan is None else known.makespan - 1)
                 limit = max(2 * target, known.ceiling) if known.makespan is not None else 2**60
                 shortest, built, cost = anneal(
-                    self._case,
-                    genes,
-                    self._built,
+                    self._work,
+                    choices,
                     self._scratch,
                     self._best,
                     target,
@@ -105,23 +97,17 @@ class LocalSearch:
                     break
             left -= max(1, step)
 
-    def _random_genes(self) -> Genes:
+    def _random_choices(self) -> Choices:
         rng, jobs = self._rng, self._jobs
         power = 0.5 * int(rng.integers(3))
         key = self._duration * self._gpus.astype(np.float64) ** power * rng.uniform(0.8, 1.25, jobs)
-        order = np.argsort(-key, kind="stable").astype(np.int64)
+        order = np.argsort(-key, kind="stable")
         if jobs > _MANY_JOBS:  # waiting for a server is quick to decide, and near the bound at such sizes
-            cross = np.full(jobs, NEVER_CROSS, dtype=np.int64)
+            cross = np.full(jobs, NEVER_CROSS)
         else:
-            cross = rng.choice([NEVER_CROSS, CROSS_ALONE, CROSS_ANY], jobs).astype(np.int64)
-        rule = rng.integers(0, RULES, jobs).astype(np.int64)
-        return Genes(order, cross, rule, np.zeros(jobs, np.int64), np.full(jobs, self._servers, np.int64))
+            cross = rng.choice([NEVER_CROSS, CROSS_ALONE, CROSS_ANY], jobs)
+        rule = rng.integers(0, RULES, jobs)
+        return uniform_choices(self._work, order, cross, rule)
 
     def _offer(self, known: Known) -> None:
-        best = self._best
-        start = (best.start + 1).tolist()
-        placement = [
-            dict(zip(best.servers[j, :n].tolist(), best.shares[j, :n].tolist(), strict=True))
-            for j, n in enumerate(best.used.tolist())
-        ]
-        known.offer_schedule(start, placement)
+        known.offer_schedule(self._best.jobs["start"][:-1].tolist(), placements(self._best))

@@ -1,4 +1,4 @@
-"""An instance of rar-ddls as flat integer arrays for the compiled algorithms, and what rules every schedule out."""
+"""Estimated durations and loads of the algorithms of paper 000, and what rules every schedule out."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,87 +14,9 @@ from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.rar_ddls.dynamics import Integers, rate_table
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
-
-NEVER = 2**62
-"""A slot that does not come, and a load that no limit excludes."""
+from schedgap.formulations.rar_ddls.running import FAR
 
 _LARGEST_ARRAY = 10**8
-_CHUNK = 4 * 10**6
-
-
-class Workload(NamedTuple):
-    """Arrays that compiled code reads and never changes; all int64.
-
-    Attributes
-    ----------
-    gangs, iterations, best : (J,) G_j, F_j and the best duration in slots
-    row : (J + 1,) entries row[j]..row[j+1]-1 belong to job j: one for each server that it may use
-    owner : (row[J],) the job of an entry
-    rates : (row[J], p_max + 1) rates[row[j] + n - 1, p] = iterations per slot on n servers under contention p
-    sizes : (S,) O_s
-    first : (S + 1,) the GPUs of server s are first[s]..first[s+1]-1
-    ring : (S + 1,) room for the rings that cross server s: ring[s]..ring[s+1]-1
-    """
-
-    gangs: Integers
-    iterations: Integers
-    best: Integers
-    row: Integers
-    owner: Integers
-    rates: Integers
-    sizes: Integers
-    first: Integers
-    ring: Integers
-
-
-def build_workload(instance: RarDdlsInstance) -> Workload:
-    """The arrays of an instance for which ``impossible`` gives None.
-
-    Raises
-    ------
-    InputError
-        The rates would take more than 10^8 numbers.
-
-    Notes
-    -----
-    O(sum_j min(G_j, S) p_max) time and memory: unlike the dense table of the dynamics, a job has only the rows
-    that it can use.
-    """
-    table = rate_table(instance)
-    sizes = np.array([server.gpus for server in instance.servers], dtype=np.int64)
-    most = np.minimum(table.gpus, sizes.size)
-    row = _starts(most)
-    width = table.p_max + 1
-    if int(row[-1]) * width > _LARGEST_ARRAY:
-        raise InputError(
-            f"rates of {len(instance.jobs)} jobs on up to {int(most.max())} servers under contention up to "
-            f"{table.p_max}: more than {_LARGEST_ARRAY} numbers"
-        )
-    owner = np.repeat(np.arange(most.size, dtype=np.int64), most)
-    used = np.arange(int(row[-1]), dtype=np.int64) - row[owner] + 1
-    rates = np.empty((used.size, width), dtype=np.int64)
-    contention = np.arange(width, dtype=np.int64)
-    step = max(1, _CHUNK // width)
-    for low in range(0, used.size, step):
-        part = slice(low, low + step)
-        rates[part] = table.rates(owner[part, None], used[part, None], contention)
-    return Workload(
-        gangs=np.array(table.gpus),
-        iterations=np.array(table.iterations),
-        best=np.array(table.best_duration),
-        row=row,
-        owner=owner,
-        rates=rates,
-        sizes=sizes,
-        first=_starts(sizes),
-        ring=_starts(np.minimum(sizes, most.size)),
-    )
-
-
-def _starts(lengths: Integers) -> Integers:
-    result = np.zeros(lengths.size + 1, dtype=np.int64)
-    np.cumsum(lengths, out=result[1:])
-    return result
 
 
 def impossible(instance: RarDdlsInstance) -> str | None:
@@ -152,10 +73,10 @@ class Estimates:
     scale: int
 
     def limit(self, theta: float) -> int:
-        """The largest sum of weights whose load is at most theta; NEVER for infinity."""
+        """The largest sum of weights whose load is at most theta; FAR for infinity."""
         if math.isinf(theta):
-            return NEVER
-        return min(NEVER, math.floor(exact(theta) * self.u * self.scale))
+            return FAR
+        return min(FAR, math.floor(exact(theta) * self.u * self.scale))
 
     def load(self, weight: int) -> float:
         """The load, in slots, that a sum of weights means."""
@@ -198,7 +119,7 @@ def estimates(instance: RarDdlsInstance, rho_hat: RhoHat, u: float) -> Estimates
     heaviest = sum(job.gpus * weight for job, weight in zip(instance.jobs, weights, strict=True))
     # GPUs are ordered by load * N + index, averages of servers by cross multiplication: both must fit int64.
     largest = max(sum(weights) * instance.total_gpus, heaviest * max(server.gpus for server in instance.servers))
-    if largest >= NEVER:
+    if largest >= FAR:
         raise InputError(f"rho_hat: loads of up to {sum(values):g} slots with denominator {scale} are too large")
     return Estimates(tuple(values), exact(u), np.array(weights, dtype=np.int64), scale)
 
@@ -230,23 +151,3 @@ def _estimate_values(instance: RarDdlsInstance, rho_hat: RhoHat) -> list[int] | 
         if not number or not 0 < value < 1e15:
             raise InputError(f"rho_hat[{position}]: must be a positive finite number of slots, got {value!r}")
     return list(rho_hat)
-
-
-def solution_of(
-    instance: RarDdlsInstance, start: Integers, servers: Integers, amounts: Integers, used: Integers, row: Integers
-) -> dict[str, Any]:
-    """The bare solution object of arrays as the simulation keeps them.
-
-    Parameters
-    ----------
-    start : (J,) start slots
-    servers, amounts : (row[J],) server positions and GPUs on each, those of job j from row[j] on
-    used : (J,) servers that each job uses
-    row : (J + 1,) as in :class:`Workload`
-    """
-    names = [server.id for server in instance.servers]
-    server_list, amount_list = servers.tolist(), amounts.tolist()
-    placement: dict[str, dict[str, int]] = {}
-    for job, low, count in zip(instance.jobs, row.tolist(), used.tolist(), strict=False):
-        placement[job.id] = {names[server_list[e]]: amount_list[e] for e in range(low, low + count)}
-    return {"start": dict(zip((job.id for job in instance.jobs), start.tolist(), strict=True)), "placement": placement}

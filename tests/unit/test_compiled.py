@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from schedgap.heuristics.common.compiled import forget_stale
+from schedgap.formulations.common.compiled import forget_stale
 
 CALLED = """
 import numba
@@ -18,7 +18,7 @@ def called():
 """
 CALLING = """
 import numba, called
-from schedgap.heuristics.common.compiled import forget_stale
+from schedgap.formulations.common.compiled import forget_stale
 
 forget_stale(__file__, called.__file__)
 

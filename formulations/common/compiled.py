@@ -2,7 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+from numba.core.options import DefaultOptions
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def compiled(function: Function) -> Function:
+    """Compile a function that makes no arrays, and keep it on disk; tuples of arrays are cheap to pass.
+
+    References to arrays are not counted, which takes longer than all else in a function of a few loops. A numba
+    without that switch counts them.
+    """
+    switch = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
+    result: Function = numba.njit(cache=True, **switch)(function)
+    return result
+
+
+def written_in(function: Function) -> Function:
+    """As :func:`compiled`, for a function that is to be written into its callers."""
+    switch = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
+    result: Function = numba.njit(inline="always", **switch)(function)
+    return result
 
 
 def forget_stale(module_file: str, *called_files: str) -> int:

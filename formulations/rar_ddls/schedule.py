@@ -1,0 +1,356 @@
+"""The schedule generation scheme of rar-ddls: greedy schedules from an order of jobs and a few choices, compiled.
+
+List schedulers, the local search of the exact method and the quick schedules of the models differ in choices only.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from schedgap.formulations.common.compiled import compiled, written_in, forget_stale
+from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.rar_ddls import running
+from schedgap.formulations.rar_ddls.dynamics import Integers, rate_table
+from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
+from schedgap.formulations.rar_ddls.running import (
+    DONE,
+    FAR,
+    HEAP,
+    NOW,
+    RUNNING,
+    Records,
+    Workload,
+    begin,
+    build_workload,
+    clear,
+    exit_some,
+    solution_of,
+)
+
+forget_stale(__file__, running.__file__)
+
+NEVER_CROSS, CROSS_ALONE, CROSS_ANY = 0, 1, 2
+"""When a job that fits one server may cross servers: never, where it meets no other ring, whenever it fits."""
+
+ROOMY, UNSHARED_ROOMY, UNSHARED_TIGHT, SHARED_ROOMY, LARGEST_FIRST, QUIET, UNSHARED_FILL = range(7)
+"""Orders in which a ring fills servers.
+
+The first ``RULES`` put what is left over where it leaves the least room and meets no more rings: roomy servers
+first, unshared then roomy, unshared then tight, shared then roomy. LARGEST_FIRST puts it where it leaves the least
+room; QUIET (few rings, in proportion to the GPUs) and UNSHARED_FILL (few rings, then roomy) take servers as they come.
+"""
+
+RULES = 4
+
+HEEDLESS, PROGRESS, CONSIDERATE = 0, 1, 2
+"""What a ring looks at before it crosses: nothing; its own rate; its slowdown, and that it stalls nobody."""
+
+_LOOKS = 40_000
+
+
+class Choices(NamedTuple):
+    """What a schedule is built from.
+
+    Attributes
+    ----------
+    order : (J,) jobs by falling priority
+    cross : (J,) NEVER_CROSS, CROSS_ALONE or CROSS_ANY
+    rule : (J,) how a ring fills servers
+    holds : (J,) 1 where no job behind it may start while it waits
+    likes : (J,) a server it tries first, or S for none
+    kind : (J,) where a job finds no room, no other of its kind (0 <= kind < J) is tried in that slot
+    """
+
+    order: Integers
+    cross: Integers
+    rule: Integers
+    holds: Integers
+    likes: Integers
+    kind: Integers
+
+
+def uniform_choices(work: Workload, order: Integers, cross: Integers | int, rule: Integers | int) -> Choices:
+    """Choices in which no job holds the others back, likes a server, or speaks for another one."""
+    jobs, servers = work.jobs.size - 1, work.servers.size - 1
+
+    def every(value: Integers | int) -> Integers:
+        return np.array(np.broadcast_to(value, jobs), dtype=np.int64)
+
+    return Choices(order.astype(np.int64), every(cross), every(rule), every(0), every(servers), np.arange(jobs))
+
+
+class Scratch(NamedTuple):
+    """Working memory of :func:`list_schedule`: by rank of a server, place in the order, or kind."""
+
+    ranked: Integers
+    keys: Integers
+    following: Integers
+    waiting: Integers
+    closed: Integers
+
+
+def scratch_for(work: Workload) -> Scratch:
+    """Working memory for this workload."""
+    jobs, servers = work.jobs.size, work.servers.size
+    return Scratch(*(np.zeros(length, dtype=np.int64) for length in (servers, servers, jobs, jobs, jobs)))
+
+
+@written_in
+def _key(rule: int, gang: int, server: np.void, liked: bool) -> int:
+    if liked:
+        return -FAR
+    idle, rings = server.idle, server.rings
+    if rule == ROOMY:
+        return rings - (idle << 20)
+    if rule in (UNSHARED_ROOMY, UNSHARED_FILL):
+        return (rings << 40) - idle
+    if rule == UNSHARED_TIGHT:
+        return ((1 << 40) if rings > 0 else 0) + idle
+    if rule == LARGEST_FIRST:
+        return -idle
+    if rule == QUIET:
+        return rings * (gang + server.gpus + 1) - idle
+    return -(rings << 40) - idle
+
+
+@written_in
+def _spread(work: Workload, scratch: Scratch, j: int, rule: int, cross: int, likes: int) -> int:
+    """Write servers for a ring to its entries; how many, or 0 where its choices forbid it."""
+    entries, servers, ranked, keys = work.entries, work.servers, scratch.ranked, scratch.keys
+    gang, low = work.jobs[j].gang, work.jobs[j].row
+    most = work.jobs[j + 1].row - low
+    count = 0
+    for s in range(servers.size - 1):
+        if servers[s].idle == 0:
+            continue
+        key = _key(rule, gang, servers[s], likes == s)
+        at = count
+        while at > 0 and keys[at - 1] > key:
+            ranked[at], keys[at] = ranked[at - 1], keys[at - 1]
+            at -= 1
+        ranked[at], keys[at] = s, key
+        count += 1
+    left = gang
+    used = 0
+    meets = 0
+    for place in range(count):
+        s = ranked[place]
+        take = servers[s].idle
+        if take >= left:
+            if rule <= LARGEST_FIRST:
+                for later in range(place + 1, count):
+                    other = servers[ranked[later]]
+                    tighter = left <= other.idle < servers[s].idle
+                    if tighter and (rule == LARGEST_FIRST or other.rings <= servers[s].rings):
+                        s = ranked[later]
+            take = left
+        if used == most:
+            return 0
+        entries[low + used].server = s
+        entries[low + used].gpus = take
+        meets = max(meets, servers[s].rings)
+        used += 1
+        left -= take
+        if left == 0:
+            break
+    if left > 0 or (meets > 0 and cross != CROSS_ANY):
+        return 0
+    return used
+
+
+@compiled
+def _tolerable(work: Workload, j: int, used: int, care: int, slack: float) -> bool:
+    """Whether a ring on the `used` servers written for job `j` makes progress beside the rings that are there now.
+
+    With CONSIDERATE it must also take at most `slack` times its best duration, and stall nobody.
+    """
+    jobs, entries, servers, rates = work.jobs, work.entries, work.servers, work.rates
+    low = jobs[j].row
+    most = 0
+    for e in range(low, low + used):
+        most = max(most, servers[entries[e].server].rings + 1)
+    rate = rates[low + used - 1, most]
+    if rate == 0 or care == PROGRESS:
+        return bool(rate > 0)
+    if (jobs[j].iterations + rate - 1) // rate > slack * jobs[j].best:
+        return False
+    for e in range(low, low + used):
+        server = servers[entries[e].server]
+        for at in range(server.ring, server.ring + server.rings):
+            other = jobs[entries[work.crossing[at]].owner]
+            if rates[other.row + other.used - 1, server.rings + 1] == 0:
+                return False
+    return True
+
+
+@written_in
+def _one_server(servers: Records, gang: int, likes: int) -> int:
+    """The server it likes, or else the fullest one that holds it; -1 where none does."""
+    if likes < servers.size - 1 and servers[likes].idle >= gang:
+        return likes
+    best = -1
+    room = FAR
+    for s in range(servers.size - 1):
+        if gang <= servers[s].idle < room:
+            room = servers[s].idle
+            best = s
+            if room == gang:
+                break
+    return best
+
+
+@compiled
+def list_schedule(
+    work: Workload, choices: Choices, scratch: Scratch, limit: int, care: int, slack: float, second: int
+) -> int:
+    """Build the schedule that `choices` stand for, in `work`.
+
+    In slot 1 and after every completion the waiting jobs are looked at in order. One that fits the server it
+    likes, or else the fullest server that holds it, goes there; any other may cross servers as its choices say.
+
+    Parameters
+    ----------
+    work : what is to be scheduled; holds the schedule afterwards
+    choices, scratch : what it is built from; working memory
+    limit : the schedule is of no use where its makespan is larger
+    care, slack : which rings are let across servers: see HEEDLESS, PROGRESS and CONSIDERATE; other than HEEDLESS
+        only where `work` has the rates under all contention
+    second : the rule that is tried where the first one leads across servers that `care` refuses; -1 for none
+
+    Returns
+    -------
+    The makespan in slots, or -1 where it exceeds `limit` or some job stalls for ever.
+
+    Notes
+    -----
+    O(E (W S^2 + log J)) for E completions and W jobs that are tried after each, and the rings that contend.
+    """
+    jobs, entries, servers, clock = work.jobs, work.entries, work.servers, work.clock
+    order, following, waiting, closed = choices.order, scratch.following, scratch.waiting, scratch.closed
+    count = order.size
+    clear(work)
+    total = servers[servers.size - 1].first
+    free = total
+    largest = 0
+    for s in range(servers.size - 1):
+        largest = max(largest, servers[s].gpus)
+    open_kinds = 0
+    for place in range(count):
+        waiting[place] = 0
+        closed[place] = 0
+    for place in range(count):
+        following[place] = place + 1
+        kind = choices.kind[order[place]]
+        if waiting[kind] == 0:
+            open_kinds += 1
+        waiting[kind] += 1
+    head = 0  # places of waiting jobs are linked, from this one on
+    smallest = 1  # no waiting job has fewer GPUs
+    while clock[DONE] < count:
+        now = clock[NOW]
+        shut = 0
+        least = FAR
+        refused = FAR  # no server holds this many GPUs any more, as far as tried in this slot
+        before, place = -1, head
+        while place < count and free >= smallest and shut < open_kinds:
+            at = place
+            place = following[at]
+            j = order[at]
+            job = jobs[j]
+            gang = job.gang
+            kind = choices.kind[j]
+            used = 0
+            if closed[kind] == now:
+                before = at
+                least = min(least, gang)
+                continue
+            if gang <= free:
+                server = _one_server(servers, gang, choices.likes[j]) if gang < refused else -1
+                if server >= 0:
+                    entries[job.row].server = server
+                    entries[job.row].gpus = gang
+                    used = 1
+                else:
+                    refused = min(refused, gang)
+                    if choices.cross[j] != NEVER_CROSS or gang > largest:
+                        rule = choices.rule[j]
+                        while rule >= 0:
+                            used = _spread(work, scratch, j, rule, choices.cross[j], choices.likes[j])
+                            if used == 0 or care == HEEDLESS:
+                                break
+                            if _tolerable(work, j, used, care, slack):
+                                break
+                            used = 0
+                            rule = second if rule != second else -1
+            if used == 0:
+                closed[kind] = now
+                shut += 1
+                before = at
+                least = min(least, gang)
+                if choices.holds[j] == 1 and free < total:
+                    break
+                continue
+            for e in range(job.row, job.row + used):
+                servers[entries[e].server].idle -= entries[e].gpus
+            job.used = used
+            begin(work, j)
+            if now - 1 + job.best > limit:
+                return -1
+            free -= gang
+            waiting[kind] -= 1
+            if waiting[kind] == 0:
+                open_kinds -= 1
+            if before < 0:
+                head = place
+            else:
+                following[before] = place
+        if place == count:
+            smallest = least
+        exits = exit_some(work)
+        if exits == 0 or clock[NOW] - 1 > limit:
+            return -1
+        for k in range(clock[RUNNING], clock[RUNNING] + exits):
+            job = jobs[work.lists[HEAP, k]]
+            free += job.gang
+            for e in range(job.row, job.row + job.used):
+                servers[entries[e].server].idle += entries[e].gpus
+    return int(clock[NOW] - 1)
+
+
+def quick_schedule(instance: RarDdlsInstance, seed: int = 0) -> tuple[int, Solution] | None:
+    """The best of many greedy schedules: (makespan, solution), or None where none keeps the horizon.
+
+    Each pass takes the jobs in some order; in slot 1 and after every completion a job that fits one server goes
+    to the fullest such server, any other to the emptiest ones, either as soon as they are free or only when no
+    other ring crosses them. Four passes have fixed orders (falling GPUs x duration, falling duration), the rest
+    disturb them at random from `seed`.
+
+    Notes
+    -----
+    The number of passes falls with J^2, from 100 for ten jobs to the four fixed ones.
+    """
+    table = rate_table(instance)
+    if (table.best_rate == 0).any():
+        return None
+    jobs = len(instance.jobs)
+    rng = np.random.default_rng(seed)
+    area = (table.gpus * table.best_duration).astype(np.float64)
+    length = table.best_duration.astype(np.float64)
+    passes = [(key, sharing) for key in (area, length) for sharing in (0.0, 1.0)]
+    for index in range(min(96, _LOOKS // (4 * jobs * jobs))):
+        key = (area, length)[index % 2]
+        passes.append((key * rng.uniform(0.3, 1.0, jobs), float(rng.choice([0.0, 0.5, 1.0]))))
+    work = build_workload(instance)
+    scratch = scratch_for(work)
+    best: tuple[int, Workload] | None = None
+    for key, sharing in passes:
+        order = np.argsort(-key, kind="stable")
+        cross = np.where(rng.random(jobs) < sharing, CROSS_ANY, CROSS_ALONE)
+        limit = instance.horizon if best is None else best[0] - 1
+        choices = uniform_choices(work, order, cross, UNSHARED_FILL)
+        makespan = list_schedule(work, choices, scratch, limit, PROGRESS, 0.0, -1)
+        if makespan >= 0:
+            best, work = (makespan, work), work.another()
+    return None if best is None else (best[0], solution_of(instance, best[1]))
