@@ -10,6 +10,7 @@ from typing import Any
 from ortools.sat.python import cp_model
 
 from schedgap.solvers.engines.watch import watched
+from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.result import Deadline
 
 Value = Callable[[Any], int]
@@ -137,6 +138,32 @@ def run_cp(
     bound = _whole(solver.best_objective_bound) if found and model.has_objective() else None
     value: Value | None = solver.value if found else None
     return CpAnswer(name == "INFEASIBLE", name == "OPTIMAL", found, bound, run.interrupted, spent, value)
+
+
+def search_cp(
+    model: cp_model.CpModel,
+    incumbent: Incumbent,
+    *,
+    seen: Callable[[Value], bool] | None = None,
+    bounded: Callable[[int], bool] | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    share: float = 1.0,
+) -> CpAnswer:
+    """:func:`run_cp` in a share of the time and work that an incumbent's run has left, which are counted there."""
+    answer = run_cp(
+        model,
+        seconds=incumbent.seconds_left(share),
+        work=incumbent.work_left(share),
+        workers=incumbent.workers,
+        seed=incumbent.options.seed,
+        seen=seen,
+        bounded=bounded,
+        parameters=parameters,
+        log=incumbent.options.log,
+    )
+    incumbent.work += answer.work
+    incumbent.interrupted = incumbent.interrupted or answer.interrupted
+    return answer
 
 
 def _whole(value: float) -> int:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from schedgap.formulations.rar_ddls.job_options import JobOptions
+from schedgap.solvers.exact.rar_ddls.incumbent import BestSchedule
 from schedgap.solvers.exact.rar_ddls.patterns import Label, OneSlot
 from schedgap.solvers.exact.rar_ddls.rows import Need, contention_grades, job_needs
-from schedgap.solvers.exact.rar_ddls.state import Known
 from schedgap.solvers.linear_program import INFINITY, LinearProgram
+from schedgap.solvers.result import NO_DEADLINE
 
 _SCALE = 10**7
 _MOST_COLUMNS = 2_000
@@ -51,14 +52,14 @@ class SlotPacking:
     cuts : the strongest cuts found, strongest first
     """
 
-    def __init__(self, known: Known, options: Sequence[JobOptions]) -> None:
-        instance = known.instance
+    def __init__(self, incumbent: BestSchedule, options: Sequence[JobOptions]) -> None:
+        instance = incumbent.instance
         self.grades = contention_grades(instance)
         self.needs: list[Need] = job_needs(options, self.grades)
         self.cuts: list[SlotCut] = []
         self._slot = OneSlot(instance, options, self.grades)
 
-    def raise_bound(self, known: Known, share: float, keep: int = 6) -> None:
+    def raise_bound(self, incumbent: BestSchedule, share: float, keep: int = 6) -> None:
         """Column generation until the bound cannot rise any more, or `share` of what is left is used.
 
         Notes
@@ -68,24 +69,24 @@ class SlotPacking:
         """
         if self._slot.too_large:
             return
-        budget = known.work_left(share)
-        limit = None if known.options.deadline.left() is None else known.options.deadline
-        stop = known.seconds_left(1.0 - share)
+        budget = incumbent.work_left(share)
+        left = incumbent.seconds_left(share)
+        deadline = NO_DEADLINE if left is None else incumbent.options.deadline.capped(left)
         master = _Master(self.needs, list(self._slot.runs))
         spent = 0.0
         for _ in range(_MOST_COLUMNS):
             value, duals = master.solve()
             if duals is None:
                 break
-            cut, labels, work = self._cut(duals, known.seconds_left())
+            cut, labels, work = self._cut(duals, incumbent.seconds_left())
             spent += work
-            known.work += work
+            incumbent.work += work
             self._keep(cut, keep)
-            known.learn(cut.bound)
+            incumbent.tighten(cut.bound)
             best = max(c.bound for c in self.cuts)
-            if best >= np.ceil(value - 1e-6) or not labels or not master.add(labels) or known.finished:
+            if best >= np.ceil(value - 1e-6) or not labels or not master.add(labels) or incumbent.finished:
                 break
-            if (budget is not None and spent >= budget) or (limit is not None and _at_most(limit.left(), stop)):
+            if (budget is not None and spent >= budget) or deadline.passed:
                 break
 
     def _cut(self, duals: Sequence[float], seconds: float | None) -> tuple[SlotCut, list[Label], float]:
@@ -107,10 +108,6 @@ class SlotPacking:
         self.cuts.append(cut)
         self.cuts.sort(key=lambda c: -c.total / c.capacity)
         del self.cuts[keep:]
-
-
-def _at_most(left: float | None, stop: float | None) -> bool:
-    return left is not None and stop is not None and left <= stop
 
 
 class _Master:
