@@ -11,25 +11,30 @@ import itertools
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.formulations.common.check import CheckReport
+from schedgap.formulations.common.errors import Disagreement
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.common.numbers import gap
+from schedgap.formulations.common.numbers import MAXIMISE, agrees, gap
 from schedgap.solvers.column_generation import Column, Generated, Limits, Outcome
+from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.integer_master import SearchLimits, integer_master
-from schedgap.solvers.result import SolveOptions, Termination
+from schedgap.solvers.result import Result, SolveOptions, Termination
 from schedgap.solvers.ruin_and_recreate import Choice, Item, Prices, RuinAndRecreate
 
 Floats = NDArray[np.float64]
 Rules = TypeVar("Rules")
 
-REPORT_EVERY = 20
-"""Nodes between two bounds that are reported."""
+LOG_EVERY = 20
+"""Nodes between two lines of the log."""
+ROUNDING = 1e-9
+"""What sums of floats may be off by, relatively."""
 TOLERANCE = 1e-9
 """Relative difference of bound and value at which a relaxation counts as solved."""
 MASTER_COLUMNS = 3_000
@@ -59,13 +64,14 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
     ----------
     options : limits, gap, warm start, reporting; `work_limit` counts thousands of nodes
     choices : makes incumbents
-    unit : every value is a whole multiple of it; 0 where that is not known
+    check : the problem's checker for the instance
+    unit : what a value of 1 is worth in the instance's own objective
+    step : every value is a whole multiple of it; 0 where that is not known
 
     Attributes
     ----------
-    incumbent : the best choice, None before one is found
-    bound : the best upper bound on the optimum so far; -inf where nothing is feasible
-    facts : for ``Result.info``
+    best : the best solution and the best bound
+    incumbent : the best choice of the search's own, None before one is found
     """
 
     root_rounds: ClassVar[int] = 400
@@ -82,14 +88,24 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
     prune: ClassVar[float] = 1e-9
     """A node whose bound is within this of the incumbent, relatively, is closed."""
 
-    def __init__(self, options: SolveOptions, choices: RuinAndRecreate[Item, Prices], unit: float = 0.0) -> None:
+    def __init__(
+        self,
+        options: SolveOptions,
+        choices: RuinAndRecreate[Item, Prices],
+        check: Callable[[Solution], CheckReport],
+        *,
+        unit: float = 1.0,
+        step: float = 0.0,
+    ) -> None:
         self.options = options
         self.choices = choices
+        self.check = check
         self.unit = unit
+        self.step = step
         self.root_tolerance = TOLERANCE
+        self.best = Incumbent(MAXIMISE, options, check, unit=unit)
+        self.facts = self.best.info
         self.incumbent: Choice[Item] | None = None
-        self.bound = math.inf
-        self.facts: dict[str, Any] = {}
         self.nodes = 0
         self.pricings = 0
 
@@ -132,58 +148,43 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
 
     @abstractmethod
     def polish(self, root: Generated, attempt: int) -> bool:
-        """Look for incumbents by other means, at the root (0) and later; whether they settle the question.
-
-        Where they do, :attr:`bound` is the optimum's.
-        """
+        """Look for incumbents by other means, at the root (0) and later; whether nothing better is left."""
 
     # -- incumbent and bound ------------------------------------------------------------------------------------
 
     @property
     def value(self) -> float:
-        """Of the incumbent, -inf without one."""
-        return -math.inf if self.incumbent is None else self.incumbent.worth
-
-    @property
-    def solution(self) -> Solution | None:
-        """The incumbent as a solution object."""
-        return None if self.incumbent is None else self.solution_of(self.incumbent.items)
+        """Of the best solution, -inf without one."""
+        return -math.inf if self.best.objective is None else float(self.best.objective)
 
     @property
     def stopped(self) -> bool:
         """Whether the time is over."""
-        return self.options.deadline.passed
+        return self.best.out_of_time
 
     def accept(self, choice: Choice[Item]) -> None:
         """Make a choice the incumbent where it is the best so far."""
         if choice.missing or (self.incumbent is not None and not choice.better_than(self.incumbent)):
             return
         self.incumbent = choice
-        if self.options.report is not None:
-            self.options.report(self.solution, self.value, None)
+        if self.best.improves(choice.worth):
+            self.best.accept(self.solution_of(choice.items), choice.worth)
 
     def threshold(self) -> float:
         """What a bound has to exceed for its node to be worth a look."""
-        if self.incumbent is None:
+        if self.best.objective is None:
             return -math.inf
-        return self.value + max(self.prune * max(1.0, abs(self.value)), self.unit * (1 - 1e-6))
+        return self.value + max(self.prune * max(1.0, abs(self.value)), self.step * (1 - 1e-6))
 
     def worthwhile(self, bound: float) -> bool:
         """Whether a better incumbent is worth looking for: the gap is open, and there is time."""
-        return bound > self.threshold() and not self._gap_reached(bound) and not self.stopped
+        return bound > self.threshold() and not self.best.within_gap(bound) and not self.stopped
 
-    def _gap_reached(self, bound: float) -> bool:
-        found = None if self.incumbent is None else gap(self.value, bound)
-        return self.options.relative_gap > 0 and found is not None and found <= self.options.relative_gap
-
-    def _lower(self, bound: float) -> None:
-        """Every choice is worth at most `bound`, or no more than the incumbent."""
-        self.bound = min(self.bound, max(bound, self.value))
-
-    def log(self, event: str) -> None:
-        """A line of the log: what happened, incumbent and bound."""
-        if self.options.log is not None:
-            self.options.log(f"{event}: incumbent {self.value:g}, bound {self.bound:g}, {self.pricings} pricings")
+    def lower(self, bound: float) -> None:
+        """Every choice is worth at most `bound`, or no more than the best solution."""
+        if bound == -math.inf and self.best.objective is None:
+            self.best.infeasible = True
+        self.best.tighten(bound, of_better=True)
 
     def round(self, generated: Generated, rounds: int) -> None:
         """Incumbents from fractional weights: completed greedily, then improved."""
@@ -244,54 +245,84 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
             items[chosen[position].group] = self.item(chosen[position])
         before = self.incumbent
         self.accept(self.choices.choice(items))
-        self.log("integer master")
+        self.best.log("integer master")
         return self.incumbent is not before
 
     # -- search -------------------------------------------------------------------------------------------------
 
     def limits(self, tolerance: float = TOLERANCE) -> Limits:
         """Of a relaxation."""
-        cutoff = None if self.incumbent is None else self.threshold()
+        cutoff = None if self.best.objective is None else self.threshold()
         return Limits(self.options.deadline, tolerance=tolerance, cutoff=cutoff)
 
-    def run(self) -> Termination:
-        """Search until proven, a limit or Ctrl-C; why it stopped."""
-        try:
-            return self._run()
-        except KeyboardInterrupt:
-            return Termination.INTERRUPTED
+    def solve(self) -> Result:
+        """Search until proven, a limit or Ctrl-C.
 
-    def _run(self) -> Termination:
-        began = time.monotonic()
+        Raises
+        ------
+        Disagreement
+            The checker does not confirm what was found.
+        """
+        ended: Termination | None = None
+        try:
+            ended = self._run()
+        except KeyboardInterrupt:
+            self.best.interrupted = True
+        self._confirm()
+        self.facts.update({"nodes": self.nodes, "pricings": self.pricings})
+        return self.best.result(ended, engine="highs")
+
+    def _confirm(self) -> None:
+        """The checker's objective in place of the search's, which is a sum of floats, and the bound in its unit."""
+        best = self.best
+        if best.objective is None or best.solution is None:
+            return
+        report = self.check(best.solution)
+        found = best.in_own(best.objective)
+        if not report.feasible or report.objective is None or not agrees(float(report.objective), found or 0.0):
+            reason = report.violations[0].message if report.violations else "no violation"
+            raise Disagreement(
+                f"colgen: {found:g} becomes {report.objective} in the checker: {reason}", solution=best.solution
+            )
+        objective = float(report.objective)
+        if best.bound is not None:
+            bound = float(best.bound)
+            best.bound = objective if bound <= best.objective else max(objective, bound * (1 + ROUNDING) * self.unit)
+        best.objective, best.unit = objective, 1
+
+    def _run(self) -> Termination | None:
+        if self.options.start is not None:
+            self.best.propose(self.options.start)
         self.start()
         rules = self.root_rules()
         root = self.relax(rules, replace(self.limits(self.root_tolerance), cutoff=None))
         if root.outcome is Outcome.INFEASIBLE:
-            self.bound = -math.inf
-            return Termination.PROVEN
+            return self._over(-math.inf)
         if root.bound is None:
-            return Termination.TIME_LIMIT
-        self._lower(root.bound)
-        self.facts["lp_bound"], self.facts["lp_value"] = root.bound, root.value
+            return None
+        self.lower(root.bound)
+        self.facts["lp_bound"], self.facts["lp_value"] = self.best.in_own(root.bound), self.best.in_own(root.value)
         self.facts["lp_gap"] = gap(root.value, root.bound)
-        self.facts["lp_seconds"] = time.monotonic() - began
-        self.log("linear program")
-        if self.options.report is not None:
-            self.options.report(None, None, root.bound)
+        self.facts["lp_seconds"] = time.monotonic() - self.best.began
+        self.best.log("linear program")
         self.solved_root(root)
         self.round(root, self.root_rounds)
         if self.worthwhile(root.bound):
             root = self.tighten(rules, root, self.root_cut_rounds)
             if root.outcome is Outcome.INFEASIBLE:
-                self.bound = self.value
-                return Termination.PROVEN
+                return self._over(-math.inf)
             assert root.bound is not None
-            self._lower(root.bound)
-            self.facts["cut_bound"] = root.bound
-            self.log("cuts")
+            self.lower(root.bound)
+            self.facts["cut_bound"] = self.best.in_own(root.bound)
+            self.best.log("cuts")
         if self.worthwhile(root.bound) and self.polish(root, 0):
             return Termination.PROVEN
         return self._search(root)
+
+    def _over(self, bound: float) -> Termination:
+        """Nothing is left to look at, and what was is worth at most `bound`."""
+        self.lower(max(bound, self.value))
+        return Termination.PROVEN
 
     def tighten(self, rules: Rules, generated: Generated, rounds: int) -> Generated:
         """Add cuts and solve again, up to `rounds` times; the last relaxation with the best bound on the way."""
@@ -306,7 +337,7 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
                 best = min(best, generated.bound)
         return generated if generated.outcome is Outcome.INFEASIBLE else replace(generated, bound=best)
 
-    def _search(self, root: Generated) -> Termination:
+    def _search(self, root: Generated) -> Termination | None:
         numbers = itertools.count()
         assert root.bound is not None
         heap = [Node((-root.bound, 0, next(numbers)), root.bound, 0, self.root_rules())]
@@ -315,14 +346,12 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
         again, attempt = self.again_after, 1
         while heap:
             best = heap[0].bound
-            self._lower(max(best, settled))
+            self.lower(max(best, settled))
             if best <= self.threshold():
                 settled = max(settled, self._closed(best))
                 break
-            if self._gap_reached(best):
-                return Termination.GAP_LIMIT
-            if self.stopped or self.nodes >= most:
-                return Termination.TIME_LIMIT if self.stopped else Termination.WORK_LIMIT
+            if self.best.gap_reached or self.stopped or self.nodes >= most:
+                return None
             if self.nodes >= again:
                 if self.polish(root, attempt):
                     return Termination.PROVEN
@@ -330,6 +359,7 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
                 continue
             node = heapq.heappop(heap)
             self.nodes += 1
+            self.best.work = 1e-3 * self.nodes
             generated = self._relaxed(node, root)
             if generated.outcome is Outcome.INFEASIBLE:
                 continue
@@ -352,12 +382,9 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
                 continue
             for rules in children:
                 heapq.heappush(heap, Node((-bound, -(node.depth + 1), next(numbers)), bound, node.depth + 1, rules))
-            if self.nodes % REPORT_EVERY == 0:
-                self.log(f"{self.nodes} nodes")
-                if self.options.report is not None:
-                    self.options.report(None, None, self.bound)
-        self._lower(settled)
-        return Termination.PROVEN if self.bound <= self.threshold() else Termination.FINISHED
+            if self.nodes % LOG_EVERY == 0:
+                self.best.log(f"{self.nodes} nodes, {self.pricings} pricings")
+        return self._over(settled)
 
     def _relaxed(self, node: Node[Rules], root: Generated) -> Generated:
         if node.depth == 0 and self.root_tolerance <= TOLERANCE:
@@ -367,4 +394,4 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
 
     def _closed(self, bound: float) -> float:
         """What a node that is closed may still hold: nothing above the incumbent where values are multiples."""
-        return self.value if self.unit > 0 and bound <= self.threshold() else bound
+        return self.value if self.step > 0 and bound <= self.threshold() else bound

@@ -70,7 +70,7 @@ def run_cp(
     parameters: Mapping[str, Any] | None = None,
     log: Callable[[str], None] | None = None,
 ) -> CpAnswer:
-    """Search a model with a whole-number objective to be minimised, or without one.
+    """Search a model with a whole-number objective of at least 0 to be minimised, or without one.
 
     Parameters
     ----------
@@ -135,7 +135,8 @@ def run_cp(
     name = solver.status_name(run.value)
     spent = float(solver.response_proto.deterministic_time)
     found = name in ("OPTIMAL", "FEASIBLE")
-    bound = _whole(solver.best_objective_bound) if found and model.has_objective() else None
+    bounded_from = found or name == "UNKNOWN"
+    bound = _whole(solver.best_objective_bound) if bounded_from and model.has_objective() else None
     value: Value | None = solver.value if found else None
     return CpAnswer(name == "INFEASIBLE", name == "OPTIMAL", found, bound, run.interrupted, spent, value)
 
@@ -148,13 +149,14 @@ def search_cp(
     bounded: Callable[[int], bool] | None = None,
     parameters: Mapping[str, Any] | None = None,
     share: float = 1.0,
+    workers: int | None = None,
 ) -> CpAnswer:
     """:func:`run_cp` in a share of the time and work that an incumbent's run has left, which are counted there."""
     answer = run_cp(
         model,
         seconds=incumbent.seconds_left(share),
         work=incumbent.work_left(share),
-        workers=incumbent.workers,
+        workers=workers or incumbent.workers,
         seed=incumbent.options.seed,
         seen=seen,
         bounded=bounded,

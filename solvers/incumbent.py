@@ -256,9 +256,11 @@ class Incumbent:
             return Termination.INTERRUPTED
         if self.gap_reached:
             return Termination.GAP_LIMIT
-        if self.out_of_time:
+        if self.out_of_work:
+            return Termination.WORK_LIMIT
+        if self.options.deadline.moment is not None:  # engines stop a little before it
             return Termination.TIME_LIMIT
-        return Termination.WORK_LIMIT if self.out_of_work else Termination.FINISHED
+        return Termination.FINISHED if self.options.work_limit is None else Termination.WORK_LIMIT
 
     def result(
         self, termination: Termination | None = None, engine: str | None = None, version: str | None = None

@@ -6,10 +6,9 @@ import math
 import time
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
-from schedgap.formulations.common.errors import Disagreement
-from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.common.numbers import agrees, exact
+from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.g_vne.check import check
 from schedgap.formulations.g_vne.instance import GVneInstance, in_ordinary_units
 from schedgap.formulations.g_vne.tables import tables
@@ -18,10 +17,6 @@ from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
 FINEST = 1e-6
 """A common unit of the utilities is used where it is at least this share of their largest."""
-WORTH = ("lp_bound", "lp_value", "cut_bound")
-"""Facts in units of utility."""
-ROUNDING = 1e-9
-"""What sums of floats may be off by, relatively."""
 MOST_STATES = 20_000_000
 """(Job, node, size) triples beyond which exact pricing is not tried."""
 MOST_STEPS = 5_000_000_000
@@ -75,66 +70,13 @@ def solve_colgen(instance: GVneInstance, options: SolveOptions, *, root_toleranc
             Status.UNKNOWN, termination=Termination.TOO_LARGE, solve_seconds=time.monotonic() - began, info=info
         )
     scaled, unit = in_ordinary_units(instance)
-    search = RingSearch(scaled, _told_in(unit, options), utility_unit(instance) / unit, root_tolerance)
-    if options.start is not None:
-        report = check(instance, options.start)
-        if report.feasible and report.objective is not None and options.report is not None:
-            options.report(options.start, float(report.objective), None)
-    termination = search.run()
-    bound = search.bound if math.isfinite(search.bound) else None
-    solution = search.solution or search.solution_of([])
-    report = check(instance, solution)
-    if not report.feasible or report.objective is None or not agrees(float(report.objective) / unit, search.value):
-        raise Disagreement(
-            f"g-vne colgen: {search.value * unit:g} becomes {report.objective} in the checker: "
-            f"{report.violations[0].message if report.violations else 'no violation'}",
-            solution=solution,
-        )
-    objective = float(report.objective)
-    solution, objective = _better_start(instance, options, solution, objective)
-    if bound is not None:
-        bound = max(objective, (bound + ROUNDING * max(1.0, abs(bound))) * unit)
-        if agrees(bound / unit, objective / unit):
-            bound, termination = objective, Termination.PROVEN
-    optimal = bound is not None and bound == objective
-    return Result(
-        Status.OPTIMAL if optimal else Status.FEASIBLE,
-        objective,
-        bound,
-        solution,
-        termination,
-        solve_seconds=time.monotonic() - began,
-        engine="highs",
-        info={
-            **{name: value * unit if name in WORTH else value for name, value in search.facts.items()},
-            "cuts": len(search.space.cuts),
-            "nodes": search.nodes,
-            "columns": len(search.pool),
-            "pricings": search.pricings,
-            "rows": len(search.space.rows),
-            "relaxed": 0 if search.space.graph is None else search.space.graph.relaxed,
-        },
-    )
-
-
-def _told_in(unit: float, options: SolveOptions) -> SolveOptions:
-    """The options for a search whose utilities are divided by `unit`: it tells the instance's own."""
-    tell = options.report
-    if tell is None or unit == 1.0:
-        return options
-
-    def told(solution: Solution | None, objective: float | None, bound: float | None) -> None:
-        tell(solution, None if objective is None else objective * unit, None if bound is None else bound * unit)
-
-    return replace(options, report=told)
-
-
-def _better_start(
-    instance: GVneInstance, options: SolveOptions, solution: dict[str, object], objective: float
-) -> tuple[dict[str, object], float]:
-    """The start solution where it is better than what was found."""
-    if options.start is not None:
-        report = check(instance, options.start)
-        if report.feasible and report.objective is not None and float(report.objective) > objective:
-            return options.start, float(report.objective)
-    return solution, objective
+    step = utility_unit(instance) / unit
+    search = RingSearch(scaled, options, partial(check, instance), unit=unit, step=step, root_tolerance=root_tolerance)
+    result = search.solve()
+    facts = {
+        "cuts": len(search.space.cuts),
+        "columns": len(search.pool),
+        "rows": len(search.space.rows),
+        "relaxed": 0 if search.space.graph is None else search.space.graph.relaxed,
+    }
+    return replace(result, info={**result.info, **facts})

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.g_vne.instance import GVneInstance
@@ -35,16 +36,27 @@ class RingSearch(BranchAndPrice[Rules, Column, Floats]):
     ----------
     instance : the instance
     options : limits, seed, warm start, reporting
-    unit : every utility is a multiple of it; 0 where that is not known
+    check : the checker for the instance in its own units
+    unit : what a utility of 1 is worth there
+    step : every utility is a multiple of it; 0 where that is not known
     root_tolerance : relative difference of bound and value at which the root's LP is left
     """
 
     again_after = 40
 
-    def __init__(self, instance: GVneInstance, options: SolveOptions, unit: float, root_tolerance: float) -> None:
+    def __init__(
+        self,
+        instance: GVneInstance,
+        options: SolveOptions,
+        check: Callable[[Solution], CheckReport],
+        *,
+        unit: float,
+        step: float,
+        root_tolerance: float,
+    ) -> None:
         self.space = Space(instance)
         self.rings = RingChoices(self.space, options.seed)
-        super().__init__(options, self.rings, unit)
+        super().__init__(options, self.rings, check, unit=unit, step=step)
         data = self.space.data
         self.root_rounds = min(self.root_rounds, 40 * data.jobs)
         self.root_cut_rounds = self.root_cut_rounds if data.jobs * data.nodes <= CUT_SIZE else 0

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.common.errors import Disagreement
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.common.numbers import MAXIMISE, agrees
+from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.hadar.check import check
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.placement import solution_from_levels
@@ -61,7 +62,8 @@ class ScheduleSearch(BranchAndPrice[JobRules, Schedule, Prices]):
         self.data: Tables = tables(instance)
         self.must = instance.all_jobs_must_finish
         self.scheduler = Scheduler(self.data, MOST_STATES)
-        super().__init__(options, ScheduleChoices(self.scheduler, self.must, options.seed))
+        choices = ScheduleChoices(self.scheduler, self.must, options.seed)
+        super().__init__(options, choices, partial(check, instance))
         self.master = Master(MAXIMISE, self.scheduler.capacity_rows(), [self.must] * len(self.data.jobs))
         self.pool = Pool(len(self.data.jobs))
         self.last_used: list[int] = []
@@ -195,53 +197,10 @@ class ScheduleSearch(BranchAndPrice[JobRules, Schedule, Prices]):
             self.accept(self.choices.choice(answer.chosen))
         self.facts["compact_runs"] = int(self.facts.get("compact_runs", 0)) + 1
         if answer.bound is not None:
-            self.bound = min(self.bound, max(answer.bound, self.value))
-        if answer.complete and answer.chosen is None:
-            self.bound = self.value
+            self.lower(answer.bound)
+        elif answer.complete:
+            self.lower(self.value)
         return answer.complete
-
-
-def _result(search: ScheduleSearch, termination: Termination, began: float) -> Result:
-    """The result, re-scored by the checker."""
-    solution = search.solution
-    bound = search.bound if np.isfinite(search.bound) else None
-    objective: float | None = None
-    if solution is not None:
-        report = check(search.instance, solution)
-        if not report.feasible or report.objective is None or not agrees(float(report.objective), search.value):
-            raise Disagreement(
-                f"hadar colgen: {search.value:g} becomes {report.objective} in the checker: "
-                f"{report.violations[0].message if report.violations else 'no violation'}"
-            )
-        objective = float(report.objective)
-    if objective is not None and bound is not None and bound <= objective + 1e-6 * max(1e-3, abs(objective)):
-        status, bound = Status.OPTIMAL, max(bound, objective)
-        termination = Termination.PROVEN
-    elif solution is None and termination is Termination.PROVEN:
-        status = Status.INFEASIBLE
-    else:
-        status = Status.FEASIBLE if solution is not None else Status.UNKNOWN
-    return Result(
-        status=status,
-        objective=objective,
-        bound=None if status is Status.INFEASIBLE else bound,
-        solution=solution,
-        termination=termination,
-        solve_seconds=time.monotonic() - began,
-        engine="highs",
-        info=_info(search),
-    )
-
-
-def _info(search: ScheduleSearch) -> Mapping[str, Any]:
-    """Facts of the run, prices and payoffs (P3) among them."""
-    return {
-        **search.facts,
-        "nodes": search.nodes,
-        "columns": len(search.master.columns),
-        "cuts": len(search.scheduler.cuts.slots),
-        "pricings": search.pricings,
-    }
 
 
 def _too_large(data: Tables) -> bool:
@@ -281,4 +240,6 @@ def solve_colgen(instance: HadarInstance, options: SolveOptions) -> Result:
     if instance.all_jobs_must_finish and not data.possible.all():
         return Result(Status.INFEASIBLE, termination=Termination.PROVEN, solve_seconds=0.0, engine="highs")
     search = ScheduleSearch(instance, options)
-    return _result(search, search.run(), began)
+    result = search.solve()
+    facts = {"columns": len(search.master.columns), "cuts": len(search.scheduler.cuts.slots)}
+    return replace(result, info={**result.info, **facts})
