@@ -13,7 +13,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,18 +74,18 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
     incumbent : the best choice of the search's own, None before one is found
     """
 
-    root_rounds: ClassVar[int] = 400
+    root_rounds: int = 400
     """Rounds of ruin and recreate at the root."""
-    round_every: ClassVar[int] = 1
+    round_every: int = 1
     """Nodes between two incumbents made from fractional weights,"""
-    node_rounds: ClassVar[int] = 0
+    node_rounds: int = 0
     """and rounds of ruin and recreate then."""
-    root_cut_rounds: ClassVar[int] = 15
-    node_cut_rounds: ClassVar[int] = 0
+    root_cut_rounds: int = 15
+    node_cut_rounds: int = 0
     """Rounds of cuts at the root, and at every other node."""
-    again_after: ClassVar[int] = 60
+    again_after: int = 60
     """Nodes after which :meth:`polish` is called again; then four times as many, and so on."""
-    prune: ClassVar[float] = 1e-9
+    prune: float = 1e-9
     """A node whose bound is within this of the incumbent, relatively, is closed."""
 
     def __init__(
@@ -157,10 +157,9 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
         """Of the best solution, -inf without one."""
         return -math.inf if self.best.objective is None else float(self.best.objective)
 
-    @property
     def stopped(self) -> bool:
         """Whether the time is over."""
-        return self.best.out_of_time
+        return self.best.out_of_time()
 
     def accept(self, choice: Choice[Item]) -> None:
         """Make a choice the incumbent where it is the best so far."""
@@ -178,7 +177,7 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
 
     def worthwhile(self, bound: float) -> bool:
         """Whether a better incumbent is worth looking for: the gap is open, and there is time."""
-        return bound > self.threshold() and not self.best.within_gap(bound) and not self.stopped
+        return bound > self.threshold() and not self.best.within_gap(bound) and not self.stopped()
 
     def lower(self, bound: float) -> None:
         """Every choice is worth at most `bound`, or no more than the best solution."""
@@ -189,7 +188,7 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
     def round(self, generated: Generated, rounds: int) -> None:
         """Incumbents from fractional weights: completed greedily, then improved."""
         order = np.argsort(-generated.weights, kind="stable")
-        used = [generated.columns[i] for i in order if generated.weights[i] > USED]
+        used = [generated.columns[i] for i in order.tolist() if generated.weights[i] > USED]
         prices = self.prices(generated.duals)
         self.accept(self.choices.complete([(column.group, self.item(column)) for column in used], prices))
         if rounds and generated.bound is not None and generated.bound > self.threshold():
@@ -198,7 +197,7 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
     def improve(self, prices: Prices, rounds: int) -> None:
         """Ruin and recreate from the incumbent."""
         if self.incumbent is not None:
-            self.accept(self.choices.improve(self.incumbent.items, prices, rounds, lambda: self.stopped))
+            self.accept(self.choices.improve(self.incumbent.items, prices, rounds, self.stopped))
 
     def solve_master(
         self, root: Generated, columns: Sequence[Column], capacity: Floats, known: Sequence[Column] = ()
@@ -223,7 +222,7 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
         near = np.flatnonzero(reduced > self.value - root.bound)
         if len(near) > MASTER_COLUMNS:
             near = np.sort(near[np.argsort(-reduced[near], kind="stable")[:MASTER_COLUMNS]])
-        chosen = [columns[i] for i in near]
+        chosen = [columns[i] for i in near.tolist()]
         there = {id(column) for column in chosen}
         chosen += [column for column in known if id(column) not in there]
         if not chosen:
@@ -298,24 +297,25 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
         root = self.relax(rules, replace(self.limits(self.root_tolerance), cutoff=None))
         if root.outcome is Outcome.INFEASIBLE:
             return self._over(-math.inf)
-        if root.bound is None:
+        bound = root.bound
+        if bound is None:
             return None
-        self.lower(root.bound)
-        self.facts["lp_bound"], self.facts["lp_value"] = self.best.in_own(root.bound), self.best.in_own(root.value)
-        self.facts["lp_gap"] = gap(root.value, root.bound)
+        self.lower(bound)
+        self.facts["lp_bound"], self.facts["lp_value"] = self.best.in_own(bound), self.best.in_own(root.value)
+        self.facts["lp_gap"] = gap(root.value, bound)
         self.facts["lp_seconds"] = time.monotonic() - self.best.began
         self.best.log("linear program")
         self.solved_root(root)
         self.round(root, self.root_rounds)
-        if self.worthwhile(root.bound):
-            root = self.tighten(rules, root, self.root_cut_rounds)
+        if self.worthwhile(bound):
+            root = self.add_cuts(rules, root, self.root_cut_rounds)
             if root.outcome is Outcome.INFEASIBLE:
                 return self._over(-math.inf)
-            assert root.bound is not None
-            self.lower(root.bound)
-            self.facts["cut_bound"] = self.best.in_own(root.bound)
+            bound = bound if root.bound is None else root.bound
+            self.lower(bound)
+            self.facts["cut_bound"] = self.best.in_own(bound)
             self.best.log("cuts")
-        if self.worthwhile(root.bound) and self.polish(root, 0):
+        if self.worthwhile(bound) and self.polish(root, 0):
             return Termination.PROVEN
         return self._search(root)
 
@@ -324,11 +324,11 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
         self.lower(max(bound, self.value))
         return Termination.PROVEN
 
-    def tighten(self, rules: Rules, generated: Generated, rounds: int) -> Generated:
+    def add_cuts(self, rules: Rules, generated: Generated, rounds: int) -> Generated:
         """Add cuts and solve again, up to `rounds` times; the last relaxation with the best bound on the way."""
         best = generated.bound
         for _ in range(rounds):
-            if generated.outcome is not Outcome.CONVERGED or best is None or best <= self.threshold() or self.stopped:
+            if generated.outcome is not Outcome.CONVERGED or best is None or best <= self.threshold() or self.stopped():
                 break
             if not self.separate(generated):
                 break
@@ -350,7 +350,7 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
             if best <= self.threshold():
                 settled = max(settled, self._closed(best))
                 break
-            if self.best.gap_reached or self.stopped or self.nodes >= most:
+            if self.best.gap_reached or self.stopped() or self.nodes >= most:
                 return None
             if self.nodes >= again:
                 if self.polish(root, attempt):
@@ -368,7 +368,7 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
                 settled = max(settled, self._closed(bound))
                 continue
             if generated.outcome is Outcome.LIMIT:
-                if self.stopped:
+                if self.stopped():
                     heapq.heappush(heap, replace(node, key=(-bound, -node.depth, next(numbers)), bound=bound))
                 else:
                     settled = max(settled, bound)
@@ -390,7 +390,7 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
         if node.depth == 0 and self.root_tolerance <= TOLERANCE:
             return root
         generated = self.relax(node.rules, self.limits())
-        return self.tighten(node.rules, generated, self.node_cut_rounds)
+        return self.add_cuts(node.rules, generated, self.node_cut_rounds)
 
     def _closed(self, bound: float) -> float:
         """What a node that is closed may still hold: nothing above the incumbent where values are multiples."""

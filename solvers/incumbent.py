@@ -214,7 +214,6 @@ class Incumbent:
         found = gap(self.in_own(self.objective), self.in_own(bound))
         return found is not None and found <= self.options.relative_gap
 
-    @property
     def out_of_time(self) -> bool:
         """Whether the deadline has passed."""
         return self.options.deadline.passed
@@ -225,10 +224,9 @@ class Incumbent:
         left = self.work_left()
         return left is not None and left <= LEAST_WORK
 
-    @property
     def finished(self) -> bool:
         """Whether no further stage is to start."""
-        return self.proven or self.gap_reached or self.interrupted or self.out_of_time or self.out_of_work
+        return self.proven or self.gap_reached or self.interrupted or self.out_of_time() or self.out_of_work
 
     def seconds_left(self, share: float = 1.0) -> float | None:
         """`share` of the seconds left; None without a deadline."""

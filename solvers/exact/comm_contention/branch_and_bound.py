@@ -151,7 +151,7 @@ class _Search:
             elif later:
                 open_bound = float(bounds[:top].min()) if top else math.inf
                 self.best.tighten(self._mean(min(open_bound, float(kept[SKIPPED]), float(kept[BEST] - kept[MARGIN]))))
-            if self.best.finished:
+            if self.best.finished():
                 break
         if not top and kept[SKIPPED] < math.inf:
             self.info["reason"] = f"a set of schedules needed more than {POINTS} points"

@@ -113,7 +113,7 @@ class _Stages:
         if best.proven:
             return None
         if first is None:
-            return None if best.out_of_time else Termination.TOO_LARGE
+            return None if best.out_of_time() else Termination.TOO_LARGE
         arrivals = sum(job.arrival for job in self.instance.jobs)
         grid = Grid.of(self.instance, self.placement, sum(first.finish) - arrivals)
         best.info["grid"] = grid.seconds(1)
@@ -129,7 +129,7 @@ class _Stages:
         if reason := model_size(grid):
             best.info["reason"] = reason
             return Termination.TOO_LARGE
-        if best.out_of_time:
+        if best.out_of_time():
             return None
         hint = self._points.get(grid.digits, hint)
         assert best.objective is not None
@@ -159,7 +159,7 @@ class _Stages:
         self.best.propose(solution_of(self.instance, self.placement, policy, run), policy, trusted=True)
         if not small:
             self.best.info["reason"] = f"{tasks} compute tasks, at most {LARGEST_TASKS}"
-        return runs[0][2] if small and not self.best.out_of_time else None
+        return runs[0][2] if small and not self.best.out_of_time() else None
 
     def _search(self, model: GridModel, grid: Grid, share: float) -> bool:
         """CP-SAT in the given share of what is left; whether the model is solved to its optimum."""

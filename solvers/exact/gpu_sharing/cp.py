@@ -96,7 +96,7 @@ class _Stages:
         if best.options.start is not None:
             best.propose(best.options.start, "start")
         self._search()
-        if best.proven or best.out_of_time:
+        if best.proven or best.out_of_time():
             return None
         if lp_nonzeros(self.instance, self.choices) > LARGEST:
             return Termination.TOO_LARGE
@@ -117,7 +117,7 @@ class _Stages:
         n = len(self.instance.jobs)
         rounds = int(min(_LARGEST_ROUNDS, max(20, _EFFORT / n**3)))
         for restart in range(_RESTARTS if rounds > 20 else 1):
-            if self.best.proven or (restart and self.best.out_of_time):
+            if self.best.proven or (restart and self.best.out_of_time()):
                 return
             seed = self.best.options.seed + 7919 * restart
             found = search(self.instance, self.choices, seed=seed, rounds=rounds)
@@ -128,7 +128,7 @@ class _Stages:
     def _complete(self, columns: Columns, least: Floats) -> None:
         """CP-SAT on the columns that may be part of something better, until there is nothing better."""
         best = self.best
-        while not best.finished:
+        while not best.finished():
             most = None if best.objective is None else int(best.objective) - 1
             kept = columns if most is None else columns.only(least <= most)
             best.info["columns"] = [len(columns.job), len(kept.job)]
@@ -192,5 +192,5 @@ class _Step:
         assert best.objective is not None
         if best.proven or best.gap_reached:
             return True
-        self.again = int((self.least <= best.objective - 1).sum()) < _SHRUNK * self.columns
+        self.again = int((self.least <= int(best.objective) - 1).sum()) < _SHRUNK * self.columns
         return self.again

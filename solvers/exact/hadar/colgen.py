@@ -77,7 +77,7 @@ class ScheduleSearch(BranchAndPrice[JobRules, Schedule, Prices]):
         """A first incumbent at no prices, or the start solution; its columns."""
         zero = self.scheduler.no_prices()
         first = self.choices.complete([], zero)
-        self.accept(self.choices.improve(first.items, zero, 100, lambda: self.stopped))
+        self.accept(self.choices.improve(first.items, zero, 100, self.stopped))
         if self.options.start is not None:
             given = self.scheduler.from_solution(self.instance, self.options.start)
             self.accept(self.choices.choice(given))
@@ -113,7 +113,7 @@ class ScheduleSearch(BranchAndPrice[JobRules, Schedule, Prices]):
     def separate(self, generated: Generated) -> bool:
         """Add the cuts that the weights break, as rows of the master."""
         cuts = self.scheduler.cuts
-        used = np.flatnonzero(generated.weights > 1e-9)
+        used = np.flatnonzero(generated.weights > 1e-9).tolist()
         columns = generated.columns
         load = cuts.load(
             [(columns[i].group, schedule_of(columns[i]).levels, float(generated.weights[i])) for i in used]

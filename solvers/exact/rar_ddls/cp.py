@@ -77,17 +77,17 @@ class _Stages:
         search = LocalSearch(incumbent.instance, incumbent.options.seed)
         search.run(incumbent, _FIRST_EFFORT)
         incumbent.log("local search")
-        if incumbent.finished:
+        if incumbent.finished():
             return
         self.options = job_options(incumbent.instance)
         packing = SlotPacking(incumbent, self.options)
         packing.raise_bound(incumbent, _PACKING_SHARE)
         incumbent.log("slot packing")
-        if incumbent.finished:
+        if incumbent.finished():
             return
         search.run(incumbent, _SECOND_EFFORT)
         incumbent.log("local search")
-        if not incumbent.finished:
+        if not incumbent.finished():
             self.overlaps(packing)
 
     def overlaps(self, packing: SlotPacking) -> None:
@@ -100,7 +100,7 @@ class _Stages:
             overlaps.add_cut(cut, packing.grades)
         incumbent.log("interval model built")
         rounds = 0
-        while not incumbent.finished:
+        while not incumbent.finished():
             rounds += 1
             answer = self._minimise(intervals)
             if answer.infeasible:
@@ -110,7 +110,7 @@ class _Stages:
                 break
             makespan = incumbent.propose_schedule(*intervals.schedule(answer.value))
             incumbent.log("interval model solved")
-            if incumbent.finished:
+            if incumbent.finished():
                 break
             if makespan is None and overlaps.refine(answer.value) == 0:
                 raise Disagreement("interval model and dynamics disagree", details={"engine": "cpsat"})

@@ -84,7 +84,7 @@ class SlotPacking:
             self._keep(cut, keep)
             incumbent.tighten(cut.bound)
             best = max(c.bound for c in self.cuts)
-            if best >= np.ceil(value - 1e-6) or not labels or not master.add(labels) or incumbent.finished:
+            if best >= np.ceil(value - 1e-6) or not labels or not master.add(labels) or incumbent.finished():
                 break
             if (budget is not None and spent >= budget) or deadline.passed:
                 break

@@ -70,11 +70,11 @@ class LocalSearch:
         if self.too_large:
             return
         left = max(1, min(int(effort * _LEG / self._size), int(effort * 1000 * self._jobs)))
-        while left > 0 and not incumbent.finished:
+        while left > 0 and not incumbent.finished():
             choices = self._random_choices()
             total = min(left, _LONGEST_RUN)
             step, cost = 0, math.inf
-            while step < total and not incumbent.finished:
+            while step < total and not incumbent.finished():
                 leg = (step, min(total - step, max(1, _LEG // self._size)), total)
                 target = max(incumbent.lower, 1 if incumbent.makespan is None else incumbent.makespan - 1)
                 limit = max(2 * target, incumbent.ceiling) if incumbent.makespan is not None else 2**60
