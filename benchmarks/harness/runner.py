@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -212,7 +212,7 @@ def _execute(pair: tuple[Item, Task]) -> Outcome:
 
 def _task(item: Item, folder: Path) -> Task:
     return Task(
-        replace(item.problem),  # without what it has cached, which need not be sent
+        item.problem,
         item.instance,
         item.task,
         item.settings,

@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from schedgap.catalogue.problem import Measurement, Method, Problem, resolve
+from schedgap.catalogue.method import Method
+from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.run import run_method
+from schedgap.catalogue.workload import Measurement
 from schedgap.formulations.common.errors import Disagreement, SchedgapError
 from schedgap.formulations.common.instance import Instance
 from schedgap.solvers.result import Deadline, SolveOptions, Status
@@ -117,7 +119,7 @@ def _solve(task: Task, method: Method) -> dict[str, Any]:
 
 
 def _measure(task: Task) -> dict[str, Any]:
-    function = resolve(task.what.function)
+    function = task.what.load()
     takes = inspect.signature(function).parameters
     keywords = {"seed": task.seed, "time_limit": task.time_limit, **task.settings}
     # A measurement that has no use for a limit or a scale does not name it.

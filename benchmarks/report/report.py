@@ -9,6 +9,7 @@ from typing import Any
 
 from schedgap.benchmarks.harness.analysis import Analysis, Entry, Solved, analyse, engine_summaries, load, summaries
 from schedgap.benchmarks.harness.store import FILE, Row, Store, StoreError
+from schedgap.benchmarks.instances import figure_of
 from schedgap.benchmarks.report.figures import proof_figure, ratio_figure, series_figure
 from schedgap.benchmarks.report.page import Raw, folded, grid, page, picture, text, tiles, verdict
 from schedgap.benchmarks.report.table import (
@@ -26,7 +27,8 @@ from schedgap.benchmarks.report.table import (
     worst_known,
 )
 from schedgap.benchmarks.report.text import fixed, number
-from schedgap.catalogue.problem import Kind, Problem, resolve
+from schedgap.catalogue.method import Kind
+from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.instance import Instance
 from schedgap.formulations.common.writing import write_whole
 
@@ -251,7 +253,7 @@ def _worst_cases(folder: Path, problem: Problem, solved: Sequence[Solved]) -> li
 
 def _pair(problem: Problem, instance: Instance, entry: Entry, best: Entry, ratio: float) -> str:
     """A heuristic's schedule beside the optimum, both over the same range of x."""
-    draw = resolve(problem.figure)
+    draw = figure_of(problem)
     left, right = draw(instance, entry.row.solution), draw(instance, best.row.solution)
     if left.axes and right.axes:
         ends = [axes.get_xlim() for axes in (left.axes[0], right.axes[0])]
@@ -318,8 +320,8 @@ def _measurement(row: Row, problem: Problem) -> list[str]:
     head, cells, right = measurement_cells(row, problem, times=True)
     body = [title, grid(head, cells, right)]
     part = measurement_of(row, problem)
-    if part is not None and part.figure:
-        body.append(picture(resolve(part.figure)(row.payload), part.title))
+    if part is not None and part.figure is not None:
+        body.append(picture(part.figure()(row.payload), part.title))
     return body
 
 
