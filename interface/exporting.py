@@ -7,8 +7,8 @@ from pathlib import Path
 
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.files import check_writable
 from schedgap.formulations.common.instance import Instance
-from schedgap.output import check_writable
 
 FORMATS = ("mps", "lp")
 

@@ -8,8 +8,8 @@ from typing import Any
 from schedgap.benchmarks.instances import figure_of
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.files import check_writable
 from schedgap.formulations.common.instance import Instance, Solution
-from schedgap.output import check_writable
 
 ENDINGS = (".svg", ".png", ".pdf")
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from schedgap.benchmarks.harness.progress import Watcher
 from schedgap.benchmarks.ledger.judge import Judgement, finite, judge
+from schedgap.benchmarks.report.metrics import mean_metrics, metrics_of
 from schedgap.benchmarks.report.text import fixed, number, seconds, table
 from schedgap.catalogue.agreement import DISAGREEMENTS, Agreement, Answer, agree, write_disagreement
 from schedgap.catalogue.method import Kind, Method
 from schedgap.catalogue.methods import find_method
-from schedgap.catalogue.metrics import mean_metrics, metrics_of
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.run import certified_bound, run_method
 from schedgap.formulations.common.errors import Disagreement, EngineMissing, InputError, ModelRefused

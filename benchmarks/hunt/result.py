@@ -12,7 +12,7 @@ from typing import Any
 from schedgap.benchmarks.harness.worker import plain
 from schedgap.benchmarks.hunt.target import SEED, Found, Target, finite_value
 from schedgap.benchmarks.report.text import fixed, number
-from schedgap.formulations.common.writing import write_whole
+from schedgap.formulations.common.files import write_text
 
 WORST = "worst.json"
 FOUND = "found.json"
@@ -132,4 +132,4 @@ def write_found(path: Path, target: Target, found: Found, note: str = "found by 
     )
     if found.optimum is not None:
         data["reference"] = {"status": "optimal", "optimum": found.optimum}
-    write_whole(path, json.dumps(data, indent=1, allow_nan=False) + "\n")
+    write_text(path, json.dumps(data, indent=1, allow_nan=False) + "\n")

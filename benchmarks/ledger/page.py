@@ -15,8 +15,8 @@ from schedgap.catalogue.method import Kind
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import all_problems, parse_instance
 from schedgap.catalogue.run import run_method
+from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.instance import Instance, Solution, read_json
-from schedgap.formulations.common.writing import write_whole
 from schedgap.heuristics.common.guarantee import Verdict
 from schedgap.solvers.result import SolveOptions, Status
 
@@ -37,9 +37,9 @@ def write_ledger(ledger: Ledger, folder: Path) -> Path:
     The page's path.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / "ledger.json", json.dumps(ledger.to_dict(), indent=1, allow_nan=False) + "\n")
+    write_text(folder / "ledger.json", json.dumps(ledger.to_dict(), indent=1, allow_nan=False) + "\n")
     path = folder / "ledger.html"
-    write_whole(path, page("The ledger of guarantees", _body(ledger, folder)))
+    write_text(path, page("The ledger of guarantees", _body(ledger, folder)))
     return path
 
 

@@ -23,9 +23,9 @@ from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import all_problems
 from schedgap.catalogue.run import certified_bound, run_heuristic, run_method
 from schedgap.formulations.common.errors import Disagreement, InputError
+from schedgap.formulations.common.files import check_folder, write_text
 from schedgap.formulations.common.instance import Instance
 from schedgap.formulations.common.numbers import ratio
-from schedgap.formulations.common.writing import check_folder, write_whole
 from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, Verdict
 from schedgap.solvers.result import Result, SolveOptions, Status
 
@@ -399,4 +399,4 @@ def _write_counterexample(path: Path, guarantee: Guarantee, trial: _Trial, evalu
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{path.parent}: {error.strerror or error}") from None
-    write_whole(path, json.dumps(data, indent=1, allow_nan=False) + "\n")
+    write_text(path, json.dumps(data, indent=1, allow_nan=False) + "\n")

@@ -29,8 +29,8 @@ from schedgap.benchmarks.report.table import (
 from schedgap.benchmarks.report.text import fixed, number
 from schedgap.catalogue.method import Kind
 from schedgap.catalogue.problem import Problem
+from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.instance import Instance
-from schedgap.formulations.common.writing import write_whole
 
 REPORT = "report.html"
 COMPARISON = "comparison.html"
@@ -66,9 +66,9 @@ def write_report(folder: Path, other: Path | None = None, problems: Sequence[Pro
 
         second, second_meta = read_run(other, problems)
         content = comparison_page((folder, analysis, meta), (other, second, second_meta))
-        return write_whole(folder / COMPARISON, content)
-    write_whole(folder / TABLE, run_text(analysis, times=False))
-    return write_whole(folder / REPORT, _report_page(folder, analysis, meta))
+        return write_text(folder / COMPARISON, content)
+    write_text(folder / TABLE, run_text(analysis, times=False))
+    return write_text(folder / REPORT, _report_page(folder, analysis, meta))
 
 
 def read_run(folder: Path, problems: Sequence[Problem] | None = None) -> tuple[Analysis, dict[str, Any]]:

@@ -20,10 +20,10 @@ from schedgap.benchmarks.harness.analysis import (
 from schedgap.benchmarks.harness.store import Row
 from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.library import known
+from schedgap.benchmarks.report.metrics import mean_metrics, metrics_of
 from schedgap.benchmarks.report.text import fixed, number, seconds, table
 from schedgap.catalogue.method import Kind
 from schedgap.catalogue.methods import label
-from schedgap.catalogue.metrics import mean_metrics, metrics_of
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.workload import Measurement
 from schedgap.formulations.common.numbers import MINIMISE

@@ -61,7 +61,7 @@ def import_(arguments: argparse.Namespace) -> int:
 
 
 def _check_out(out: Path | None) -> None:
-    from schedgap.output import check_writable
+    from schedgap.formulations.common.files import check_writable
 
     if out is not None and str(out) != "-":
         check_writable(out)

@@ -41,7 +41,7 @@ def solve(arguments: argparse.Namespace) -> int:
     from schedgap.catalogue.methods import find_method, method_settings
     from schedgap.cli import files
     from schedgap.cli.progress import SolveProgress
-    from schedgap.output import check_writable, write_text
+    from schedgap.formulations.common.files import check_writable, write_text
     from schedgap.reading import feasible_start
     from schedgap.running import interrupted, preload
     from schedgap.solvers.result import Termination
@@ -134,8 +134,8 @@ def _as_text(
     problem: Problem, instance: Instance, method: Method, result: Result, arguments: argparse.Namespace
 ) -> str:
     """The result for a person."""
+    from schedgap.benchmarks.report.metrics import metrics_text
     from schedgap.benchmarks.report.text import number, seconds
-    from schedgap.catalogue.metrics import metrics_text
     from schedgap.cli.files import to_json
 
     engine = "" if result.engine is None else f" ({' '.join(filter(None, [result.engine, result.engine_version]))})"

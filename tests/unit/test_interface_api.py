@@ -20,8 +20,8 @@ from schedgap.cli.progress import SolveProgress
 from schedgap.exporting import write_model
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import Disagreement, InputError
+from schedgap.formulations.common.files import check_writable, write_text
 from schedgap.formulations.common.instance import Instance
-from schedgap.output import check_writable, write_text
 from schedgap.running import interrupted, not_worse, warm_up
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 

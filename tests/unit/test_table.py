@@ -11,10 +11,10 @@ from support.toy import generate, toy
 from schedgap.benchmarks.harness.analysis import analyse, instance_path, summaries
 from schedgap.benchmarks.harness.store import Row
 from schedgap.benchmarks.library import Worst
+from schedgap.benchmarks.report.metrics import metrics_text
 from schedgap.benchmarks.report.report import heuristic_grid
 from schedgap.benchmarks.report.table import heuristic_table, metrics_rows, run_text, series_points
 from schedgap.benchmarks.report.text import fixed, mean_ratio, number, seconds, table
-from schedgap.catalogue.metrics import metrics_text
 from schedgap.catalogue.problem import Problem
 
 INSTANCES = [generate(seed) for seed in range(4)]

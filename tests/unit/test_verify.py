@@ -16,7 +16,7 @@ from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.ledger.ledger import Ledger
 from schedgap.benchmarks.ledger.verify import instance_size, verify
 from schedgap.formulations.common.errors import Disagreement, InputError
-from schedgap.formulations.common.writing import check_folder
+from schedgap.formulations.common.files import check_folder
 from schedgap.heuristics.common.guarantee import Evaluation, Guarantee, Measured, Verdict, at_most
 from schedgap.solvers.result import SolveOptions
 
