@@ -215,7 +215,7 @@ def _run_of(answer: object, method: Method) -> HeuristicRun:
     if isinstance(answer, HeuristicRun):
         return answer
     if answer is None or isinstance(answer, Mapping):
-        return HeuristicRun(answer)
+        return HeuristicRun(None if answer is None else dict(answer))
     raise InputError(f"method {method.id}: must return a solution object or None, got {type(answer).__name__}")
 
 

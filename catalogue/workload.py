@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from schedgap.catalogue.method import Method
-from schedgap.formulations.common.instance import Instance, Solution
+from schedgap.formulations.common.instance import Instance
 from schedgap.formulations.common.options import Option, options_of
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ TableRow: TypeAlias = Mapping[str, Any]
 """A row of a measurement: column name to a JSON value."""
 Study: TypeAlias = Callable[..., Sequence[TableRow]]
 """``f(*, seed, **settings) -> rows``"""
+Drawing: TypeAlias = "Callable[..., Figure]"
+"""``f(instance, solution) -> Figure``"""
 TableFigure: TypeAlias = "Callable[[Sequence[TableRow]], Figure]"
 """``f(rows) -> Figure``"""
 
@@ -148,7 +150,7 @@ class Workload:
     families: Callable[[], Mapping[str, Callable[[int], Trial]]] | None = None
     suites: tuple[Batch | Measurement, ...] = ()
     importers: tuple[Importer, ...] = ()
-    figure: Callable[[], Callable[[Instance, Solution], Figure]] | None = None
+    figure: Callable[[], Drawing] | None = None
 
     def trials(self) -> Mapping[str, Callable[[int], Trial]]:
         """The families, or the presets with their defaults where there are none."""

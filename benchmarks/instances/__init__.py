@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from schedgap.catalogue.problem import Problem
-from schedgap.catalogue.workload import Preset, Workload
+from schedgap.catalogue.workload import Drawing, Preset, Workload
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.common.instance import Instance, Solution
+from schedgap.formulations.common.instance import Instance
 from schedgap.formulations.common.options import keywords, parse_settings
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def workload_of(problem: Problem) -> Workload:
@@ -31,7 +28,7 @@ def workload_of(problem: Problem) -> Workload:
     return found
 
 
-def figure_of(problem: Problem) -> Callable[[Instance, Solution], Figure]:
+def figure_of(problem: Problem) -> Drawing:
     """What draws the problem's solutions.
 
     Raises

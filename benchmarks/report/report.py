@@ -258,7 +258,8 @@ def _pair(problem: Problem, instance: Instance, entry: Entry, best: Entry, ratio
     if left.axes and right.axes:
         ends = [axes.get_xlim() for axes in (left.axes[0], right.axes[0])]
         for figure in (left, right):
-            figure.set_size_inches(0.8 * figure.get_size_inches())  # half as wide as the page: larger letters
+            width, height = figure.get_size_inches()
+            figure.set_size_inches(0.8 * width, 0.8 * height)  # half as wide as the page: larger letters
             figure.axes[0].set_xlim(min(low for low, _ in ends), max(high for _, high in ends))
     what, unit = problem.objective_name, problem.unit
     words = f"{entry.label}: {what} {number(entry.row.objective)} {unit}, ratio {fixed(ratio)} to optimum"

@@ -11,7 +11,7 @@ from functools import cache
 from keyword import iskeyword
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
 
-from annotated_types import Ge, Gt, Le, Lt
+from annotated_types import Ge, Gt, Le
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
@@ -102,21 +102,21 @@ class Option:
         if self.choices:
             return "one of " + ", ".join(str(choice) for choice in self.choices)
         _, metadata = _parts(self.annotation)
-        low = next(((m.ge, "[") for m in metadata if isinstance(m, Ge)), None)
-        low = next(((m.gt, "(") for m in metadata if isinstance(m, Gt)), low)
-        high = next(((m.le, "]") for m in metadata if isinstance(m, Le)), None)
-        high = next(((m.lt, ")") for m in metadata if isinstance(m, Lt)), high)
+        low = next(
+            ((m.ge if isinstance(m, Ge) else m.gt, isinstance(m, Gt)) for m in metadata if isinstance(m, Ge | Gt)), None
+        )
+        high = next((m.le for m in metadata if isinstance(m, Le)), None)
         name = self.kind.__name__
-        if low and high:
-            return f"{name} in {low[1]}{low[0]:g}, {high[0]:g}{high[1]}"
+        if low and high is not None:
+            return f"{name} in {'(' if low[1] else '['}{low[0]:g}, {high:g}]"
         if low:
-            return f"{name} {'>' if low[1] == '(' else '>='} {low[0]:g}"
-        return f"{name} {'<' if high[1] == ')' else '<='} {high[0]:g}" if high else name
+            return f"{name} {'>' if low[1] else '>='} {low[0]:g}"
+        return name if high is None else f"{name} <= {high:g}"
 
 
 @cache
 def _adapter(annotation: object) -> TypeAdapter[object]:
-    return TypeAdapter(annotation)
+    return TypeAdapter(annotation)  # type: ignore[arg-type]
 
 
 def _parts(annotation: object) -> tuple[Any, tuple[Any, ...]]:

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from schedgap.benchmarks.instances.comm_contention.random import adadual_trap, bursts, newcomer, small, tiny
 from schedgap.benchmarks.instances.comm_contention.suites import ROWS
-from schedgap.catalogue.workload import Preset, Trial, Workload
-from schedgap.formulations.common.instance import Instance, Solution
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from schedgap.catalogue.workload import Drawing, Preset, Trial, Workload
 
 
-def _figure() -> Callable[[Instance, Solution], Figure]:
+def _figure() -> Drawing:
     from schedgap.benchmarks.figures.comm_contention import rates
 
     return rates

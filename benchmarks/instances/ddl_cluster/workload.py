@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
 from schedgap.benchmarks.instances.ddl_cluster.random import paper, small, tiny
 from schedgap.benchmarks.instances.ddl_cluster.suites import ROWS
-from schedgap.catalogue.workload import Preset, Workload
-from schedgap.formulations.common.instance import Instance, Solution
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from schedgap.catalogue.workload import Drawing, Preset, Workload
 
 
-def _figure() -> Callable[[Instance, Solution], Figure]:
+def _figure() -> Drawing:
     from schedgap.benchmarks.figures.ddl_cluster import gantt
 
     return gantt

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from schedgap.benchmarks.importers.ddljs import import_clos, import_gml
 from schedgap.benchmarks.instances.ddljs.random import paper, small, tiny
 from schedgap.benchmarks.instances.ddljs.suites import ROWS
-from schedgap.catalogue.workload import Importer, Preset, Trial, Workload
-from schedgap.formulations.common.instance import Instance, Solution
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from schedgap.catalogue.workload import Drawing, Importer, Preset, Trial, Workload
 
 
-def _figure() -> Callable[[Instance, Solution], Figure]:
+def _figure() -> Drawing:
     from schedgap.benchmarks.figures.ddljs import worker_slots
 
     return worker_slots

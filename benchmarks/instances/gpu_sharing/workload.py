@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
 from schedgap.benchmarks.importers.pollux_workload import import_gpu_sharing
 from schedgap.benchmarks.instances.gpu_sharing.paper import physical, simulated
 from schedgap.benchmarks.instances.gpu_sharing.random import contended, small, tiny
 from schedgap.benchmarks.instances.gpu_sharing.suites import ROWS
-from schedgap.catalogue.workload import Importer, Preset, Workload
-from schedgap.formulations.common.instance import Instance, Solution
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from schedgap.catalogue.workload import Drawing, Importer, Preset, Workload
 
 
-def _figure() -> Callable[[Instance, Solution], Figure]:
+def _figure() -> Drawing:
     from schedgap.benchmarks.figures.gpu_sharing import gantt
 
     return gantt

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from schedgap.benchmarks.importers.gavel import import_rar_ddls
 from schedgap.benchmarks.instances.rar_ddls.random import contended, large, paper, small, tiny
 from schedgap.benchmarks.instances.rar_ddls.suites import ROWS
-from schedgap.catalogue.workload import Importer, Preset, Trial, Workload
-from schedgap.formulations.common.instance import Instance, Solution
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from schedgap.catalogue.workload import Drawing, Importer, Preset, Trial, Workload
 
 
-def _figure() -> Callable[[Instance, Solution], Figure]:
+def _figure() -> Drawing:
     from schedgap.benchmarks.figures.rar_ddls import gantt
 
     return gantt
