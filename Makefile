@@ -4,7 +4,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-FOLDERS := formulations solvers heuristics benchmarks interface tests
+FOLDERS := formulations solvers heuristics catalogue benchmarks interface tests
 
 .PHONY: install bench test unit lint types clean
 
@@ -30,7 +30,9 @@ lint: install
 
 types: install
 	rm -rf build/types
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target build/types .
+	mkdir -p build/types
+	cp -r interface build/types/schedgap
+	cp -r $(filter-out interface tests,$(FOLDERS)) build/types/schedgap/
 	MYPYPATH=build/types $(BIN)/mypy -p schedgap
 
 clean:

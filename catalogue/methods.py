@@ -1,27 +1,27 @@
-"""Methods by name: those of a problem, and a user's own heuristic as ``package.module:function``."""
+"""Methods by name: those of a problem, and a user's own heuristic, handed over or named."""
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from schedgap.catalogue.problem import Kind, Method, Problem
+from schedgap.catalogue.method import Function, Kind, Method, own_method
+from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import InputError
-from schedgap.heuristics.common.run import parse_settings
+from schedgap.formulations.common.options import parse_settings
+
+SHAPE = "package.module:function or file.py:function"
 
 
-def is_users(name: str) -> bool:
-    """Whether `name` is a user's own heuristic, ``package.module:function``."""
-    return ":" in name
-
-
-def find_method(problem: Problem, name: str) -> Method:
-    """The method of `problem` that `name` means.
+def find_method(problem: Problem, method: str | Method | Function) -> Method:
+    """The method of `problem` that is meant: its id, ``package.module:function``, a callable, or a method itself.
 
     Raises
     ------
@@ -29,42 +29,31 @@ def find_method(problem: Problem, name: str) -> Method:
         There is no such method (the line lists those there are), or a user's module or function is not
         there.
     """
-    for method in problem.methods:
-        if method.id == name:
-            return method
-    if is_users(name):
-        import_users(name)
-        return Method(name, "a user's own heuristic", Kind.HEURISTIC, name, source="user")
-    known = ", ".join(problem.method_ids)
-    raise InputError(f"method: unknown method {name!r} for {problem.id}, one of: {known}, or package.module:function")
+    if isinstance(method, Method):
+        return method
+    if not isinstance(method, str):
+        if not callable(method):
+            raise InputError(f"method: must be an id or a callable, got {type(method).__name__}")
+        return own_method(method)
+    for known in problem.methods:
+        if known.id == method:
+            return known
+    if ":" in method:
+        load = _Named(method)
+        load()
+        return Method(method, "a user's own heuristic", Kind.HEURISTIC, load, source="user", users=True)
+    ids = ", ".join(known.id for known in problem.methods)
+    raise InputError(f"method: unknown method {method!r} for {problem.id}, one of: {ids}, or {SHAPE}")
 
 
 @dataclass(frozen=True)
-class OwnMethod(Method):
-    """A user's heuristic that was handed over as a callable, not named."""
+class _Named:
+    """The `load` of a user's own heuristic that is named: imported anew in every process."""
 
-    callable: Callable[..., Any] | None = None
+    name: str
 
-
-def own_method(function: Callable[..., Any]) -> OwnMethod:
-    """A user's own callable as a method."""
-    module = getattr(function, "__module__", None) or "callable"
-    name = f"{module}:{getattr(function, '__qualname__', type(function).__name__)}"
-    title = "a user's own heuristic"
-    return OwnMethod(name, title, Kind.HEURISTIC, name, source="user", callable=function)
-
-
-def default_method(problem: Problem) -> Method:
-    """The strongest exact method: the first of kind EXACT or ENGINE in the problem's row."""
-    for method in problem.methods:
-        if method.kind is not Kind.HEURISTIC:
-            return method
-    raise InputError(f"{problem.id} has no exact method")
-
-
-def heuristics_of(problem: Problem) -> tuple[Method, ...]:
-    """The problem's heuristics, in the order of its row."""
-    return tuple(method for method in problem.methods if method.kind is Kind.HEURISTIC)
+    def __call__(self) -> Mapping[str, Function]:
+        return {self.name: import_users(self.name)}
 
 
 @contextmanager
@@ -82,28 +71,48 @@ def users_code() -> Iterator[None]:
             sys.path.remove(here)
 
 
-def import_users(name: str) -> Callable[..., Any]:
-    """A user's own function, imported from the path or from the working directory.
+def import_users(name: str) -> Function:
+    """A user's own function, imported from the path, from the working directory or from a file.
 
     Raises
     ------
     InputError
         The module cannot be imported, or has no such function; one line with the reason.
     """
-    module_name, _, function_name = name.partition(":")
+    module_name, _, function_name = name.rpartition(":")
     what = f"method {name}"
     if not module_name or not function_name:
-        raise InputError(f"{what}: must look like package.module:function")
+        raise InputError(f"{what}: must look like {SHAPE}")
     try:
         with users_code():
-            module = importlib.import_module(module_name)
+            module = (
+                _from_file(Path(module_name)) if module_name.endswith(".py") else importlib.import_module(module_name)
+            )
     except (Exception, SystemExit) as error:  # whatever the user's module raises while it is imported
         raise InputError(f"{what}: cannot import {module_name}: {one_line(error)}") from error
     function = getattr(module, function_name, None)
     if not callable(function):
         raise InputError(f"{what}: module {module_name} has no function {function_name!r}")
-    found: Callable[..., Any] = function
+    found: Function = function
     return found
+
+
+def _from_file(path: Path) -> ModuleType:
+    """The module in a file, imported once in a process."""
+    name = f"schedgap_users_{path.stem}_{abs(hash(path.resolve()))}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise FileNotFoundError(f"no such file: {path}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
 
 
 def method_settings(method: Method, given: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -114,12 +123,7 @@ def method_settings(method: Method, given: Mapping[str, Any] | None) -> dict[str
     InputError
         An unknown option or a value out of range.
     """
-    return parse_settings(method.options, given or {}, f"method {method.id}")
-
-
-def full_settings(method: Method, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Every option of the method: as in `given`, its default otherwise."""
-    return {name: option.default for name, option in method.options.items()} | dict(given)
+    return parse_settings(method.options, given or {}, f"method {method.id}") if given else {}
 
 
 def label(method: str, settings: Mapping[str, Any]) -> str:

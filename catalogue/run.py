@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from schedgap.catalogue.agreement import DISAGREEMENTS, write_disagreement
-from schedgap.catalogue.methods import (
-    OwnMethod,
-    find_method,
-    import_users,
-    is_users,
-    method_settings,
-    one_line,
-    users_code,
-)
-from schedgap.catalogue.problem import Kind, Method, Problem, resolve
+from schedgap.catalogue.method import Function, Kind, Method
+from schedgap.catalogue.methods import find_method, method_settings, one_line, users_code
+from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.check import CheckReport
+from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import agrees, better
+from schedgap.formulations.common.options import keywords
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
@@ -32,7 +27,7 @@ from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 def run_method(
     problem: Problem,
     instance: Instance,
-    method: str | Method,
+    method: str | Method | Function,
     options: SolveOptions,
     settings: Mapping[str, Any] | None = None,
     *,
@@ -47,7 +42,7 @@ def run_method(
     Parameters
     ----------
     problem, instance : what to solve
-    method : a method's id, a user's ``package.module:function``, or a method itself
+    method : a method's id, a user's ``package.module:function``, a callable, or a method itself
     options : limits, seed, threads; a heuristic is given the seed, and the deadline where it takes one
     settings : options of the method, as text or as values
     disagreements : the directory an instance is written to when parts disagree
@@ -61,7 +56,7 @@ def run_method(
         A method of ours returned a solution that the checker rejects, an objective that the checker does
         not confirm, or one better than a proven bound.
     """
-    chosen = find_method(problem, method) if isinstance(method, str) else method
+    chosen = find_method(problem, method)
     given = method_settings(chosen, settings)
     try:
         if chosen.kind is Kind.HEURISTIC:
@@ -69,7 +64,7 @@ def run_method(
         if chosen.kind is Kind.ENGINE:
             result = _run_engine(problem, instance, chosen, options)
         else:
-            result = chosen.call(instance, options, **given)
+            result = _run_exact(chosen, instance, options, given)
         return _certified(problem, instance, _confirmed(problem, instance, chosen, result))
     except Disagreement as error:
         path = write_disagreement(
@@ -92,16 +87,29 @@ def tighter(a: float | None, b: float | None, sense: int) -> float | None:
     return max(a, b) if sense > 0 else min(a, b)
 
 
+def _run_exact(method: Method, instance: Instance, options: SolveOptions, settings: Mapping[str, Any]) -> Result:
+    result = method.call(instance, options, **keywords(settings))
+    if not isinstance(result, Result):
+        raise TypeError(f"exact method {method.id}: must return a Result, got {type(result).__name__}")
+    return result
+
+
 def _run_engine(problem: Problem, instance: Instance, method: Method, options: SolveOptions) -> Result:
     from schedgap.solvers.declarative import solve_declarative
 
+    def build() -> DeclarativeModel:
+        model = problem.model(instance)
+        if model is None:
+            raise InputError(f"method {method.id}: {problem.id} has no declarative model")
+        return model
+
     return solve_declarative(
-        lambda: problem.build_model(instance),
-        method.function,
+        build,
+        method.id,
         options,
         lambda solution: problem.check(instance, solution),
-        resolve(problem.model_size)(instance) if problem.model_size else None,
-        (lambda: resolve(problem.quick)(instance)) if problem.quick else None,
+        problem.model_size(instance),
+        lambda: problem.quick(instance),
     )
 
 
@@ -152,23 +160,21 @@ def run_heuristic(
     InputError, Disagreement
         As :func:`run_method`, but no file is written.
     """
-    users = is_users(method.id)
-    own = method.callable if isinstance(method, OwnMethod) else None
-    call: Callable[..., Any] = own or (import_users(method.id) if users else method.call)
-    keywords: dict[str, Any] = {**settings, "seed": options.seed}
-    if method.deadline:
-        keywords["deadline"] = options.deadline
+    users, call = method.users, method.call
+    given: dict[str, Any] = {**keywords(settings), "seed": options.seed}
+    if method.takes("deadline"):
+        given["deadline"] = options.deadline
     began = time.monotonic()
     try:
         with users_code() if users else nullcontext():
-            answer = call(instance, **keywords)
+            answer = call(instance, **given)
     except (Exception, SystemExit) as error:
         if users:  # a user's code may raise anything; it is their error, told in one line
             place = _last_line_of(error)
             raise InputError(f"method {method.id}: raised {one_line(error)}{place}") from error
         raise
     seconds = time.monotonic() - began
-    run = answer if isinstance(answer, HeuristicRun) else HeuristicRun(answer)
+    run = _run_of(answer, method)
     info = dict(run.info)
     outside = method.outside_model or bool(info.get("outside_model"))
     if outside:
@@ -198,11 +204,26 @@ def run_heuristic(
     )
 
 
+def _run_of(answer: object, method: Method) -> HeuristicRun:
+    """A heuristic's answer as a run; a user's own may be the bare solution.
+
+    Raises
+    ------
+    InputError
+        It is neither, nor None.
+    """
+    if isinstance(answer, HeuristicRun):
+        return answer
+    if answer is None or isinstance(answer, Mapping):
+        return HeuristicRun(None if answer is None else dict(answer))
+    raise InputError(f"method {method.id}: must return a solution object or None, got {type(answer).__name__}")
+
+
 def _outside(instance: Instance, method: Method, run: HeuristicRun, info: Mapping[str, Any], seconds: float) -> Result:
     """A schedule outside the model: scored by its own checker or its own metrics, never optimal, no ratio."""
     objective = None
-    if run.solution is not None and method.checker:
-        report: CheckReport = resolve(method.checker)(instance, run.solution)
+    if run.solution is not None and method.checker is not None:
+        report = method.checker()(instance, run.solution)
         objective = _objective(report, f"the solution of {method.id}")
     elif isinstance(info.get("objective"), int | float):
         objective = float(info["objective"])

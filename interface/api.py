@@ -8,9 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from schedgap.catalogue.methods import default_method, find_method, heuristics_of
-from schedgap.catalogue.problem import Method
-from schedgap.catalogue.registry import PROBLEMS, find_problem, load_instance, parse_instance
+from schedgap.benchmarks.instances import workload_of
+from schedgap.catalogue.method import Method
+from schedgap.catalogue.methods import find_method
+from schedgap.catalogue.registry import all_problems, find_problem, load_instance, parse_instance
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.reading import (
@@ -43,7 +44,7 @@ def problems() -> tuple[str, ...]:
     >>> "rar-ddls" in problems()
     True
     """
-    return tuple(PROBLEMS)
+    return tuple(all_problems())
 
 
 def methods(problem: str) -> tuple[Method, ...]:
@@ -107,7 +108,7 @@ def generate(problem: str, preset: str | None = None, seed: int = 0, **settings:
     from schedgap.benchmarks.instances import make_instance
 
     row = find_problem(problem)
-    return make_instance(row, row.presets[0].id if preset is None else preset, seed, settings)
+    return make_instance(row, workload_of(row).presets[0].id if preset is None else preset, seed, settings)
 
 
 def import_trace(
@@ -187,7 +188,7 @@ def solve(
 
     given = as_instance(instance)
     problem = find_problem(given.problem_id)
-    chosen = default_method(problem) if method is None else find_method(problem, method)
+    chosen = problem.default_method() if method is None else find_method(problem, method)
     first: tuple[Solution, float] | None = None
     if start is not None:
         solution = read_solution(start, problem)
@@ -254,9 +255,9 @@ def compare(
     for method in chosen or ():
         preload(problem, method)
     if chosen is None:
-        preload(problem, default_method(problem))
+        preload(problem, problem.default_method())
     if time_limit is not None:
-        for method in chosen if chosen is not None else (default_method(problem), *heuristics_of(problem)):
+        for method in chosen if chosen is not None else (problem.default_method(), *problem.heuristics()):
             warm_up(problem, method)
     options = SolveOptions(deadline=Deadline.after(time_limit), seed=seed, threads=threads, report=report)
     return side_by_side(problem, given, methods, options, settings, repeat)

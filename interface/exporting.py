@@ -7,8 +7,8 @@ from pathlib import Path
 
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.files import check_writable
 from schedgap.formulations.common.instance import Instance
-from schedgap.output import check_writable
 
 FORMATS = ("mps", "lp")
 
@@ -33,7 +33,10 @@ def write_model(problem: Problem, instance: Instance, out: Path, form: str) -> N
     if form not in FORMATS:
         raise InputError(f"format: must be one of {', '.join(FORMATS)}, got {form!r}")
     check_writable(out)
-    model = problem.build_model(instance).problem
+    built = problem.model(instance)
+    if built is None:
+        raise InputError(f"problem {problem.id}: has no declarative model")
+    model = built.problem
     constant = float(model.objective.constant)
     if constant:
         one = pulp.LpVariable("objective_constant", 1, 1)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from schedgap.catalogue.problem import Problem, resolve
+from schedgap.benchmarks.instances import figure_of
+from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.files import check_writable
 from schedgap.formulations.common.instance import Instance, Solution
-from schedgap.output import check_writable
 
 ENDINGS = (".svg", ".png", ".pdf")
 
@@ -30,7 +31,7 @@ def draw(problem: Problem, instance: Instance, solution: Solution, out: Path | N
     import matplotlib
 
     matplotlib.use("Agg")
-    figure = resolve(problem.figure)(instance, solution)
+    figure = figure_of(problem)(instance, solution)
     if out is not None:
         date = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}[out.suffix.lower()]
         with matplotlib.rc_context({"svg.hashsalt": "schedgap"}):

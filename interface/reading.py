@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from schedgap.catalogue.problem import Method, Problem, resolve
+from schedgap.catalogue.method import Method
+from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import load_instance, parse_instance
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import InputError
@@ -72,7 +73,9 @@ def outside_method(problem: Problem, solution: Solution, whole: Mapping[str, Any
     key that only its solutions have. None where the problem's own checker is the one to ask."""
     named = None if whole is None else whole.get("method")
     for method in problem.methods:
-        if method.checker and (method.id == named or (method.solution_key and method.solution_key in solution)):
+        if method.checker is not None and (
+            method.id == named or (method.solution_key and method.solution_key in solution)
+        ):
             return method
     return None
 
@@ -92,9 +95,8 @@ def checked(
         The solution is malformed.
     """
     try:
-        if outside is not None:
-            report: CheckReport = resolve(outside.checker)(instance, solution)
-            return report
+        if outside is not None and outside.checker is not None:
+            return outside.checker()(instance, solution)
         other = outside_method(problem, solution)
         if other is not None:
             raise InputError(f"is a schedule outside the model, as of {other.id}: only check reads those")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
-from schedgap.catalogue.methods import is_users
-from schedgap.catalogue.problem import Kind, Method, Problem, resolve
-from schedgap.formulations.common.errors import Disagreement
+from schedgap.benchmarks.instances import workload_of
+from schedgap.catalogue.method import Kind, Method
+from schedgap.catalogue.problem import Problem
+from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import better
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
@@ -20,18 +22,21 @@ def preload(problem: Problem, method: Method) -> None:
     EngineMissing
         The method's engine is not installed, or does not load here.
     """
-    resolve(problem.checker)
-    resolve(problem.lower_bound)
     if method.kind is Kind.ENGINE:
         from schedgap.solvers import declarative  # noqa: F401
         from schedgap.solvers.engines import engine
 
-        engine(method.function)
-        resolve(problem.model)
-        if problem.model_size:
-            resolve(problem.model_size)
-    elif not is_users(method.id):
+        engine(method.id)
+    elif not method.users:
         _ = method.call
+    for preset in workload_of(problem).presets[:1]:
+        instance = preset.generator(0, **preset.settings)
+        problem.bound(instance)
+        with suppress(InputError):  # an empty solution: the checker is imported
+            problem.check(instance, {})
+        if method.kind is Kind.ENGINE:
+            problem.model_size(instance)
+            problem.model(instance)
 
 
 def warm_up(problem: Problem, method: Method) -> None:
@@ -40,16 +45,15 @@ def warm_up(problem: Problem, method: Method) -> None:
     Runs the method on the first instance of the problem's first preset, which takes about 0.1 s once everything
     is compiled. Engines on the declarative model have nothing to compile.
     """
-    if method.kind is Kind.ENGINE or is_users(method.id) or not problem.presets:
+    if method.kind is Kind.ENGINE or method.users:
         return
     from schedgap.catalogue.run import run_method
 
-    preset = problem.presets[0]
-    instance: Instance = resolve(preset.function)(0, **preset.settings)
-    problem.bound(instance)
-    if problem.warm_up:
-        resolve(problem.warm_up)(instance)
-    run_method(problem, instance, method, SolveOptions(threads=1, work_limit=1.0))
+    for preset in workload_of(problem).presets[:1]:
+        instance = preset.generator(0, **preset.settings)
+        problem.bound(instance)
+        problem.warm_up(instance)
+        run_method(problem, instance, method, SolveOptions(threads=1, work_limit=1.0))
 
 
 def not_worse(problem: Problem, instance: Instance, result: Result, solution: Solution, objective: float) -> Result:

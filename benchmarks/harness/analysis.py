@@ -11,9 +11,10 @@ from schedgap.benchmarks.harness.store import Row
 from schedgap.benchmarks.ledger.judge import Judgement, judge
 from schedgap.benchmarks.report.text import mean_ratio
 from schedgap.catalogue.agreement import Agreement, Answer, agree
+from schedgap.catalogue.method import Kind, Method
 from schedgap.catalogue.methods import label
-from schedgap.catalogue.problem import Kind, Method, Problem
-from schedgap.catalogue.registry import PROBLEMS
+from schedgap.catalogue.problem import Problem
+from schedgap.catalogue.registry import all_problems
 from schedgap.formulations.common.instance import Instance, read_json
 from schedgap.heuristics.common.guarantee import Guarantee, Verdict
 from schedgap.solvers.result import Status
@@ -243,7 +244,7 @@ def analyse(
     problems : instead of those in the table
     planned : how many rows the run has when it is complete
     """
-    known = {p.id: p for p in problems} if problems is not None else dict(PROBLEMS)
+    known = {p.id: p for p in problems} if problems is not None else dict(all_problems())
     groups: dict[tuple[str, str, str, str], list[Row]] = {}
     measurements: list[Row] = []
     disagreements: list[str] = []
@@ -292,7 +293,7 @@ def _solved(problem: Problem, suite: str, batch: str, digest: str, members: Sequ
         if (
             method.kind is Kind.HEURISTIC
             and not row.error
-            and any(g.method == row.method for g in problem.all_guarantees)
+            and any(g.method == row.method for g in problem.guarantees())
         ):
             instance = instance if instance is not None else load(folder, problem, digest)
             judgements = judge(problem, method, row.settings, instance, row.objective, row.info, agreement)
@@ -304,7 +305,7 @@ def _method(problem: Problem, row: Row) -> Method:
     for method in problem.methods:
         if method.id == row.method:
             return method
-    return Method(row.method, "known to a suite only", Kind.EXACT, "")
+    return Method(row.method, "known to a suite only", Kind.EXACT)
 
 
 def summaries(solved: Iterable[Solved]) -> list[Summary]:

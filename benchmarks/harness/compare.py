@@ -10,11 +10,12 @@ from typing import Any
 
 from schedgap.benchmarks.harness.progress import Watcher
 from schedgap.benchmarks.ledger.judge import Judgement, finite, judge
+from schedgap.benchmarks.report.metrics import mean_metrics, metrics_of
 from schedgap.benchmarks.report.text import fixed, number, seconds, table
 from schedgap.catalogue.agreement import DISAGREEMENTS, Agreement, Answer, agree, write_disagreement
-from schedgap.catalogue.methods import default_method, find_method, heuristics_of, is_users
-from schedgap.catalogue.metrics import mean_metrics, metrics_of
-from schedgap.catalogue.problem import Kind, Method, Problem
+from schedgap.catalogue.method import Kind, Method
+from schedgap.catalogue.methods import find_method
+from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.run import certified_bound, run_method
 from schedgap.formulations.common.errors import Disagreement, EngineMissing, InputError, ModelRefused
 from schedgap.formulations.common.instance import Instance
@@ -199,7 +200,7 @@ def compare(
     if repeat < 1:
         raise InputError(f"repeat: must be at least 1, got {repeat}")
     if methods is None:
-        chosen = [default_method(problem), *heuristics_of(problem)]
+        chosen = [problem.default_method(), *problem.heuristics()]
     else:
         names = list(methods)
         twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
@@ -215,7 +216,7 @@ def compare(
     plans = []
     for method in chosen:
         own = {name: value for name, value in given.items() if name in method.options}
-        plans.append((method, {name: method.options[name].parse(name, value) for name, value in own.items()}))
+        plans.append((method, {name: method.options[name].parse(value) for name, value in own.items()}))
 
     limit = options.deadline.left()
     answered: list[tuple[Method, dict[str, Any], tuple[Result, ...], str]] = []
@@ -232,7 +233,7 @@ def compare(
                 error = str(failure)
                 break
             except InputError as failure:
-                if not is_users(method.id):
+                if not method.users:
                     raise
                 error = str(failure)
                 break

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from schedgap.benchmarks.harness.worker import Outcome, Task, execute
 from schedgap.benchmarks.report.table import TABLE, run_text
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.common.writing import write_whole
+from schedgap.formulations.common.files import write_text
 from schedgap.solvers.result import Deadline, Status
 
 DISAGREEMENTS = "disagreements"
@@ -116,7 +116,7 @@ def run_suites(
         session |= {"items": bar.done, "ended": time.time(), "interrupted": interrupted}
         store.set_meta(sessions=[*sessions, session])
         analysis = analyse(store.rows(), folder, problems, len(items))
-    write_whole(folder / TABLE, run_text(analysis, times=False))
+    write_text(folder / TABLE, run_text(analysis, times=False))
     report = None
     if not interrupted:
         from schedgap.benchmarks.report.report import write_report
@@ -212,7 +212,7 @@ def _execute(pair: tuple[Item, Task]) -> Outcome:
 
 def _task(item: Item, folder: Path) -> Task:
     return Task(
-        replace(item.problem),  # without what it has cached, which need not be sent
+        item.problem,
         item.instance,
         item.task,
         item.settings,
@@ -255,6 +255,6 @@ def _write_instances(folder: Path, items: Iterable[Item]) -> None:
             seen.add(item.instance_hash)
             path = instance_path(folder, item.instance_hash)
             if not path.is_file():
-                write_whole(path, item.instance.to_json())
+                write_text(path, item.instance.to_json())
     except OSError as error:
         raise StoreError(f"{folder}: {error.strerror or error}") from error

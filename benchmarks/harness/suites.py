@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from schedgap.benchmarks.harness.store import row_key
 from schedgap.benchmarks.harness.versions import relevant_versions
-from schedgap.catalogue.methods import find_method, heuristics_of
-from schedgap.catalogue.problem import Batch, Measurement, Method, Problem, resolve
-from schedgap.catalogue.registry import PROBLEMS
+from schedgap.benchmarks.instances import find_preset, workload_of
+from schedgap.catalogue.method import Method
+from schedgap.catalogue.methods import find_method
+from schedgap.catalogue.problem import Problem
+from schedgap.catalogue.registry import all_problems
+from schedgap.catalogue.workload import Batch, Generator, Measurement
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance
-from schedgap.heuristics.common.run import parse_settings
+from schedgap.formulations.common.options import keywords, parse_settings
 
+_T = TypeVar("_T")
 SUITES: Mapping[str, str] = {
     "quick": "instances solved to proven optimality, engines cross-checked, every heuristic compared",
     "cross": "random tiny instances on which every exact method and a brute force must agree",
@@ -74,7 +78,7 @@ class Item:
 
 def suites_of(problem: Problem) -> tuple[str, ...]:
     """Names of the suites that a problem takes part in."""
-    return tuple(dict.fromkeys(row.suite for row in problem.suite_rows))
+    return tuple(dict.fromkeys(row.suite for row in workload_of(problem).suites))
 
 
 def check_names(names: Iterable[str], problems: Sequence[Problem] | None = None) -> tuple[str, ...]:
@@ -85,7 +89,7 @@ def check_names(names: Iterable[str], problems: Sequence[Problem] | None = None)
     InputError
         An unknown suite; the line lists those there are.
     """
-    there = list(dict.fromkeys([*SUITES, *(s for p in problems or PROBLEMS.values() for s in suites_of(p))]))
+    there = list(dict.fromkeys([*SUITES, *(s for p in problems or all_problems().values() for s in suites_of(p))]))
     chosen = tuple(dict.fromkeys(names)) or (DEFAULT,)
     for name in chosen:
         if name not in there:
@@ -129,8 +133,8 @@ def plan(
     sweep = _Sweep(seed, scale, time_limit, relevant_versions())
     items: list[Item] = []
     for suite in chosen:
-        for problem in problems or PROBLEMS.values():
-            for row in problem.suite_rows:
+        for problem in problems or all_problems().values():
+            for row in workload_of(problem).suites:
                 if row.suite != suite:
                     continue
                 items += (
@@ -155,7 +159,7 @@ def _batch(batch: Batch, problem: Problem, sweep: _Sweep) -> list[Item]:
     """Every method of a batch on each of its instances."""
     generate, settings = _generator(batch, problem)
     runs = _methods(batch, problem)
-    group = batch.group or batch.preset
+    group = batch.group or (batch.preset if isinstance(batch.preset, str) else "random")
     items: list[Item] = []
     for k in range(max(1, round(batch.count * sweep.scale))):
         seed = sweep.seed * SEED_STRIDE + batch.first + k
@@ -169,7 +173,6 @@ def _batch(batch: Batch, problem: Problem, sweep: _Sweep) -> list[Item]:
                 "series": batch.series,
                 "instance": digest,
                 "method": method.id,
-                "function": method.function,
                 "settings": own,
                 "seed": seed,
                 "limits": [sweep.time_limit, batch.work_limit],
@@ -205,7 +208,6 @@ def _measurement(row: Measurement, problem: Problem, sweep: _Sweep) -> list[Item
         "suite": row.suite,
         "problem": problem.id,
         "measurement": row.id,
-        "function": row.function,
         "settings": settings,
         "seed": sweep.seed,
         "limits": [sweep.time_limit, None],
@@ -229,15 +231,23 @@ def _measurement(row: Measurement, problem: Problem, sweep: _Sweep) -> list[Item
     return [item]
 
 
-def _generator(batch: Batch, problem: Problem) -> tuple[Any, dict[str, Any]]:
+def _generator(batch: Batch, problem: Problem) -> tuple[Generator, dict[str, Any]]:
     """The generator function of a batch, and its settings: the preset's, then the batch's own."""
-    if ":" in batch.preset:
-        return resolve(batch.preset), dict(batch.settings)
-    for preset in problem.presets:
-        if preset.id == batch.preset:
-            own = parse_settings(preset.options, batch.settings, f"preset {preset.id}")
-            return resolve(preset.function), {**preset.settings, **own}
-    raise InputError(f"suite {batch.suite}: {problem.id} has no preset {batch.preset!r}")
+    if not isinstance(batch.preset, str):
+        return _study(batch.preset, batch.suite), dict(batch.settings)
+    preset = find_preset(problem, batch.preset)
+    own = parse_settings(preset.options, batch.settings, f"preset {preset.id}")
+    return preset.generator, keywords({**preset.settings, **own})
+
+
+def _study(load: Callable[[], _T], suite: str) -> _T:
+    """What `load` imports from benchmarks/studies, which only a source checkout has."""
+    try:
+        return load()
+    except ModuleNotFoundError as error:
+        if error.name is None or not error.name.startswith("schedgap.benchmarks.studies"):
+            raise
+        raise InputError(f"suite {suite}: needs benchmarks/studies, which only a source checkout has") from None
 
 
 def _methods(batch: Batch, problem: Problem) -> list[tuple[Method, dict[str, Any]]]:
@@ -245,7 +255,7 @@ def _methods(batch: Batch, problem: Problem) -> list[tuple[Method, dict[str, Any
     extra = {method.id: method for method in batch.extra}
     chosen = [extra[name] if name in extra else find_method(problem, name) for name in batch.exact]
     if batch.heuristics is None:
-        chosen += heuristics_of(problem)
+        chosen += problem.heuristics()
     else:
         chosen += [find_method(problem, name) for name in batch.heuristics]
     runs = []

@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from schedgap.catalogue.problem import Measurement, Method, Problem, resolve
+from schedgap.catalogue.method import Method
+from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.run import run_method
+from schedgap.catalogue.workload import Measurement
 from schedgap.formulations.common.errors import Disagreement, SchedgapError
 from schedgap.formulations.common.instance import Instance
 from schedgap.solvers.result import Deadline, SolveOptions, Status
@@ -84,7 +86,7 @@ def execute(task: Task) -> Outcome:
     """Do one item with one thread; an exception becomes an outcome with status "error"."""
     began = time.monotonic()
     try:
-        outcome = _measure(task) if isinstance(task.what, Measurement) else _solve(task, task.what)
+        outcome = _measure(task, task.what) if isinstance(task.what, Measurement) else _solve(task, task.what)
     except SchedgapError as error:
         outcome = {"status": str(Status.ERROR), "error": str(error), "disagreement": isinstance(error, Disagreement)}
     except Exception as error:  # the sweep goes on; the row tells what happened, with its traceback
@@ -116,8 +118,8 @@ def _solve(task: Task, method: Method) -> dict[str, Any]:
     }
 
 
-def _measure(task: Task) -> dict[str, Any]:
-    function = resolve(task.what.function)
+def _measure(task: Task, row: Measurement) -> dict[str, Any]:
+    function = row.load()
     takes = inspect.signature(function).parameters
     keywords = {"seed": task.seed, "time_limit": task.time_limit, **task.settings}
     # A measurement that has no use for a limit or a scale does not name it.

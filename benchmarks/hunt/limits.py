@@ -5,23 +5,40 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field as Allowed
 
 from schedgap.benchmarks.hunt.fields import Field, fields_of, patterns_of, value_at
-from schedgap.catalogue.problem import Method, Problem
+from schedgap.catalogue.method import Method
+from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import InputError
-from schedgap.heuristics.common.run import Option
+from schedgap.formulations.common.options import Option, options_of
 
 Range = tuple[float, float]
 
-SEARCH: Mapping[str, Option] = {
-    "evaluations": Option(int, None, "instances tried; 4000, or no limit with --budget", minimum=1, maximum=10**9),
-    "at_least": Option(float, None, "stop at this ratio or left/right, and shrink down to it", minimum=1, maximum=1e12),
-    "span": Option(float, 4.0, "numbers stay within those of the starts, divided and multiplied by this", minimum=1),
-    "work": Option(float, 0.5, "repeatable limit of each exact solve", minimum=0, exclusive=True, maximum=1e6),
-    "keep": Option(float, 0.99, "share of the ratio that shrinking keeps", minimum=0, exclusive=True, maximum=1),
-    "start": Option(str, "presets", "presets, families (those that verify tries), or names joined by +"),
-}
+
+def _search(
+    *,
+    evaluations: Annotated[
+        int | None, Allowed(ge=1, le=10**9, description="instances tried; 4000, or no limit with --budget")
+    ] = None,
+    at_least: Annotated[
+        float | None, Allowed(ge=1, le=1e12, description="stop at this ratio or left/right, and shrink down to it")
+    ] = None,
+    span: Annotated[
+        float, Allowed(ge=1, description="numbers stay within those of the starts, divided and multiplied by this")
+    ] = 4.0,
+    work: Annotated[float, Allowed(gt=0, le=1e6, description="repeatable limit of each exact solve")] = 0.5,
+    keep: Annotated[float, Allowed(gt=0, le=1, description="share of the ratio that shrinking keeps")] = 0.99,
+    start: Annotated[
+        str, Allowed(description="presets, families (those that verify tries), or names joined by +")
+    ] = "presets",
+) -> None:
+    """The signature of a search: what its limits are."""
+
+
+SEARCH = options_of(_search)
 """Limits of the search itself, for every problem."""
 EVALUATIONS = 4000
 LONGEST = 6
@@ -71,16 +88,16 @@ def parse_limits(problem: Problem, method: Method | None, given: Mapping[str, An
     options: dict[str, Any] = {}
     for name, value in given.items():
         if name in SEARCH:
-            search[name] = SEARCH[name].parse(name, value)
+            search[name] = SEARCH[name].parse(value)
         elif known.get(name) in ("list", "map"):
-            lengths[name] = Option(int, None, "", minimum=1, maximum=10**6).parse(name, value)
+            lengths[name] = Option(name, Annotated[int, Allowed(ge=1, le=10**6)], None, "").parse(value)
         elif known.get(name) == "number":
             numbers[name] = _range(name, value)
             low, high = ranges.get(name, (-math.inf, math.inf))
             if numbers[name][1] < low or numbers[name][0] > high:
                 raise InputError(f"limit {name}: no instance has {value}; its range is {low:g} to {high:g}")
         elif name in own:
-            options[name] = own[name].parse(name, value)
+            options[name] = own[name].parse(value)
         else:
             there = [*SEARCH, *(n for n, kind in known.items() if kind != "choice"), *own]
             raise InputError(f"limit: unknown limit {name!r}, one of: {', '.join(there)}")

@@ -12,8 +12,7 @@ from typing import Any
 from schedgap.benchmarks.harness.worker import plain
 from schedgap.benchmarks.hunt.target import SEED, Found, Target, finite_value
 from schedgap.benchmarks.report.text import fixed, number
-from schedgap.catalogue.methods import default_method
-from schedgap.formulations.common.writing import write_whole
+from schedgap.formulations.common.files import write_text
 
 WORST = "worst.json"
 FOUND = "found.json"
@@ -105,7 +104,7 @@ def shape(data: Mapping[str, Any]) -> str:
 
 def command(target: Target, found: Found, path: Path) -> str:
     """The command line that repeats it."""
-    methods = [default_method(target.problem).id, *([target.method.id] if target.method is not None else [])]
+    methods = [target.problem.default_method().id, *([target.method.id] if target.method is not None else [])]
     settings = "".join(f" {key}={value}" for key, value in sorted(found.options.items()))
     return f"schedgap compare {path} --methods {','.join(methods)}" + (f" --set{settings}" if settings else "")
 
@@ -133,4 +132,4 @@ def write_found(path: Path, target: Target, found: Found, note: str = "found by 
     )
     if found.optimum is not None:
         data["reference"] = {"status": "optimal", "optimum": found.optimum}
-    write_whole(path, json.dumps(data, indent=1, allow_nan=False) + "\n")
+    write_text(path, json.dumps(data, indent=1, allow_nan=False) + "\n")

@@ -25,7 +25,7 @@ from schedgap.benchmarks.hunt.starts import Starts, starts_of
 from schedgap.benchmarks.hunt.target import Found, Judge, Target, find_target
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import Disagreement, InputError, SchedgapError
-from schedgap.formulations.common.writing import check_folder, write_whole
+from schedgap.formulations.common.files import check_folder, write_text
 
 FACTS = "hunt.json"
 OUT = Path("hunts")
@@ -303,7 +303,7 @@ def _begin(folder: Path, facts: Mapping[str, Any]) -> None:
     if not path.exists():
         if journal.exists():
             raise InputError(f"{folder}: holds a journal without {FACTS}; it cannot be told what was hunted")
-        write_whole(path, json.dumps(facts, indent=1) + "\n")
+        write_text(path, json.dumps(facts, indent=1) + "\n")
         return
     try:
         before = json.loads(path.read_text(encoding="utf-8"))

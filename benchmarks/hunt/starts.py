@@ -12,7 +12,8 @@ import numpy as np
 from schedgap.benchmarks.hunt.edit import Data, fitted
 from schedgap.benchmarks.hunt.limits import LONGEST, MOST, Limits, Space, observed, widened
 from schedgap.benchmarks.hunt.target import Target, entries
-from schedgap.catalogue.problem import Problem, resolve
+from schedgap.benchmarks.instances import workload_of
+from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import InputError
 
 SMALL = 11
@@ -87,8 +88,8 @@ def starts_of(target: Target, limits: Limits, families: bool = False) -> Starts:
 
 
 def _named(target: Target, wanted: str) -> list[str]:
-    presets = {preset.id: f"presets:{preset.id}" for preset in target.problem.presets}
-    known = {**{name: f"families:{name}" for name in target.problem.trial_families}, **presets}
+    presets = {preset.id: f"presets:{preset.id}" for preset in workload_of(target.problem).presets}
+    known = {**{name: f"families:{name}" for name in workload_of(target.problem).trials()}, **presets}
     for name in wanted.split("+"):
         if name not in known:
             raise InputError(f"limit start: unknown start {name!r}, one of: presets, families, {', '.join(known)}")
@@ -98,7 +99,7 @@ def _named(target: Target, wanted: str) -> list[str]:
 def _families(target: Target) -> list[str]:
     """Families that the guarantee's hint names; all of the problem's otherwise."""
     hint = target.guarantee.hint.get("families", ()) if target.guarantee is not None else ()
-    return list(hint) or list(target.problem.trial_families)
+    return list(hint) or list(workload_of(target.problem).trials())
 
 
 def _options(target: Target) -> tuple[Mapping[str, Any], ...]:
@@ -107,7 +108,7 @@ def _options(target: Target) -> tuple[Mapping[str, Any], ...]:
         return ({},)
     found: dict[str, Mapping[str, Any]] = {}
     for name in _families(target):
-        make: Callable[[int], Any] = target.problem.trial_families[name]
+        make: Callable[[int], Any] = workload_of(target.problem).trials()[name]
         for seed in range(SAMPLES):
             known = _known(target, make(seed)[1])
             found.setdefault(json.dumps(known, sort_keys=True), known)
@@ -123,27 +124,27 @@ def _known(target: Target, options: Mapping[str, Any]) -> Mapping[str, Any]:
 def _small_presets(problem: Problem, sizes: Mapping[str, Any]) -> list[str]:
     """The first preset and others that make small instances; one with many jobs by its settings is not even made."""
     found: dict[str, int] = {}
-    for preset in problem.presets:
+    for preset in workload_of(problem).presets:
         jobs = preset.settings.get("jobs") or (preset.options["jobs"].default if "jobs" in preset.options else None)
         if not isinstance(jobs, int) or jobs <= LARGEST:
             name = f"presets:{preset.id}"
             found[name] = entries(_make(problem, name, 0, sizes)[0])
-    first = f"presets:{problem.presets[0].id}"
+    first = f"presets:{workload_of(problem).presets[0].id}"
     return [first, *(name for name, count in found.items() if count <= SMALL and name != first)]
 
 
 def _make(problem: Problem, name: str, seed: int, sizes: Mapping[str, Any]) -> Trial:
     kind, _, name = name.partition(":")
     if kind == "families":
-        instance, options = problem.trial_families[name](seed)
+        instance, options = workload_of(problem).trials()[name](seed)
         return instance.to_dict(), dict(options)
-    preset = next(one for one in problem.presets if one.id == name)
+    preset = next(one for one in workload_of(problem).presets if one.id == name)
     settings = dict(preset.settings)
     for key, most in sizes.items():  # a preset that is asked for no more entries than allowed need not be cut
         option = preset.options.get(key)
         if option is not None and isinstance(option.default, int) and option.default > most:
-            settings[key] = max(most, int(option.minimum or 1))
-    return resolve(preset.function)(seed, **settings).to_dict(), {}
+            settings[key] = max(most, option.least)
+    return preset.generator(seed, **settings).to_dict(), {}
 
 
 def _lengths(samples: list[Data]) -> dict[str, int]:

@@ -11,9 +11,10 @@ from typing import Any
 
 from schedgap.benchmarks.ledger.judge import evaluate
 from schedgap.catalogue.agreement import Answer, agree, write_disagreement
-from schedgap.catalogue.methods import default_method, find_method, full_settings, is_users, one_line, own_method
-from schedgap.catalogue.problem import Kind, Method, Problem
-from schedgap.catalogue.registry import PROBLEMS, find_problem
+from schedgap.catalogue.method import Kind, Method, full_settings, own_method
+from schedgap.catalogue.methods import find_method, one_line
+from schedgap.catalogue.problem import Problem, ProblemOf
+from schedgap.catalogue.registry import all_problems, find_problem
 from schedgap.catalogue.run import certified_bound, run_heuristic, run_method
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.instance import Instance
@@ -115,18 +116,18 @@ def find_target(name: str | Callable[..., Any], problem: str | Problem | None = 
     if callable(name):
         if problem is None:
             raise InputError("hunt: a callable needs the problem whose instances it takes: problem=...")
-        row = problem if isinstance(problem, Problem) else find_problem(problem)
+        row = problem if isinstance(problem, ProblemOf) else find_problem(problem)
         return Target(row, own_method(name))
-    rows = [problem] if isinstance(problem, Problem) else list(PROBLEMS.values())
+    rows = [problem] if isinstance(problem, ProblemOf) else list(all_problems().values())
     for row in rows:
-        for guarantee in row.all_guarantees:
+        for guarantee in row.guarantees():
             if guarantee.id == name:
                 return _claim(row, guarantee)
     first, slash, rest = name.partition("/")
     if not slash or not rest:
-        known = ", ".join(g.id for row in rows for g in row.all_guarantees)
+        known = ", ".join(g.id for row in rows for g in row.guarantees())
         raise InputError(f"hunt: unknown guarantee {name!r}, one of: {known}, or PROBLEM/HEURISTIC")
-    row = problem if isinstance(problem, Problem) and problem.id == first else find_problem(first, "hunt")
+    row = problem if isinstance(problem, ProblemOf) and problem.id == first else find_problem(first, "hunt")
     method = find_method(row, rest)
     if method.kind is not Kind.HEURISTIC:
         raise InputError(f"hunt: {rest} is an exact method of {row.id}, there is no ratio to hunt")
@@ -187,7 +188,7 @@ class Judge:
         except Disagreement as error:
             self._defect(instance, str(error), str(error))
         except InputError as error:
-            if target.method is None or not is_users(target.method.id):
+            if target.method is None or not target.method.users:
                 return None  # the heuristic says that it is not made for this instance
             path = write_disagreement(instance, self.disagreements, message=str(error))
             raise InputError(f"{error}; the instance is in {path}") from error
@@ -278,7 +279,7 @@ class Judge:
         exact = run_method(
             problem,
             instance,
-            default_method(problem),
+            problem.default_method(),
             SolveOptions(threads=1, work_limit=self.work, seed=SEED),
             disagreements=self.disagreements,
         )

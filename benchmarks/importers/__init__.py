@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from schedgap.catalogue.problem import Importer, Problem, resolve
+from schedgap.benchmarks.instances import workload_of
+from schedgap.catalogue.problem import Problem
+from schedgap.catalogue.workload import Importer
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance
-from schedgap.heuristics.common.run import parse_settings
+from schedgap.formulations.common.options import keywords, parse_settings
 
 
 def find_importer(problem: Problem, name: str) -> Importer:
@@ -20,10 +22,11 @@ def find_importer(problem: Problem, name: str) -> Importer:
     InputError
         There is none; the line lists those that there are.
     """
-    for importer in problem.importers:
+    importers = workload_of(problem).importers
+    for importer in importers:
         if importer.id == name:
             return importer
-    known = ", ".join(importer.id for importer in problem.importers) or "none"
+    known = ", ".join(importer.id for importer in importers) or "none"
     raise InputError(f"problem {problem.id}: cannot import format {name!r} (formats: {known})")
 
 
@@ -58,5 +61,4 @@ def import_instance(
     if throughputs is not None and not importer.throughputs:
         raise InputError(f"import {name}: takes no --throughputs file")
     extra = {"throughputs": throughputs} if importer.throughputs else {}
-    result: tuple[Instance, list[str]] = resolve(importer.function)(list(files), **extra, **chosen)
-    return result
+    return importer.function(list(files), **extra, **keywords(chosen))

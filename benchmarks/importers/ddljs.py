@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from schedgap.benchmarks.importers.substrate_files import clos_substrate, gml_substrate
 from schedgap.benchmarks.instances.ddljs.random import on_substrate
 from schedgap.benchmarks.instances.substrates import Substrate
+from schedgap.formulations.common.options import passes_on_to
 from schedgap.formulations.ddljs.instance import DdljsInstance
 
 
+@passes_on_to(gml_substrate)
 def import_gml(
-    files: Sequence[str | Path], *, jobs: int = 50, horizon: int = 100, seed: int = 0, **network: Any
+    files: Sequence[str | Path],
+    *,
+    jobs: Annotated[int, Field(ge=1, le=100000, description="number of jobs")] = 50,
+    horizon: Annotated[int, Field(ge=1, le=100000, description="slots")] = 100,
+    seed: Annotated[int, Field(ge=0, le=10**9, description="of what is drawn")] = 0,
+    **network: Any,
 ) -> tuple[DdljsInstance, list[str]]:
     """The network of a GML file with drawn jobs.
 
@@ -36,8 +45,14 @@ def import_gml(
     return _with_jobs(files, gml_substrate(files, seed=seed, **network), jobs, horizon, seed)
 
 
+@passes_on_to(clos_substrate)
 def import_clos(
-    files: Sequence[str | Path], *, jobs: int = 50, horizon: int = 100, seed: int = 0, **network: Any
+    files: Sequence[str | Path],
+    *,
+    jobs: Annotated[int, Field(ge=1, le=100000, description="number of jobs")] = 50,
+    horizon: Annotated[int, Field(ge=1, le=100000, description="slots")] = 100,
+    seed: Annotated[int, Field(ge=0, le=10**9, description="of what is drawn")] = 0,
+    **network: Any,
 ) -> tuple[DdljsInstance, list[str]]:
     """Hosts below three layers of switches with drawn jobs; see :func:`clos_substrate` and :func:`import_gml`."""
     return _with_jobs(files, clos_substrate(files, seed=seed, **network), jobs, horizon, seed)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from schedgap.benchmarks.importers.gavel_files import TraceJob, read_throughputs, read_trace
 from schedgap.benchmarks.instances.profiles.throughputs import BUILT_IN, Throughputs
@@ -22,21 +24,29 @@ def import_rar_ddls(
     files: Sequence[str | Path],
     throughputs: str | Path | None = None,
     *,
-    jobs: int | None = None,
-    first: str = "rings",
-    steps_scale: float = 1.0,
-    servers: int | None = None,
-    gpus: int = 4,
-    worker: str = "v100",
-    slot_length: float = 60.0,
-    inter_bandwidth: float = 1.25,
-    intra_bandwidth: float = 62.5,
-    reduce_speed: float = 500.0,
-    xi_1: float = 1.0,
-    alpha: float = 0.2,
-    xi_2: float = 0.0,
-    slack: float = 1.25,
-    horizon: int | None = None,
+    jobs: Annotated[int | None, Field(ge=1, le=10**6, description="how many jobs to keep; all where not given")] = None,
+    first: Annotated[
+        Literal["rings", "trace"], Field(description="kept first: jobs of more than one GPU, or by line")
+    ] = "rings",
+    steps_scale: Annotated[float, Field(gt=0, le=1, description="factor on the steps, rounded up")] = 1.0,
+    servers: Annotated[
+        int | None, Field(ge=1, le=10**6, description="where not given: enough for half of the GPUs asked for")
+    ] = None,
+    gpus: Annotated[int, Field(ge=1, le=10**6, description="GPUs of a server")] = 4,
+    worker: Annotated[str, Field(description="worker type whose measured rates are taken")] = "v100",
+    slot_length: Annotated[float, Field(gt=0, le=10**6, description="seconds per slot")] = 60.0,
+    inter_bandwidth: Annotated[float, Field(gt=0, le=10**6, description="GB/s between servers (10 Gbit/s)")] = 1.25,
+    intra_bandwidth: Annotated[float, Field(gt=0, le=10**6, description="GB/s within a server")] = 62.5,
+    reduce_speed: Annotated[float, Field(gt=0, le=10**6, description="GB/s that a GPU adds up")] = 500.0,
+    xi_1: Annotated[float, Field(gt=0, le=1, description="contention_scale; 1: rings transmit all the time")] = 1.0,
+    alpha: Annotated[float, Field(ge=0, le=10**6, description="contention_penalty")] = 0.2,
+    xi_2: Annotated[
+        float, Field(ge=0, le=10**6, description="server_overhead, seconds per iteration and server used")
+    ] = 0.0,
+    slack: Annotated[float, Field(ge=1, le=100, description="horizon over a certified feasible makespan")] = 1.25,
+    horizon: Annotated[
+        int | None, Field(ge=1, le=10**9, description="slots; an instance may then be infeasible")
+    ] = None,
 ) -> tuple[RarDdlsInstance, list[str]]:
     """The jobs of a Gavel trace on a cluster of equal servers.
 

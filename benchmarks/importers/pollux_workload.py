@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
 from schedgap.benchmarks.importers.pollux import read_workload
 from schedgap.benchmarks.instances.gpu_sharing.paper import PER_SERVER, task_instance, task_job
@@ -21,11 +22,16 @@ _HOURS = ((0.05, 2.0), (0.3, 4.5))
 def import_gpu_sharing(
     files: Sequence[str | Path],
     *,
-    jobs: int | None = None,
-    servers: int = 16,
-    seed: int = 0,
-    xi: float | None = None,
-    slot_length: float = 10.0,
+    jobs: Annotated[
+        int | None, Field(ge=1, description="how many jobs to keep, the first ones; all where not given")
+    ] = None,
+    servers: Annotated[int, Field(ge=1, le=10000, description="servers of 4 GPUs")] = 16,
+    seed: Annotated[int, Field(ge=0, le=10**9, description="of the durations, which the file does not have")] = 0,
+    xi: Annotated[
+        float | None,
+        Field(ge=1, le=1000, description="interference of every pair; a random table over the tasks where not given"),
+    ] = None,
+    slot_length: Annotated[float, Field(gt=0, le=10**6, description="seconds per slot")] = 10.0,
 ) -> tuple[GpuSharingInstance, list[str]]:
     """The jobs of a ``workload-*.csv`` on servers of 4 GPUs.
 

@@ -7,10 +7,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import networkx
 import numpy as np
+from pydantic import Field
 
 from schedgap.benchmarks.instances.substrates import PAPER_GPUS, Substrate
 from schedgap.formulations.common.errors import InputError
@@ -37,11 +38,18 @@ class Edge:
 def gml_substrate(
     files: Sequence[str | Path],
     *,
-    capacity: str = "file",
-    bandwidth: float = 10.0,
-    attribute: str | None = None,
-    unit: float = 1.0,
-    gpus: int | None = None,
+    capacity: Annotated[
+        Literal["file", "constant", "degree"],
+        Field(description="file: what edges say; constant: bandwidth everywhere; degree: times the smaller degree"),
+    ] = "file",
+    bandwidth: Annotated[float, Field(gt=0, le=1e9, description="Gbit/s, see capacity")] = 10.0,
+    attribute: Annotated[
+        str | None, Field(description="edge attribute with the capacity; the usual ones where not given")
+    ] = None,
+    unit: Annotated[float, Field(gt=0, le=1e9, description="what makes Gbit/s of the attribute")] = 1.0,
+    gpus: Annotated[
+        int | None, Field(ge=1, le=10**6, description="GPUs of every server; 1, 2, 4 or 8 at random where not given")
+    ] = None,
     seed: int = 0,
 ) -> tuple[Substrate, list[str]]:
     """The network of a GML file, each node a server that relays.
@@ -99,10 +107,12 @@ def gml_substrate(
 def clos_substrate(
     files: Sequence[str | Path],
     *,
-    host_bandwidth: float = 100.0,
-    asw_bandwidth: float = 800.0,
-    psw_bandwidth: float = 3200.0,
-    gpus: int | None = 8,
+    host_bandwidth: Annotated[float, Field(gt=0, le=1e9, description="Gbit/s of a host's link")] = 100.0,
+    asw_bandwidth: Annotated[float, Field(gt=0, le=1e9, description="Gbit/s of an access switch's link up")] = 800.0,
+    psw_bandwidth: Annotated[
+        float, Field(gt=0, le=1e9, description="Gbit/s of an aggregation switch's link up")
+    ] = 3200.0,
+    gpus: Annotated[int | None, Field(ge=1, le=10**6, description="GPUs of every server")] = 8,
     seed: int = 0,
 ) -> tuple[Substrate, list[str]]:
     """Hosts below access (ASW), aggregation (PSW) and core (DSW) switches, from a table with columns ip, DSW, PSW, ASW.

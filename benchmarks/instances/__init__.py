@@ -1,40 +1,72 @@
-"""Generators of instances: every preset is a function of a seed and settings."""
+"""Where instances come from, one folder a problem: generators, presets, and its part in every suite."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from typing import Any
 
-from schedgap.catalogue.problem import Preset, Problem, resolve
+from schedgap.catalogue.problem import Problem
+from schedgap.catalogue.workload import Drawing, Preset, Workload
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance
-from schedgap.heuristics.common.run import parse_settings
+from schedgap.formulations.common.options import keywords, parse_settings
 
 
-def find_preset(problem: Problem, preset_id: str) -> Preset:
-    """The preset of `problem` with this id.
+def workload_of(problem: Problem) -> Workload:
+    """The problem's own workload, or that of its folder in ``benchmarks/instances/``; empty without either."""
+    own = problem.workload()
+    if own is not None:
+        return own
+    name = f"{__name__}.{problem.id.replace('-', '_')}.workload"
+    try:
+        found: Workload = importlib.import_module(name).WORKLOAD
+    except ModuleNotFoundError as error:
+        if error.name is None or not name.startswith(error.name):
+            raise
+        return Workload()
+    return found
+
+
+def figure_of(problem: Problem) -> Drawing:
+    """What draws the problem's solutions.
+
+    Raises
+    ------
+    InputError
+        Nothing does.
+    """
+    load = workload_of(problem).figure
+    if load is None:
+        raise InputError(f"problem {problem.id}: has no figure")
+    return load()
+
+
+def find_preset(problem: Problem, preset_id: str | None = None) -> Preset:
+    """The preset of `problem` with this id; the first where not given.
 
     Raises
     ------
     InputError
         There is none; the line lists those that there are.
     """
-    for preset in problem.presets:
-        if preset.id == preset_id:
+    presets = workload_of(problem).presets
+    for preset in presets:
+        if preset_id in (None, preset.id):
             return preset
-    known = ", ".join(preset.id for preset in problem.presets)
+    known = ", ".join(preset.id for preset in presets) or "none"
     raise InputError(f"problem {problem.id}: unknown preset {preset_id!r} (presets: {known})")
 
 
 def make_instance(
-    problem: Problem, preset_id: str, seed: int = 0, settings: Mapping[str, Any] | None = None
+    problem: Problem, preset_id: str | None = None, seed: int = 0, settings: Mapping[str, Any] | None = None
 ) -> Instance:
     """A random instance of a preset; the same seed and settings always give the same instance.
 
     Parameters
     ----------
-    problem : its row in the table of problems
-    preset_id : one of its presets
+    problem : the problem
+    preset_id : one of its presets; the first where not given
     seed : a whole number >= 0
     settings : option values, typed or as text; those not given have the preset's defaults
 
@@ -46,6 +78,5 @@ def make_instance(
     preset = find_preset(problem, preset_id)
     if seed < 0:
         raise InputError(f"seed: must be at least 0, got {seed}")
-    chosen = {**preset.settings, **parse_settings(preset.options, settings or {}, f"preset {preset_id}")}
-    instance: Instance = resolve(preset.function)(seed, **chosen)
-    return instance
+    chosen = {**preset.settings, **parse_settings(preset.options, settings or {}, f"preset {preset.id}")}
+    return preset.generator(seed, **keywords(chosen))

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from schedgap.catalogue.agreement import Agreement
-from schedgap.catalogue.methods import full_settings
-from schedgap.catalogue.problem import Method, Problem
+from schedgap.catalogue.method import Method, full_settings
+from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.instance import Instance
 from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, Verdict
 
@@ -50,7 +50,7 @@ class Judgement:
 
 def guarantees_of(problem: Problem, method: str) -> tuple[Guarantee, ...]:
     """The claims about runs of one method, printed ones first; not those measured in their own way."""
-    every = problem.all_guarantees
+    every = problem.guarantees()
     rows = [g for g in every if g.method == method and g.measure is None and g.sample is None]
     return tuple(sorted(rows, key=lambda g: g.kind != "printed"))
 

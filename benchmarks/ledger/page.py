@@ -6,16 +6,17 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from schedgap.benchmarks.instances import figure_of
 from schedgap.benchmarks.ledger.judge import finite
 from schedgap.benchmarks.ledger.ledger import Ledger, LedgerRow
 from schedgap.benchmarks.report.page import Raw, grid, page, picture, text, tiles, verdict
 from schedgap.benchmarks.report.text import fixed, number
-from schedgap.catalogue.methods import default_method
-from schedgap.catalogue.problem import Kind, Problem, resolve
-from schedgap.catalogue.registry import PROBLEMS, parse_instance
+from schedgap.catalogue.method import Kind
+from schedgap.catalogue.problem import Problem
+from schedgap.catalogue.registry import all_problems, parse_instance
 from schedgap.catalogue.run import run_method
+from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.instance import Instance, Solution, read_json
-from schedgap.formulations.common.writing import write_whole
 from schedgap.heuristics.common.guarantee import Verdict
 from schedgap.solvers.result import SolveOptions, Status
 
@@ -36,9 +37,9 @@ def write_ledger(ledger: Ledger, folder: Path) -> Path:
     The page's path.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / "ledger.json", json.dumps(ledger.to_dict(), indent=1, allow_nan=False) + "\n")
+    write_text(folder / "ledger.json", json.dumps(ledger.to_dict(), indent=1, allow_nan=False) + "\n")
     path = folder / "ledger.html"
-    write_whole(path, page("The ledger of guarantees", _body(ledger, folder)))
+    write_text(path, page("The ledger of guarantees", _body(ledger, folder)))
     return path
 
 
@@ -49,7 +50,7 @@ def _body(ledger: Ledger, folder: Path) -> list[str]:
         f'<p class="soft">Every verdict is computed on random and adversarial instances, seed {ledger.seed}.</p>'
     )
     body.append(tiles([(count[v], str(v)) for v in Verdict if count[v]]))
-    for problem in PROBLEMS.values():
+    for problem in all_problems().values():
         rows = [row for row in ledger.rows if row.guarantee.problem == problem.id]
         if rows:
             body.append(f"<h2>{text(problem.id)}</h2><p>{text(problem.title)}; {text(problem.source)}</p>")
@@ -94,7 +95,7 @@ def _counterexample(problem: Problem, row: LedgerRow) -> list[str]:
     if solution is not None and not outside:
         objective = data["reference_counterexample"]["objective"]
         pictures.append(_drawn(problem, instance, solution, f"{row.guarantee.method}: {_told(problem, objective)}"))
-    best = run_method(problem, instance, default_method(problem), SolveOptions(threads=1, work_limit=WORK_LIMIT))
+    best = run_method(problem, instance, problem.default_method(), SolveOptions(threads=1, work_limit=WORK_LIMIT))
     if best.solution is not None:
         what = "optimum" if best.status is Status.OPTIMAL else "best known"
         pictures.append(_drawn(problem, instance, best.solution, f"{what}: {_told(problem, best.objective)}"))
@@ -109,4 +110,4 @@ def _told(problem: Problem, objective: float | None) -> str:
 
 
 def _drawn(problem: Problem, instance: Instance, solution: Solution, caption: str) -> str:
-    return picture(resolve(problem.figure)(instance, solution), caption)
+    return picture(figure_of(problem)(instance, solution), caption)

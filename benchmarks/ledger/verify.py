@@ -12,18 +12,20 @@ from typing import Any
 from schedgap.benchmarks.harness.pool import Pool
 from schedgap.benchmarks.harness.progress import Progress, Sink
 from schedgap.benchmarks.harness.worker import plain
+from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.ledger.judge import evaluate
 from schedgap.benchmarks.ledger.ledger import Ledger, LedgerRow
 from schedgap.benchmarks.report.text import fixed
 from schedgap.catalogue.agreement import Answer, agree, write_disagreement
-from schedgap.catalogue.methods import default_method, find_method, full_settings
-from schedgap.catalogue.problem import Method, Problem
-from schedgap.catalogue.registry import PROBLEMS
+from schedgap.catalogue.method import Method, full_settings
+from schedgap.catalogue.methods import find_method
+from schedgap.catalogue.problem import Problem
+from schedgap.catalogue.registry import all_problems
 from schedgap.catalogue.run import certified_bound, run_heuristic, run_method
 from schedgap.formulations.common.errors import Disagreement, InputError
+from schedgap.formulations.common.files import check_folder, write_text
 from schedgap.formulations.common.instance import Instance
 from schedgap.formulations.common.numbers import ratio
-from schedgap.formulations.common.writing import check_folder, write_whole
 from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, Verdict
 from schedgap.solvers.result import Result, SolveOptions, Status
 
@@ -69,7 +71,7 @@ def verify(
     Disagreement
         A heuristic beat a proven optimum, or the checker rejected a solution.
     """
-    known = {g.id: (p, g) for p in (problems or PROBLEMS.values()) for g in p.all_guarantees}
+    known = {g.id: (p, g) for p in (problems or all_problems().values()) for g in p.guarantees()}
     for name in ids or ():
         if name not in known:
             raise InputError(f"guarantee: unknown guarantee {name!r}, one of: {', '.join(known)}")
@@ -128,7 +130,7 @@ def _rows(
 
 
 def _run_task(task: _Task) -> _Outcome:
-    known = {g.id: (p, g) for p in PROBLEMS.values() for g in p.all_guarantees}
+    known = {g.id: (p, g) for p in all_problems().values() for g in p.guarantees()}
     try:
         found = _rows([known[name] for name in task.ids], task.count, task.seed, task.folder, Progress(0, None, ""))
     except Disagreement as error:
@@ -138,7 +140,7 @@ def _run_task(task: _Task) -> _Outcome:
 
 
 def _in_processes(tasks: Sequence[_Task], processes: int, bar: Progress) -> dict[str, LedgerRow]:
-    known = {g.id: g for p in PROBLEMS.values() for g in p.all_guarantees}
+    known = {g.id: g for p in all_problems().values() for g in p.guarantees()}
     rows: dict[str, LedgerRow] = {}
 
     def done(task: _Task, outcome: _Outcome) -> None:
@@ -183,11 +185,11 @@ class _Trials:
         return self._made[key]
 
     def _make(self, family: str, seed: int) -> _Trial:
-        instance, given = self.problem.trial_families[family](seed)
+        instance, given = workload_of(self.problem).trials()[family](seed)
         exact = run_method(
             self.problem,
             instance,
-            default_method(self.problem),
+            self.problem.default_method(),
             SolveOptions(threads=1, work_limit=WORK_LIMIT, seed=seed),
         )
         answers = [Answer("the exact method", exact.status, exact.objective, exact.bound, exact=True)]
@@ -309,7 +311,7 @@ def _row(
 
 def _families(problem: Problem, guarantee: Guarantee) -> list[str]:
     """The families that the guarantee's hint names, or all of the problem's."""
-    there = problem.trial_families
+    there = workload_of(problem).trials()
     named = list(guarantee.hint.get("families", ())) or list(there)
     for name in named:
         if name not in there:
@@ -359,7 +361,7 @@ def repeat_command(
     """The command that shows the refutation again; None where the claim is about no method."""
     if guarantee.method is None:
         return None
-    exact = default_method(PROBLEMS[instance.problem_id]).id if instance.problem_id in PROBLEMS else "..."
+    exact = all_problems()[instance.problem_id].default_method().id if instance.problem_id in all_problems() else "..."
     options = "".join(f" --set {name}={value}" for name, value in given.items())
     return f"schedgap compare {file} --methods {exact},{guarantee.method} --seed {seed}{options}"
 
@@ -397,4 +399,4 @@ def _write_counterexample(path: Path, guarantee: Guarantee, trial: _Trial, evalu
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{path.parent}: {error.strerror or error}") from None
-    write_whole(path, json.dumps(data, indent=1, allow_nan=False) + "\n")
+    write_text(path, json.dumps(data, indent=1, allow_nan=False) + "\n")

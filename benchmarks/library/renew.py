@@ -16,8 +16,7 @@ from typing import TextIO
 from schedgap.benchmarks.hunt.result import Hunted, write_found
 from schedgap.benchmarks.hunt.run import hunt
 from schedgap.benchmarks.library import file_name, known
-from schedgap.catalogue.methods import heuristics_of
-from schedgap.catalogue.registry import PROBLEMS, find_problem
+from schedgap.catalogue.registry import all_problems, find_problem
 from schedgap.formulations.common.errors import InputError
 
 HERE = Path(__file__).parent
@@ -50,10 +49,10 @@ def renew(
     lines = []
     before = {key: one.ratio for key, one in known().items()}
     given = dict(limit.split("=", 1) for limit in limits)
-    for name in names or PROBLEMS:
+    for name in names or all_problems():
         problem = find_problem(name.partition("/")[0])
         wanted = name.partition("/")[2]
-        for method in heuristics_of(problem):
+        for method in problem.heuristics():
             if method.outside_model or wanted not in ("", method.id):
                 continue
             with tempfile.TemporaryDirectory() as scratch:

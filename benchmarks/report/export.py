@@ -11,11 +11,11 @@ from typing import Any
 
 from schedgap.benchmarks.harness.analysis import Analysis
 from schedgap.benchmarks.harness.store import StoreError
+from schedgap.benchmarks.report.metrics import metrics_of
 from schedgap.benchmarks.report.report import read_run
-from schedgap.catalogue.metrics import metrics_of
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.common.writing import write_whole
+from schedgap.formulations.common.files import write_text
 
 COLUMNS = (
     "suite", "problem", "batch", "instance", "instance_hash", "method", "settings", "seed", "status", "termination",
@@ -39,7 +39,7 @@ def export_csv(folder: Path, path: Path, problems: Sequence[Problem] | None = No
     writer = csv.DictWriter(buffer, COLUMNS, lineterminator="\n")
     writer.writeheader()
     writer.writerows(flat_rows(analysis))
-    return write_whole(path, buffer.getvalue())
+    return write_text(path, buffer.getvalue())
 
 
 def check_parquet() -> None:

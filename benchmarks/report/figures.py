@@ -14,7 +14,8 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from schedgap.benchmarks.figures.style import GRID, INK, MARK, PALETTE, new_figure, plain_axes
 from schedgap.benchmarks.harness.analysis import Solved, Summary, headline, summaries
 from schedgap.benchmarks.report.text import number
-from schedgap.catalogue.problem import Kind, Problem
+from schedgap.catalogue.method import Kind
+from schedgap.catalogue.problem import Problem
 
 REPAIRED = "#0072B2"
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))

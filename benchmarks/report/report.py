@@ -9,6 +9,7 @@ from typing import Any
 
 from schedgap.benchmarks.harness.analysis import Analysis, Entry, Solved, analyse, engine_summaries, load, summaries
 from schedgap.benchmarks.harness.store import FILE, Row, Store, StoreError
+from schedgap.benchmarks.instances import figure_of
 from schedgap.benchmarks.report.figures import proof_figure, ratio_figure, series_figure
 from schedgap.benchmarks.report.page import Raw, folded, grid, page, picture, text, tiles, verdict
 from schedgap.benchmarks.report.table import (
@@ -26,9 +27,10 @@ from schedgap.benchmarks.report.table import (
     worst_known,
 )
 from schedgap.benchmarks.report.text import fixed, number
-from schedgap.catalogue.problem import Kind, Problem, resolve
+from schedgap.catalogue.method import Kind
+from schedgap.catalogue.problem import Problem
+from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.instance import Instance
-from schedgap.formulations.common.writing import write_whole
 
 REPORT = "report.html"
 COMPARISON = "comparison.html"
@@ -64,9 +66,9 @@ def write_report(folder: Path, other: Path | None = None, problems: Sequence[Pro
 
         second, second_meta = read_run(other, problems)
         content = comparison_page((folder, analysis, meta), (other, second, second_meta))
-        return write_whole(folder / COMPARISON, content)
-    write_whole(folder / TABLE, run_text(analysis, times=False))
-    return write_whole(folder / REPORT, _report_page(folder, analysis, meta))
+        return write_text(folder / COMPARISON, content)
+    write_text(folder / TABLE, run_text(analysis, times=False))
+    return write_text(folder / REPORT, _report_page(folder, analysis, meta))
 
 
 def read_run(folder: Path, problems: Sequence[Problem] | None = None) -> tuple[Analysis, dict[str, Any]]:
@@ -251,12 +253,13 @@ def _worst_cases(folder: Path, problem: Problem, solved: Sequence[Solved]) -> li
 
 def _pair(problem: Problem, instance: Instance, entry: Entry, best: Entry, ratio: float) -> str:
     """A heuristic's schedule beside the optimum, both over the same range of x."""
-    draw = resolve(problem.figure)
+    draw = figure_of(problem)
     left, right = draw(instance, entry.row.solution), draw(instance, best.row.solution)
     if left.axes and right.axes:
         ends = [axes.get_xlim() for axes in (left.axes[0], right.axes[0])]
         for figure in (left, right):
-            figure.set_size_inches(0.8 * figure.get_size_inches())  # half as wide as the page: larger letters
+            width, height = figure.get_size_inches()
+            figure.set_size_inches(0.8 * width, 0.8 * height)  # half as wide as the page: larger letters
             figure.axes[0].set_xlim(min(low for low, _ in ends), max(high for _, high in ends))
     what, unit = problem.objective_name, problem.unit
     words = f"{entry.label}: {what} {number(entry.row.objective)} {unit}, ratio {fixed(ratio)} to optimum"
@@ -318,8 +321,8 @@ def _measurement(row: Row, problem: Problem) -> list[str]:
     head, cells, right = measurement_cells(row, problem, times=True)
     body = [title, grid(head, cells, right)]
     part = measurement_of(row, problem)
-    if part is not None and part.figure:
-        body.append(picture(resolve(part.figure)(row.payload), part.title))
+    if part is not None and part.figure is not None:
+        body.append(picture(part.figure()(row.payload), part.title))
     return body
 
 

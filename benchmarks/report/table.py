@@ -18,11 +18,14 @@ from schedgap.benchmarks.harness.analysis import (
     summaries,
 )
 from schedgap.benchmarks.harness.store import Row
+from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.library import known
+from schedgap.benchmarks.report.metrics import mean_metrics, metrics_of
 from schedgap.benchmarks.report.text import fixed, number, seconds, table
+from schedgap.catalogue.method import Kind
 from schedgap.catalogue.methods import label
-from schedgap.catalogue.metrics import mean_metrics, metrics_of
-from schedgap.catalogue.problem import Kind, Measurement, Problem
+from schedgap.catalogue.problem import Problem
+from schedgap.catalogue.workload import Measurement
 from schedgap.formulations.common.numbers import MINIMISE
 
 TABLE = "table.txt"
@@ -208,7 +211,7 @@ def measurement_cells(row: Row, problem: Problem, times: bool) -> tuple[list[str
 
 def measurement_of(row: Row, problem: Problem) -> Measurement | None:
     """The part of a suite whose rows these are; None where this version has no such part."""
-    for part in problem.suite_rows:
+    for part in workload_of(problem).suites:
         if isinstance(part, Measurement) and (part.suite, part.id) == (row.suite, row.method):
             return part
     return None

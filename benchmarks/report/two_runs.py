@@ -10,7 +10,7 @@ from typing import Any
 from schedgap.benchmarks.harness.analysis import Analysis, Entry, Solved
 from schedgap.benchmarks.report.page import grid, page, text, tiles
 from schedgap.benchmarks.report.text import fixed, mean_ratio, number, seconds
-from schedgap.catalogue.problem import Kind
+from schedgap.catalogue.method import Kind
 from schedgap.formulations.common.numbers import agrees, better
 
 Side = tuple[Path, Analysis, Mapping[str, Any]]

@@ -22,7 +22,7 @@ from schedgap.benchmarks.figures.ddl_cluster import Distribution, distributions
 from schedgap.benchmarks.figures.style import save
 from schedgap.benchmarks.instances.ddl_cluster.random import paper
 from schedgap.formulations.common.errors import SchedgapError
-from schedgap.formulations.common.writing import write_whole
+from schedgap.formulations.common.files import write_text
 from schedgap.heuristics.ddl_cluster.policies import run_policy
 
 Floats = NDArray[np.float64]
@@ -225,7 +225,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.out.exists():
             _, mark, kept = given.out.read_text(encoding="utf-8").partition(MARK)
             kept = mark + kept
-        write_whole(given.out, f"{text}\n{kept}" if kept else text)
+        write_text(given.out, f"{text}\n{kept}" if kept else text)
     except SchedgapError as error:
         print(f"ada_srsf: error: {error}", file=sys.stderr)
         return error.exit_status

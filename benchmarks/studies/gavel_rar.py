@@ -23,9 +23,9 @@ from schedgap.benchmarks.report.text import fixed, number
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import InputError, SchedgapError
+from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import MINIMISE, better
-from schedgap.formulations.common.writing import write_whole
 from schedgap.formulations.rar_ddls.dynamics import simulate
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.solvers.result import Deadline, SolveOptions, Status
@@ -282,7 +282,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.out is None:
             print(text, end="")
         else:
-            write_whole(given.out, text)
+            write_text(given.out, text)
     except SchedgapError as error:
         print(f"gavel_rar: error: {error}", file=sys.stderr)
         return error.exit_status

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schedgap.formulations.common.compiled import compiled, written_in, forget_stale
+from schedgap.formulations.common.compiled import compiled, forget_stale, written_in
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.rar_ddls import running
 from schedgap.formulations.rar_ddls.dynamics import Integers, rate_table

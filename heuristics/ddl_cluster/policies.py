@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
+from schedgap.formulations.common.options import options_of, parse_settings
 from schedgap.formulations.ddl_cluster.clock import clock_of
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES
-from schedgap.heuristics.common.run import HeuristicRun, parse_settings
+from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.ddl_cluster.conservation import broken_conservation
 from schedgap.heuristics.ddl_cluster.limits import check_seconds, run_seconds
-from schedgap.heuristics.ddl_cluster.options import POLICY
 from schedgap.heuristics.ddl_cluster.simulation import FastRun, OutOfTimeError, simulate
 from schedgap.solvers.result import NO_DEADLINE, Deadline
+
+Placement: TypeAlias = Annotated[Literal["lwf", "ls", "ff", "rand"], Field(description="which GPUs a job gets")]
+Kappa: TypeAlias = Annotated[
+    int, Field(ge=0, le=10**6, description="lwf: jobs of up to so many GPUs get the least loaded ones anywhere")
+]
 
 Floats = NDArray[np.float64]
 
@@ -31,8 +37,8 @@ def srsf_1(
     *,
     seed: int = 0,
     deadline: Deadline = NO_DEADLINE,
-    placement: str = "lwf",
-    kappa: int = 1,
+    placement: Placement = "lwf",
+    kappa: Kappa = 1,
 ) -> HeuristicRun:
     """Shortest remaining service first, at most one all-reduce on a server: no contention.
 
@@ -61,8 +67,8 @@ def srsf_2(
     *,
     seed: int = 0,
     deadline: Deadline = NO_DEADLINE,
-    placement: str = "lwf",
-    kappa: int = 1,
+    placement: Placement = "lwf",
+    kappa: Kappa = 1,
 ) -> HeuristicRun:
     """Shortest remaining service first, at most two all-reduces on a server. As :func:`srsf_1` otherwise."""
     return _run(instance, "srsf-2", seed, deadline, placement, kappa)
@@ -73,8 +79,8 @@ def srsf_3(
     *,
     seed: int = 0,
     deadline: Deadline = NO_DEADLINE,
-    placement: str = "lwf",
-    kappa: int = 1,
+    placement: Placement = "lwf",
+    kappa: Kappa = 1,
 ) -> HeuristicRun:
     """Shortest remaining service first, at most three all-reduces on a server. As :func:`srsf_1` otherwise."""
     return _run(instance, "srsf-3", seed, deadline, placement, kappa)
@@ -85,8 +91,8 @@ def ada_srsf(
     *,
     seed: int = 0,
     deadline: Deadline = NO_DEADLINE,
-    placement: str = "lwf",
-    kappa: int = 1,
+    placement: Placement = "lwf",
+    kappa: Kappa = 1,
 ) -> HeuristicRun:
     """Shortest remaining service first; AdaDUAL decides whether a second all-reduce starts beside a first.
 
@@ -149,8 +155,7 @@ def run_policy(
 def _run(
     instance: DdlClusterInstance, policy: str, seed: int, deadline: Deadline, placement: str, kappa: int
 ) -> HeuristicRun:
-    options = parse_settings(POLICY, {"placement": placement, "kappa": kappa}, f"method {policy}")
-    placement, kappa = options["placement"], options["kappa"]
+    parse_settings(options_of(srsf_1), {"placement": placement, "kappa": kappa}, f"method {policy}")
     least = check_seconds(instance, 0)
 
     def short(needed: float) -> bool:

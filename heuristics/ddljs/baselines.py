@@ -7,13 +7,22 @@ None of them looks at utilities. Workers are placed by a greedy search for serve
 from __future__ import annotations
 
 import heapq
+from typing import Annotated, TypeAlias
 
 import numpy as np
+from pydantic import Field
 
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.heuristics.common.rings import Ring
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.ddljs.progress import Progress
+
+Workers: TypeAlias = Annotated[
+    int | None,
+    Field(
+        ge=1, description="workers of every ring, at most N_i; a number from 1 to 10 drawn for each job where not given"
+    ),
+]
 
 MOST_WORKERS = 10
 """The paper fixes the workers of a job "within [1, 10]"; N_i still holds."""
@@ -26,7 +35,13 @@ def _fixed(progress: Progress, workers: int | None, seed: int) -> list[int]:
     return [min(drawn[i] if workers is None else workers, progress.reach[i].ring) for i in range(count)]
 
 
-def fifo(instance: DdljsInstance, *, seed: int = 0, workers: int | None = None, backfill: bool = False) -> HeuristicRun:
+def fifo(
+    instance: DdljsInstance,
+    *,
+    seed: int = 0,
+    workers: Workers = None,
+    backfill: Annotated[bool, Field(description="jobs behind one that does not fit may start")] = False,
+) -> HeuristicRun:
     """First in, first out, never preempted: a job keeps its ring until its budget is used up.
 
     Jobs start in the order of their arrivals (ties by input order) with a fixed number of workers; one that does not
@@ -63,7 +78,7 @@ def fifo(instance: DdljsInstance, *, seed: int = 0, workers: int | None = None, 
     return progress.run()
 
 
-def las(instance: DdljsInstance, *, seed: int = 0, workers: int | None = None) -> HeuristicRun:
+def las(instance: DdljsInstance, *, seed: int = 0, workers: Workers = None) -> HeuristicRun:
     """Least attained service: in every slot jobs in the order of the worker-slots they had, preemptive.
 
     A job takes a ring of a fixed number of workers where that fits and is skipped otherwise; ties by arrival, then by

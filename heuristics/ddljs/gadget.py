@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from schedgap.formulations.common.numbers import agrees
 from schedgap.formulations.ddljs.instance import DdljsInstance
@@ -21,9 +24,12 @@ def gadget(
     instance: DdljsInstance,
     *,
     seed: int = 0,
-    inner: str = "colgen",
-    gap: float = 0.0,
-    fill: bool = True,
+    inner: Annotated[
+        Literal["colgen", "greedy", "lp-rs-mde", "lp-rs-mde-mdk", "lp-rs-mde-printed", "cbc", "highs", "cpsat"],
+        Field(description="the g-vne method for a slot"),
+    ] = "colgen",
+    gap: Annotated[float, Field(ge=0, le=1, description="relative gap at which an exact inner method may stop")] = 0.0,
+    fill: Annotated[bool, Field(description="free servers go to jobs that gain nothing yet")] = True,
     deadline: Deadline = NO_DEADLINE,
 ) -> HeuristicRun:
     """In every slot, embed rings that add the most utility to what jobs have already.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field
 
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.heuristics.common.rings import MOST_STARTS, Need, Ring, RingNetwork
@@ -24,7 +25,18 @@ class _Candidate:
     share: float
 
 
-def greedy(instance: GVneInstance, *, seed: int = 0, order: str = "best", starts: int = MOST_STARTS) -> HeuristicRun:
+def greedy(
+    instance: GVneInstance,
+    *,
+    seed: int = 0,
+    order: Annotated[
+        Literal["best", "density", "utility"],
+        Field(description="rings by utility per dominant share, by utility, or the better of both"),
+    ] = "best",
+    starts: Annotated[
+        int, Field(ge=1, le=100000, description="servers from which a ring is tried to be closed")
+    ] = MOST_STARTS,
+) -> HeuristicRun:
     """Place rings greedily, then let every job take a more valuable ring where that has become possible.
 
     Candidates are all pairs of a job and a ring size with positive utility. They are taken in the chosen order; a

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.g_vne.instance import GVneInstance, in_ordinary_units
@@ -70,13 +71,26 @@ def lp_rs_mde(
     instance: GVneInstance,
     *,
     seed: int = 0,
-    variant: str = "no-violation",
-    tries: int = TRIES,
-    lp: str = "capped",
-    ring_sizes: str = "selected",
-    alpha: float = ALPHA,
-    beta: str = "printed",
-    nodes: int = NODES,
+    variant: Annotated[
+        Literal["no-violation", "vanilla", "mdk"],
+        Field(
+            description="vanilla: may overload, outside the model; no-violation; mdk: integer program over the rings"
+        ),
+    ] = "no-violation",
+    tries: Annotated[int, Field(ge=1, le=10**6, description="most roundings, u_b")] = TRIES,
+    lp: Annotated[
+        Literal["capped", "augmented"],
+        Field(description="rings that are embeddable alone, or Rost and Schmid's program as printed"),
+    ] = "capped",
+    ring_sizes: Annotated[
+        Literal["selected", "free"], Field(description="one size per job by the first program, or all")
+    ] = "selected",
+    alpha: Annotated[float, Field(ge=0, le=1, description="part of the program's value that vanilla wants")] = ALPHA,
+    beta: Annotated[
+        Literal["printed", "instance"],
+        Field(description="overload that vanilla allows: Theorem 8's, or by the rings' loads"),
+    ] = "printed",
+    nodes: Annotated[int, Field(ge=1, le=10**9, description="most nodes of mdk's search")] = NODES,
     deadline: Deadline = NO_DEADLINE,
 ) -> HeuristicRun:
     """LP-based ring selection and multi-dimensional resource embedding.

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import Field
 
 from schedgap.formulations.gpu_sharing.dynamics import tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
@@ -13,7 +16,11 @@ from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 
 def fifo(
-    instance: GpuSharingInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE, backfill: bool = False
+    instance: GpuSharingInstance,
+    *,
+    seed: int = 0,
+    deadline: Deadline = NO_DEADLINE,
+    backfill: Annotated[bool, Field(description="later jobs that fit may pass the first")] = False,
 ) -> HeuristicRun:
     """Jobs in order of arrival, each on free GPUs; the first that does not fit holds up the rest.
 
@@ -32,7 +39,13 @@ def fifo(
 
 
 def sjf(
-    instance: GpuSharingInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE, backfill: bool = True
+    instance: GpuSharingInstance,
+    *,
+    seed: int = 0,
+    deadline: Deadline = NO_DEADLINE,
+    backfill: Annotated[
+        bool, Field(description="a job that does not fit is passed over; false: it holds up the rest")
+    ] = True,
 ) -> HeuristicRun:
     """Jobs by solo time, the shortest first, each on free GPUs; one that does not fit is passed over.
 

@@ -10,7 +10,9 @@ import heapq
 import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import Field
 
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.gpu_sharing.dynamics import tables
@@ -20,6 +22,10 @@ from schedgap.formulations.gpu_sharing.modes import impossible
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.gpu_sharing.simulation import late, metrics
 from schedgap.solvers.result import NO_DEADLINE, Deadline
+
+Restart: TypeAlias = Annotated[
+    float, Field(ge=0, le=10**6, description="seconds lost when a job goes on after a change")
+]
 
 Allocate = Callable[["Elastic", list[int]], Mapping[int, int]]
 """Given the jobs present, in order of arrival, the GPUs of each; jobs left out have none."""
@@ -140,8 +146,10 @@ def tiresias(
     *,
     seed: int = 0,
     deadline: Deadline = NO_DEADLINE,
-    threshold: float = 3600.0,
-    restart: float = 30.0,
+    threshold: Annotated[
+        float, Field(gt=0, le=10**12, description="GPU seconds after which a job leaves the first queue")
+    ] = 3600.0,
+    restart: Restart = 30.0,
 ) -> HeuristicRun:
     """Two-queue least attained service, preemptive, after Tiresias (outside the model).
 
@@ -189,9 +197,11 @@ def pollux(
     *,
     seed: int = 0,
     deadline: Deadline = NO_DEADLINE,
-    noise: float = 1.0,
-    most: float = 4.0,
-    restart: float = 30.0,
+    noise: Annotated[
+        float, Field(ge=0, le=10**6, description="gradient noise scale in batches, the same for all jobs")
+    ] = 1.0,
+    most: Annotated[float, Field(gt=0, le=10**6, description="largest number of GPUs over those asked for")] = 4.0,
+    restart: Restart = 30.0,
 ) -> HeuristicRun:
     """Elastic goodput policy after Pollux (outside the model).
 

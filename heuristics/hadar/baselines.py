@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import Tables, tables
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.hadar.cluster import take_any, take_type
+from schedgap.heuristics.hadar.options import RestartDelay
 from schedgap.heuristics.hadar.simulate import State, refuse_long_delay, run_of, simulate
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
@@ -35,8 +38,10 @@ def tiresias(
     *,
     seed: int = 0,
     deadline: Deadline = NO_DEADLINE,
-    threshold: float = 60.0,
-    restart_delay: float = 0.0,
+    threshold: Annotated[
+        float, Field(gt=0, description="device-rounds of service before a job moves to the second queue")
+    ] = 60.0,
+    restart_delay: RestartDelay = 0.0,
 ) -> HeuristicRun:
     """Two-queue least attained service, preemptive, without promotion; blind to how fast a type is.
 
@@ -83,8 +88,8 @@ def yarn_cs(
     *,
     seed: int = 0,
     deadline: Deadline = NO_DEADLINE,
-    backfill: bool = False,
-    restart_delay: float = 0.0,
+    backfill: Annotated[bool, Field(description="jobs behind one that does not fit may start")] = False,
+    restart_delay: RestartDelay = 0.0,
 ) -> HeuristicRun:
     """First in, first out, never preempted: a job keeps its devices until it is done.
 

@@ -8,14 +8,17 @@ type.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import Tables, tables
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.hadar.baselines import one_type
+from schedgap.heuristics.hadar.options import RestartDelay
 from schedgap.heuristics.hadar.simulate import State, refuse_long_delay, run_of, simulate
 from schedgap.solvers.linear_program import INFINITY, LinearProgram
 from schedgap.solvers.result import NO_DEADLINE, Deadline
@@ -141,8 +144,10 @@ def gavel(
     *,
     seed: int = 0,
     deadline: Deadline = NO_DEADLINE,
-    policy: str = "max-min",
-    restart_delay: float = 0.0,
+    policy: Annotated[
+        Literal["max-min", "max-sum", "makespan"], Field(description="what the time fractions optimise")
+    ] = "max-min",
+    restart_delay: RestartDelay = 0.0,
 ) -> HeuristicRun:
     """Gavel with one of its policies; fractions are computed anew whenever jobs arrive or finish.
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from schedgap.formulations.hadar.check_forked import check_forked
 from schedgap.formulations.hadar.forked import node_speeds
@@ -25,8 +27,12 @@ def hadare(
     *,
     seed: int = 0,
     deadline: Deadline = NO_DEADLINE,
-    copies: int | None = None,
-    throughput: str = "given",
+    copies: Annotated[
+        int | None, Field(ge=1, le=10**6, description="copies of each job; the number of machines where not given")
+    ] = None,
+    throughput: Annotated[
+        Literal["given", "estimated"], Field(description="the instance's rates, or eq. (10) refined by observation")
+    ] = "given",
 ) -> HeuristicRun:
     """Fork every job into copies, at most one copy on a node, and split the steps left by speed in every round.
 

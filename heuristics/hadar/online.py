@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.hadar.block_pricing import price_job
@@ -17,6 +18,7 @@ from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.pricing import Automaton, automaton, best_schedules, trace
 from schedgap.formulations.hadar.tables import FINEST, JobTable, Tables, tables
 from schedgap.heuristics.common.run import HeuristicRun
+from schedgap.heuristics.hadar.options import RestartDelay
 from schedgap.heuristics.hadar.simulate import Simulated, refuse_long_delay, run_of
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
@@ -189,11 +191,15 @@ def hadar_online(
     *,
     seed: int = 0,
     deadline: Deadline = NO_DEADLINE,
-    eta: str = "horizon",
-    price: str = "early",
-    umin: str = "direct",
-    restart_delay: float = 0.0,
-    grid: int = 4096,
+    eta: Annotated[
+        Literal["horizon", "printed"], Field(description="scaling factor of the printed U_min: with T or without")
+    ] = "horizon",
+    price: Annotated[Literal["early", "printed"], Field(description="exponent gamma/(c-w+1) or gamma/c")] = "early",
+    umin: Annotated[Literal["direct", "printed"], Field(description="U_min = u/(4 T C), or eq. (7)")] = "direct",
+    restart_delay: RestartDelay = 0.0,
+    grid: Annotated[
+        int, Field(ge=16, le=100000, description="most progress states of a job; beyond it is not exact")
+    ] = 4096,
 ) -> HeuristicRun:
     """Admit jobs as they arrive, each with the schedule of the largest payoff under exponential prices.
 

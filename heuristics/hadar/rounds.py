@@ -9,10 +9,12 @@ greedily by payoff per worker beyond.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated, Literal
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import Tables, tables
@@ -20,6 +22,7 @@ from schedgap.formulations.common.compiled import forget_stale
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.hadar import cluster
 from schedgap.heuristics.hadar.cluster import bottleneck, cheapest, cost_on_one
+from schedgap.heuristics.hadar.options import RestartDelay
 from schedgap.heuristics.hadar.simulate import State, refuse_long_delay, run_of, simulate
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
@@ -292,11 +295,17 @@ def hadar_rounds(
     *,
     seed: int = 0,
     deadline: Deadline = NO_DEADLINE,
-    payoff: str = "density",
-    communication: float = 0.0,
-    restart_delay: float = 0.0,
-    preempt: bool = True,
-    dp_jobs: int = 8,
+    payoff: Annotated[
+        Literal["density", "literal"], Field(description="utility over the rounds needed, or the whole utility")
+    ] = "density",
+    communication: Annotated[
+        float, Field(ge=0, le=10**12, description="cost of an allocation on several machines, in units of payoff")
+    ] = 0.0,
+    restart_delay: RestartDelay = 0.0,
+    preempt: Annotated[
+        bool, Field(description="reconsider all jobs in every round, or only waiting ones when jobs change")
+    ] = True,
+    dp_jobs: Annotated[int, Field(ge=0, le=16, description="up to so many jobs by recursion, beyond greedily")] = 8,
 ) -> HeuristicRun:
     """Hadar's round-based scheduler.
 

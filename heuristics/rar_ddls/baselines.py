@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
+from schedgap.formulations.common.options import options_of, parse_settings
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.running import build_workload
-from schedgap.heuristics.common.run import HeuristicRun, parse_settings
+from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.rar_ddls import passes
 from schedgap.heuristics.rar_ddls.estimates import estimates, impossible, require_gpu_arrays
-from schedgap.heuristics.rar_ddls.options import ESTIMATES
+from schedgap.heuristics.rar_ddls.options import LargestTheta, Overestimate, Underestimate
 from schedgap.heuristics.rar_ddls.search import Outcome, Search, base_info, finished, make_plan, pass_facts
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 
-def ff(instance: RarDdlsInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE, **options: Any) -> HeuristicRun:
+def ff(
+    instance: RarDdlsInstance,
+    *,
+    seed: int = 0,
+    deadline: Deadline = NO_DEADLINE,
+    T: LargestTheta = None,
+    u: Overestimate = 1.0,
+    l: Underestimate = 1.0,  # noqa: E741 (the paper's letter)
+) -> HeuristicRun:
     """First fit: jobs in input order, each on the available GPUs with the lowest indices.
 
     A GPU is available while it is idle and its load U_g has ``U_g + rho_hat_j / u <= theta``, with rho_hat_j
@@ -29,7 +38,9 @@ def ff(instance: RarDdlsInstance, *, seed: int = 0, deadline: Deadline = NO_DEAD
     instance : the instance
     seed : not used; the algorithm is deterministic
     deadline : looked at between passes; the best so far is returned
-    options : T (the horizon), u (1), l (not used here), as in ``options.ESTIMATES``
+    T : largest theta; the horizon where not given
+    u : rho_hat / u is added to a GPU's load
+    l : not used here
 
     Returns
     -------
@@ -46,19 +57,34 @@ def ff(instance: RarDdlsInstance, *, seed: int = 0, deadline: Deadline = NO_DEAD
     -----
     O(J N) for a theta, and the rings that contend.
     """
-    return _search(instance, "ff", passes.FIRST_FIT, options, deadline=deadline)
+    return _search(instance, ff, passes.FIRST_FIT, (T, u, l), deadline=deadline)
 
 
-def ls(instance: RarDdlsInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE, **options: Any) -> HeuristicRun:
+def ls(
+    instance: RarDdlsInstance,
+    *,
+    seed: int = 0,
+    deadline: Deadline = NO_DEADLINE,
+    T: LargestTheta = None,
+    u: Overestimate = 1.0,
+    l: Underestimate = 1.0,  # noqa: E741 (the paper's letter)
+) -> HeuristicRun:
     """List scheduling: jobs in input order, each on the available GPUs of least load, ties by index.
 
     As :func:`ff` but for the choice of GPUs; the same parameters, results and errors. O(sum_j G_j log N) for a
     theta that does not bind, O(J N) otherwise, and the rings that contend.
     """
-    return _search(instance, "ls", passes.LEAST_LOADED, options, deadline=deadline)
+    return _search(instance, ls, passes.LEAST_LOADED, (T, u, l), deadline=deadline)
 
 
-def rand(instance: RarDdlsInstance, *, seed: int = 0, **options: Any) -> HeuristicRun:
+def rand(
+    instance: RarDdlsInstance,
+    *,
+    seed: int = 0,
+    T: LargestTheta = None,
+    u: Overestimate = 1.0,
+    l: Underestimate = 1.0,  # noqa: E741 (the paper's letter)
+) -> HeuristicRun:
     """Random servers and GPUs: jobs in input order, theta = T.
 
     Each GPU of a job in turn: a server drawn uniformly among those with available GPUs left, then one of these
@@ -68,25 +94,24 @@ def rand(instance: RarDdlsInstance, *, seed: int = 0, **options: Any) -> Heurist
     ----------
     seed : of the draws; the same seed gives the same schedule
     """
-    return _search(instance, "rand", passes.RANDOM, options, seed)
+    return _search(instance, rand, passes.RANDOM, (T, u, l), seed)
 
 
 def _search(
     instance: RarDdlsInstance,
-    method: str,
+    method: Callable[..., HeuristicRun],
     policy: int,
-    options: dict[str, Any],
+    estimate: tuple[int | None, float, float],
     seed: int | None = None,
     deadline: Deadline = NO_DEADLINE,
 ) -> HeuristicRun:
-    given = parse_settings(ESTIMATES, options, f"method {method}")
-    chosen = {name: given.get(name, option.default) for name, option in ESTIMATES.items()}
-    info = base_info(instance, chosen["T"], chosen["u"], chosen["l"])
+    parse_settings(options_of(method), dict(zip(("T", "u", "l"), estimate, strict=True)), method.__name__)
+    info = base_info(instance, *estimate)
     reason = impossible(instance)
     if reason is not None:
         return HeuristicRun(None, {**info, "reason": reason})
     require_gpu_arrays(instance)
-    guess = estimates(instance, "best", chosen["u"])
+    guess = estimates(instance, "best", estimate[1])
     work = build_workload(instance)
     order = np.arange(work.jobs.size - 1, dtype=np.int64)
     largest: int = info["T"]

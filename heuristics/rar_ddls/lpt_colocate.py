@@ -19,7 +19,7 @@ from schedgap.formulations.rar_ddls.schedule import (
     scratch_for,
     uniform_choices,
 )
-from schedgap.heuristics.common.run import HeuristicRun, parse_settings
+from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.rar_ddls.estimates import impossible
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
@@ -30,9 +30,7 @@ CROSSING_SLACKS = (1.25, 1.0, 2.0, 1e9)
 """How much longer than its best duration a job may take by crossing servers rather than waiting."""
 
 
-def lpt_colocate(
-    instance: RarDdlsInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE, **options: Any
-) -> HeuristicRun:
+def lpt_colocate(instance: RarDdlsInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE) -> HeuristicRun:
     """Schedule by list scheduling that keeps rings inside one server where it can.
 
     Whenever jobs have left, the waiting jobs are looked at in a fixed order, and each that may start does
@@ -48,7 +46,6 @@ def lpt_colocate(
     instance : the instance
     seed : not used; the algorithm is deterministic
     deadline : looked at between passes; the first pass always runs, the best so far is returned
-    options : none
 
     Returns
     -------
@@ -58,14 +55,13 @@ def lpt_colocate(
     Raises
     ------
     InputError
-        An option was given, or the rates of the instance would take more than 10^8 numbers.
+        The rates of the instance would take more than 10^8 numbers.
 
     Notes
     -----
     O(J (K + S log S)) for each of up to 24 passes, with K different numbers of GPUs, and the rings that contend.
     A pass never stalls: on an empty cluster every job may start at its best rate.
     """
-    parse_settings({}, options, "method lpt-colocate")
     info: dict[str, Any] = {"N": instance.total_gpus, "n_g": instance.largest_gang}
     reason = impossible(instance)
     if reason is not None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import Field
 
+from schedgap.formulations.common.options import options_of, parse_settings
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.running import FAR, build_workload
-from schedgap.heuristics.common.run import HeuristicRun, parse_settings
-from schedgap.heuristics.rar_ddls.estimates import RhoHat, estimates, impossible, require_gpu_arrays
-from schedgap.heuristics.rar_ddls.options import SJF_BCO
+from schedgap.heuristics.common.run import HeuristicRun
+from schedgap.heuristics.rar_ddls.estimates import estimates, impossible, require_gpu_arrays
+from schedgap.heuristics.rar_ddls.options import LargestTheta, Overestimate, Underestimate
 from schedgap.heuristics.rar_ddls.search import Search, base_info, finished, make_plan, pass_facts
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
@@ -22,8 +25,16 @@ def sjf_bco(
     *,
     seed: int = 0,
     deadline: Deadline = NO_DEADLINE,
-    rho_hat: RhoHat | None = None,
-    **options: Any,
+    T: LargestTheta = None,
+    u: Overestimate = 1.0,
+    l: Underestimate = 1.0,  # noqa: E741 (the paper's letter)
+    lambda_: Annotated[float, Field(ge=1, description="lambda_j of Algorithm 3, for every job")] = 1.0,
+    bisection: Annotated[Literal["improved", "feasible"], Field(description="what moves theta down")] = "improved",
+    kappa: Annotated[int | None, Field(ge=1, description="only this kappa instead of 1..n_g")] = None,
+    rho_hat: Annotated[
+        Literal["best", "worst"] | Sequence[int] | Mapping[str, int],
+        Field(description="estimated durations: alone, or on the most servers in the worst company"),
+    ] = "best",
 ) -> HeuristicRun:
     """Schedule by SJF-BCO.
 
@@ -42,13 +53,14 @@ def sjf_bco(
     instance : the instance
     seed : not used; the algorithm is deterministic
     deadline : looked at between passes; it ends the bisection, the probe runs even then, so the guarantee stays
-    rho_hat : estimated durations: "best", contention-free (where not given), "worst", on the most servers
-        under the most contention, or slots per job, in input order or by id
-    options : as in ``options.SJF_BCO``. ``T``: largest theta, and the largest makespan that counts (the
-        horizon). ``u`` >= 1 and ``l`` in (0, 1]: the error of the estimates; l enters the guarantees only.
-        ``lambda`` >= 1 of Algorithm 3 (pass it as ``**{"lambda": 2}``). ``bisection``: "improved" moves theta
-        down when the makespan improved, as printed, "feasible" when some pass was feasible. ``kappa``: only
-        this one, also for theta = infinity; below n_g the guarantee does not hold
+    T : largest theta, and the largest makespan that counts; the horizon where not given
+    u, l : error of the estimates, u >= 1 and l in (0, 1]; l enters the guarantees only
+    lambda_ : lambda >= 1 of Algorithm 3
+    bisection : "improved" moves theta down when the makespan improved, as printed, "feasible" when some pass was
+        feasible
+    kappa : only this one, also for theta = infinity; below n_g the guarantee does not hold
+    rho_hat : estimated durations: "best", contention-free, "worst", on the most servers under the most contention,
+        or slots per job, in input order or by id
 
     Returns
     -------
@@ -69,24 +81,23 @@ def sjf_bco(
     kappas between two job sizes, passes that cannot beat the best one, passes known from another theta. The
     printed algorithm takes O(n_g J N log N log T) (Theorem 6 of the paper).
     """
-    if rho_hat is None or isinstance(rho_hat, str):
-        options["rho_hat"] = rho_hat
-    given = parse_settings(SJF_BCO, options, "method sjf-bco")
-    chosen = {name: given.get(name, option.default) for name, option in SJF_BCO.items()}
-    info = base_info(instance, chosen["T"], chosen["u"], chosen["l"])
-    info.update({"lambda": chosen["lambda"], "bisection": chosen["bisection"]})
+    given = {"T": T, "u": u, "l": l, "lambda": lambda_, "bisection": bisection, "kappa": kappa}
+    parse_settings(
+        options_of(sjf_bco), {**given, **({"rho_hat": rho_hat} if isinstance(rho_hat, str) else {})}, "sjf-bco"
+    )
+    info = base_info(instance, T, u, l)
+    info.update({"lambda": lambda_, "bisection": bisection})
     reason = impossible(instance)
     if reason is not None:
         return HeuristicRun(None, {**info, "reason": reason})
     require_gpu_arrays(instance)
-    guess = estimates(instance, chosen["rho_hat"] if isinstance(rho_hat, str | None) else rho_hat, chosen["u"])
+    guess = estimates(instance, rho_hat, u)
     work = build_workload(instance)
     order = np.argsort(work.jobs["gang"][:-1], kind="stable").astype(np.int64)
-    search = Search(work, make_plan(work, guess.weights, order, chosen["lambda"]), guess, deadline=deadline)
-    kappa = chosen["kappa"]
+    search = Search(work, make_plan(work, guess.weights, order, lambda_), guess, deadline=deadline)
     # Between two job sizes every kappa means the same; the first of them stays, as in a loop over all.
     kappas = sorted({1, *work.jobs["gang"][:-1].tolist()}) if kappa is None else [kappa]
-    bisected, probes = search.bisect(info["T"], chosen["bisection"], kappas)
+    bisected, probes = search.bisect(info["T"], bisection, kappas)
     unlimited = search.one_pass(math.inf, kappas[-1], FAR)
     if unlimited is not None:
         # It may have been known from a pass whose theta did not bind.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from schedgap.catalogue.registry import load_instance
 from schedgap.formulations.common.errors import InputError
-from schedgap.output import write_text
+from schedgap.formulations.common.files import write_text
 
 if TYPE_CHECKING:
     from schedgap.catalogue.problem import Problem

@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from schedgap.benchmarks.instances import workload_of
 from schedgap.cli.arguments import add_seed, add_settings, settings_of
 
 
@@ -26,7 +27,7 @@ def generate(arguments: argparse.Namespace) -> int:
 
     _check_out(arguments.out)
     problem = find_problem(arguments.problem)
-    preset = problem.presets[0].id if arguments.preset is None else arguments.preset
+    preset = workload_of(problem).presets[0].id if arguments.preset is None else arguments.preset
     instance = make_instance(problem, preset, arguments.seed, settings_of(arguments))
     write_or_print(instance.to_json(), arguments.out)
     return 0
@@ -60,7 +61,7 @@ def import_(arguments: argparse.Namespace) -> int:
 
 
 def _check_out(out: Path | None) -> None:
-    from schedgap.output import check_writable
+    from schedgap.formulations.common.files import check_writable
 
     if out is not None and str(out) != "-":
         check_writable(out)

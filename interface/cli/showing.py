@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from schedgap.catalogue.problem import Problem
-    from schedgap.heuristics.common.run import Option
+    from schedgap.formulations.common.options import Option
 
 
 def add_plot(parser: argparse.ArgumentParser) -> None:
@@ -89,15 +89,15 @@ def add_list(parser: argparse.ArgumentParser) -> None:
 def list_all(arguments: argparse.Namespace) -> int:
     """Print problems, methods, guarantees, suites, presets and formats."""
     from schedgap.benchmarks.harness.suites import SUITES, suites_of
-    from schedgap.catalogue.registry import PROBLEMS, find_problem
+    from schedgap.catalogue.registry import all_problems, find_problem
 
     whole = arguments.problem is not None
-    for problem in [find_problem(arguments.problem)] if whole else PROBLEMS.values():
+    for problem in [find_problem(arguments.problem)] if whole else all_problems().values():
         print("\n".join(_describe(problem, whole)))
         print()
     if not whole:
         print("suites (schedgap bench)")
-        filled = {name for problem in PROBLEMS.values() for name in suites_of(problem)}
+        filled = {name for problem in all_problems().values() for name in suites_of(problem)}
         print("\n".join(_pairs(((name, text) for name, text in SUITES.items() if name in filled), "  ")))
         print("\nschedgap list PROBLEM explains the options (--set)")
     return 0
@@ -105,23 +105,25 @@ def list_all(arguments: argparse.Namespace) -> int:
 
 def _describe(problem: Problem, whole: bool) -> list[str]:
     """The lines about one problem; `whole` explains every option instead of naming it."""
-    from schedgap.catalogue.methods import default_method
+    from schedgap.benchmarks.instances import workload_of
 
-    default = default_method(problem).id
+    workload = workload_of(problem)
+
+    default = problem.default_method().id
     lines = [f"{problem.id}: {problem.title}; {problem.source}", "  methods (--method; * is the default)"]
     for method in problem.methods:
         source = "" if method.source == "ours" else f" ({method.source})"
         lines += _pairs([(method.id, method.title + source)], "  * " if method.id == default else "    ")
         lines += _options(method.options, whole)
     lines.append("  presets (schedgap generate)")
-    for preset in problem.presets:
+    for preset in workload.presets:
         lines += [*_pairs([(preset.id, preset.title)], "    "), *_options(preset.options, whole)]
-    if problem.importers:
+    if workload.importers:
         lines.append("  formats (schedgap import)")
-    for importer in problem.importers:
+    for importer in workload.importers:
         lines += [*_pairs([(importer.id, importer.title)], "    "), *_options(importer.options, whole)]
     lines.append("  guarantees (schedgap verify)")
-    lines += _pairs([(g.id, f"{g.kind}: {g.statement}") for g in problem.all_guarantees], "    ")
+    lines += _pairs([(g.id, f"{g.kind}: {g.statement}") for g in problem.guarantees()], "    ")
     return lines
 
 

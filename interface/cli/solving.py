@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from schedgap.cli.arguments import add_seed, add_settings, add_time_limit, count, names, settings_of
 
 if TYPE_CHECKING:
-    from schedgap.catalogue.problem import Method, Problem
+    from schedgap.catalogue.method import Method
+    from schedgap.catalogue.problem import Problem
     from schedgap.formulations.common.instance import Instance
     from schedgap.solvers.result import Result
 
@@ -36,11 +37,11 @@ def add_solve(parser: argparse.ArgumentParser) -> None:
 def solve(arguments: argparse.Namespace) -> int:
     """Solve one instance."""
     from schedgap import api
-    from schedgap.catalogue.methods import default_method, find_method, method_settings
-    from schedgap.catalogue.problem import Kind
+    from schedgap.catalogue.method import Kind
+    from schedgap.catalogue.methods import find_method, method_settings
     from schedgap.cli import files
     from schedgap.cli.progress import SolveProgress
-    from schedgap.output import check_writable, write_text
+    from schedgap.formulations.common.files import check_writable, write_text
     from schedgap.reading import feasible_start
     from schedgap.running import interrupted, preload
     from schedgap.solvers.result import Termination
@@ -49,7 +50,7 @@ def solve(arguments: argparse.Namespace) -> int:
     if arguments.out is not None:
         check_writable(arguments.out)
     problem, instance = files.read_instance(arguments.instance)
-    method = default_method(problem) if arguments.method is None else find_method(problem, arguments.method)
+    method = problem.default_method() if arguments.method is None else find_method(problem, arguments.method)
     settings = method_settings(method, settings_of(arguments))
     start = None if arguments.start is None else files.read_solution(arguments.start, problem)[0]
     if start is not None:
@@ -133,8 +134,8 @@ def _as_text(
     problem: Problem, instance: Instance, method: Method, result: Result, arguments: argparse.Namespace
 ) -> str:
     """The result for a person."""
+    from schedgap.benchmarks.report.metrics import metrics_text
     from schedgap.benchmarks.report.text import number, seconds
-    from schedgap.catalogue.metrics import metrics_text
     from schedgap.cli.files import to_json
 
     engine = "" if result.engine is None else f" ({' '.join(filter(None, [result.engine, result.engine_version]))})"

@@ -9,17 +9,19 @@ from pathlib import Path
 
 import pytest
 from support.command import Command
+from support.small_suite import ROWS
 
 from schedgap.benchmarks.harness.store import FILE, Store
+from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
-
-SMALL = replace(RAR_DDLS, suites="support.small_suite:ROWS")
 
 
 @pytest.fixture(autouse=True)
 def small_suite(monkeypatch: pytest.MonkeyPatch) -> None:
     """The quick suite of one problem, with two instances."""
-    monkeypatch.setattr("schedgap.benchmarks.harness.suites.PROBLEMS", {"rar-ddls": SMALL})
+    workload = replace(workload_of(RAR_DDLS), suites=ROWS)
+    monkeypatch.setattr(RAR_DDLS, "workload", lambda: workload)
+    monkeypatch.setattr("schedgap.benchmarks.harness.suites.all_problems", lambda: {"rar-ddls": RAR_DDLS})
 
 
 @pytest.fixture

@@ -11,13 +11,14 @@ import pytest
 from support.command import Command
 
 from schedgap.benchmarks.harness.suites import SUITES, suites_of
-from schedgap.catalogue.registry import PROBLEMS
+from schedgap.benchmarks.instances import workload_of
+from schedgap.catalogue.registry import all_problems
 
 ENTRY = [sys.executable, "-m", "schedgap.cli.main"]
 HEAVY = ("pulp", "highspy", "ortools", "numba", "matplotlib", "joblib")
 
 
-@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("problem", all_problems())
 def test_generate_prints_an_instance_of_every_problem(command: Command, problem: str) -> None:
     ran = command("generate", problem, "--seed", 5)
     data = json.loads(ran.out)
@@ -89,7 +90,7 @@ def test_export_can_be_solved_elsewhere(command: Command, data: Path, tmp_path: 
     assert highs.getInfo().objective_function_value == pytest.approx(6)
 
 
-@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("problem", all_problems())
 def test_schema_knows_what_the_parser_knows(command: Command, problem: str) -> None:
     ran = command("schema", problem)
     schema = json.loads(ran.out)
@@ -104,15 +105,15 @@ def test_list_names_everything(command: Command) -> None:
     ran = command("list")
     assert ran.status == 0 and ran.err == ""
     words = set(re.findall(r"[\w.+-]+", ran.out))
-    for problem in PROBLEMS.values():
-        assert problem.id in words and set(problem.method_ids) <= words
-        assert {preset.id for preset in problem.presets} <= words
-        assert {guarantee.id for guarantee in problem.all_guarantees} <= words
-        assert {importer.id for importer in problem.importers} <= words
+    for problem in all_problems().values():
+        assert problem.id in words and {m.id for m in problem.methods} <= words
+        assert {preset.id for preset in workload_of(problem).presets} <= words
+        assert {guarantee.id for guarantee in problem.guarantees()} <= words
+        assert {importer.id for importer in workload_of(problem).importers} <= words
         whole = command("list", problem.id).out
         for method in problem.methods:
             assert all(f"        {name}: {option.help} [" in whole for name, option in method.options.items())
-    assert {name for problem in PROBLEMS.values() for name in suites_of(problem)} <= words & set(SUITES)
+    assert {name for problem in all_problems().values() for name in suites_of(problem)} <= words & set(SUITES)
     assert max(map(len, ran.out.splitlines())) <= 160
 
 

@@ -10,9 +10,10 @@ from schedgap.benchmarks.instances.ddljs.adversarial import FAMILIES, NAMED_CONC
 from schedgap.benchmarks.ledger.verify import verify
 from schedgap.benchmarks.studies.brute_force.ddljs import brute_force
 from schedgap.catalogue.ddljs import PROBLEM as DDLJS
+from schedgap.catalogue.ddljs import Ddljs
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.ddljs.instance import DdljsInstance
-from schedgap.heuristics.common.guarantee import Case, Evaluation, Verdict, at_most
+from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, Verdict, at_most
 from schedgap.heuristics.ddljs.guarantees import GUARANTEES, greedy_factor
 from schedgap.solvers.result import SolveOptions
 
@@ -91,7 +92,6 @@ def test_one_percent_less_would_be_refuted() -> None:
 
 def test_verify_sees_a_bound_that_is_one_percent_too_tight(tmp_path: Path) -> None:
     """The whole way: the registered claim, and the same 1% tighter, tried by verify on the families that reach it."""
-    problem = replace(DDLJS)
     claim = ROWS["004-theorem-6-repaired"]
 
     def tighter(case: Case) -> Evaluation:
@@ -101,9 +101,18 @@ def test_verify_sees_a_bound_that_is_one_percent_too_tight(tmp_path: Path) -> No
         return at_most(1.01 * told.left, told.right, told.reason)
 
     verdicts = []
+
+    class One(Ddljs):
+        """The problem with one claim."""
+
+        def __init__(self, row: Guarantee) -> None:
+            self.row = row
+
+        def guarantees(self) -> tuple[Guarantee, ...]:
+            return (self.row,)
+
     for row in (claim, replace(claim, evaluate=tighter)):
-        problem.__dict__["all_guarantees"] = (row,)
-        (found,) = verify([claim.id], instances=12, out=tmp_path, problems=[problem]).rows
+        (found,) = verify([claim.id], instances=12, out=tmp_path, problems=[One(row)]).rows
         verdicts.append(found.verdict)
     assert verdicts == [Verdict.HELD, Verdict.REFUTED]
 
@@ -132,5 +141,5 @@ def test_gains_prove_the_optimum_bound(seed: int) -> None:
 
 
 def test_every_hint_names_a_family() -> None:
-    for guarantee in DDLJS.all_guarantees:
+    for guarantee in DDLJS.guarantees():
         assert set(guarantee.hint.get("families", ())) <= set(FAMILIES)

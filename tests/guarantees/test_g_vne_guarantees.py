@@ -51,7 +51,7 @@ def test_lemma_7_by_hand() -> None:
 
 def test_a_claim_can_fail() -> None:
     """A repaired claim is refuted where its numbers are not what the method tells."""
-    row = next(g for g in G_VNE.all_guarantees if g.id == "004-lemma-7-lp")
+    row = next(g for g in G_VNE.guarantees() if g.id == "004-lemma-7-lp")
     info = {"lp": 3.0, "lp_fixed": 1.0, "lp_complete": True, "sizes_in_lp": 2}
     case = Case(NAMED[0], 1.0, info, 1.0, 1.0, {"ring_sizes": "selected"})
     assert row.evaluate(case).verdict is Verdict.REFUTED
@@ -102,5 +102,5 @@ def test_the_augmented_program_grows_faster_than_printed() -> None:
 
 
 def test_every_hint_names_a_family() -> None:
-    for guarantee in G_VNE.all_guarantees:
+    for guarantee in G_VNE.guarantees():
         assert set(guarantee.hint.get("families", ())) <= set(FAMILIES)

@@ -157,7 +157,7 @@ def test_gpu_sharing_vectorised_means_are_the_scalar_ones() -> None:
 
 
 def test_gpu_sharing_verify_looks_at_twenty_thousand_pairs() -> None:
-    ledger = verify([g.id for g in GPU_SHARING.all_guarantees], progress=None)
+    ledger = verify([g.id for g in GPU_SHARING.guarantees()], progress=None)
     assert [row.verdict for row in ledger.rows] == [Verdict.HELD] * 2
     for row in ledger.rows:
         assert row.held * guarantees.PAIRS >= 20_000

@@ -93,7 +93,7 @@ def test_theorem_2_is_about_the_eta_without_the_horizon() -> None:
 
 
 def test_every_hint_names_a_family() -> None:
-    for guarantee in HADAR.all_guarantees:
+    for guarantee in HADAR.guarantees():
         assert set(guarantee.hint.get("families", ())) <= set(FAMILIES)
 
 

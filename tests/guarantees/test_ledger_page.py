@@ -11,15 +11,14 @@ import pytest
 
 from schedgap.benchmarks.harness.compare import compare
 from schedgap.benchmarks.ledger.verify import repeat_command
-from schedgap.catalogue.methods import default_method
-from schedgap.catalogue.registry import PROBLEMS, load_instance
+from schedgap.catalogue.registry import all_problems, load_instance
 from schedgap.heuristics.common.guarantee import Case, Verdict
 from schedgap.solvers.result import SolveOptions
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "guarantees.md").read_text(encoding="utf-8")
 FILES = sorted((ROOT / "docs" / "counterexamples").glob("*.json"))
-GUARANTEES = {g.id: g for problem in PROBLEMS.values() for g in problem.all_guarantees}
+GUARANTEES = {g.id: g for problem in all_problems().values() for g in problem.guarantees()}
 
 
 def _rows() -> dict[str, str]:
@@ -55,7 +54,7 @@ def test_counterexamples_still_refute(path: Path) -> None:
         assert guarantee.evaluate(case).verdict is Verdict.REFUTED
         return
     assert run["repeat"] == repeat_command(path.name, instance, guarantee, run["options"], run["seed"])
-    methods = [default_method(problem).id, guarantee.method]
+    methods = [problem.default_method().id, guarantee.method]
     found = compare(problem, instance, methods, SolveOptions(threads=1, seed=run["seed"]), run["options"])
     judged = {j.guarantee.id: j.verdict for row in found.rows for j in row.judgements}
     assert judged[guarantee.id] is Verdict.REFUTED

@@ -21,6 +21,7 @@ from schedgap.benchmarks.instances.rar_ddls.adversarial import FAMILIES, adversa
 from schedgap.benchmarks.instances.rar_ddls.random import tiny
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.catalogue.registry import load_instance
+from schedgap.formulations.common.options import keywords
 from schedgap.formulations.rar_ddls.check import check
 from schedgap.formulations.rar_ddls.dynamics import rate_table
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
@@ -44,7 +45,7 @@ REPAIRED = [guarantee for guarantee in GUARANTEES if guarantee.kind == "repaired
 
 
 def run_case(instance: RarDdlsInstance, options: dict[str, Any], optimum: float | None) -> Case:
-    run = sjf_bco(instance, **options)
+    run = sjf_bco(instance, **keywords(options))
     objective = None
     if run.solution is not None:
         report = check(instance, run.solution)
@@ -257,7 +258,7 @@ def test_lemma_4_needs_room_and_an_exact_limit() -> None:
 
 
 def test_every_claim_is_in_the_ledger() -> None:
-    assert [guarantee.id for guarantee in RAR_DDLS.all_guarantees] == [guarantee.id for guarantee in GUARANTEES]
+    assert [guarantee.id for guarantee in RAR_DDLS.guarantees()] == [guarantee.id for guarantee in GUARANTEES]
     assert len(BY_ID) == len(GUARANTEES)
     for guarantee in GUARANTEES:
         assert guarantee.id.startswith("000-")

@@ -7,7 +7,7 @@ import pytest
 from support.gpu_sharing_brute_force import brute_force
 
 from schedgap.catalogue.gpu_sharing import PROBLEM as GPU_SHARING
-from schedgap.catalogue.problem import Kind
+from schedgap.catalogue.method import Kind
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.gpu_sharing.bounds import lower_bound
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance

@@ -10,9 +10,9 @@ import pytest
 from schedgap.benchmarks.ledger.judge import finite
 from schedgap.benchmarks.library import file_name, known
 from schedgap.benchmarks.library.renew import renew
-from schedgap.catalogue.methods import default_method, find_method
-from schedgap.catalogue.problem import Kind
-from schedgap.catalogue.registry import PROBLEMS, parse_instance
+from schedgap.catalogue.method import Kind
+from schedgap.catalogue.methods import find_method
+from schedgap.catalogue.registry import all_problems, parse_instance
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.numbers import ratio
 from schedgap.solvers.result import SolveOptions, Status
@@ -25,7 +25,7 @@ def test_the_ratio_is_what_it_was(key: tuple[str, str]) -> None:
     worst = KNOWN[key]
     problem, instance = parse_instance(worst.data, worst.file)
     exact = run_method(
-        problem, instance, default_method(problem), SolveOptions(threads=1, work_limit=20.0, seed=worst.seed)
+        problem, instance, problem.default_method(), SolveOptions(threads=1, work_limit=20.0, seed=worst.seed)
     )
     assert exact.status is Status.OPTIMAL
     run = run_method(problem, instance, worst.method, SolveOptions(seed=worst.seed), worst.options)
@@ -37,7 +37,7 @@ def test_the_ratio_is_what_it_was(key: tuple[str, str]) -> None:
 def test_every_heuristic_has_one() -> None:
     wanted = {
         (problem.id, method.id)
-        for problem in PROBLEMS.values()
+        for problem in all_problems().values()
         for method in problem.methods
         if method.kind is Kind.HEURISTIC and not method.outside_model
     }
@@ -53,7 +53,7 @@ def test_renewing_replaces_only_by_something_worse(tmp_path: Path) -> None:
     limits = ["jobs=2", "servers=1", "evaluations=60", "start=tiny"]
     (line,) = renew(["rar-ddls/lpt-colocate"], limits=limits, folder=tmp_path, budget=20)
     assert "kept" in line and not list(tmp_path.iterdir())
-    assert find_method(PROBLEMS["rar-ddls"], "lpt-colocate").id in line
+    assert find_method(all_problems()["rar-ddls"], "lpt-colocate").id in line
     assert finite(KNOWN["rar-ddls", "lpt-colocate"].ratio) is not None
     assert json.dumps(dict(KNOWN["rar-ddls", "lpt-colocate"].data))
 
@@ -86,6 +86,6 @@ def test_sjf_bco_has_no_constant_ratio(slots: int) -> None:
         ],
     }
     problem, instance = parse_instance(data)
-    exact = run_method(problem, instance, default_method(problem), SolveOptions(threads=1, work_limit=20.0))
+    exact = run_method(problem, instance, problem.default_method(), SolveOptions(threads=1, work_limit=20.0))
     assert (exact.status, exact.objective) == (Status.OPTIMAL, 1.0)
     assert run_method(problem, instance, "sjf-bco", SolveOptions()).objective == slots

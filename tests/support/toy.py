@@ -20,13 +20,15 @@ import numpy as np
 import pulp
 from pydantic import Field
 
-from schedgap.catalogue.problem import Batch, Kind, Measurement, Method, Preset, Problem
+from schedgap.catalogue.method import Function, Kind, Method
+from schedgap.catalogue.problem import ProblemOf
+from schedgap.catalogue.workload import Batch, Measurement, Preset, Study, Workload
 from schedgap.formulations.common.check import CheckReport, Violation
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Count, Instance, Solution
 from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, at_most, not_applicable
-from schedgap.heuristics.common.run import HeuristicRun, Option
+from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
 
@@ -40,7 +42,9 @@ class ToyInstance(Instance):
     limit: Count = 1000
 
 
-def generate(seed: int, *, jobs: int = 6, machines: int = 2) -> ToyInstance:
+def generate(
+    seed: int, *, jobs: Annotated[int, Field(ge=1)] = 6, machines: Annotated[int, Field(ge=1)] = 2
+) -> ToyInstance:
     """Random lengths from 1 to 9."""
     rng = np.random.default_rng(seed)
     lengths = [int(k) for k in rng.integers(1, 10, jobs)]
@@ -115,7 +119,12 @@ def _greedy(instance: ToyInstance, order: list[int]) -> list[int]:
     return machines
 
 
-def listed(instance: ToyInstance, *, seed: int, machines: int | None = None) -> HeuristicRun:
+def listed(
+    instance: ToyInstance,
+    *,
+    seed: int,
+    machines: Annotated[int | None, Field(ge=1, description="use only that many machines")] = None,
+) -> HeuristicRun:
     """List scheduling in input order; `machines` uses only that many."""
     _mark("list")
     used = instance.model_copy(update={"machines": min(machines or instance.machines, instance.machines)})
@@ -276,29 +285,46 @@ GUARANTEES = (
     Guarantee("toy-never", "toy", "nobody", "x <= y", "impossible ones", _evaluate_never, "list"),
 )
 
-_HERE = "support.toy"
+
+def _functions() -> Mapping[str, Function]:
+    return {
+        "brute": brute,
+        "list": listed,
+        "shuffled": shuffled,
+        "liar": liar,
+        "too-good": too_good,
+        "no-solution": no_solution,
+        "broken": broken,
+        "nothing": nothing,
+        "outside": outside,
+        "deadly": deadly,
+        "deadly-once": deadly_once,
+        "raising": raising,
+        "slow": slow,
+    }
 
 
-def _heuristic(name: str, function: str, **more: Any) -> Method:
-    return Method(name, name, Kind.HEURISTIC, f"{_HERE}:{function}", **more)
+def _heuristic(name: str, **more: Any) -> Method:
+    return Method(name, name, Kind.HEURISTIC, _functions, **more)
 
 
 ODD = {
-    "liar": Method("liar", "lies", Kind.EXACT, f"{_HERE}:liar"),
-    "too-good": Method("too-good", "claims", Kind.EXACT, f"{_HERE}:too_good"),
-    "no-solution": Method("no-solution", "claims", Kind.EXACT, f"{_HERE}:no_solution"),
-    "broken": _heuristic("broken", "broken"),
-    "nothing": _heuristic("nothing", "nothing"),
-    "outside": _heuristic("outside", "outside", outside_model=True),
-    "deadly": _heuristic("deadly", "deadly"),
-    "deadly-once": _heuristic("deadly-once", "deadly_once"),
-    "raising": _heuristic("raising", "raising"),
-    "slow": _heuristic("slow", "slow"),
+    "liar": Method("liar", "lies", Kind.EXACT, _functions),
+    "too-good": Method("too-good", "claims", Kind.EXACT, _functions),
+    "no-solution": Method("no-solution", "claims", Kind.EXACT, _functions),
+    **{name: _heuristic(name) for name in ("broken", "nothing", "deadly", "deadly-once", "raising", "slow")},
+    "outside": _heuristic("outside", outside_model=True),
 }
+
+
+def _measure() -> Study:
+    return measure
+
+
 SUITES = (
     Batch("quick", "random", 6, exact=("brute",), heuristics=("list", "shuffled")),
     Batch("quick", "random", 2, exact=("brute",), heuristics=("list",), group="three", settings={"machines": 3}),
-    Measurement("scale", "squares", "squares of n", f"{_HERE}:measure", timed=("seconds",)),
+    Measurement("scale", "squares", "squares of n", _measure, timed=("seconds",)),
     Batch(
         "paper",
         "random",
@@ -317,43 +343,52 @@ SUITES = (
 )
 
 
-def toy(*methods: str, guarantees: bool = True) -> Problem:
-    """The problem, with some of the methods that misbehave."""
-    return Problem(
-        id="toy",
-        title="jobs on identical machines",
-        source="tests",
-        sense=1,
-        objective_name="makespan",
-        unit="slots",
-        instance=f"{_HERE}:ToyInstance",
-        checker=f"{_HERE}:check",
-        model=f"{_HERE}:model",
-        model_size=f"{_HERE}:size",
-        lower_bound=f"{_HERE}:lower_bound",
-        methods=(
-            Method("brute", "every assignment", Kind.EXACT, f"{_HERE}:brute"),
-            _heuristic(
-                "list", "listed", options={"machines": Option(int, None, "use only that many machines", minimum=1)}
-            ),
-            _heuristic("shuffled", "shuffled"),
+WORKLOAD = Workload(
+    presets=(Preset("random", "random lengths", generate),),
+    suites=SUITES,
+    figure=lambda: draw,
+)
+
+
+class Toy(ProblemOf[ToyInstance]):
+    """Jobs on identical machines."""
+
+    id = "toy"
+    title = "jobs on identical machines"
+    source = "tests"
+    sense = 1
+    objective_name = "makespan"
+    unit = "slots"
+    instance_class = ToyInstance
+
+    def __init__(self, methods: tuple[str, ...], guarantees: bool) -> None:
+        self.claims = guarantees
+        self.methods = (
+            Method("brute", "every assignment", Kind.EXACT, _functions),
+            _heuristic("list"),
+            _heuristic("shuffled"),
             *(replace(ODD[name]) for name in methods),
-        ),
-        presets=(
-            Preset(
-                "random",
-                "random lengths",
-                f"{_HERE}:generate",
-                options={
-                    "jobs": Option(int, 6, "jobs", minimum=1),
-                    "machines": Option(int, 2, "machines", minimum=1),
-                },
-            ),
-        ),
-        guarantees=f"{_HERE}:GUARANTEES" if guarantees else f"{_HERE}:NO_GUARANTEES",
-        figure=f"{_HERE}:draw",
-        suites=f"{_HERE}:SUITES",
-    )
+        )
+
+    def check(self, instance: Instance, solution: Solution) -> CheckReport:
+        return check(self.own(instance), solution)
+
+    def model(self, instance: Instance) -> DeclarativeModel:
+        return model(self.own(instance))
+
+    def model_size(self, instance: Instance) -> int:
+        return size(self.own(instance))
+
+    def bound(self, instance: Instance) -> float | None:
+        return lower_bound(self.own(instance))
+
+    def guarantees(self) -> tuple[Guarantee, ...]:
+        return GUARANTEES if self.claims else ()
+
+    def workload(self) -> Workload:
+        return WORKLOAD
 
 
-NO_GUARANTEES: tuple[Guarantee, ...] = ()
+def toy(*methods: str, guarantees: bool = True) -> Toy:
+    """The problem, with some of the methods that misbehave."""
+    return Toy(methods, guarantees)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from schedgap.benchmarks.figures.comm_contention import rates, trap_figure
+from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.instances.comm_contention import random as generators
 from schedgap.benchmarks.studies.contention_fit import Measurement, fit, read_measurements, report
 from schedgap.benchmarks.studies.speed.comm_contention import trap_ratios
-from schedgap.catalogue import problem as descriptors
 from schedgap.catalogue.comm_contention import PROBLEM
 from schedgap.cli.main import main
 from schedgap.formulations.comm_contention.bounds import lower_bound
@@ -179,8 +179,8 @@ def test_comm_contention_trap_grows() -> None:
     assert rows == [{"tasks": n, "ratio": ratios[n]} for n in (5, 20)]
     line = trap_figure(rows).axes[0].lines[0]
     assert list(line.get_xdata()) == [5, 20] and list(line.get_ydata()) == [ratios[5], ratios[20]]
-    figures = {part.figure for part in PROBLEM.suite_rows if isinstance(part, descriptors.Measurement)}
-    assert f"{trap_figure.__module__}:trap_figure" in figures
+    figures = {part.figure() for part in workload_of(PROBLEM).suites if isinstance(part, Measurement) and part.figure}
+    assert trap_figure in figures
 
 
 @pytest.mark.parametrize("name", ["tiny", "small", "bursts", "adadual_trap", "newcomer"])

@@ -8,7 +8,7 @@ import pytest
 
 from schedgap.benchmarks.figures.ddljs import worker_slots, workers_by_slot
 from schedgap.benchmarks.importers import import_instance
-from schedgap.benchmarks.instances import make_instance
+from schedgap.benchmarks.instances import make_instance, workload_of
 from schedgap.benchmarks.instances.ddljs.adversarial import late, tight
 from schedgap.benchmarks.instances.ddljs.random import paper, small, tiny
 from schedgap.catalogue.ddljs import PROBLEM as DDLJS
@@ -183,7 +183,7 @@ def test_the_bound_holds_with_few_blocks_and_coarse_tables(seed: int, monkeypatc
 
 
 def test_presets_are_valid_and_repeatable() -> None:
-    for preset in DDLJS.presets:
+    for preset in workload_of(DDLJS).presets:
         one = DDLJS.instance_class.parse(_generated(preset.id).to_dict())
         assert one == _generated(preset.id)
     assert paper(0) != paper(1)

@@ -13,6 +13,7 @@ import pytest
 from support.toy import ToyInstance, generate, toy
 
 from schedgap.benchmarks.harness.compare import compare, run_method
+from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.agreement import Answer, agree
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.cli.progress import SolveProgress
@@ -279,7 +280,7 @@ def test_tolerance_of_agreement_is_the_conventions() -> None:
 
 
 def test_the_row_of_a_real_problem_names_things_that_exist() -> None:
-    assert RAR_DDLS.suite_rows
+    assert workload_of(RAR_DDLS).suites
     for method in RAR_DDLS.methods:
         if method.kind != "engine":
             assert callable(method.call)

@@ -12,7 +12,7 @@ from schedgap.benchmarks.figures.g_vne import JOBS, LOAD, OVER, network
 from schedgap.benchmarks.figures.network_layout import layout
 from schedgap.benchmarks.figures.style import as_svg
 from schedgap.benchmarks.importers import import_instance
-from schedgap.benchmarks.instances import make_instance
+from schedgap.benchmarks.instances import make_instance, workload_of
 from schedgap.benchmarks.instances.g_vne.random import fat, large_tree, racks, random, small, tiny
 from schedgap.benchmarks.instances.substrates import fat_tree, random_graph
 from schedgap.catalogue.g_vne import PROBLEM as G_VNE
@@ -33,7 +33,7 @@ def graph_of(instance: GVneInstance) -> networkx.DiGraph:
     return graph
 
 
-@pytest.mark.parametrize("preset", [preset.id for preset in G_VNE.presets])
+@pytest.mark.parametrize("preset", [preset.id for preset in workload_of(G_VNE).presets])
 def test_a_preset_depends_on_the_seed_only(preset: str) -> None:
     first = make_instance(G_VNE, preset, 3)
     assert make_instance(G_VNE, preset, 3).to_dict() == first.to_dict()

@@ -161,7 +161,7 @@ def test_the_deadline_keeps_the_jobs_admitted_so_far() -> None:
     assert "stopped" not in full.info
 
 
-@pytest.mark.parametrize("method", HADAR.method_ids)
+@pytest.mark.parametrize("method", [m.id for m in HADAR.methods])
 def test_a_horizon_of_a_billion_slots_takes_no_memory(method: str) -> None:
     instance = long_jobs(10**9, 10)
     tracemalloc.start()
@@ -222,7 +222,7 @@ def test_wide_gangs_do_not_overflow() -> None:
     huge = hadar_online(HadarInstance.parse(data))
     assert huge.info["alpha_step"] is None
     case = Case(instance, 1.0, huge.info, 1.0, 1.0, {"price": "early", "umin": "direct"})
-    repaired = next(g for g in HADAR.all_guarantees if g.id == "002-theorem-2-repaired")
+    repaired = next(g for g in HADAR.guarantees() if g.id == "002-theorem-2-repaired")
     verdict = repaired.evaluate(case)
     assert verdict.verdict is Verdict.NOT_APPLICABLE and "too large for a float" in verdict.reason
 

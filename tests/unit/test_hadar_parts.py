@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schedgap.benchmarks.figures.hadar import device_rows, devices
-from schedgap.benchmarks.instances import make_instance
+from schedgap.benchmarks.instances import make_instance, workload_of
 from schedgap.benchmarks.instances.hadar.random import small, tiny, trace
 from schedgap.catalogue.hadar import PROBLEM as HADAR
 from schedgap.catalogue.run import run_method
@@ -242,7 +242,7 @@ def test_levels_that_do_not_fit_are_refused() -> None:
     assert solution_from_levels(instance, data, {j: {6: 0} for j in wide}) is None
 
 
-@pytest.mark.parametrize("preset", [preset.id for preset in HADAR.presets])
+@pytest.mark.parametrize("preset", [preset.id for preset in workload_of(HADAR).presets])
 def test_presets_are_repeatable_and_sound(preset: str) -> None:
     settings = {"jobs": 12} if preset in ("trace", "rounds") else {}
     one = make_instance(HADAR, preset, 3, settings)

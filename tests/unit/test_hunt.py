@@ -26,7 +26,8 @@ from schedgap.benchmarks.hunt.run import hunt
 from schedgap.benchmarks.hunt.shrink import roughness, shrunk, size
 from schedgap.benchmarks.hunt.starts import starts_of
 from schedgap.benchmarks.hunt.target import Found, find_target
-from schedgap.catalogue.registry import PROBLEMS, load_instance
+from schedgap.benchmarks.instances import workload_of
+from schedgap.catalogue.registry import all_problems, load_instance
 from schedgap.formulations.common.errors import InputError
 
 TESTS = Path(__file__).parents[1]
@@ -255,7 +256,7 @@ def test_nothing_that_counts_is_said(tmp_path: Path) -> None:
     assert found.found is None and "nothing found that counts" in found.to_text()
 
 
-@pytest.mark.parametrize("problem", PROBLEMS.values(), ids=lambda p: p.id)
+@pytest.mark.parametrize("problem", all_problems().values(), ids=lambda p: p.id)
 def test_mutations_stay_in_the_space_and_are_mostly_valid(problem: Any) -> None:
     heuristic = next(m for m in problem.methods if m.kind == "heuristic" and not m.outside_model)
     target = find_target(f"{problem.id}/{heuristic.id}", problem)
@@ -285,10 +286,10 @@ def test_mutations_stay_in_the_space_and_are_mostly_valid(problem: Any) -> None:
     assert tried > 200 and valid > 0.5 * tried
 
 
-@pytest.mark.parametrize("problem", PROBLEMS.values(), ids=lambda p: p.id)
+@pytest.mark.parametrize("problem", all_problems().values(), ids=lambda p: p.id)
 def test_every_number_of_an_instance_is_known_to_its_schema(problem: Any) -> None:
     schema = problem.instance_class.model_json_schema()
-    data = next(iter(problem.trial_families.values()))(0)[0].to_dict()
+    data = next(iter(workload_of(problem).trials().values()))(0)[0].to_dict()
     seen = {spot.path for spot in fields_of(schema, data)}
 
     def numbers(node: Any, path: tuple[Any, ...]) -> set[tuple[Any, ...]]:

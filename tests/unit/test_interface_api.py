@@ -4,7 +4,6 @@ import doctest
 import json
 import stat
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +12,16 @@ import pytest
 
 import schedgap
 from schedgap import api
-from schedgap.catalogue.problem import Kind, Method, Problem
+from schedgap.catalogue.method import Kind, Method
+from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.cli.arguments import split_settings
 from schedgap.cli.progress import SolveProgress
 from schedgap.exporting import write_model
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import Disagreement, InputError
+from schedgap.formulations.common.files import check_writable, write_text
 from schedgap.formulations.common.instance import Instance
-from schedgap.output import check_writable, write_text
 from schedgap.running import interrupted, not_worse, warm_up
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
@@ -195,9 +195,9 @@ def test_exported_files_keep_the_sense_and_the_constant(
 ) -> None:
     import highspy
 
-    monkeypatch.setattr("schedgap.catalogue.problem.resolve", lambda reference: with_constant)
+    monkeypatch.setattr(RAR_DDLS, "model", with_constant)
     path = tmp_path / f"model.{form}"
-    write_model(replace(RAR_DDLS, model="tests:with_constant"), schedgap.load(MIXED), path, form)
+    write_model(RAR_DDLS, schedgap.load(MIXED), path, form)
     highs = highspy.Highs()
     highs.setOptionValue("output_flag", False)
     assert highs.readModel(str(path)) == highspy.HighsStatus.kOk

@@ -5,19 +5,18 @@ from collections import Counter
 
 import pytest
 
-from schedgap.benchmarks.instances import make_instance
+from schedgap.benchmarks.instances import make_instance, workload_of
 from schedgap.benchmarks.instances.profiles.throughputs import BUILT_IN, Rate, Throughputs, batch_size
 from schedgap.benchmarks.instances.rar_ddls.horizon import certified_horizon
 from schedgap.benchmarks.instances.rar_ddls.measured import Setup, measured_job
 from schedgap.benchmarks.instances.rar_ddls.random import PAPER_MIX
-from schedgap.catalogue.problem import resolve
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.rar_ddls.check import check
 from schedgap.formulations.rar_ddls.dynamics import rate_table
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 
-PRESETS = [preset.id for preset in RAR_DDLS.presets]
+PRESETS = [preset.id for preset in workload_of(RAR_DDLS).presets]
 FAST = [name for name in PRESETS if name != "large"]
 SETUP = Setup(60.0, 1.25, 62.5, 500.0, 1.0, 0.2, 0.0)
 
@@ -36,9 +35,9 @@ def test_same_seed_same_instance_other_seed_another(preset: str) -> None:
     assert RarDdlsInstance.parse(first.to_dict()) == first
 
 
-@pytest.mark.parametrize("preset", RAR_DDLS.presets, ids=lambda preset: preset.id)
+@pytest.mark.parametrize("preset", workload_of(RAR_DDLS).presets, ids=lambda preset: preset.id)
 def test_options_are_the_functions_keywords_with_their_defaults(preset) -> None:  # type: ignore[no-untyped-def]
-    keywords = inspect.signature(resolve(preset.function)).parameters
+    keywords = inspect.signature(preset.generator).parameters
     assert {name: o.default for name, o in preset.options.items()} == {
         name: keyword.default for name, keyword in keywords.items() if name != "seed"
     }

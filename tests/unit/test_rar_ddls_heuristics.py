@@ -24,6 +24,7 @@ from schedgap.benchmarks.instances.rar_ddls.random import contended, large, pape
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.catalogue.registry import load_instance
 from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.options import keywords
 from schedgap.formulations.rar_ddls.check import check
 from schedgap.formulations.rar_ddls.dynamics import simulate
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
@@ -70,7 +71,7 @@ def accepted(instance: RarDdlsInstance, run: HeuristicRun) -> None:
 def test_sjf_bco_is_the_plain_one(seed: int) -> None:
     instance, rng = small(seed)
     options = options_for(rng, instance)
-    fast, plain = sjf_bco(instance, **options), plain_sjf_bco(instance, **options)
+    fast, plain = sjf_bco(instance, **keywords(options)), plain_sjf_bco(instance, **options)
     assert_same(instance, fast, plain, options.get("T", instance.horizon))
     if plain.returned is not None:
         assert fast.info["kappa"] == plain.returned.kappa
@@ -87,7 +88,7 @@ def test_the_comparison_sees_every_kind_of_outcome() -> None:
     seen = {"nothing": 0, "probe": 0, "stalls": 0, "binds": 0, "crosses": 0, "slowed": 0}
     for seed in range(160):
         instance, rng = small(seed)
-        run = sjf_bco(instance, **options_for(rng, instance))
+        run = sjf_bco(instance, **keywords(options_for(rng, instance)))
         seen["nothing"] += run.info["returned"] is None
         seen["probe"] += run.info["returned"] == "probe"
         seen["stalls"] += run.info["probe"] is None
@@ -116,7 +117,7 @@ def test_both_reproduce_the_counterexamples(name: str) -> None:
     instance, data = load(f"counterexamples/{name}")
     told = data["reference_counterexample"]
     options = {"T": told["T"], "u": told["u"], "rho_hat": told["rho_hat"]}
-    fast, plain = sjf_bco(instance, **options), plain_sjf_bco(instance, **options)
+    fast, plain = sjf_bco(instance, **keywords(options)), plain_sjf_bco(instance, **options)
     returned = told["returned"]
     assert {key: fast.info[key] for key in returned} == returned
     assert_same(instance, fast, plain, told["T"])
@@ -306,7 +307,7 @@ def test_a_large_instance(name: str) -> None:
 def test_bad_options_are_refused(options: dict[str, Any], message: str) -> None:
     instance, _ = load("rar-14-mixed")
     with pytest.raises(InputError, match=message):
-        sjf_bco(instance, **options)
+        sjf_bco(instance, **keywords(options))
 
 
 def test_estimates_by_id() -> None:

@@ -5,31 +5,32 @@ from __future__ import annotations
 import pytest
 
 from schedgap.benchmarks.harness.suites import SUITES, plan, suites_of
+from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.studies.hadar_growth_figure import round_time_figure
-from schedgap.catalogue.problem import Measurement, resolve
-from schedgap.catalogue.registry import PROBLEMS
+from schedgap.catalogue.registry import all_problems
+from schedgap.catalogue.workload import Measurement
 
 
-@pytest.mark.parametrize("problem_id", PROBLEMS)
+@pytest.mark.parametrize("problem_id", all_problems())
 def test_every_part_of_a_problem_in_the_suites_can_be_planned(problem_id: str) -> None:
-    problem = PROBLEMS[problem_id]
+    problem = all_problems()[problem_id]
     assert "quick" in suites_of(problem)
     assert set(suites_of(problem)) <= set(SUITES)
     for suite in suites_of(problem):
         items = plan([suite], scale=0.01, problems=[problem])
         assert items and len({item.key for item in items}) == len(items)
-    for row in problem.suite_rows:
+    for row in workload_of(problem).suites:
         if isinstance(row, Measurement):
-            assert callable(resolve(row.function))
+            assert callable(row.load())
 
 
 REFUSE = {"comm-contention": {"cpsat"}, "ddl-cluster": {"cpsat"}}
 """Engines that refuse a problem's declarative model: it is continuous."""
 
 
-@pytest.mark.parametrize("problem_id", PROBLEMS)
+@pytest.mark.parametrize("problem_id", all_problems())
 def test_quick_runs_every_heuristic_and_cross_checks_engines(problem_id: str) -> None:
-    problem = PROBLEMS[problem_id]
+    problem = all_problems()[problem_id]
     items = plan(["quick"], problems=[problem])
     methods = {item.task.id for item in items}
     assert {method.id for method in problem.methods if method.kind == "heuristic"} <= methods
@@ -44,7 +45,7 @@ def test_quick_runs_every_heuristic_and_cross_checks_engines(problem_id: str) ->
 
 
 def test_cross_has_300_random_tiny_instances_of_rar_ddls_half_of_them_contended() -> None:
-    items = plan(["cross"], problems=[PROBLEMS["rar-ddls"]])
+    items = plan(["cross"], problems=[all_problems()["rar-ddls"]])
     hashes: dict[str, set[str]] = {}
     for item in items:
         hashes.setdefault(item.batch, set()).add(item.instance_hash)
@@ -54,9 +55,13 @@ def test_cross_has_300_random_tiny_instances_of_rar_ddls_half_of_them_contended(
 
 
 def test_every_figure_of_a_measurement_is_there() -> None:
-    parts = [part for problem in PROBLEMS.values() for part in problem.suite_rows if isinstance(part, Measurement)]
-    figures = {part.figure for part in parts if part.figure}
-    assert "schedgap.benchmarks.studies.hadar_growth_figure:round_time_figure" in figures
-    assert all(callable(resolve(name)) for name in figures)
+    parts = [
+        part
+        for problem in all_problems().values()
+        for part in workload_of(problem).suites
+        if isinstance(part, Measurement)
+    ]
+    figures = {part.figure() for part in parts if part.figure is not None}
+    assert round_time_figure in figures
     rows = [{"jobs": 32, "seconds": 0.01}, {"jobs": 64, "seconds": 0.03, "exponent": 1.5}]
     assert round_time_figure(rows).axes[0].get_title() == "seconds grow like jobs^1.50"

@@ -11,10 +11,10 @@ from support.toy import generate, toy
 from schedgap.benchmarks.harness.analysis import analyse, instance_path, summaries
 from schedgap.benchmarks.harness.store import Row
 from schedgap.benchmarks.library import Worst
+from schedgap.benchmarks.report.metrics import metrics_text
 from schedgap.benchmarks.report.report import heuristic_grid
 from schedgap.benchmarks.report.table import heuristic_table, metrics_rows, run_text, series_points
 from schedgap.benchmarks.report.text import fixed, mean_ratio, number, seconds, table
-from schedgap.catalogue.metrics import metrics_text
 from schedgap.catalogue.problem import Problem
 
 INSTANCES = [generate(seed) for seed in range(4)]
@@ -81,9 +81,10 @@ def test_a_ratio_to_a_bound_of_its_own_is_shown_as_such(folder: Path) -> None:
     assert [(r.to, r.mean_text) for r in found.ratios] == [("own bound", "1.500")]
 
 
-def test_metrics_are_means_over_the_runs_that_know_them(folder: Path) -> None:
+def test_metrics_are_means_over_the_runs_that_know_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [replace(row, info={**row.info, "jct": k, "late": None}) for k, row in enumerate(_rows())]
-    problem = replace(_problem(), metrics={"jct": "JCT", "late": "lateness", "never": "never told"})
+    problem = _problem()
+    monkeypatch.setattr(type(problem), "metrics", {"jct": "JCT", "late": "lateness", "never": "never told"})
     solved = analyse(rows, folder, [problem]).solved
     head, cells = metrics_rows(solved)
     assert head == ["instances", "heuristic", "runs", "makespan", "JCT", "lateness", "never told"]

@@ -12,10 +12,11 @@ from support.toy import ToyInstance, toy
 
 from schedgap import api
 from schedgap.benchmarks.harness.compare import compare
+from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.ledger.ledger import Ledger
 from schedgap.benchmarks.ledger.verify import instance_size, verify
 from schedgap.formulations.common.errors import Disagreement, InputError
-from schedgap.formulations.common.writing import check_folder
+from schedgap.formulations.common.files import check_folder
 from schedgap.heuristics.common.guarantee import Evaluation, Guarantee, Measured, Verdict, at_most
 from schedgap.solvers.result import SolveOptions
 
@@ -104,7 +105,7 @@ def test_the_counterexample_is_the_smallest_and_shows_the_failure(tmp_path: Path
     assert comparison.agreement.optimum == shown["optimum"] == data["reference"]["optimum"]
     assert comparison.rows[1].objective == shown["objective"] == shown["left"] > shown["right"]
     assert comparison.rows[1].results[0].solution == data["reference_solution"]
-    others = [toy().trial_families["random"](seed)[0] for seed in range(20)]
+    others = [workload_of(toy()).trials()["random"](seed)[0] for seed in range(20)]
     refuted = [i for i in others if compare(toy(), i, ["brute", "list"], SolveOptions()).rows[1].ratio != 1]
     assert len(refuted) == row.refuted
     assert instance_size(instance) == min(map(instance_size, refuted))
@@ -139,7 +140,7 @@ def test_samples_and_measurements_have_their_own_ways(tmp_path: Path, monkeypatc
 def test_a_method_that_is_wrong_stops_the_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     problem = toy("broken")
-    broken = replace(problem.all_guarantees[0], id="about-broken", method="broken")
+    broken = replace(problem.guarantees()[0], id="about-broken", method="broken")
     monkeypatch.setattr("support.toy.GUARANTEES", (broken,))
     with pytest.raises(Disagreement, match=r"rejected by the checker.*the instance is in disagreements"):
         verify(instances=3, out=tmp_path, problems=[toy("broken")])

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
 from schedgap.heuristics.comm_contention.guarantees import trap
 
 
-def tiny(seed: int, *, tasks: int | None = None, latency: float | None = None) -> CommContentionInstance:
+def tiny(
+    seed: int,
+    *,
+    tasks: Annotated[int | None, Field(ge=1, le=1000, description="number of tasks; 2 to 4 where not given")] = None,
+    latency: Annotated[float | None, Field(ge=0, le=10**6, description="seconds; 0 or 0.5 where not given")] = None,
+) -> CommContentionInstance:
     """2 to 4 tasks whose event orders can all be tried.
 
     Parameters
@@ -29,7 +35,15 @@ def tiny(seed: int, *, tasks: int | None = None, latency: float | None = None) -
     return _instance(f"tiny-{seed}", releases, sizes, b, float(rng.integers(0, 11)) / 10 * b, a)
 
 
-def small(seed: int, *, tasks: int = 8, load: float = 0.5, eta: float | None = None) -> CommContentionInstance:
+def small(
+    seed: int,
+    *,
+    tasks: Annotated[int, Field(ge=1, le=100000, description="number of tasks")] = 8,
+    load: Annotated[float, Field(ge=0, le=1000, description="last release over the time of all, one by one")] = 0.5,
+    eta: Annotated[
+        float | None, Field(ge=0, le=10**6, description="contention penalty at b = 1; random where not given")
+    ] = None,
+) -> CommContentionInstance:
     """8 tasks of 1 to 40 units (log-uniform), released while the link works off half of them; for proofs.
 
     Parameters
@@ -46,7 +60,13 @@ def small(seed: int, *, tasks: int = 8, load: float = 0.5, eta: float | None = N
     return _instance(f"small-{tasks}-{seed}", releases - releases[0], sizes, 1.0, drawn if eta is None else eta)
 
 
-def bursts(seed: int, *, tasks: int = 60, bursts: int = 6, gap: float = 0.8) -> CommContentionInstance:
+def bursts(
+    seed: int,
+    *,
+    tasks: Annotated[int, Field(ge=1, le=100000, description="number of messages")] = 60,
+    bursts: Annotated[int, Field(ge=1, le=10000, description="number of bursts")] = 6,
+    gap: Annotated[float, Field(ge=0, le=1000, description="mean time between bursts over that of a burst")] = 0.8,
+) -> CommContentionInstance:
     """Bursts of messages with the sizes of Table III and the link of the paper.
 
     Parameters
@@ -65,7 +85,9 @@ def bursts(seed: int, *, tasks: int = 60, bursts: int = 6, gap: float = 0.8) -> 
     return _instance(f"bursts-{tasks}-{seed}", np.round(releases, 4), sizes, b, eta, a)
 
 
-def adadual_trap(seed: int, *, tasks: int = 20) -> CommContentionInstance:
+def adadual_trap(
+    seed: int, *, tasks: Annotated[int, Field(ge=3, le=10000, description="number of tasks")] = 20
+) -> CommContentionInstance:
     """The family on which AdaDUAL has no constant ratio: sizes 1 and 0.38, then tiny tasks that it keeps waiting.
 
     The second task shares with the first, since 0.38 < b / (2 (b + eta)); a third never starts beside two, so all
@@ -80,7 +102,9 @@ def adadual_trap(seed: int, *, tasks: int = 20) -> CommContentionInstance:
     return trap(tasks)
 
 
-def newcomer(seed: int, *, running: int = 3) -> CommContentionInstance:
+def newcomer(
+    seed: int, *, running: Annotated[int, Field(ge=1, le=1000, description="tasks at 0")] = 3
+) -> CommContentionInstance:
     """Tasks that are all there at time 0 but one smaller one, which arrives while they could be running.
 
     Parameters

@@ -2,15 +2,48 @@
 
 from __future__ import annotations
 
-from schedgap.catalogue.problem import Batch, Kind, Measurement, Method
+from collections.abc import Mapping
+
+from schedgap.catalogue.method import Function, Kind, Method
+from schedgap.catalogue.workload import Batch, Measurement, Study, TableFigure
+
+
+def _oracles() -> Mapping[str, Function]:
+    from schedgap.benchmarks.studies.brute_force.comm_contention import solve_brute_force
+
+    return {"brute-force": solve_brute_force}
+
+
+def _trap_ratios() -> Study:
+    from schedgap.benchmarks.studies.speed.comm_contention import trap_ratios
+
+    return trap_ratios
+
+
+def _proofs() -> Study:
+    from schedgap.benchmarks.studies.speed.comm_contention import proofs
+
+    return proofs
+
+
+def _growth() -> Study:
+    from schedgap.benchmarks.studies.speed.comm_contention import growth
+
+    return growth
+
+
+def _trap_figure() -> TableFigure:
+    from schedgap.benchmarks.figures.comm_contention import trap_figure
+
+    return trap_figure
+
 
 _BRUTE_FORCE = Method(
     "brute-force",
     "every order of events, a linear program for each",
     Kind.EXACT,
-    "schedgap.benchmarks.studies.brute_force.comm_contention:solve_brute_force",
+    _oracles,
 )
-_SPEED = "schedgap.benchmarks.studies.speed.comm_contention"
 _WORK = 1000.0
 """Thousands of nodes: more than any instance of these suites takes."""
 
@@ -68,8 +101,8 @@ _PAPER: tuple[Batch | Measurement, ...] = (
         "paper",
         "contention-trap",
         "comm-contention: AdaDUAL's ratio on its trap is at least this",
-        f"{_SPEED}:trap_ratios",
-        figure="schedgap.benchmarks.figures.comm_contention:trap_figure",
+        _trap_ratios,
+        figure=_trap_figure,
     ),
 )
 
@@ -78,14 +111,14 @@ _SCALE = (
         "scale",
         "contention-proofs",
         "comm-contention: bb on 8 tasks, 10 seeds, 60 s each",
-        f"{_SPEED}:proofs",
+        _proofs,
         timed=("status", "objective", "bound", "nodes", "seconds", "load"),
     ),
     Measurement(
         "scale",
         "contention-growth",
         "comm-contention: bb and the program over event positions on growing instances",
-        f"{_SPEED}:growth",
+        _growth,
         timed=("proven", "seconds", "load"),
     ),
 )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
@@ -25,7 +26,13 @@ GANGS: dict[int, int] = {1: 80, 2: 14, 4: 26, 8: 30, 16: 8, 32: 2}
 """How many of the paper's 160 jobs use how many GPUs (section V-A)."""
 
 
-def tiny(seed: int, *, jobs: int | None = None, servers: int = 2, iterations: int = 2) -> DdlClusterInstance:
+def tiny(
+    seed: int,
+    *,
+    jobs: Annotated[int | None, Field(ge=1, le=1000, description="number of jobs; 2 or 3 where not given")] = None,
+    servers: Annotated[int, Field(ge=1, le=1000, description="servers of 2 GPUs")] = 2,
+    iterations: Annotated[int, Field(ge=1, le=10**6, description="most iterations of a job")] = 2,
+) -> DdlClusterInstance:
     """2 or 3 placed jobs of 1 or 2 GPUs on servers of 2, a few iterations in whole seconds: `cp` proves them.
 
     Parameters
@@ -64,12 +71,12 @@ def tiny(seed: int, *, jobs: int | None = None, servers: int = 2, iterations: in
 def small(
     seed: int,
     *,
-    jobs: int = 12,
-    servers: int = 4,
-    gpus: int = 2,
-    iterations: int = 60,
-    seconds: float = 4.0,
-    memory: float = 10_000.0,
+    jobs: Annotated[int, Field(ge=1, le=5000, description="number of jobs")] = 12,
+    servers: Annotated[int, Field(ge=1, le=10000, description="number of servers")] = 4,
+    gpus: Annotated[int, Field(ge=1, le=1000, description="GPUs per server")] = 2,
+    iterations: Annotated[int, Field(ge=1, le=10**9, description="most iterations of a job")] = 60,
+    seconds: Annotated[float, Field(ge=0, le=10**9, description="seconds of arrivals")] = 4.0,
+    memory: Annotated[float, Field(ge=4527, le=10**12, description="MB of a GPU")] = 10_000.0,
 ) -> DdlClusterInstance:
     """12 jobs of 1 to 4 GPUs on 4 x 2 GPUs, of the models of Table III with up to 60 iterations.
 
@@ -91,12 +98,14 @@ def small(
 def paper(
     seed: int,
     *,
-    jobs: int = 160,
-    servers: int = 16,
-    gpus: int = 4,
-    seconds: float = 1200.0,
-    fewest: int = 1000,
-    most: int = 6000,
+    jobs: Annotated[
+        int, Field(ge=1, le=5000, description="number of jobs, in the paper's proportions of gang sizes")
+    ] = 160,
+    servers: Annotated[int, Field(ge=1, le=10000, description="number of servers")] = 16,
+    gpus: Annotated[int, Field(ge=1, le=1000, description="GPUs per server")] = 4,
+    seconds: Annotated[float, Field(ge=1, le=10**9, description="seconds of arrivals")] = 1200.0,
+    fewest: Annotated[int, Field(ge=1, le=10**9, description="fewest iterations of a job")] = 1000,
+    most: Annotated[int, Field(ge=1, le=10**9, description="most iterations of a job")] = 6000,
 ) -> DdlClusterInstance:
     """The workload of section V-A of paper 001: 160 jobs on 16 servers of 4 V100, arrivals over 1,200 s.
 

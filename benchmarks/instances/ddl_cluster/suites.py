@@ -2,7 +2,26 @@
 
 from __future__ import annotations
 
-from schedgap.catalogue.problem import Batch, Measurement
+from schedgap.catalogue.workload import Batch, Measurement, Study
+
+
+def _policy_times() -> Study:
+    from schedgap.benchmarks.studies.speed.ddl_cluster import policy_times
+
+    return policy_times
+
+
+def _large_times() -> Study:
+    from schedgap.benchmarks.studies.speed.ddl_cluster import large_times
+
+    return large_times
+
+
+def _table_rows() -> Study:
+    from schedgap.benchmarks.studies.ada_srsf import table_rows
+
+    return table_rows
+
 
 _PLACED = {
     name: tuple({"placement": placement} for placement in ("lwf", "ls", "ff", "rand"))
@@ -15,7 +34,6 @@ _QUICK = (
     Batch("quick", "tiny", 4, exact=("cp", *_JOB_SHOP), heuristics=("srsf-1", "srsf-2", "ada-srsf"), work_limit=10.0),
 )
 _CROSS = (Batch("cross", "tiny", 60, exact=("cp", *_JOB_SHOP), work_limit=20.0),)
-_EXPERIMENT = "schedgap.benchmarks.studies.ada_srsf"
 _PAPER: tuple[Batch | Measurement, ...] = (
     Batch(
         "paper",
@@ -32,26 +50,25 @@ _PAPER: tuple[Batch | Measurement, ...] = (
             "paper",
             f"ada-srsf-table-{table.lower()}",
             f"ddl-cluster: Table {table} of paper 001, 160 jobs on 64 GPUs, means and 95% half-widths",
-            f"{_EXPERIMENT}:table_rows",
+            _table_rows,
             {"table": table},
         )
         for table in ("IV", "V")
     ),
 )
-_SPEED = "schedgap.benchmarks.studies.speed.ddl_cluster"
 _SCALE = (
     Measurement(
         "scale",
         "ddl-policies",
         "ddl-cluster: 160 jobs on 64 GPUs, with and without fast-forward",
-        f"{_SPEED}:policy_times",
+        _policy_times,
         timed=("seconds", "cpu_seconds", "without fast-forward", "load"),
     ),
     Measurement(
         "scale",
         "ddl-large",
         "ddl-cluster: 1,000 jobs on 512 GPUs",
-        f"{_SPEED}:large_times",
+        _large_times,
         timed=("seconds", "cpu_seconds", "load"),
     ),
 )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field
 
 from schedgap.benchmarks.instances.substrates import (
     PAPER_GPUS,
@@ -23,11 +24,13 @@ KINDS = ("linear", "sqrt", "log1p", "sigmoid")
 def tiny(
     seed: int,
     *,
-    servers: int | None = None,
-    jobs: int | None = None,
-    horizon: int | None = None,
-    utilities: str = "any",
-    arrivals: bool = True,
+    servers: Annotated[int | None, Field(ge=1, le=1000, description="servers; 1 to 3; random where not given")] = None,
+    jobs: Annotated[
+        int | None, Field(ge=1, le=1000, description="number of jobs; 2 or 3; random where not given")
+    ] = None,
+    horizon: Annotated[int | None, Field(ge=1, le=1000, description="slots; 2 to 4; random where not given")] = None,
+    utilities: Annotated[Literal["any", "concave", "sigmoid"], Field(description="kinds of utility")] = "any",
+    arrivals: Annotated[bool, Field(description="jobs arrive over time, or all in slot 1")] = True,
 ) -> DdljsInstance:
     """1 to 3 servers, 2 or 3 jobs, 2 to 4 slots: small enough to try everything.
 
@@ -86,11 +89,11 @@ def tiny(
 def small(
     seed: int,
     *,
-    servers: int = 4,
-    jobs: int = 4,
-    horizon: int = 5,
-    workers: int = 3,
-    utilities: str = "any",
+    servers: Annotated[int, Field(ge=1, le=1000, description="servers")] = 4,
+    jobs: Annotated[int, Field(ge=1, le=1000, description="number of jobs")] = 4,
+    horizon: Annotated[int, Field(ge=1, le=10000, description="slots")] = 5,
+    workers: Annotated[int, Field(ge=1, le=1000, description="workers of the largest ring")] = 3,
+    utilities: Annotated[Literal["any", "concave", "sigmoid"], Field(description="kinds of utility")] = "any",
 ) -> DdljsInstance:
     """4 servers in two racks, 4 jobs, 5 slots, links that hold few rings: what engines prove in seconds.
 
@@ -130,16 +133,18 @@ def small(
 def paper(
     seed: int,
     *,
-    servers: int = 50,
-    racks: int | None = None,
-    jobs: int = 200,
-    horizon: int = 200,
-    arrivals: str = "diurnal",
-    budget: str = "printed",
-    utilities: str = "sigmoid",
-    steepness: float = 1.0,
-    gpu_factor: float = 1.0,
-    bandwidth_factor: float = 1.0,
+    servers: Annotated[int, Field(ge=1, le=10000, description="servers")] = 50,
+    racks: Annotated[int | None, Field(ge=1, le=10000, description="racks; 2 to 5 where not given")] = None,
+    jobs: Annotated[int, Field(ge=1, le=100000, description="number of jobs")] = 200,
+    horizon: Annotated[int, Field(ge=1, le=100000, description="slots")] = 200,
+    arrivals: Annotated[Literal["diurnal", "uniform", "start"], Field(description="how jobs arrive")] = "diurnal",
+    budget: Annotated[
+        Literal["printed", "iterations"], Field(description="F counts worker-slots, or iterations")
+    ] = "printed",
+    utilities: Annotated[Literal["sigmoid", "sqrt"], Field(description="kind of utility")] = "sigmoid",
+    steepness: Annotated[float, Field(gt=0, le=1000, description="lambda_2 is uniform from 0 to this")] = 1.0,
+    gpu_factor: Annotated[float, Field(gt=0, le=1000, description="factor on GPUs of every server")] = 1.0,
+    bandwidth_factor: Annotated[float, Field(gt=0, le=1000, description="factor on bandwidths of all links")] = 1.0,
 ) -> DdljsInstance:
     """The workload of section VI: 50 servers in 2 to 5 racks below a core, 200 slots.
 

@@ -5,14 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from schedgap.catalogue.problem import Batch, Kind, Measurement, Method
+from schedgap.catalogue.method import Function, Kind, Method
+from schedgap.catalogue.workload import Batch, Generator, Measurement
+
+
+def _oracles() -> Mapping[str, Function]:
+    from schedgap.benchmarks.studies.brute_force.ddljs import solve_brute_force
+
+    return {"brute-force": solve_brute_force}
+
+
+def _tiny() -> Generator:
+    from schedgap.benchmarks.instances.ddljs.random import tiny
+
+    return tiny
+
 
 _ENGINES = ("highs", "cpsat", "cbc")
 _BRUTE_FORCE = Method(
     "brute-force",
     "every ring, every set of rings, every total",
     Kind.EXACT,
-    "schedgap.benchmarks.studies.brute_force.ddljs:solve_brute_force",
+    _oracles,
 )
 
 _WORK = 60.0
@@ -26,7 +40,7 @@ _QUICK = (
 _CROSS = tuple(
     Batch(
         "cross",
-        "schedgap.benchmarks.instances.ddljs.random:tiny",
+        _tiny,
         count,
         exact=("brute-force", *_ENGINES),
         heuristics=("gadget",),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field
 
 from schedgap.benchmarks.instances.substrates import (
     PAPER_RACK_LINKS,
@@ -27,11 +28,15 @@ SHAPES = ("tree", "general")
 def tiny(
     seed: int,
     *,
-    shape: str | None = None,
-    servers: int | None = None,
-    jobs: int | None = None,
-    workers: int = 3,
-    memory: bool | None = None,
+    shape: Annotated[
+        Literal["tree", "general"] | None, Field(description="of the network; either where not given")
+    ] = None,
+    servers: Annotated[int | None, Field(ge=1, le=1000, description="servers; random where not given")] = None,
+    jobs: Annotated[int | None, Field(ge=1, le=100000, description="jobs; random where not given")] = None,
+    workers: Annotated[int, Field(ge=1, le=1000, description="workers of the largest ring")] = 3,
+    memory: Annotated[
+        bool | None, Field(description="a second resource; in every third instance where not given")
+    ] = None,
 ) -> GVneInstance:
     """2 to 4 servers and 2 to 4 jobs on links that hold few rings, small enough to try every embedding.
 
@@ -83,12 +88,14 @@ def tiny(
 def small(
     seed: int,
     *,
-    shape: str | None = None,
-    servers: int = 6,
-    jobs: int = 5,
-    workers: int = 4,
-    memory: bool = False,
-    tightness: float = 1.0,
+    shape: Annotated[
+        Literal["tree", "general"] | None, Field(description="of the network; either where not given")
+    ] = None,
+    servers: Annotated[int, Field(ge=1, le=10000, description="servers")] = 6,
+    jobs: Annotated[int, Field(ge=1, le=100000, description="jobs")] = 5,
+    workers: Annotated[int, Field(ge=1, le=1000, description="workers of the largest ring")] = 4,
+    memory: Annotated[bool, Field(description="a second resource")] = False,
+    tightness: Annotated[float, Field(ge=0.001, le=10**6, description="how much narrower all links are")] = 1.0,
 ) -> GVneInstance:
     """6 servers and 5 jobs: what every exact method proves in about a second.
 
@@ -125,7 +132,12 @@ def small(
 
 
 def racks(
-    seed: int, *, servers: int = 50, racks: int | None = None, jobs: int = 100, tightness: float = 1.0
+    seed: int,
+    *,
+    servers: Annotated[int, Field(ge=1, le=100000, description="servers")] = 50,
+    racks: Annotated[int | None, Field(ge=1, le=10000, description="racks; 2 to 5 where not given")] = None,
+    jobs: Annotated[int, Field(ge=1, le=100000, description="jobs")] = 100,
+    tightness: Annotated[float, Field(ge=0.001, le=10**6, description="how much narrower all links are")] = 1.0,
 ) -> GVneInstance:
     """One slot of the paper's workload: 50 servers in 2 to 5 racks, sigmoid utilities of jobs in mid-course.
 
@@ -158,7 +170,13 @@ def racks(
 
 
 def fat(
-    seed: int, *, ports: int = 4, jobs: int = 12, workers: int = 5, memory: bool = False, tightness: float = 1.0
+    seed: int,
+    *,
+    ports: Annotated[Literal[2, 4, 6, 8, 10, 12, 14, 16], Field(description="ports of a switch")] = 4,
+    jobs: Annotated[int, Field(ge=1, le=100000, description="jobs")] = 12,
+    workers: Annotated[int, Field(ge=1, le=1000, description="workers of the largest ring")] = 5,
+    memory: Annotated[bool, Field(description="a second resource")] = False,
+    tightness: Annotated[float, Field(ge=0.001, le=10**6, description="how much narrower all links are")] = 1.0,
 ) -> GVneInstance:
     """A fat tree: many equally short paths between any two servers of different pods.
 
@@ -178,13 +196,13 @@ def fat(
 def random(
     seed: int,
     *,
-    servers: int = 50,
-    switches: int = 0,
-    jobs: int = 20,
-    degree: float = 4.0,
-    workers: int = 5,
-    memory: bool = False,
-    tightness: float = 1.0,
+    servers: Annotated[int, Field(ge=1, le=2000, description="servers")] = 50,
+    switches: Annotated[int, Field(ge=0, le=2000, description="nodes without resources")] = 0,
+    jobs: Annotated[int, Field(ge=1, le=100000, description="jobs")] = 20,
+    degree: Annotated[float, Field(ge=1, le=1000, description="links at a node, on average")] = 4.0,
+    workers: Annotated[int, Field(ge=1, le=1000, description="workers of the largest ring")] = 5,
+    memory: Annotated[bool, Field(description="a second resource")] = False,
+    tightness: Annotated[float, Field(ge=0.001, le=10**6, description="how much narrower all links are")] = 1.0,
 ) -> GVneInstance:
     """A connected random graph of servers that relay.
 
@@ -210,12 +228,12 @@ def random(
 def large_tree(
     seed: int,
     *,
-    servers: int = 400,
-    racks: int = 20,
-    jobs: int = 200,
-    workers: int = 5,
-    memory: bool = True,
-    tightness: float = 1.0,
+    servers: Annotated[int, Field(ge=1, le=100000, description="servers")] = 400,
+    racks: Annotated[int, Field(ge=1, le=10000, description="racks")] = 20,
+    jobs: Annotated[int, Field(ge=1, le=100000, description="jobs")] = 200,
+    workers: Annotated[int, Field(ge=1, le=1000, description="workers of the largest ring")] = 5,
+    memory: Annotated[bool, Field(description="a second resource")] = True,
+    tightness: Annotated[float, Field(ge=0.001, le=10**6, description="how much narrower all links are")] = 1.0,
 ) -> GVneInstance:
     """400 servers in 20 racks and 200 jobs whose rings fill server links and uplinks.
 

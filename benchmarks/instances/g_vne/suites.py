@@ -5,14 +5,52 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from schedgap.catalogue.problem import Batch, Kind, Measurement, Method
+from schedgap.catalogue.method import Function, Kind, Method
+from schedgap.catalogue.workload import Batch, Generator, Measurement, Study
+
+
+def _oracles() -> Mapping[str, Function]:
+    from schedgap.benchmarks.studies.brute_force.g_vne import solve_brute_force
+
+    return {"brute-force": solve_brute_force}
+
+
+def _bounds() -> Study:
+    from schedgap.benchmarks.studies.speed.g_vne import bounds
+
+    return bounds
+
+
+def _augmented() -> Study:
+    from schedgap.benchmarks.studies.speed.g_vne import augmented
+
+    return augmented
+
+
+def _trees() -> Study:
+    from schedgap.benchmarks.studies.speed.g_vne import trees
+
+    return trees
+
+
+def _graphs() -> Study:
+    from schedgap.benchmarks.studies.speed.g_vne import graphs
+
+    return graphs
+
+
+def _random_case() -> Generator:
+    from schedgap.benchmarks.studies.brute_force.g_vne import random_case
+
+    return random_case
+
 
 _ENGINES = ("cbc", "highs", "cpsat")
 _BRUTE_FORCE = Method(
     "brute-force",
     "every order of hosts, every simple route, every choice of rings",
     Kind.EXACT,
-    "schedgap.benchmarks.studies.brute_force.g_vne:solve_brute_force",
+    _oracles,
 )
 
 _WORK = 60.0
@@ -45,7 +83,7 @@ _QUICK = (
 _CROSS = tuple(
     Batch(
         "cross",
-        "schedgap.benchmarks.studies.brute_force.g_vne:random_case",
+        _random_case,
         80,
         exact=("brute-force", "colgen", *_ENGINES),
         group=f"{shape}, {'two resources' if memory else 'one resource'}",
@@ -58,13 +96,12 @@ _CROSS = tuple(
     for memory in (False, True)
 )
 
-_SPEED = "schedgap.benchmarks.studies.speed.g_vne"
 _BOUNDS = (
     Measurement(
         "cross",
         "g-vne-bounds",
         "g-vne: ratio of plain, augmented and capped LP to the optimum",
-        f"{_SPEED}:bounds",
+        _bounds,
     ),
 )
 _SCALE = (
@@ -72,7 +109,7 @@ _SCALE = (
         "scale",
         "g-vne-augmented",
         "g-vne: the augmented LP by columns and as arc flows, 20 nodes and 10 jobs",
-        f"{_SPEED}:augmented",
+        _augmented,
         settings={"instances": 3},
         timed=("seconds_columns", "seconds_flows", "times_faster", "load"),
     ),
@@ -80,14 +117,14 @@ _SCALE = (
         "scale",
         "g-vne-trees",
         "g-vne: colgen on rack trees of 400 servers and 200 jobs, to a gap of 1e-4",
-        f"{_SPEED}:trees",
+        _trees,
         timed=("status", "objective", "bound", "gap", "columns", "nodes", "lp_seconds", "seconds", "load"),
     ),
     Measurement(
         "scale",
         "g-vne-graphs",
         "g-vne: colgen on random graphs of 50 servers and 20 jobs",
-        f"{_SPEED}:graphs",
+        _graphs,
         timed=("status", "objective", "bound", "gap", "columns", "nodes", "lp_seconds", "seconds", "load"),
     ),
 )

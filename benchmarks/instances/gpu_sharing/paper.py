@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
 from schedgap.benchmarks.instances.profiles.pollux_tasks import TASKS
 from schedgap.formulations.common.errors import InputError
@@ -27,11 +28,14 @@ _SMALL_HOURS, _LARGE_HOURS = (0.05, 2.0), (0.3, 4.5)
 def simulated(
     seed: int,
     *,
-    jobs: int = 240,
-    servers: int = 16,
-    hours: float = 12.0,
-    xi: float | None = None,
-    slot_length: float = 10.0,
+    jobs: Annotated[int, Field(ge=1, le=2000, description="number of jobs")] = 240,
+    servers: Annotated[int, Field(ge=4, le=10000, description="servers of 4 GPUs")] = 16,
+    hours: Annotated[float, Field(gt=0, le=10000, description="hours of arrivals")] = 12.0,
+    xi: Annotated[
+        float | None,
+        Field(ge=1, le=1000, description="interference of every pair; a random table over the tasks where not given"),
+    ] = None,
+    slot_length: Annotated[float, Field(gt=0, le=10**6, description="seconds per slot")] = 10.0,
 ) -> GpuSharingInstance:
     """The simulated workload: jobs of six tasks that arrive uniformly over `hours` on 16 x 4 GPUs.
 
@@ -63,7 +67,15 @@ def simulated(
 
 
 def physical(
-    seed: int, *, jobs: int = 30, servers: int = 4, minutes: float = 20.0, xi: float | None = None
+    seed: int,
+    *,
+    jobs: Annotated[int, Field(ge=1, le=2000, description="number of jobs")] = 30,
+    servers: Annotated[int, Field(ge=4, le=10000, description="servers of 4 GPUs")] = 4,
+    minutes: Annotated[float, Field(gt=0, le=100000, description="minutes of arrivals")] = 20.0,
+    xi: Annotated[
+        float | None,
+        Field(ge=1, le=1000, description="interference of every pair; a random table over the tasks where not given"),
+    ] = None,
 ) -> GpuSharingInstance:
     """The workload of Table II: 30 jobs on 4 x 4 GPUs, a third of them with 12 or 16 GPUs.
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 
@@ -14,13 +15,15 @@ BATCHES = (4, 6, 8, 16)
 def tiny(
     seed: int,
     *,
-    jobs: int | None = None,
-    gpus: int | None = None,
-    slots: int = 4,
-    arrivals: int = 3,
-    horizon: int | None = None,
-    cap: int | None = None,
-    spread: float = 0.5,
+    jobs: Annotated[int | None, Field(ge=1, le=1000, description="number of jobs; 3 or 4 where not given")] = None,
+    gpus: Annotated[int | None, Field(ge=1, le=1000, description="number of GPUs; 2 or 3 where not given")] = None,
+    slots: Annotated[int, Field(ge=2, le=10000, description="longest duration of a job alone")] = 4,
+    arrivals: Annotated[int, Field(ge=1, le=10**6, description="last arrival slot")] = 3,
+    horizon: Annotated[
+        int | None, Field(ge=1, le=10**9, description="slots; an instance may then be infeasible")
+    ] = None,
+    cap: Annotated[int | None, Field(ge=1, le=2, description="jobs per GPU; mostly 2 where not given")] = None,
+    spread: Annotated[float, Field(ge=0, le=1000, description="interference is drawn from 1 to 1 + 2 spread")] = 0.5,
 ) -> GpuSharingInstance:
     """3 or 4 jobs on 2 or 3 GPUs, small enough that every schedule can be tried.
 
@@ -42,7 +45,14 @@ def tiny(
     return _random(rng, f"tiny-{seed}", n_jobs, total, total, slots, arrivals, end, limit, spread)
 
 
-def contended(seed: int, *, jobs: int = 4, gpus: int = 2, slots: int = 4, horizon: int = 20) -> GpuSharingInstance:
+def contended(
+    seed: int,
+    *,
+    jobs: Annotated[int, Field(ge=1, le=1000, description="number of jobs")] = 4,
+    gpus: Annotated[int, Field(ge=1, le=1000, description="number of GPUs")] = 2,
+    slots: Annotated[int, Field(ge=2, le=10000, description="longest duration of a job alone")] = 4,
+    horizon: Annotated[int, Field(ge=1, le=10**9, description="slots")] = 20,
+) -> GpuSharingInstance:
     """Gangs of the whole cluster or half of it, all there from the first slot, strong interference, tight memory."""
     rng = np.random.default_rng(seed)
     return _random(rng, f"contended-{seed}", jobs, gpus, gpus, slots, 1, horizon, 2, 0.5, memory=8.5)
@@ -51,13 +61,13 @@ def contended(seed: int, *, jobs: int = 4, gpus: int = 2, slots: int = 4, horizo
 def small(
     seed: int,
     *,
-    jobs: int = 16,
-    gpus: int = 8,
-    horizon: int = 48,
-    slots: int = 5,
-    arrivals: int = 16,
-    gang: int = 4,
-    spread: float = 0.25,
+    jobs: Annotated[int, Field(ge=1, le=2000, description="number of jobs")] = 16,
+    gpus: Annotated[int, Field(ge=1, le=100000, description="number of GPUs")] = 8,
+    horizon: Annotated[int, Field(ge=1, le=10**9, description="slots")] = 48,
+    slots: Annotated[int, Field(ge=2, le=10000, description="longest duration of a job alone")] = 5,
+    arrivals: Annotated[int, Field(ge=1, le=10**6, description="last arrival slot")] = 16,
+    gang: Annotated[int, Field(ge=1, le=100000, description="most GPUs of a job")] = 4,
+    spread: Annotated[float, Field(ge=0, le=1000, description="interference is drawn from 1 to 1 + 2 spread")] = 0.25,
 ) -> GpuSharingInstance:
     """16 jobs on 8 GPUs within 48 slots: the size that the exact method is meant to prove.
 

@@ -2,7 +2,26 @@
 
 from __future__ import annotations
 
-from schedgap.catalogue.problem import Batch, Measurement
+from schedgap.catalogue.workload import Batch, Measurement, Study
+
+
+def _proofs() -> Study:
+    from schedgap.benchmarks.studies.speed.gpu_sharing import proofs
+
+    return proofs
+
+
+def _policy_times() -> Study:
+    from schedgap.benchmarks.studies.speed.gpu_sharing import policy_times
+
+    return policy_times
+
+
+def _decision_times() -> Study:
+    from schedgap.benchmarks.studies.speed.gpu_sharing import decision_times
+
+    return decision_times
+
 
 _ENGINES = ("cbc", "highs", "cpsat")
 _WORK = 60.0
@@ -65,27 +84,26 @@ _PAPER = (
     ),
 )
 
-_SPEED = "schedgap.benchmarks.studies.speed.gpu_sharing"
 _SCALE = (
     Measurement(
         "scale",
         "sharing-proofs",
         "gpu-sharing: cp on 16 jobs, 8 GPUs, horizon 48",
-        f"{_SPEED}:proofs",
+        _proofs,
         timed=("status", "objective", "bound", "seconds", "load"),
     ),
     Measurement(
         "scale",
         "sharing-policies",
         "gpu-sharing: policies on 480 jobs and 64 GPUs",
-        f"{_SPEED}:policy_times",
+        _policy_times,
         timed=("seconds", "cpu_seconds", "load"),
     ),
     Measurement(
         "scale",
         "sharing-decision",
         "gpu-sharing: one decision with 1,000 waiting jobs on 1,024 GPUs",
-        f"{_SPEED}:decision_times",
+        _decision_times,
         timed=("seconds", "cpu_seconds", "load"),
     ),
 )

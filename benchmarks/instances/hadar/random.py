@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field
 
 from schedgap.benchmarks.instances.profiles.throughputs import BUILT_IN
 from schedgap.formulations.hadar.instance import HadarInstance
@@ -26,7 +27,13 @@ GANGS: Mapping[int, float] = {1: 0.7, 2: 0.1, 4: 0.15, 8: 0.05}
 """Shares of jobs by number of workers in traces of the Microsoft cluster, as the Gavel repository draws them."""
 
 
-def tiny(seed: int, *, jobs: int | None = None, gpus: int | None = None, horizon: int | None = None) -> HadarInstance:
+def tiny(
+    seed: int,
+    *,
+    jobs: Annotated[int | None, Field(ge=1, le=1000, description="number of jobs; 2 to 4 where not given")] = None,
+    gpus: Annotated[int | None, Field(ge=1, le=1000, description="devices; 2 to 4 where not given")] = None,
+    horizon: Annotated[int | None, Field(ge=2, le=10000, description="slots; 3 or 4 where not given")] = None,
+) -> HadarInstance:
     """2 to 4 jobs on 2 to 4 devices of two types over 3 or 4 slots: every schedule can be tried.
 
     Parameters
@@ -62,7 +69,14 @@ def tiny(seed: int, *, jobs: int | None = None, gpus: int | None = None, horizon
     return _instance(f"tiny-{seed}", slots, 1.0, machines, made)
 
 
-def small(seed: int, *, jobs: int = 8, horizon: int = 12, gpus: int = 6, load: float = 1.3) -> HadarInstance:
+def small(
+    seed: int,
+    *,
+    jobs: Annotated[int, Field(ge=1, le=10000, description="number of jobs")] = 8,
+    horizon: Annotated[int, Field(ge=2, le=10000, description="slots")] = 12,
+    gpus: Annotated[int, Field(ge=1, le=10000, description="devices of the cluster")] = 6,
+    load: Annotated[float, Field(gt=0, le=100, description="device-slots wanted over those there are")] = 1.3,
+) -> HadarInstance:
     """Jobs of 1 to 3 workers on three device types that want more than there is.
 
     Parameters
@@ -100,7 +114,13 @@ def small(seed: int, *, jobs: int = 8, horizon: int = 12, gpus: int = 6, load: f
     return _instance(f"small-{seed}", horizon, 1.0, machines, made)
 
 
-def contended(seed: int, *, jobs: int = 6, horizon: int = 8, mixed: bool = True) -> HadarInstance:
+def contended(
+    seed: int,
+    *,
+    jobs: Annotated[int, Field(ge=1, le=1000, description="number of jobs")] = 6,
+    horizon: Annotated[int, Field(ge=2, le=10000, description="slots")] = 8,
+    mixed: Annotated[bool, Field(description="gangs of 2 to 4 on 2 + 2 devices, not of 1 and 2")] = True,
+) -> HadarInstance:
     """Gangs that fit only by mixing device types, on machines of two types each, all present at the start.
 
     Parameters
@@ -136,13 +156,17 @@ def contended(seed: int, *, jobs: int = 6, horizon: int = 8, mixed: bool = True)
 def trace(
     seed: int,
     *,
-    jobs: int = 480,
-    nodes: int = 15,
-    horizon: int = 400,
-    round_minutes: float = 6.0,
-    hours_scale: float = 1.0,
-    utility: str = "effective-throughput",
-    arrivals: str = "start",
+    jobs: Annotated[int, Field(ge=1, le=100000, description="number of jobs")] = 480,
+    nodes: Annotated[int, Field(ge=1, le=10000, description="nodes of 4 devices")] = 15,
+    horizon: Annotated[int, Field(ge=2, le=100000, description="rounds")] = 400,
+    round_minutes: Annotated[float, Field(gt=0, le=10000, description="length of a round")] = 6.0,
+    hours_scale: Annotated[float, Field(gt=0, le=100, description="factor on all GPU-hours")] = 1.0,
+    utility: Annotated[
+        Literal["effective-throughput", "constant"], Field(description="kind of utility")
+    ] = "effective-throughput",
+    arrivals: Annotated[
+        Literal["start", "spread"], Field(description="all at the start, or over the first half")
+    ] = "start",
 ) -> HadarInstance:
     """The paper's workload: four size classes drawn evenly, a third of the nodes with 4 V100, 4 P100, 4 K80 each.
 
@@ -182,7 +206,9 @@ def trace(
     return _instance(f"trace-{seed}", horizon, round_minutes * 60.0, machines, made)
 
 
-def rounds(seed: int, *, jobs: int = 32) -> HadarInstance:
+def rounds(
+    seed: int, *, jobs: Annotated[int, Field(ge=1, le=100000, description="waiting jobs")] = 32
+) -> HadarInstance:
     """One scheduling round with many waiting jobs on a cluster that grows with them (paper 002, Fig. 5).
 
     Parameters
@@ -218,7 +244,12 @@ def motivation(seed: int = 0, *, horizon: int = 6) -> HadarInstance:
     return _instance("section-II-A", horizon, 1.0, machines, made)
 
 
-def lowhigh(seed: int, *, gpus: int | None = None, horizon: int | None = None) -> HadarInstance:
+def lowhigh(
+    seed: int,
+    *,
+    gpus: Annotated[int | None, Field(ge=1, le=1000, description="devices; 1 to 4 where not given")] = None,
+    horizon: Annotated[int | None, Field(ge=1, le=10000, description="slots; 1 to 4 where not given")] = None,
+) -> HadarInstance:
     """Adversarial arrivals: one device pool, jobs worth little first and much later (Theorem 2's weak spot).
 
     Parameters
@@ -250,7 +281,13 @@ def lowhigh(seed: int, *, gpus: int | None = None, horizon: int | None = None) -
     return _instance(f"lowhigh-{seed}", slots, 1.0, machines, made)
 
 
-def nodes(seed: int, *, jobs: int | None = None, count: int | None = None, rate: int = 8) -> HadarInstance:
+def nodes(
+    seed: int,
+    *,
+    jobs: Annotated[int | None, Field(ge=1, le=1000, description="number of jobs; 1 to 3 where not given")] = None,
+    count: Annotated[int | None, Field(ge=1, le=1000, description="nodes; 2 to 5 where not given")] = None,
+    rate: Annotated[int, Field(ge=1, le=10000, description="largest speed of a job on a node")] = 8,
+) -> HadarInstance:
     """Nodes of one device, each of its own type, and jobs of one worker: what HadarE forks (Theorem 3).
 
     Parameters

@@ -2,14 +2,54 @@
 
 from __future__ import annotations
 
-from schedgap.catalogue.problem import Batch, Kind, Measurement, Method
+from collections.abc import Mapping
+
+from schedgap.catalogue.method import Function, Kind, Method
+from schedgap.catalogue.workload import Batch, Generator, Measurement, Study, TableFigure
+
+
+def _oracles() -> Mapping[str, Function]:
+    from schedgap.benchmarks.studies.brute_force.hadar import solve_brute_force
+
+    return {"brute-force": solve_brute_force}
+
+
+def _reach() -> Study:
+    from schedgap.benchmarks.studies.speed.hadar import reach
+
+    return reach
+
+
+def _round_times() -> Study:
+    from schedgap.benchmarks.studies.speed.hadar import round_times
+
+    return round_times
+
+
+def _bound_history() -> Study:
+    from schedgap.benchmarks.studies.speed.hadar import bound_history
+
+    return bound_history
+
+
+def _random_case() -> Generator:
+    from schedgap.benchmarks.studies.brute_force.hadar import random_case
+
+    return random_case
+
+
+def _round_time_figure() -> TableFigure:
+    from schedgap.benchmarks.studies.hadar_growth_figure import round_time_figure
+
+    return round_time_figure
+
 
 _ENGINES = ("cbc", "highs", "cpsat")
 _BRUTE_FORCE = Method(
     "brute-force",
     "every gang of every job, slot by slot",
     Kind.EXACT,
-    "schedgap.benchmarks.studies.brute_force.hadar:solve_brute_force",
+    _oracles,
 )
 
 _WORK = 60.0
@@ -25,7 +65,7 @@ _QUICK = (
 _CROSS = tuple(
     Batch(
         "cross",
-        "schedgap.benchmarks.studies.brute_force.hadar:random_case",
+        _random_case,
         150,
         exact=("brute-force", "colgen", *_ENGINES),
         group=group,
@@ -36,20 +76,19 @@ _CROSS = tuple(
     for group, must in (("P2", False), ("P1", True))
 )
 
-_SPEED = "schedgap.benchmarks.studies.speed.hadar"
 _SCALE = (
     Measurement(
         "scale",
         "hadar-reach",
         "hadar: how far each exact method gets in 60 s, and the ratio to the plain time-indexed program",
-        f"{_SPEED}:reach",
+        _reach,
         timed=("proven", "seconds", "times_faster", "load"),
     ),
     Measurement(
         "scale",
         "hadar-proofs",
         "hadar: colgen on 10 instances of 16 jobs x 20 slots on 6 devices, 60 s each",
-        f"{_SPEED}:reach",
+        _reach,
         settings={"instances": 10, "sizes": ((16, 20),), "methods": ("colgen",)},
         timed=("proven", "seconds", "load"),
     ),
@@ -57,15 +96,15 @@ _SCALE = (
         "scale",
         "hadar-rounds-growth",
         "hadar: seconds of one scheduling round, 32 to 2,048 waiting jobs (Figure 5)",
-        f"{_SPEED}:round_times",
+        _round_times,
         timed=("seconds", "exponent", "load"),
-        figure="schedgap.benchmarks.studies.hadar_growth_figure:round_time_figure",
+        figure=_round_time_figure,
     ),
     Measurement(
         "scale",
         "hadar-block-bound",
         "hadar: the block-price bound on the paper's workload, iteration by iteration",
-        f"{_SPEED}:bound_history",
+        _bound_history,
         timed=("seconds", "load"),
     ),
 )

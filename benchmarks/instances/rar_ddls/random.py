@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
 from schedgap.benchmarks.instances.profiles.throughputs import BUILT_IN
 from schedgap.benchmarks.instances.rar_ddls.horizon import certified_horizon
@@ -26,12 +27,16 @@ PAPER_MIX: Mapping[int, int] = {1: 80, 2: 14, 4: 26, 8: 30, 16: 8, 32: 2}
 def tiny(
     seed: int,
     *,
-    jobs: int | None = None,
-    servers: int | None = None,
-    gpus: int = 3,
-    slots: int = 3,
-    slack: float = 1.25,
-    horizon: int | None = None,
+    jobs: Annotated[int | None, Field(ge=1, le=1000, description="number of jobs; 3 or 4 where not given")] = None,
+    servers: Annotated[
+        int | None, Field(ge=1, le=1000, description="number of servers; 2 or 3 where not given")
+    ] = None,
+    gpus: Annotated[int, Field(ge=1, le=1000, description="most GPUs of a server")] = 3,
+    slots: Annotated[int, Field(ge=1, le=10000, description="longest duration of a job alone")] = 3,
+    slack: Annotated[float, Field(ge=1, le=100, description="horizon over a certified feasible makespan")] = 1.25,
+    horizon: Annotated[
+        int | None, Field(ge=1, le=10**9, description="slots; an instance may then be infeasible")
+    ] = None,
 ) -> RarDdlsInstance:
     """3 or 4 jobs on 2 or 3 servers, small enough that every schedule can be tried.
 
@@ -56,13 +61,17 @@ def tiny(
 def contended(
     seed: int,
     *,
-    jobs: int | None = None,
-    singles: int | None = None,
-    servers: int = 3,
-    gpus: int = 2,
-    slots: int = 2,
-    slack: float = 1.25,
-    horizon: int | None = None,
+    jobs: Annotated[
+        int | None, Field(ge=1, le=1000, description="rings that must cross; 2 or 3 where not given")
+    ] = None,
+    singles: Annotated[int | None, Field(ge=0, le=1000, description="further jobs; 0 to 2 where not given")] = None,
+    servers: Annotated[int, Field(ge=2, le=1000, description="number of servers")] = 3,
+    gpus: Annotated[int, Field(ge=1, le=1000, description="GPUs of a server; rings have one more")] = 2,
+    slots: Annotated[int, Field(ge=1, le=10000, description="longest duration of a job alone")] = 2,
+    slack: Annotated[float, Field(ge=1, le=100, description="horizon over a certified feasible makespan")] = 1.25,
+    horizon: Annotated[
+        int | None, Field(ge=1, le=10**9, description="slots; an instance may then be infeasible")
+    ] = None,
 ) -> RarDdlsInstance:
     """Jobs one GPU larger than every server, so that every ring crosses and rings share servers.
 
@@ -175,20 +184,24 @@ def _with_horizon(
 def small(
     seed: int,
     *,
-    jobs: int = 8,
-    servers: int = 4,
-    gpus: int = 2,
-    slots: int = 8,
-    worker: str = "v100",
-    slot_length: float = 60.0,
-    inter_bandwidth: float = 1.25,
-    intra_bandwidth: float = 62.5,
-    reduce_speed: float = 500.0,
-    xi_1: float = 1.0,
-    alpha: float = 0.2,
-    xi_2: float = 0.0,
-    slack: float = 1.25,
-    horizon: int | None = None,
+    jobs: Annotated[int, Field(ge=1, le=10000, description="number of jobs")] = 8,
+    servers: Annotated[int, Field(ge=1, le=10000, description="number of servers")] = 4,
+    gpus: Annotated[int, Field(ge=1, le=1000, description="GPUs of a server")] = 2,
+    slots: Annotated[int, Field(ge=1, le=10000, description="longest duration of a job alone")] = 8,
+    worker: Annotated[str, Field(description="worker type whose measured rates are taken")] = "v100",
+    slot_length: Annotated[float, Field(gt=0, le=10**6, description="seconds per slot")] = 60.0,
+    inter_bandwidth: Annotated[float, Field(gt=0, le=10**6, description="GB/s between servers (10 Gbit/s)")] = 1.25,
+    intra_bandwidth: Annotated[float, Field(gt=0, le=10**6, description="GB/s within a server")] = 62.5,
+    reduce_speed: Annotated[float, Field(gt=0, le=10**6, description="GB/s that a GPU adds up")] = 500.0,
+    xi_1: Annotated[float, Field(gt=0, le=1, description="contention_scale; 1: rings transmit all the time")] = 1.0,
+    alpha: Annotated[float, Field(ge=0, le=10**6, description="contention_penalty")] = 0.2,
+    xi_2: Annotated[
+        float, Field(ge=0, le=10**6, description="server_overhead, seconds per iteration and server used")
+    ] = 0.0,
+    slack: Annotated[float, Field(ge=1, le=100, description="horizon over a certified feasible makespan")] = 1.25,
+    horizon: Annotated[
+        int | None, Field(ge=1, le=10**9, description="slots; an instance may then be infeasible")
+    ] = None,
 ) -> RarDdlsInstance:
     """Jobs of measured rates (``throughputs.BUILT_IN``) of 1, 2 and 4 GPUs on small servers.
 
@@ -223,13 +236,19 @@ def small(
 def paper(
     seed: int,
     *,
-    jobs: int = 160,
-    servers: int = 20,
-    horizon: int = 1200,
-    xi_1: float = 0.5,
-    alpha: float = 0.2,
-    xi_2: float = 0.0005,
-    extra: float = 0.15,
+    jobs: Annotated[int, Field(ge=1, le=100000, description="number of jobs, in the paper's proportions")] = 160,
+    servers: Annotated[int, Field(ge=1, le=100000, description="number of servers")] = 20,
+    horizon: Annotated[
+        int, Field(ge=1, le=10**9, description="slots, raised where needed to be certainly feasible")
+    ] = 1200,
+    xi_1: Annotated[float, Field(gt=0, le=1, description="contention_scale")] = 0.5,
+    alpha: Annotated[float, Field(ge=0, le=10**6, description="contention_penalty")] = 0.2,
+    xi_2: Annotated[
+        float, Field(ge=0, le=0.005, description="server_overhead, slots per iteration and server used")
+    ] = 0.0005,
+    extra: Annotated[
+        float, Field(ge=0, le=0.5, description="largest share of the exchange in an iteration's time")
+    ] = 0.15,
 ) -> RarDdlsInstance:
     """The workload of section 7 of paper 000, with xi_1 and xi_2 kept apart.
 
@@ -260,13 +279,19 @@ def paper(
 def large(
     seed: int,
     *,
-    jobs: int = 10_000,
-    gpus: int = 10_000,
-    horizon: int = 1200,
-    xi_1: float = 0.5,
-    alpha: float = 0.2,
-    xi_2: float = 0.0005,
-    extra: float = 0.15,
+    jobs: Annotated[int, Field(ge=1, le=100000, description="number of jobs, in the paper's proportions")] = 10_000,
+    gpus: Annotated[int, Field(ge=32, le=10**6, description="GPUs of the cluster")] = 10_000,
+    horizon: Annotated[
+        int, Field(ge=1, le=10**9, description="slots, raised where needed to be certainly feasible")
+    ] = 1200,
+    xi_1: Annotated[float, Field(gt=0, le=1, description="contention_scale")] = 0.5,
+    alpha: Annotated[float, Field(ge=0, le=10**6, description="contention_penalty")] = 0.2,
+    xi_2: Annotated[
+        float, Field(ge=0, le=0.005, description="server_overhead, slots per iteration and server used")
+    ] = 0.0005,
+    extra: Annotated[
+        float, Field(ge=0, le=0.5, description="largest share of the exchange in an iteration's time")
+    ] = 0.15,
 ) -> RarDdlsInstance:
     """The paper's workload at the scale of a whole site: 10,000 jobs in its proportions on 10,000 GPUs.
 

@@ -2,7 +2,65 @@
 
 from __future__ import annotations
 
-from schedgap.catalogue.problem import Batch, Kind, Measurement, Method
+from collections.abc import Mapping
+
+from schedgap.catalogue.method import Function, Kind, Method
+from schedgap.catalogue.workload import Batch, Generator, Measurement, Study
+
+
+def _oracles() -> Mapping[str, Function]:
+    from schedgap.benchmarks.studies.brute_force.rar_ddls import solve_brute_force, solve_reformulation
+
+    return {"brute-force": solve_brute_force, "reformulation": solve_reformulation}
+
+
+def _cp_reach() -> Study:
+    from schedgap.benchmarks.studies.scale_rar_ddls import cp_reach
+
+    return cp_reach
+
+
+def _method_reach() -> Study:
+    from schedgap.benchmarks.studies.scale_rar_ddls import method_reach
+
+    return method_reach
+
+
+def _literal_speedup() -> Study:
+    from schedgap.benchmarks.studies.speed.rar_ddls import literal_speedup
+
+    return literal_speedup
+
+
+def _large_times() -> Study:
+    from schedgap.benchmarks.studies.speed.rar_ddls import large_times
+
+    return large_times
+
+
+def _large_from_start() -> Study:
+    from schedgap.benchmarks.studies.speed.rar_ddls import large_from_start
+
+    return large_from_start
+
+
+def _running_times() -> Study:
+    from schedgap.benchmarks.studies.speed.rar_ddls import running_times
+
+    return running_times
+
+
+def _handoff_rows() -> Study:
+    from schedgap.benchmarks.studies.engine_handoff import handoff_rows
+
+    return handoff_rows
+
+
+def _random_case() -> Generator:
+    from schedgap.benchmarks.studies.brute_force.rar_ddls import random_case
+
+    return random_case
+
 
 _ENGINES = ("cbc", "highs", "cpsat")
 _POLICIES = ("sjf-bco", "ff", "ls", "rand", "lpt-colocate")
@@ -10,14 +68,14 @@ _BRUTE_FORCE = Method(
     "brute-force",
     "every schedule, slot by slot",
     Kind.EXACT,
-    "schedgap.benchmarks.studies.brute_force.rar_ddls:solve_brute_force",
+    _oracles,
 )
 
 _REFORMULATION = Method(
     "reformulation",
     "problem (10) to (13) over enumerated schedules, on HiGHS",
     Kind.EXACT,
-    "schedgap.benchmarks.studies.brute_force.rar_ddls:solve_reformulation",
+    _oracles,
 )
 
 _WORK = 20.0
@@ -47,7 +105,7 @@ _QUICK = (
 _CROSS = tuple(
     Batch(
         "cross",
-        "schedgap.benchmarks.studies.brute_force.rar_ddls:random_case",
+        _random_case,
         150,
         exact=("brute-force", "reformulation", "cp", *_ENGINES),
         group=group,
@@ -95,22 +153,20 @@ _PAPER = (
     ),
 )
 
-_SPEED = "schedgap.benchmarks.studies.speed.rar_ddls"
-_REACH = "schedgap.benchmarks.studies.scale_rar_ddls"
 _PROVEN = ("status", "objective", "bound", "contended_job_slots", "seconds", "load")
 _SCALE = (
     Measurement(
         "scale",
         "cp-20x6",
         "rar-ddls: cp on 20 jobs x 6 servers with contention, 60 s on 2 threads",
-        f"{_REACH}:cp_reach",
+        _cp_reach,
         timed=_PROVEN,
     ),
     Measurement(
         "scale",
         "cp-30x8",
         "rar-ddls: cp on 30 jobs x 8 servers with contention, 60 s on 2 threads",
-        f"{_REACH}:cp_reach",
+        _cp_reach,
         settings={"jobs": 30, "servers": 8, "instances": 6},
         timed=_PROVEN,
     ),
@@ -118,42 +174,42 @@ _SCALE = (
         "scale",
         "reach",
         "rar-ddls: every exact method on growing contended instances, 10 s each",
-        f"{_REACH}:method_reach",
+        _method_reach,
         timed=("proven", "seconds", "times_cp"),
     ),
     Measurement(
         "scale",
         "literal-speedup",
         "rar-ddls: SJF-BCO against its literal form, paper scale",
-        f"{_SPEED}:literal_speedup",
+        _literal_speedup,
         timed=("fast_seconds", "literal_seconds", "times_faster", "load"),
     ),
     Measurement(
         "scale",
         "large",
         "rar-ddls: heuristics on 10,000 jobs and 10,000 GPUs",
-        f"{_SPEED}:large_times",
+        _large_times,
         timed=("seconds", "load"),
     ),
     Measurement(
         "scale",
         "large-from-start",
         "rar-ddls: SJF-BCO on 10,000 jobs and 10,000 GPUs, start-up included",
-        f"{_SPEED}:large_from_start",
+        _large_from_start,
         timed=("seconds", "load"),
     ),
     Measurement(
         "scale",
         "growth",
         "rar-ddls: seconds of SJF-BCO as jobs and GPUs grow together",
-        f"{_SPEED}:running_times",
+        _running_times,
         timed=("seconds", "exponent", "load"),
     ),
     Measurement(
         "scale",
         "handoff",
         "engines: a model from PuLP to HiGHS, PuLP's way and ours",
-        "schedgap.benchmarks.studies.engine_handoff:handoff_rows",
+        _handoff_rows,
         timed=("build_seconds", "pulp_seconds", "ours_seconds", "times_faster"),
     ),
 )

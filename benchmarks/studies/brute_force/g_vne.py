@@ -10,6 +10,7 @@ import itertools
 import math
 import time
 from fractions import Fraction
+from typing import Literal
 
 from schedgap.benchmarks.instances.g_vne.random import tiny
 from schedgap.formulations.common.instance import Solution
@@ -178,6 +179,8 @@ def solve_brute_force(instance: GVneInstance, options: SolveOptions) -> Result:
     return Result(Status.OPTIMAL, number, number, solution, Termination.PROVEN, solve_seconds=time.monotonic() - began)
 
 
-def random_case(seed: int, *, shape: str | None = None, memory: bool | None = None) -> GVneInstance:
+def random_case(
+    seed: int, *, shape: Literal["tree", "general"] | None = None, memory: bool | None = None
+) -> GVneInstance:
     """A tiny instance that the brute force can solve: few workers, links that hold few rings."""
     return tiny(seed, shape=shape, memory=memory)

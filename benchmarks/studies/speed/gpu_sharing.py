@@ -14,6 +14,7 @@ from schedgap.benchmarks.instances.gpu_sharing.random import small
 from schedgap.catalogue.gpu_sharing import PROBLEM as GPU_SHARING
 from schedgap.formulations.gpu_sharing.dynamics import tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
+from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.gpu_sharing.cluster import Cluster
 from schedgap.heuristics.gpu_sharing.kernel import BEST_BENEFIT, BEST_BENEFIT_PLUS, FIRST_FIT
 from schedgap.heuristics.gpu_sharing.sharing import SharingPolicy
@@ -58,6 +59,7 @@ def policy_times(*, seed: int, jobs: int = 480) -> Sequence[dict[str, Any]]:
         method.call(small(seed, horizon=400), seed=seed)
         began, cpu = time.monotonic(), time.process_time()
         run = method.call(instance, seed=seed)
+        assert isinstance(run, HeuristicRun)
         seconds, cpu = time.monotonic() - began, time.process_time() - cpu
         mean = run.info["jct all"]
         rows.append(

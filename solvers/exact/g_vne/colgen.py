@@ -7,6 +7,9 @@ import time
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from typing import Annotated
+
+from pydantic import Field
 
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.g_vne.check import check
@@ -34,7 +37,15 @@ def utility_unit(instance: GVneInstance) -> float:
     return float(unit) if unit >= FINEST * total else 0.0
 
 
-def solve_colgen(instance: GVneInstance, options: SolveOptions, *, root_tolerance: float = 1e-9) -> Result:
+def solve_colgen(
+    instance: GVneInstance,
+    options: SolveOptions,
+    *,
+    root_tolerance: Annotated[
+        float,
+        Field(ge=0, le=0.1, description="relative difference of bound and value at which the root's columns suffice"),
+    ] = 1e-9,
+) -> Result:
     """Solve g-vne by column generation over rings that keep their own caps.
 
     The LP over these rings bounds the optimum: optimum <= capped LP <= augmented LP of Rost and Schmid. On a network

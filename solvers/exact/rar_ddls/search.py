@@ -18,7 +18,7 @@ from schedgap.formulations.rar_ddls.schedule import (
     scratch_for,
     uniform_choices,
 )
-from schedgap.solvers.exact.rar_ddls.decode import anneal
+from schedgap.solvers.exact.rar_ddls.annealing import anneal
 from schedgap.solvers.exact.rar_ddls.incumbent import BestSchedule
 
 _LEG = 10**8

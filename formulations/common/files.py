@@ -1,9 +1,10 @@
-"""Files that a user asked for: checked before long work begins, never left half written."""
+"""Files that are there as a whole or not at all: checked before long work begins, never left half written."""
 
 from __future__ import annotations
 
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from schedgap.formulations.common.errors import InputError
@@ -29,18 +30,20 @@ def check_writable(path: Path) -> None:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
 
 
-def write_text(path: Path, text: str) -> None:
+def write_text(path: Path, text: str) -> Path:
     """Write `text` to `path`: all of it, or nothing where that fails.
+
+    A crash never leaves half of it: it goes to a second file first.
 
     Raises
     ------
     InputError
-        It cannot be written.
+        It cannot be written (a full disk, a folder without permission).
     """
     try:
         if path.exists() and not path.is_file():  # a device or a pipe cannot be replaced
             path.write_text(text, encoding="utf-8")
-            return
+            return path
         target = path.resolve()  # a link stays a link
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         try:
@@ -55,3 +58,25 @@ def write_text(path: Path, text: str) -> None:
             raise
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
+    return path
+
+
+def check_folder(folder: Path) -> None:
+    """Make sure that files can be written in `folder`, which need not exist yet; nothing is left behind.
+
+    Raises
+    ------
+    InputError
+        It cannot be made or written.
+    """
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be written: {error.strerror or error}") from None
+    finally:
+        for path in missing:
+            with suppress(OSError):  # it was never made, or another process uses it by now
+                path.rmdir()

@@ -1,0 +1,64 @@
+"""Where instances of ddljs come from: presets, families, importers, suites, figure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from schedgap.benchmarks.importers.ddljs import import_clos, import_gml
+from schedgap.benchmarks.instances.ddljs.random import paper, small, tiny
+from schedgap.benchmarks.instances.ddljs.suites import ROWS
+from schedgap.catalogue.workload import Drawing, Importer, Preset, Trial, Workload
+
+
+def _figure() -> Drawing:
+    from schedgap.benchmarks.figures.ddljs import worker_slots
+
+    return worker_slots
+
+
+def _families() -> Mapping[str, Callable[[int], Trial]]:
+    from schedgap.benchmarks.instances.ddljs.adversarial import FAMILIES
+
+    return FAMILIES
+
+
+WORKLOAD = Workload(
+    presets=(
+        Preset("tiny", "1 to 3 servers, 2 or 3 jobs, 2 to 4 slots: brute force is possible", tiny),
+        Preset("small", "4 servers in two racks, 4 jobs, 5 slots, links that hold few rings", small),
+        Preset(
+            "paper",
+            "section VI: 50 servers in 2 to 5 racks, 200 slots, sigmoid utilities; `jobs` varies in Figure 4",
+            paper,
+        ),
+        Preset(
+            "figure-5",
+            "section VI with few GPUs and many jobs: `gpu_factor` varies",
+            paper,
+            {"jobs": 300, "gpu_factor": 0.5, "steepness": 0.01},
+        ),
+        Preset(
+            "figure-6",
+            "section VI with narrow links: `bandwidth_factor` varies",
+            paper,
+            {"jobs": 300, "bandwidth_factor": 0.05, "steepness": 0.01},
+        ),
+        Preset(
+            "figure-7",
+            "a cluster whose slots are solved exactly: `gadget` with one inner method and another",
+            paper,
+            {"servers": 10, "racks": 2, "jobs": 40, "horizon": 50, "bandwidth_factor": 0.1, "utilities": "sqrt"},
+        ),
+    ),
+    importers=(
+        Importer("gml", "a graph in GML, such as those of the Internet Topology Zoo; jobs are drawn", import_gml),
+        Importer(
+            "clos",
+            "hosts below three layers of switches (alibaba-lingjun-dataset-2023, topo.csv); jobs are drawn",
+            import_clos,
+        ),
+    ),
+    families=_families,
+    suites=ROWS,
+    figure=_figure,
+)

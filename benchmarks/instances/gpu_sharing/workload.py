@@ -1,0 +1,40 @@
+"""Where instances of gpu-sharing come from: presets, families, importers, suites, figure."""
+
+from __future__ import annotations
+
+from schedgap.benchmarks.importers.pollux_workload import import_gpu_sharing
+from schedgap.benchmarks.instances.gpu_sharing.paper import physical, simulated
+from schedgap.benchmarks.instances.gpu_sharing.random import contended, small, tiny
+from schedgap.benchmarks.instances.gpu_sharing.suites import ROWS
+from schedgap.catalogue.workload import Drawing, Importer, Preset, Workload
+
+
+def _figure() -> Drawing:
+    from schedgap.benchmarks.figures.gpu_sharing import gantt
+
+    return gantt
+
+
+WORKLOAD = Workload(
+    presets=(
+        Preset("tiny", "3 or 4 jobs on 2 or 3 GPUs, brute force is possible", tiny),
+        Preset(
+            "contended",
+            "gangs of up to the whole cluster, all there at once, strong interference, tight memory",
+            contended,
+        ),
+        Preset("small", "16 jobs on 8 GPUs within 48 slots, meant to be proven by cp", small),
+        Preset("table-ii", "30 jobs on 4 x 4 GPUs, after Table II", physical),
+        Preset("table-iii", "240 jobs on 16 x 4 GPUs, after Table III", simulated),
+        Preset("table-iv", "480 jobs on 16 x 4 GPUs, after Table IV", simulated, {"jobs": 480}),
+    ),
+    importers=(
+        Importer(
+            "pollux",
+            "a workload of the Pollux artifact (petuum/adaptdl, osdi21-artifact) with its measured iteration times",
+            import_gpu_sharing,
+        ),
+    ),
+    suites=ROWS,
+    figure=_figure,
+)

@@ -1,0 +1,42 @@
+"""Where instances of hadar come from: presets, families, importers, suites, figure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from schedgap.benchmarks.instances.hadar.random import contended, lowhigh, motivation, nodes, rounds, small, tiny, trace
+from schedgap.benchmarks.instances.hadar.suites import ROWS
+from schedgap.catalogue.workload import Drawing, Preset, Trial, Workload
+
+
+def _figure() -> Drawing:
+    from schedgap.benchmarks.figures.hadar import devices
+
+    return devices
+
+
+def _families() -> Mapping[str, Callable[[int], Trial]]:
+    from schedgap.benchmarks.instances.hadar.adversarial import FAMILIES
+
+    return FAMILIES
+
+
+WORKLOAD = Workload(
+    presets=(
+        Preset("tiny", "2 to 4 jobs on 2 to 4 devices, brute force is possible", tiny),
+        Preset(
+            "small",
+            "three device types, more work than devices; the defaults are proven in a second, 16 x 20 in a minute",
+            small,
+        ),
+        Preset("contended", "gangs that fit only by mixing device types", contended),
+        Preset("trace", "480 jobs on 60 devices of 15 nodes, 400 rounds of 6 minutes, as in section IV", trace),
+        Preset("rounds", "one round with many waiting jobs; one node of 4 devices for every 32", rounds),
+        Preset("motivation", "section II-A's example: three jobs, 2 V100, 3 P100, 1 K80", motivation),
+        Preset("lowhigh", "one pool, jobs worth little first and much later", lowhigh),
+        Preset("nodes", "nodes of one device, each of its own type: what HadarE forks", nodes),
+    ),
+    families=_families,
+    suites=ROWS,
+    figure=_figure,
+)

@@ -1,0 +1,101 @@
+"""A method: one thing a user can name after ``--method``."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+from schedgap.formulations.common.check import CheckReport
+from schedgap.formulations.common.options import Option, options_of
+
+Function: TypeAlias = Callable[..., object]
+"""EXACT: ``f(instance, options: SolveOptions, **settings) -> Result``. HEURISTIC: ``f(instance, *, seed, **settings)``
+returns a HeuristicRun, a bare solution, or None where it found nothing."""
+Checker: TypeAlias = Callable[..., CheckReport]
+"""``check(instance, solution)``"""
+
+
+class Kind(StrEnum):
+    """How a method answers: an engine on the declarative model, another exact method, or a heuristic."""
+
+    ENGINE = "engine"
+    EXACT = "exact"
+    HEURISTIC = "heuristic"
+
+
+@dataclass(frozen=True)
+class Method:
+    """One thing a user can name after ``--method``.
+
+    Attributes
+    ----------
+    id, title : its name, and one line for ``schedgap list``
+    kind : ENGINE (its id is the engine's), EXACT or HEURISTIC
+    load : imports the functions of some methods and returns them by id, so that listing loads no engine
+    source : where it comes from ("paper 000, Algorithm 1"), "ours" where it is ours
+    outside_model : its schedules are not what the problem's meaning allows: no ratio to the optimum
+    checker : imports its own checker, where some of its schedules are outside the model
+    solution_key : a key by which its solutions are known where they are not of the problem's form
+    users : it is a user's own, and its errors are theirs
+    """
+
+    id: str
+    title: str
+    kind: Kind
+    load: Callable[[], Mapping[str, Function]] | None = None
+    source: str = "ours"
+    outside_model: bool = False
+    checker: Callable[[], Checker] | None = None
+    solution_key: str = ""
+    users: bool = False
+
+    @property
+    def call(self) -> Function:
+        """The function itself, imported now."""
+        if self.load is None:
+            raise LookupError(f"method {self.id} is an engine and has no function")
+        return self.load()[self.id]
+
+    @property
+    def options(self) -> Mapping[str, Option]:
+        """What ``--set`` accepts: the function's annotated keywords."""
+        return {} if self.load is None else options_of(self.call)
+
+    def takes(self, keyword: str) -> bool:
+        """Whether the function has this keyword, such as ``deadline``."""
+        return keyword in inspect.signature(self.call).parameters
+
+
+ENGINES = (
+    Method("cbc", "declarative model solved by CBC (PuLP's bundled solver)", Kind.ENGINE),
+    Method("highs", "declarative model solved by HiGHS", Kind.ENGINE),
+    Method("cpsat", "declarative model translated to CP-SAT", Kind.ENGINE),
+)
+
+
+@dataclass(frozen=True)
+class Given:
+    """The `load` of a method that was handed over as a callable."""
+
+    id: str
+    function: Function
+
+    def __call__(self) -> Mapping[str, Function]:
+        """Its one function."""
+        return {self.id: self.function}
+
+
+def own_method(function: Function, name: str | None = None) -> Method:
+    """A user's own callable ``(instance, *, seed, **own options) -> solution`` as a heuristic."""
+    module = getattr(function, "__module__", None) or "callable"
+    chosen = name or f"{module}:{getattr(function, '__qualname__', type(function).__name__)}"
+    title = (inspect.getdoc(function) or "a user's own heuristic").splitlines()[0]
+    return Method(chosen, title, Kind.HEURISTIC, Given(chosen, function), source="user", users=True)
+
+
+def full_settings(method: Method, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Every option of the method: as in `given`, its default otherwise."""
+    return {name: option.default for name, option in method.options.items()} | dict(given)

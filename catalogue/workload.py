@@ -1,0 +1,161 @@
+"""Where a problem's instances come from and what suites do with them: presets, families, importers, suites, figure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from schedgap.catalogue.method import Method
+from schedgap.formulations.common.instance import Instance
+from schedgap.formulations.common.options import Option, options_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Generator: TypeAlias = Callable[..., Instance]
+"""``f(seed, **settings) -> Instance``"""
+Trial: TypeAlias = tuple[Instance, Mapping[str, Any]]
+"""An instance on which guarantees are tried, and the options that the heuristic runs with."""
+TableRow: TypeAlias = Mapping[str, Any]
+"""A row of a measurement: column name to a JSON value."""
+Study: TypeAlias = Callable[..., Sequence[TableRow]]
+"""``f(*, seed, **settings) -> rows``"""
+Drawing: TypeAlias = "Callable[..., Figure]"
+"""``f(instance, solution) -> Figure``"""
+TableFigure: TypeAlias = "Callable[[Sequence[TableRow]], Figure]"
+"""``f(rows) -> Figure``"""
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A named family of instances: ``generator(seed, **settings)``.
+
+    Attributes
+    ----------
+    id, title : its name, and one line for ``schedgap list``
+    generator : its annotated keywords are the preset's options
+    settings : what differs from the generator's defaults
+    """
+
+    id: str
+    title: str
+    generator: Generator
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def options(self) -> Mapping[str, Option]:
+        """What ``--set`` accepts, with this preset's defaults."""
+        known = options_of(self.generator)
+        return {n: Option(n, o.annotation, self.settings.get(n, o.default), o.help) for n, o in known.items()}
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A row of a suite: instances of one preset, and the methods that run on each of them.
+
+    Attributes
+    ----------
+    suite : the suite's name
+    preset : a preset's id, or what imports a generator of the suite's own
+    count : how many instances at ``--scale 1``
+    exact : exact methods (ids of the problem's methods or of `extra`) to run on each
+    heuristics : heuristics to run on each; None is all of the problem's, within the model or not
+    group : what tables call these instances; the preset's id where empty
+    settings : of the generator
+    method_settings : of single methods, by id; a list of settings runs the method once with each
+    first : number of the first instance, so that batches of one preset can differ
+    work_limit : repeatable limit of each exact solve (see ``SolveOptions.work_limit``)
+    extra : exact methods that only suites know, such as a brute force
+    series, axis : the figure this batch belongs to, and its x: the name of a setting of the generator or of
+        a method's option
+    """
+
+    suite: str
+    preset: str | Callable[[], Generator]
+    count: int
+    exact: tuple[str, ...] = ()
+    heuristics: tuple[str, ...] | None = None
+    group: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    method_settings: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
+    first: int = 0
+    work_limit: float | None = None
+    extra: tuple[Method, ...] = ()
+    series: str = ""
+    axis: str = ""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A row of a suite that measures something else than a ratio.
+
+    Its function is also given ``seed``, ``scale`` and ``time_limit`` where it names them and the run has them. It
+    runs alone, after everything else, so that its times are not disturbed by the run itself.
+
+    Attributes
+    ----------
+    suite, id, title : the suite's name, its own, and one line for the table's head
+    load : imports the function ``f(*, seed, **settings) -> rows``
+    settings : keywords of the function
+    timed : columns that hold times or what follows from them; they are left out of comparisons
+    figure : imports ``f(rows) -> Figure``, which the report shows below the table
+    """
+
+    suite: str
+    id: str
+    title: str
+    load: Callable[[], Study]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    timed: tuple[str, ...] = ()
+    figure: Callable[[], TableFigure] | None = None
+
+
+@dataclass(frozen=True)
+class Importer:
+    """A format that instances of one problem can be made from.
+
+    Attributes
+    ----------
+    id, title : its name after ``schedgap import``, and one line
+    function : ``f(files, [throughputs=path,] **options) -> (Instance, messages)``
+    throughputs : whether it takes a file of measured rates
+    """
+
+    id: str
+    title: str
+    function: Callable[..., tuple[Instance, list[str]]]
+    throughputs: bool = False
+
+    @property
+    def options(self) -> Mapping[str, Option]:
+        """What ``--set`` accepts."""
+        return options_of(self.function)
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Instances of one problem, and what is done with them.
+
+    Attributes
+    ----------
+    presets : in the order of ``schedgap list``; the first is the default
+    families : imports, by name, ``f(seed) -> (instance, options)``: where guarantees are tried; presets where None
+    suites : its part in every suite
+    importers : formats it can be made from
+    figure : imports ``f(instance, solution) -> Figure``
+    """
+
+    presets: tuple[Preset, ...] = ()
+    families: Callable[[], Mapping[str, Callable[[int], Trial]]] | None = None
+    suites: tuple[Batch | Measurement, ...] = ()
+    importers: tuple[Importer, ...] = ()
+    figure: Callable[[], Drawing] | None = None
+
+    def trials(self) -> Mapping[str, Callable[[int], Trial]]:
+        """The families, or the presets with their defaults where there are none."""
+        return self.families() if self.families else {preset.id: _plain(preset) for preset in self.presets}
+
+
+def _plain(preset: Preset) -> Callable[[int], Trial]:
+    return lambda seed: (preset.generator(seed, **preset.settings), {})

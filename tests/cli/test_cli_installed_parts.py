@@ -1,0 +1,109 @@
+"""A problem and a heuristic that other installed packages register: they join every command through entry points."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+
+PROBLEM_PACKAGE = '''
+"""An eighth problem: the toy of the tests, under its own name, with a suite and a claim."""
+
+from support import toy
+
+from schedgap.catalogue.workload import Batch, Preset, Workload
+
+SUITES = (Batch("quick", "random", 3, exact=("brute",), heuristics=("list",)),)
+
+
+class Eighth(toy.Toy):
+    def __init__(self) -> None:
+        super().__init__((), guarantees=True)
+
+    def workload(self) -> Workload:
+        return Workload(presets=(Preset("random", "random lengths", toy.generate),), suites=SUITES)
+'''
+
+HEURISTIC_PACKAGE = '''
+"""A heuristic for a problem of schedgap: one job after the other on the servers in order."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+
+def in_turn(instance, *, seed: int, gap: Annotated[int, Field(ge=0, description="slots between two jobs")] = 0):
+    """Jobs one after the other."""
+    start, placement, slot = {}, {}, 1
+    for job in instance.jobs:
+        left, placed = job.gpus, {}
+        for server in instance.servers:
+            taken = min(left, server.gpus)
+            if taken:
+                placed[server.id] = taken
+            left -= taken
+        start[job.id], placement[job.id] = slot, placed
+        slot += 4 + gap
+    return {"start": start, "placement": placement}
+'''
+
+
+def install(folder: Path, package: str, code: str, entries: str) -> None:
+    """What an installer leaves behind: a module, and metadata with its entry points."""
+    (folder / f"{package}.py").write_text(textwrap.dedent(code))
+    metadata = folder / f"{package}-1.0.dist-info"
+    metadata.mkdir(parents=True)
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(textwrap.dedent(entries))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two installed packages."""
+    folder = tmp_path_factory.mktemp("site")
+    install(folder, "eighth_problem", PROBLEM_PACKAGE, "[schedgap.problems]\ntoy = eighth_problem:Eighth\n")
+    entries = "[schedgap.methods]\nrar-ddls/in-turn = foreign_heuristic:in_turn\n"
+    install(folder, "foreign_heuristic", HEURISTIC_PACKAGE, entries)
+    return folder
+
+
+def run(site: Path, cwd: Path, *arguments: object, status: int = 0) -> str:
+    """Standard output of a command that sees the packages."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), str(TESTS)])}
+    command = [sys.executable, "-m", "schedgap.cli.main", *map(str, arguments)]
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=env)
+    assert ended.returncode == status, ended.stderr
+    return ended.stdout
+
+
+def test_an_installed_problem_is_in_every_command(site: Path, tmp_path: Path) -> None:
+    listed = run(site, tmp_path, "list", "toy")
+    assert "jobs on identical machines" in listed and "toy-graham" in listed and "machines: use only" in listed
+    run(site, tmp_path, "generate", "toy", "--seed", "1", "--out", "toy.json")
+    solved = json.loads(run(site, tmp_path, "solve", "toy.json", "--json"))
+    assert (solved["problem"], solved["status"]) == ("toy", "optimal")
+    compared = json.loads(run(site, tmp_path, "compare", "toy.json", "--json"))
+    assert {row["method"] for row in compared["rows"]} == {"brute", "list", "shuffled"}
+    run(site, tmp_path, "verify", "toy-graham", "--instances", "4", "--out", "claims")
+    run(site, tmp_path, "hunt", "toy/list", "--set", "evaluations=20", "--out", "hunt")
+    table = run(site, tmp_path, "bench", "quick", "--problem", "toy", "--out", "runs", "--workers", "1")
+    assert "toy" in table and (tmp_path / "runs" / "report.html").is_file()
+
+
+def test_an_installed_heuristic_is_in_every_command(site: Path, tmp_path: Path) -> None:
+    listed = run(site, tmp_path, "list", "rar-ddls")
+    assert "in-turn" in listed and "slots between two jobs [int >= 0, default 0]" in listed
+    run(site, tmp_path, "generate", "rar-ddls", "--seed", "1", "--set", "slack=20", "--out", "one.json")
+    solved = json.loads(run(site, tmp_path, "solve", "one.json", "--method", "in-turn", "--set", "gap=1", "--json"))
+    assert solved["method"] == "in-turn" and solved["objective"] > 0
+    compared = json.loads(run(site, tmp_path, "compare", "one.json", "--json"))
+    assert any(row["method"] == "in-turn" and row["ratio"] >= 1 for row in compared["rows"])
+    limits = ("--set", "evaluations=10", "--set", "jobs=2")
+    assert "in-turn" in run(site, tmp_path, "hunt", "rar-ddls/in-turn", *limits, "--out", "hunt")
