@@ -88,8 +88,10 @@ class RingChoices(RuinAndRecreate[Column, Floats]):
     def accepts(self, loss: float, progress: float, start: Choice[Column], best: Choice[Column]) -> bool:
         """No loss, or one by the Metropolis rule at a temperature that falls to 0."""
         del best
+        if loss <= 0:
+            return True
         scale = COOLING * max(1e-9, start.worth / max(1, sum(item is not None for item in start.items)))
-        return loss <= 0 or bool(self.rng.random() < np.exp(-loss / max(1e-12, scale * (1 - progress))))
+        return bool(self.rng.random() < np.exp(-loss / max(1e-12, scale * (1 - progress))))
 
     def _neighbours(self, items: Sequence[Column | None], count: int) -> list[int]:
         """A job and others that use the same rows."""
