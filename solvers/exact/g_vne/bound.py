@@ -13,7 +13,7 @@ from schedgap.formulations.g_vne.instance import GVneInstance, in_ordinary_units
 from schedgap.formulations.g_vne.tables import tables
 from schedgap.solvers.column_generation import Limits, Master, Outcome
 from schedgap.solvers.exact.g_vne.pooled import pooled_bound
-from schedgap.solvers.exact.g_vne.space import Embedding, Space
+from schedgap.solvers.exact.g_vne.subproblem import Embedding, RingSubproblem
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 Ints = NDArray[np.int64]
@@ -40,7 +40,7 @@ class RingLp:
     value : of the rings generated; equal to `bound` where `converged`
     rings : rings with a positive weight, and their weights: a joint decomposition for all resources
     history : (value, bound) after every pricing
-    space : of the instance in the units it is solved in
+    subproblem : of the instance in the units it is solved in
     """
 
     bound: float
@@ -48,7 +48,7 @@ class RingLp:
     converged: bool
     rings: tuple[tuple[Embedding, float], ...]
     history: tuple[tuple[float, float], ...]
-    space: Space
+    subproblem: RingSubproblem
 
 
 def ring_lp(
@@ -83,11 +83,11 @@ def ring_lp(
     Source: paper 004, section V; Rost and Schmid (IFIP Networking 2018) for the augmented LP.
     """
     instance, unit = in_ordinary_units(instance)
-    space = Space(instance, capped=capped, sizes=sizes, linked=linked)
-    master = Master(MAXIMISE, space.rows, [False] * len(instance.jobs))
+    subproblem = RingSubproblem(instance, capped=capped, sizes=sizes, linked=linked)
+    master = Master(MAXIMISE, subproblem.rows, [False] * len(instance.jobs))
     limits = Limits(deadline=deadline, iterations=pricings, tolerance=tolerance)
-    found = master.generate(lambda duals, weight: space.price_all(duals, weight, space.free_rules), limits)
-    top = float(np.maximum(space.worth, 0.0).max(axis=1).sum())  # every job at its best
+    found = master.generate(lambda duals, weight: subproblem.price_all(duals, weight, subproblem.free_rules), limits)
+    top = float(np.maximum(subproblem.worth, 0.0).max(axis=1).sum())  # every job at its best
     bound = top if found.bound is None else min(top, found.bound)
     weights = found.weights
     return RingLp(
@@ -96,7 +96,7 @@ def ring_lp(
         found.outcome == Outcome.CONVERGED,
         tuple((master.columns[i].payload, float(weights[i])) for i in np.flatnonzero(weights > 1e-9)),
         tuple((value * unit, b * unit) for value, b in found.history if value is not None),
-        space,
+        subproblem,
     )
 
 
@@ -132,7 +132,7 @@ def _bound(instance: GVneInstance) -> float:
             pricings = STEPS // max(1, steps)
     if states > MOST_STATES and not (linked and data.forest is None):
         scaled, unit = in_ordinary_units(instance)
-        return _rounded_up(pooled_bound(Space(scaled, linked=linked))) * unit
+        return _rounded_up(pooled_bound(RingSubproblem(scaled, linked=linked))) * unit
     return ring_lp(instance, linked=linked, tolerance=1e-7, pricings=int(min(MOST_PRICINGS, pricings))).bound
 
 

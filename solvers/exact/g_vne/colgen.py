@@ -85,9 +85,9 @@ def solve_colgen(
     search = RingSearch(scaled, options, partial(check, instance), unit=unit, step=step, root_tolerance=root_tolerance)
     result = search.solve()
     facts = {
-        "cuts": len(search.space.cuts),
+        "cuts": len(search.subproblem.cuts),
         "columns": len(search.pool),
-        "rows": len(search.space.rows),
-        "relaxed": 0 if search.space.graph is None else search.space.graph.relaxed,
+        "rows": len(search.subproblem.rows),
+        "relaxed": 0 if search.subproblem.graph is None else search.subproblem.graph.relaxed,
     }
     return replace(result, info={**result.info, **facts})

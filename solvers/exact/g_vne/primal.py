@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.solvers.column_generation import Column
-from schedgap.solvers.exact.g_vne.space import Space
+from schedgap.solvers.exact.g_vne.subproblem import RingSubproblem
 from schedgap.solvers.ruin_and_recreate import Choice, RuinAndRecreate
 
 Floats = NDArray[np.float64]
@@ -24,18 +24,18 @@ class RingChoices(RuinAndRecreate[Column, Floats]):
 
     Parameters
     ----------
-    space : the rings, with their caps
+    subproblem : the rings, with their caps
     seed : of all randomness
     """
 
-    def __init__(self, space: Space, seed: int) -> None:
-        super().__init__(space.data.jobs, False, seed)
-        self.space = space
-        self.limit = np.array([row.upper for row in space.rows])
+    def __init__(self, subproblem: RingSubproblem, seed: int) -> None:
+        super().__init__(subproblem.data.jobs, False, seed)
+        self.subproblem = subproblem
+        self.limit = np.array([row.upper for row in subproblem.rows])
 
     def renew(self) -> None:
-        """Take the rows of the space over, after some were added."""
-        self.limit = np.array([row.upper for row in self.space.rows])
+        """Take the rows of the subproblem over, after some were added."""
+        self.limit = np.array([row.upper for row in self.subproblem.rows])
 
     def empty(self) -> Floats:
         """(rows,) zeros."""
@@ -54,7 +54,7 @@ class RingChoices(RuinAndRecreate[Column, Floats]):
 
     def best(self, load: Floats, group: int, prices: Floats) -> Column | None:
         """The best ring at the prices that fits beside the others."""
-        ring = self.space.best_fitting(group, self.limit - load, prices)
+        ring = self.subproblem.best_fitting(group, self.limit - load, prices)
         return ring if ring is not None and self.fits(load, group, ring) else None
 
     def worth(self, group: int, item: Column) -> float:
@@ -64,15 +64,15 @@ class RingChoices(RuinAndRecreate[Column, Floats]):
 
     def order(self) -> list[int]:
         """Jobs that can have a ring, the largest utility first."""
-        able = [j for j in range(self.groups) if self.space.longest[j] > 0]
-        return sorted(able, key=lambda j: -float(np.max(self.space.worth[j])))
+        able = [j for j in range(self.groups) if self.subproblem.longest[j] > 0]
+        return sorted(able, key=lambda j: -float(np.max(self.subproblem.worth[j])))
 
     def ruin(self, items: Sequence[Column | None]) -> tuple[list[int], Callable[[list[int]], list[int]]]:
         """A job and up to five others that use the same rows; they come back with at most four of the others."""
         removed = self._neighbours(items, int(self.rng.integers(1, max(2, min(7, self.groups + 1)))))
 
         def ordered(out: list[int]) -> list[int]:
-            absent = [j for j in out if self.space.longest[j] > 0]
+            absent = [j for j in out if self.subproblem.longest[j] > 0]
             if len(absent) > len(removed) + 4:
                 others = [j for j in absent if j not in removed]
                 absent = [*removed, *self.rng.choice(others, size=4, replace=False).tolist()]

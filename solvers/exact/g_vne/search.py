@@ -18,7 +18,7 @@ from schedgap.solvers.exact.g_vne.branching import allowed, branch
 from schedgap.solvers.exact.g_vne.dive import dive
 from schedgap.solvers.exact.g_vne.primal import RingChoices
 from schedgap.solvers.exact.g_vne.rules import Rules
-from schedgap.solvers.exact.g_vne.space import Space
+from schedgap.solvers.exact.g_vne.subproblem import RingSubproblem
 from schedgap.solvers.result import SolveOptions
 
 Floats = NDArray[np.float64]
@@ -54,10 +54,10 @@ class RingSearch(BranchAndPrice[Rules, Column, Floats]):
         step: float,
         root_tolerance: float,
     ) -> None:
-        self.space = Space(instance)
-        self.rings = RingChoices(self.space, options.seed)
+        self.subproblem = RingSubproblem(instance)
+        self.rings = RingChoices(self.subproblem, options.seed)
         super().__init__(options, self.rings, check, unit=unit, step=step)
-        data = self.space.data
+        data = self.subproblem.data
         self.root_rounds = min(self.root_rounds, 40 * data.jobs)
         self.root_cut_rounds = self.root_cut_rounds if data.jobs * data.nodes <= CUT_SIZE else 0
         self.root_tolerance = root_tolerance
@@ -65,27 +65,27 @@ class RingSearch(BranchAndPrice[Rules, Column, Floats]):
 
     def root_rules(self) -> Rules:
         """All rings."""
-        return self.space.free_rules
+        return self.subproblem.free_rules
 
     def start(self) -> None:
         """A first choice at no prices."""
-        first = self.rings.complete([], np.zeros(len(self.space.rows)))
+        first = self.rings.complete([], np.zeros(len(self.subproblem.rows)))
         self.accept(first)
         self.pool.extend(ring for ring in first.items if ring is not None)
 
     def relax(self, rules: Rules, limits: Limits) -> Generated:
         """LP over all rings that keep the rules."""
-        must = [j in rules.must for j in range(self.space.data.jobs)]
-        master = Master(MAXIMISE, self.space.rows_of(rules), must)
-        master.add([self.space.ruled(column, rules) for column in self.pool if allowed(column.payload, rules)])
+        must = [j in rules.must for j in range(self.subproblem.data.jobs)]
+        master = Master(MAXIMISE, self.subproblem.rows_of(rules), must)
+        master.add([self.subproblem.ruled(column, rules) for column in self.pool if allowed(column.payload, rules)])
         known = len(master.columns)
 
         def pricing(duals: Floats, weight: float) -> Priced:
             self.pricings += 1
-            priced = self.space.price_all(duals, weight, rules)
+            priced = self.subproblem.price_all(duals, weight, rules)
             if not rules.at_least:
                 return priced
-            return Priced(priced.best, [self.space.ruled(column, rules) for column in priced.columns])
+            return Priced(priced.best, [self.subproblem.ruled(column, rules) for column in priced.columns])
 
         generated = master.generate(pricing, limits)
         self.pool.extend(self.item(column) for column in master.columns[known:])
@@ -93,38 +93,38 @@ class RingSearch(BranchAndPrice[Rules, Column, Floats]):
 
     def separate(self, generated: Generated) -> bool:
         """Add the cuts that the weights break as rows; all rings so far are made anew with their entries in them."""
-        if not self.space.separate(generated.columns, generated.weights):
+        if not self.subproblem.separate(generated.columns, generated.weights):
             return False
-        self.pool = [self.space.column(column.payload) for column in self.pool]
+        self.pool = [self.subproblem.column(column.payload) for column in self.pool]
         self.rings.renew()
         if self.incumbent is not None:
-            rings = [None if ring is None else self.space.column(ring.payload) for ring in self.incumbent.items]
+            rings = [None if ring is None else self.subproblem.column(ring.payload) for ring in self.incumbent.items]
             self.incumbent = self.rings.choice(rings)
         return True
 
     def branch(self, rules: Rules, generated: Generated) -> Sequence[Rules] | None:
         """On jobs, workers on a server, ring edges and their links."""
-        return branch(self.space, rules, generated.columns, generated.weights)
+        return branch(self.subproblem, rules, generated.columns, generated.weights)
 
     def item(self, column: Column) -> Column:
         """The column without its entries in rules' rows."""
-        keep = column.rows < len(self.space.rows)
+        keep = column.rows < len(self.subproblem.rows)
         return column if keep.all() else replace(column, rows=column.rows[keep], values=column.values[keep])
 
     def prices(self, duals: Floats) -> Floats:
         """Of the capacities and cuts."""
-        return duals[: len(self.space.rows)]
+        return duals[: len(self.subproblem.rows)]
 
     def solution_of(self, items: Sequence[Column | None]) -> Solution:
         """Workers and routes."""
-        return self.space.solution([column.payload for column in items if column is not None])
+        return self.subproblem.solution([column.payload for column in items if column is not None])
 
     def polish(self, root: Generated, attempt: int) -> bool:
         """At the root diving; then the integer master, again with the columns found since."""
         if root.outcome not in (Outcome.CONVERGED, Outcome.STALLED) or root.bound is None:
             return False
-        if attempt == 0 and self.space.data.jobs >= DIVE_JOBS:
-            items, load = dive(self.space, self.rings, root, self.options.deadline)
+        if attempt == 0 and self.subproblem.data.jobs >= DIVE_JOBS:
+            items, load = dive(self.subproblem, self.rings, root, self.options.deadline)
             absent = [j for j, ring in enumerate(items) if ring is None]
             self.rings.insert(items, load, absent, root.duals)
             self.accept(self.rings.choice(items))

@@ -47,7 +47,7 @@ class Embedding:
         return sum(self.counts)
 
 
-class Space:
+class RingSubproblem:
     """All rings of an instance, as columns of a master.
 
     Parameters
@@ -151,7 +151,7 @@ class Space:
         return Column(ring.job, float(self.worth[ring.job, ring.size]), rows, values, ring)
 
     def separate(self, columns: Sequence[Column], weights: Floats) -> int:
-        """Add the cuts that a solution of the master breaks as rows of the space; how many.
+        """Add the cuts that a solution of the master breaks as rows of the subproblem; how many.
 
         Columns made before lack their entries: make them anew with :meth:`column`.
         """
