@@ -108,7 +108,7 @@ class Generated:
     value: float | None
     duals: Floats
     payoffs: Floats
-    columns: Sequence[Column]
+    columns: tuple[Column, ...]
     weights: Floats
     master_duals: Floats
     master_payoffs: Floats

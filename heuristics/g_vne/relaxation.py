@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.g_vne.instance import GVneInstance
-from schedgap.solvers.column_generation import Column, Limits, Master, Outcome
+from schedgap.solvers.column_generation import Column, Limits, Outcome
 from schedgap.solvers.exact.g_vne.subproblem import RingSubproblem
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
@@ -94,7 +92,7 @@ def relax(
     deadline : where it passes, the solution found so far is returned
     """
     subproblem = RingSubproblem(instance, capped=capped, sizes=sizes)
-    master = Master(MAXIMISE, subproblem.rows, [False] * subproblem.data.jobs)
+    master = subproblem.master()
     first: list[Column] = []
     known = np.zeros(0)
     if start is not None:
@@ -102,10 +100,8 @@ def relax(
         first = [subproblem.column(start.columns[i].payload) for i in kept]
         known = start.weights[kept]
         master.add(first)
-    done = master.generate(
-        lambda duals, weight: subproblem.price_all(duals, weight, subproblem.free_rules), Limits(deadline)
-    )
-    columns: Sequence[Column] = master.columns
+    done = master.generate(subproblem.price_all, Limits(deadline))
+    columns = done.columns
     weights = np.zeros(len(columns))
     solved = done.value is not None
     given = done.weights if solved else known

@@ -8,10 +8,9 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.g_vne.instance import GVneInstance, in_ordinary_units
 from schedgap.formulations.g_vne.tables import tables
-from schedgap.solvers.column_generation import Limits, Master, Outcome
+from schedgap.solvers.column_generation import Limits, Outcome
 from schedgap.solvers.exact.g_vne.pooled import pooled_bound
 from schedgap.solvers.exact.g_vne.subproblem import Embedding, RingSubproblem
 from schedgap.solvers.result import NO_DEADLINE, Deadline
@@ -84,9 +83,8 @@ def ring_lp(
     """
     instance, unit = in_ordinary_units(instance)
     subproblem = RingSubproblem(instance, capped=capped, sizes=sizes, linked=linked)
-    master = Master(MAXIMISE, subproblem.rows, [False] * len(instance.jobs))
     limits = Limits(deadline=deadline, iterations=pricings, tolerance=tolerance)
-    found = master.generate(lambda duals, weight: subproblem.price_all(duals, weight, subproblem.free_rules), limits)
+    found = subproblem.master().generate(subproblem.price_all, limits)
     top = float(np.maximum(subproblem.worth, 0.0).max(axis=1).sum())  # every job at its best
     bound = top if found.bound is None else min(top, found.bound)
     weights = found.weights
@@ -94,7 +92,7 @@ def ring_lp(
         _rounded_up(bound) * unit,
         (found.value or 0.0) * unit,
         found.outcome == Outcome.CONVERGED,
-        tuple((master.columns[i].payload, float(weights[i])) for i in np.flatnonzero(weights > 1e-9)),
+        tuple((found.columns[i].payload, float(weights[i])) for i in np.flatnonzero(weights > 1e-9)),
         tuple((value * unit, b * unit) for value, b in found.history if value is not None),
         subproblem,
     )

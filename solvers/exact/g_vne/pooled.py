@@ -37,8 +37,7 @@ def pooled_bound(subproblem: RingSubproblem) -> float:
     limit = np.array([row.upper for row in subproblem.rows], dtype=float)
     found = np.inf
     for duals in (np.zeros(len(limit)), _pooled_duals(subproblem)):
-        best = subproblem.price_tree_values(duals, 1.0, subproblem.free_rules)[0][:, 1:].max(axis=1)
-        found = min(found, float(duals @ limit) + float(np.maximum(best, 0.0).sum()))
+        found = min(found, float(duals @ limit) + float(np.maximum(subproblem.best_values(duals), 0.0).sum()))
     return found
 
 

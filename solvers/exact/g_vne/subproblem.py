@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.common.numbers import CHECK_TOLERANCE
+from schedgap.formulations.common.numbers import CHECK_TOLERANCE, MAXIMISE
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.formulations.g_vne.tables import Forest, Tables, tables
-from schedgap.solvers.column_generation import Column, Priced, Row
+from schedgap.solvers.column_generation import Column, Master, Priced, Row
 from schedgap.solvers.exact.g_vne.cuts import Cut, clique, most_violated
 from schedgap.solvers.exact.g_vne.graph_pricing import GraphPricing, Walk
 from schedgap.solvers.exact.g_vne.rules import Rules
@@ -224,36 +224,38 @@ class RingSubproblem:
             cost[:, cut.server] += duals[self.first_cut + number] * cut.share
         return cost, padded[self.link_row]
 
-    def price_all(self, duals: Floats, weight: float, rules: Rules) -> Priced:
+    def master(self) -> Master:
+        """A restricted master of the capacities without columns."""
+        return Master(MAXIMISE, self.rows, [False] * self.data.jobs)
+
+    def price_all(self, duals: Floats, weight: float, rules: Rules | None = None) -> Priced:
         """The best ring of every job and size at the duals.
 
         Parameters
         ----------
         duals : of `rows`, then of the rules' own rows
         weight : of the utilities
+        rules : that the rings keep; None allows all
         """
-        node, link = self.prices(duals, rules)
-        worth = np.where(np.isfinite(self.worth), weight * np.where(np.isfinite(self.worth), self.worth, 0.0), -np.inf)
-        longest = np.where(rules.out, 0, self.longest)
-        worth[rules.out] = -np.inf
+        rules = self.free_rules if rules is None else rules
+        node, link, worth, longest = self._priced(duals, weight, rules)
         if self.forest is not None:
             return self._price_tree(node, link, worth, longest, rules)
         assert self.graph is not None
         best, walks = self.graph.price_all(node, link, worth, longest, rules)
         return Priced(best, [self.column(_of_walk(walk)) for walk in walks])
 
-    def price_tree_values(self, duals: Floats, weight: float, rules: Rules) -> tuple[Floats, Ints, Ints]:
-        """(J, K + 1) value, (J, K + 1, K) hosts and counts of the best ring of each size, on a forest.
+    def best_values(self, duals: Floats) -> Floats:
+        """(J,) value of each job's best ring at the duals, on a forest."""
+        values = self._tree_values(*self._priced(duals, 1.0, self.free_rules), self.free_rules)[0][0]
+        return np.asarray(values[:, 1:].max(axis=1))
 
-        Parameters
-        ----------
-        duals, weight : as for :meth:`price_all`
-        """
+    def _priced(self, duals: Floats, weight: float, rules: Rules) -> tuple[Floats, Floats, Floats, Ints]:
+        """Prices of nodes and links, and what rings of each size are worth and the largest one, under rules."""
         node, link = self.prices(duals, rules)
         worth = np.where(np.isfinite(self.worth), weight * np.where(np.isfinite(self.worth), self.worth, 0.0), -np.inf)
-        longest = np.where(rules.out, 0, self.longest)
         worth[rules.out] = -np.inf
-        return self._tree_values(node, link, worth, longest, rules)[0]
+        return node, link, worth, np.where(rules.out, 0, self.longest)
 
     def _tree_values(
         self, node: Floats, link: Floats, worth: Floats, longest: Ints, rules: Rules
