@@ -22,7 +22,7 @@ from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import Disagreement
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import MAXIMISE, agrees, gap
-from schedgap.solvers.column_generation import Column, Generated, Limits, Outcome
+from schedgap.solvers.column_generation import Column, Generated, GenerationLimits, GenerationStatus
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.integer_master import SearchLimits, integer_master
 from schedgap.solvers.result import Result, SolveOptions, Termination
@@ -120,7 +120,7 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
         """Find a first incumbent, and columns to begin with."""
 
     @abstractmethod
-    def relax(self, rules: Rules, limits: Limits) -> Generated:
+    def relax(self, rules: Rules, limits: GenerationLimits) -> Generated:
         """Solve the linear program over all columns that keep the rules."""
 
     @abstractmethod
@@ -249,10 +249,10 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
 
     # -- search -------------------------------------------------------------------------------------------------
 
-    def limits(self, tolerance: float = TOLERANCE) -> Limits:
+    def limits(self, tolerance: float = TOLERANCE) -> GenerationLimits:
         """Of a relaxation."""
         cutoff = None if self.best.objective is None else self.threshold()
-        return Limits(self.options.deadline, tolerance=tolerance, cutoff=cutoff)
+        return GenerationLimits(self.options.deadline, tolerance=tolerance, cutoff=cutoff)
 
     def solve(self) -> Result:
         """Search until proven, a limit or Ctrl-C.
@@ -295,7 +295,7 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
         self.start()
         rules = self.root_rules()
         root = self.relax(rules, replace(self.limits(self.root_tolerance), cutoff=None))
-        if root.outcome is Outcome.INFEASIBLE:
+        if root.status is GenerationStatus.INFEASIBLE:
             return self._over(-math.inf)
         bound = root.bound
         if bound is None:
@@ -309,7 +309,7 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
         self.round(root, self.root_rounds)
         if self.worthwhile(bound):
             root = self.add_cuts(rules, root, self.root_cut_rounds)
-            if root.outcome is Outcome.INFEASIBLE:
+            if root.status is GenerationStatus.INFEASIBLE:
                 return self._over(-math.inf)
             bound = bound if root.bound is None else root.bound
             self.lower(bound)
@@ -328,14 +328,19 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
         """Add cuts and solve again, up to `rounds` times; the last relaxation with the best bound on the way."""
         best = generated.bound
         for _ in range(rounds):
-            if generated.outcome is not Outcome.CONVERGED or best is None or best <= self.threshold() or self.stopped():
+            if (
+                generated.status is not GenerationStatus.CONVERGED
+                or best is None
+                or best <= self.threshold()
+                or self.stopped()
+            ):
                 break
             if not self.separate(generated):
                 break
             generated = self.relax(rules, self.limits())
             if generated.bound is not None:
                 best = min(best, generated.bound)
-        return generated if generated.outcome is Outcome.INFEASIBLE else replace(generated, bound=best)
+        return generated if generated.status is GenerationStatus.INFEASIBLE else replace(generated, bound=best)
 
     def _search(self, root: Generated) -> Termination | None:
         numbers = itertools.count()
@@ -361,13 +366,13 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
             self.nodes += 1
             self.best.work = 1e-3 * self.nodes
             generated = self._relaxed(node, root)
-            if generated.outcome is Outcome.INFEASIBLE:
+            if generated.status is GenerationStatus.INFEASIBLE:
                 continue
             bound = node.bound if generated.bound is None else min(node.bound, generated.bound)
             if bound <= self.threshold():
                 settled = max(settled, self._closed(bound))
                 continue
-            if generated.outcome is Outcome.LIMIT:
+            if generated.status is GenerationStatus.LIMIT:
                 if self.stopped():
                     heapq.heappush(heap, replace(node, key=(-bound, -node.depth, next(numbers)), bound=bound))
                 else:

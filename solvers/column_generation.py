@@ -36,7 +36,7 @@ FEASIBLE = 1e-7
 
 
 @dataclass(frozen=True)
-class Row:
+class RowBounds:
     """``lower <= sum a y <= upper``; equal bounds make an equality, an infinite one is absent."""
 
     lower: float = -INFINITY
@@ -74,7 +74,7 @@ Pricing = Callable[[Floats, float], Priced]
 """``pricing(duals, weight)``: objective coefficients count `weight` times (0 while looking for feasibility)."""
 
 
-class Outcome(StrEnum):
+class GenerationStatus(StrEnum):
     """Why generation stopped."""
 
     CONVERGED = "converged"
@@ -90,7 +90,7 @@ class Generated:
 
     Attributes
     ----------
-    outcome : why it stopped
+    status : why it stopped
     bound : the best valid bound on the master over all columns (upper when maximising); None where no pricing
         was finished, and for an infeasible master
     value : the objective of the restricted master, None where it is infeasible
@@ -103,7 +103,7 @@ class Generated:
     history : (value, bound) after every pricing; value None while looking for feasibility
     """
 
-    outcome: Outcome
+    status: GenerationStatus
     bound: float | None
     value: float | None
     duals: Floats
@@ -117,7 +117,7 @@ class Generated:
 
 
 @dataclass(frozen=True)
-class Limits:
+class GenerationLimits:
     """When to stop.
 
     Attributes
@@ -146,7 +146,7 @@ class Master:
     must : for each group whether exactly one column has to be chosen (else at most one)
     """
 
-    def __init__(self, sense: int, rows: Sequence[Row], must: Sequence[bool]) -> None:
+    def __init__(self, sense: int, rows: Sequence[RowBounds], must: Sequence[bool]) -> None:
         self.sign = 1.0 if sense == MAXIMISE else -1.0
         self.lower = np.array([row.lower for row in rows], dtype=float)
         self.upper = np.array([row.upper for row in rows], dtype=float)
@@ -199,7 +199,7 @@ class Master:
         self._cost = [self._cost[i] for i in kept]
         self.allowed = [self.allowed[i] for i in kept]
 
-    def add_rows(self, rows: Sequence[Row], entries: Sequence[tuple[Ints, Floats]]) -> None:
+    def add_rows(self, rows: Sequence[RowBounds], entries: Sequence[tuple[Ints, Floats]]) -> None:
         """Add coupling rows that zero satisfies (cuts), with their entries on the columns there are.
 
         Parameters
@@ -247,32 +247,32 @@ class Master:
         bounds = np.where(duals > 0, self.upper, self.lower)
         return float(np.sum(duals * np.where(duals == 0, 0.0, bounds)))
 
-    def generate(self, pricing: Pricing, limits: Limits | None = None) -> Generated:
+    def generate(self, pricing: Pricing, limits: GenerationLimits | None = None) -> Generated:
         """Generate columns until the master is solved over all of them, or a limit.
 
         Returns
         -------
         Generated
-            With outcome CONVERGED, `bound` and `value` agree within the tolerance; with any outcome but
+            With status CONVERGED, `bound` and `value` agree within the tolerance; with any status but
             INFEASIBLE, `bound` is valid.
 
         Notes
         -----
         Smoothing of duals after Wentges (1997); a mispricing is followed by pricing at the master's own duals.
         """
-        limits = limits or Limits()
+        limits = limits or GenerationLimits()
         spent = 0
         if self.must.any() or (self.lower > 0).any() or (self.upper < 0).any():
             self._set_phase(True)
             first = self._run(pricing, limits, 0.0, 0)
             spent = first.iterations
-            if first.outcome != Outcome.CONVERGED:
+            if first.status != GenerationStatus.CONVERGED:
                 return first
         if self._phase_one:
             self._set_phase(False)
         return self._run(pricing, limits, 1.0, spent)
 
-    def _run(self, pricing: Pricing, limits: Limits, weight: float, spent: int) -> Generated:
+    def _run(self, pricing: Pricing, limits: GenerationLimits, weight: float, spent: int) -> Generated:
         """One phase: `weight` 0 looks for feasibility, 1 optimises."""
         best_bound, centre, centre_payoffs = INFINITY, None, np.zeros(len(self.must))
         history: list[tuple[float | None, float]] = []
@@ -280,11 +280,11 @@ class Master:
         weights = np.zeros(0)
         duals, group_duals = np.zeros(len(self.lower)), np.zeros(self._groups)
         smoothing = limits.smoothing
-        outcome = Outcome.LIMIT
+        status = GenerationStatus.LIMIT
         while spent < limits.iterations and (found := self._lp.solve(limits.deadline)) is not None:
             value, duals, group_duals, weights = self._state(found)
             if weight == 0.0 and value >= -FEASIBLE:
-                outcome = Outcome.CONVERGED
+                status = GenerationStatus.CONVERGED
                 break
             at = duals if centre is None or smoothing == 0.0 else smoothing * centre + (1 - smoothing) * duals
             priced = pricing(self.sign * at, weight)
@@ -296,19 +296,19 @@ class Master:
             history.append((self.sign * value if weight else None, self.sign * best_bound))
             ended = self._ended(value, best_bound, weight, limits)
             if ended is not None:
-                outcome = ended
+                status = ended
                 break
             fresh = [column for column in priced.columns if self._improves(column, duals, group_duals, weight)]
             self.add(fresh)
             if not fresh and at is duals:
                 near = best_bound - value <= 1e-6 * max(1.0, abs(value))
-                outcome = Outcome.CONVERGED if weight and near else Outcome.STALLED
+                status = GenerationStatus.CONVERGED if weight and near else GenerationStatus.STALLED
                 break
             # a mispricing at smoothed duals is followed by pricing at the master's own
             smoothing = limits.smoothing if fresh else 0.0
         known = weight > 0 and np.isfinite(best_bound)
         return Generated(
-            outcome=outcome,
+            status=status,
             bound=self.sign * best_bound if known else None,
             value=None if value is None or weight == 0.0 else self.sign * value,
             duals=self.sign * (duals if centre is None else centre),
@@ -327,14 +327,14 @@ class Master:
             return np.where(self.must, np.maximum(best, -1.0), np.maximum(best, 0.0))
         return np.where(self.must, best, np.maximum(best, 0.0))
 
-    def _ended(self, value: float, bound: float, weight: float, limits: Limits) -> Outcome | None:
+    def _ended(self, value: float, bound: float, weight: float, limits: GenerationLimits) -> GenerationStatus | None:
         """Whether value and bound settle the question (internal sense: maximise)."""
         if weight == 0.0:
-            return Outcome.INFEASIBLE if bound < -FEASIBLE else None
+            return GenerationStatus.INFEASIBLE if bound < -FEASIBLE else None
         if bound - value <= limits.tolerance * max(1.0, abs(value)):
-            return Outcome.CONVERGED
+            return GenerationStatus.CONVERGED
         if limits.cutoff is not None and bound <= self.sign * limits.cutoff:
-            return Outcome.CUT_OFF
+            return GenerationStatus.CUT_OFF
         return None
 
     def _improves(self, column: Column, duals: Floats, group_duals: Floats, weight: float) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.g_vne.instance import GVneInstance
-from schedgap.solvers.column_generation import Column, Limits, Outcome
+from schedgap.solvers.column_generation import Column, GenerationLimits, GenerationStatus
 from schedgap.solvers.exact.g_vne.subproblem import RingSubproblem
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
@@ -100,7 +100,7 @@ def relax(
         first = [subproblem.column(start.columns[i].payload) for i in kept]
         known = start.weights[kept]
         master.add(first)
-    done = master.generate(subproblem.price_all, Limits(deadline))
+    done = master.generate(subproblem.price_all, GenerationLimits(deadline))
     columns = done.columns
     weights = np.zeros(len(columns))
     solved = done.value is not None
@@ -115,5 +115,5 @@ def relax(
     )
     value = float(worth @ weights) if len(columns) else 0.0
     return Relaxation(
-        subproblem, tuple(columns), weights, value, done.bound, done.outcome is Outcome.CONVERGED, reduced
+        subproblem, columns, weights, value, done.bound, done.status is GenerationStatus.CONVERGED, reduced
     )

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from schedgap.formulations.g_vne.instance import GVneInstance, in_ordinary_units
 from schedgap.formulations.g_vne.tables import tables
-from schedgap.solvers.column_generation import Limits, Outcome
+from schedgap.solvers.column_generation import GenerationLimits, GenerationStatus
 from schedgap.solvers.exact.g_vne.pooled import pooled_bound
 from schedgap.solvers.exact.g_vne.subproblem import Embedding, RingSubproblem
 from schedgap.solvers.result import NO_DEADLINE, Deadline
@@ -83,7 +83,7 @@ def ring_lp(
     """
     instance, unit = in_ordinary_units(instance)
     subproblem = RingSubproblem(instance, capped=capped, sizes=sizes, linked=linked)
-    limits = Limits(deadline=deadline, iterations=pricings, tolerance=tolerance)
+    limits = GenerationLimits(deadline=deadline, iterations=pricings, tolerance=tolerance)
     found = subproblem.master().generate(subproblem.price_all, limits)
     top = float(np.maximum(subproblem.worth, 0.0).max(axis=1).sum())  # every job at its best
     bound = top if found.bound is None else min(top, found.bound)
@@ -91,7 +91,7 @@ def ring_lp(
     return RingLp(
         _rounded_up(bound) * unit,
         (found.value or 0.0) * unit,
-        found.outcome == Outcome.CONVERGED,
+        found.status == GenerationStatus.CONVERGED,
         tuple((found.columns[i].payload, float(weights[i])) for i in np.flatnonzero(weights > 1e-9)),
         tuple((value * unit, b * unit) for value, b in found.history if value is not None),
         subproblem,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.common.numbers import MAXIMISE
-from schedgap.solvers.column_generation import Column, Generated, Limits, Master, Priced, Row
+from schedgap.solvers.column_generation import Column, Generated, GenerationLimits, Master, Priced, RowBounds
 from schedgap.solvers.exact.g_vne.primal import RingChoices
 from schedgap.solvers.exact.g_vne.rules import Rules
 from schedgap.solvers.exact.g_vne.subproblem import RingSubproblem
@@ -57,10 +57,10 @@ def dive(
             priced = subproblem.price_all(duals, weight, rules)
             return Priced(priced.best, [c for c in priced.columns if rings.fits(load, c.group, c)])
 
-        rows = [Row(upper=max(0.0, left)) for left in rings.limit - load]
+        rows = [RowBounds(upper=max(0.0, left)) for left in rings.limit - load]
         master = Master(MAXIMISE, rows, [False] * subproblem.data.jobs)
         master.add([c for c in columns if c.group in free and rings.fits(load, c.group, c)])
-        limits = Limits(deadline=deadline, tolerance=1e-4, iterations=PRICINGS, smoothing=0.0)
+        limits = GenerationLimits(deadline=deadline, tolerance=1e-4, iterations=PRICINGS, smoothing=0.0)
         solved = master.generate(pricing, limits)
         weights, columns = solved.weights, solved.columns
     return choice, load

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.common.numbers import MAXIMISE
-from schedgap.solvers.column_generation import Column, Limits, Master, Priced, Row
+from schedgap.solvers.column_generation import Column, GenerationLimits, Master, Priced, RowBounds
 from schedgap.solvers.exact.g_vne.subproblem import RingSubproblem
 
 Floats = NDArray[np.float64]
@@ -58,8 +58,8 @@ def _pooled_duals(subproblem: RingSubproblem) -> Floats:
         ]
         return Priced(best, rings)
 
-    master = Master(MAXIMISE, [Row(upper=float(amount)) for amount in total], [False] * data.jobs)
-    found = master.generate(pricing, Limits(iterations=PRICINGS, tolerance=1e-4))
+    master = Master(MAXIMISE, [RowBounds(upper=float(amount)) for amount in total], [False] * data.jobs)
+    found = master.generate(pricing, GenerationLimits(iterations=PRICINGS, tolerance=1e-4))
     prices = np.maximum(0.0, found.duals)
     duals = np.zeros(len(subproblem.rows))
     nodes, resources = np.nonzero(subproblem.node_row >= 0)

@@ -13,7 +13,7 @@ from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.solvers.branch_and_price import BranchAndPrice
-from schedgap.solvers.column_generation import Column, Generated, Limits, Master, Outcome, Priced
+from schedgap.solvers.column_generation import Column, Generated, GenerationLimits, GenerationStatus, Master, Priced
 from schedgap.solvers.exact.g_vne.branching import allowed, branch
 from schedgap.solvers.exact.g_vne.dive import dive
 from schedgap.solvers.exact.g_vne.primal import RingChoices
@@ -73,7 +73,7 @@ class RingSearch(BranchAndPrice[Rules, Column, Floats]):
         self.accept(first)
         self.pool.extend(ring for ring in first.items if ring is not None)
 
-    def relax(self, rules: Rules, limits: Limits) -> Generated:
+    def relax(self, rules: Rules, limits: GenerationLimits) -> Generated:
         """LP over all rings that keep the rules."""
         must = [j in rules.must for j in range(self.subproblem.data.jobs)]
         master = Master(MAXIMISE, self.subproblem.rows_of(rules), must)
@@ -121,7 +121,7 @@ class RingSearch(BranchAndPrice[Rules, Column, Floats]):
 
     def polish(self, root: Generated, attempt: int) -> bool:
         """At the root diving; then the integer master, again with the columns found since."""
-        if root.outcome not in (Outcome.CONVERGED, Outcome.STALLED) or root.bound is None:
+        if root.status not in (GenerationStatus.CONVERGED, GenerationStatus.STALLED) or root.bound is None:
             return False
         if attempt == 0 and self.subproblem.data.jobs >= DIVE_JOBS:
             items, load = dive(self.subproblem, self.rings, root, self.options.deadline)

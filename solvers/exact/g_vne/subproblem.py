@@ -12,7 +12,7 @@ from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, MAXIMISE
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.formulations.g_vne.tables import Forest, Tables, tables
-from schedgap.solvers.column_generation import Column, Master, Priced, Row
+from schedgap.solvers.column_generation import Column, Master, Priced, RowBounds
 from schedgap.solvers.exact.g_vne.cuts import Cut, clique, most_violated
 from schedgap.solvers.exact.g_vne.graph_pricing import GraphPricing, Walk
 from schedgap.solvers.exact.g_vne.rules import Rules
@@ -89,12 +89,12 @@ class RingSubproblem:
 
     def _make_rows(self) -> None:
         data = self.data
-        rows: list[Row] = []
+        rows: list[RowBounds] = []
         self.node_row = np.full(data.capacity.shape, -1, dtype=np.int64)
         heaviest = np.where(data.eligible, self.longest[:, None], 0).T @ data.demand
         for v, r in zip(*np.nonzero(heaviest > data.capacity), strict=True):
             self.node_row[v, r] = len(rows)
-            rows.append(Row(upper=data.capacity[v, r] * (1 + TOLERANCE)))
+            rows.append(RowBounds(upper=data.capacity[v, r] * (1 + TOLERANCE)))
         several = np.where(self.longest >= 2, data.job_bandwidth, 0.0)
         if self.forest is not None:
             self.link_row = np.full(data.nodes, -1, dtype=np.int64)
@@ -107,7 +107,7 @@ class RingSubproblem:
             # a ring crosses a tree link at most once each way
             for v in np.flatnonzero(both & (several.sum() > self.edge_capacity)):
                 self.link_row[v] = len(rows)
-                rows.append(Row(upper=self.edge_capacity[v] * (1 + TOLERANCE)))
+                rows.append(RowBounds(upper=self.edge_capacity[v] * (1 + TOLERANCE)))
             self.passable = np.zeros((data.jobs, data.nodes), dtype=bool)
             self.passable[:, both] = self.wide[:, up[both]] & self.wide[:, down[both]] if self.linked else True
             counts = np.bincount(self.forest.parent[self.forest.parent >= 0], minlength=data.nodes)
@@ -119,7 +119,7 @@ class RingSubproblem:
             most = float((several * self.longest).sum())
             for e in np.flatnonzero(most > data.bandwidth):
                 self.link_row[e] = len(rows)
-                rows.append(Row(upper=data.bandwidth[e] * (1 + TOLERANCE)))
+                rows.append(RowBounds(upper=data.bandwidth[e] * (1 + TOLERANCE)))
         self.rows = rows
         self.first_cut = len(rows)
 
@@ -176,7 +176,7 @@ class RingSubproblem:
         for cut in fresh:
             self._cuts_of.setdefault(cut.server, []).append(len(self.cuts))
             self.cuts.append(cut)
-            self.rows.append(Row(upper=float(cut.most)))
+            self.rows.append(RowBounds(upper=float(cut.most)))
         return len(fresh)
 
     def links_used(self, ring: Embedding) -> list[int]:
@@ -341,9 +341,9 @@ class RingSubproblem:
         chosen, workers = hosts[used][order].tolist(), counts[used][order].tolist()
         return self.column(Embedding(int(j), tuple(chosen), tuple(workers), None))
 
-    def rows_of(self, rules: Rules) -> list[Row]:
+    def rows_of(self, rules: Rules) -> list[RowBounds]:
         """The rows of a master for these rules: the capacities, then the rules' own."""
-        return [*self.rows, *(Row(lower=float(least)) for _, _, least in rules.at_least)]
+        return [*self.rows, *(RowBounds(lower=float(least)) for _, _, least in rules.at_least)]
 
     def ruled(self, column: Column, rules: Rules) -> Column:
         """The column with its entries in the rules' own rows."""

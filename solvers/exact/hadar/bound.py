@@ -8,7 +8,7 @@ from typing import cast
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import Tables, tables
-from schedgap.solvers.column_generation import Limits, Master
+from schedgap.solvers.column_generation import GenerationLimits, Master
 from schedgap.solvers.exact.hadar.blocks import block_bound
 from schedgap.solvers.exact.hadar.schedules import Scheduler
 
@@ -67,7 +67,7 @@ def _slot_prices(data: Tables) -> float | None:
     master = Master(MAXIMISE, scheduler.capacity_rows(), [False] * len(data.jobs))
     found = master.generate(
         lambda duals, weight: scheduler.price_all(duals, weight, scheduler.free_rules),
-        Limits(iterations=200, tolerance=1e-7),
+        GenerationLimits(iterations=200, tolerance=1e-7),
     )
     # rounding of the sums must not cut an optimum off
     return None if found.bound is None else found.bound * (1 + 1e-9) + 1e-9

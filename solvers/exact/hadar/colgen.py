@@ -18,7 +18,15 @@ from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.placement import solution_from_levels
 from schedgap.formulations.hadar.tables import Tables, tables
 from schedgap.solvers.branch_and_price import BranchAndPrice
-from schedgap.solvers.column_generation import Column, Generated, Limits, Master, Outcome, Priced, Row
+from schedgap.solvers.column_generation import (
+    Column,
+    Generated,
+    GenerationLimits,
+    GenerationStatus,
+    Master,
+    Priced,
+    RowBounds,
+)
 from schedgap.solvers.exact.hadar.branching import Pool, branch, fix_by_bound, schedule_of
 from schedgap.solvers.exact.hadar.compact import Compact
 from schedgap.solvers.exact.hadar.duals import duals_report
@@ -86,7 +94,7 @@ class ScheduleSearch(BranchAndPrice[JobRules, Schedule, Prices]):
             chosen = enumerate(self.incumbent.items)
             self.master.add([self.scheduler.column(j, s.levels, order, s.finish) for j, s in chosen if s is not None])
 
-    def relax(self, rules: JobRules, limits: Limits) -> Generated:
+    def relax(self, rules: JobRules, limits: GenerationLimits) -> Generated:
         """LP over all schedules that keep the rules."""
         self._forget()
         allowed = self.pool.allowed(self.master.columns, rules, self.scheduler.free_rules)
@@ -129,7 +137,7 @@ class ScheduleSearch(BranchAndPrice[JobRules, Schedule, Prices]):
                 rows[number - first].append(position)
                 values[number - first].append(float(coefficient))
         entries = [(np.array(r, dtype=np.int64), np.array(v)) for r, v in zip(rows, values, strict=True)]
-        self.master.add_rows([Row(upper=1.0)] * len(rows), entries)
+        self.master.add_rows([RowBounds(upper=1.0)] * len(rows), entries)
         return True
 
     def branch(self, rules: JobRules, generated: Generated) -> Sequence[JobRules] | None:
@@ -174,7 +182,7 @@ class ScheduleSearch(BranchAndPrice[JobRules, Schedule, Prices]):
 
         With cuts the integer master takes seconds, and the compact program finds as much sooner.
         """
-        if root.outcome is not Outcome.CONVERGED or root.bound is None:
+        if root.status is not GenerationStatus.CONVERGED or root.bound is None:
             return False
         if (
             attempt == 0

@@ -21,7 +21,7 @@ from schedgap.formulations.hadar.pricing import (
     trace,
 )
 from schedgap.formulations.hadar.tables import JobTable, Tables
-from schedgap.solvers.column_generation import Column, Priced, Row
+from schedgap.solvers.column_generation import Column, Priced, RowBounds
 from schedgap.solvers.exact.hadar.cuts import SlotCuts
 
 Ints = NDArray[np.int64]
@@ -134,9 +134,9 @@ class Scheduler:
         """T R."""
         return self.horizon * self.kinds
 
-    def capacity_rows(self) -> list[Row]:
+    def capacity_rows(self) -> list[RowBounds]:
         """The rows of the master without cuts."""
-        return [Row(upper=float(c)) for _ in range(self.horizon) for c in self.data.capacity]
+        return [RowBounds(upper=float(c)) for _ in range(self.horizon) for c in self.data.capacity]
 
     def prices(self, duals: Floats) -> Prices:
         """Prices from row duals: of devices, and of running in a slot, which is what cuts charge for."""
