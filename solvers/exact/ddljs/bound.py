@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.ddljs.instance import DdljsInstance, Job
 from schedgap.formulations.ddljs.reach import Reach, reaches
 from schedgap.formulations.ddljs.utility import utility
@@ -73,6 +73,7 @@ class _User:
     slots: Ints
 
 
+@once_per_instance
 def upper_bound(instance: DdljsInstance) -> float | None:
     """A certified upper bound on the utility.
 
@@ -85,11 +86,7 @@ def upper_bound(instance: DdljsInstance) -> float | None:
     A linear program of at most about 60,000 variables, then O(J (K C + B)). With complete tables and a block for
     every arrival it is the LP over the concave envelopes of mu_i, without links.
     """
-    owner, found = instance.__dict__.get("_upper_bound", (None, None))
-    if found is None or owner != id(instance):  # a copy inherits the dict of what it was copied from
-        found = _bound(instance)
-        instance.__dict__["_upper_bound"] = (id(instance), found)
-    return cast(float, found)
+    return _bound(instance)
 
 
 def _bound(instance: DdljsInstance) -> float:

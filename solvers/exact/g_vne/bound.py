@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.g_vne.instance import GVneInstance, in_ordinary_units
 from schedgap.formulations.g_vne.tables import tables
 from schedgap.solvers.column_generation import GenerationLimits, GenerationStatus
@@ -98,6 +98,7 @@ def ring_lp(
     )
 
 
+@once_per_instance
 def upper_bound(instance: GVneInstance) -> float | None:
     """A certified upper bound on the optimum: the capped LP, or its last valid bound.
 
@@ -110,11 +111,7 @@ def upper_bound(instance: GVneInstance) -> float | None:
     -------
     ``bound >= optimum``
     """
-    owner, found = instance.__dict__.get("_upper_bound", (None, None))
-    if found is None or owner != id(instance):  # a copy inherits the dict of what it was copied from
-        found = _bound(instance)
-        instance.__dict__["_upper_bound"] = (id(instance), found)
-    return cast(float, found)
+    return _bound(instance)
 
 
 def _bound(instance: GVneInstance) -> float:

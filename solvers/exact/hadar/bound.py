@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import cast
 
+from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import Tables, tables
@@ -20,6 +20,7 @@ LARGE = 5_000_000
 """Beyond so many, utilities by slot are not made: the bound is the sum of the largest utilities."""
 
 
+@once_per_instance
 def upper_bound(instance: HadarInstance) -> float | None:
     """A certified upper bound on the utility of P2, and so of P1.
 
@@ -32,11 +33,7 @@ def upper_bound(instance: HadarInstance) -> float | None:
     -------
     ``bound >= optimum``; 0 where no job can finish.
     """
-    owner, found = instance.__dict__.get("_upper_bound", (None, None))
-    if found is None or owner != id(instance):  # a copy inherits the dict of what it was copied from
-        found = _bound(tables(instance))
-        instance.__dict__["_upper_bound"] = (id(instance), found)
-    return cast(float, found)
+    return _bound(tables(instance))
 
 
 def warm_up(instance: HadarInstance) -> None:
