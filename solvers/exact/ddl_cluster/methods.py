@@ -10,7 +10,7 @@ from typing import Any
 
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.common.numbers import agrees, better, exact
+from schedgap.formulations.common.numbers import MINIMISE, exact
 from schedgap.formulations.ddl_cluster.bounds import lower_bound
 from schedgap.formulations.ddl_cluster.check import check
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
@@ -20,10 +20,9 @@ from schedgap.formulations.ddl_cluster.timetable import timetable
 from schedgap.solvers.cp_session import Value, run_cp
 from schedgap.solvers.exact.ddl_cluster.cp_model import LARGEST_TASKS, GridModel, Point, model_size, rounded_run
 from schedgap.solvers.exact.ddl_cluster.grid import RESOLUTION, Grid
+from schedgap.solvers.incumbent import contradicts, optimal
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
-_CLOSE = 1e-7
-"""A gap at which the search stops; results agree within 1e-6."""
 _JOB_SHOP_PART = 0.25
 """Of the time: the job shop comes first, since its schedules are good ones and easy to find."""
 _SECONDS_PER_TASK = 5e-6
@@ -38,7 +37,7 @@ def solve_cp(instance: DdlClusterInstance, options: SolveOptions) -> Result:
 
     1. Every policy is simulated, and the job shop of :func:`solve_job_shop` is searched for a quarter of the
        time: the best is the incumbent, and no better schedule leaves the windows that it implies.
-    2. CP-SAT minimises the sum of finish times over moments rounded down to a grid of 10^8 to 10^9 steps, under
+    2. CP-SAT minimises the sum of finish times over moments rounded down to a grid of 10^10 to 10^11 steps, under
        constraints that every schedule in continuous time satisfies: its bound is certified.
     3. Every point it finds is carried out in continuous time (:mod:`.timetable`) and scored by the checker.
 
@@ -47,7 +46,7 @@ def solve_cp(instance: DdlClusterInstance, options: SolveOptions) -> Result:
     1 + theta, theta the largest s / (b M - s) in steps (and 1 / floor(d) for a duration d that is no whole number
     of steps), makes it a schedule. So the optimum is at most (1 + theta) times the model's sum of finish times.
     The gap that is reported is that of the two numbers found, and the status is OPTIMAL only where they agree to
-    1e-6.
+    1e-9.
 
     Parameters
     ----------
@@ -97,7 +96,7 @@ def _solve(instance: DdlClusterInstance, options: SolveOptions, *, exclusive: bo
     if restricted is not None and exclusive:
         state.info["restricted bound"] = restricted
     objective, bound = state.objective, state.bound
-    met = objective is not None and agrees(objective, bound)
+    met = optimal(objective, bound, MINIMISE)
     if met:
         bound = objective if objective is not None else bound
         termination = Termination.PROVEN
@@ -259,7 +258,7 @@ class _State:
                 raise Disagreement(f"cp: the checker refuses what {source} found: {reasons}", solution=solution)
             return
         value = float(report.objective)
-        if better(value, self.bound, 1):
+        if contradicts(value, self.bound, MINIMISE):
             raise Disagreement(
                 f"cp: {source} found {value:.10g}, below the certified bound {self.bound:.10g}", solution=solution
             )
@@ -269,7 +268,7 @@ class _State:
             self._tell()
 
     def _learn(self, bound: float) -> None:
-        if self.objective is not None and better(self.objective, bound, 1):
+        if self.objective is not None and contradicts(self.objective, bound, MINIMISE):
             raise Disagreement(
                 f"cp: the bound {bound:.10g} is above the confirmed {self.objective:.10g}", solution=self.solution
             )
@@ -282,7 +281,7 @@ class _State:
             self.options.report(self.solution, self.objective, self.bound)
 
     def _met(self) -> bool:
-        return self.objective is not None and self.objective <= self.bound * (1 + _CLOSE)
+        return optimal(self.objective, self.bound, MINIMISE)
 
     def _close_enough(self) -> bool:
         gap = self.options.relative_gap

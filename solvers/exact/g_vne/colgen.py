@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import replace
 from fractions import Fraction
 from typing import Annotated
 
+import numpy as np
 from pydantic import Field
 
 from schedgap.formulations.common.errors import Disagreement
-from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.common.numbers import agrees, exact
+from schedgap.formulations.common.numbers import MAXIMISE, agrees, exact
 from schedgap.formulations.g_vne.check import check
 from schedgap.formulations.g_vne.instance import GVneInstance, in_ordinary_units
 from schedgap.formulations.g_vne.tables import tables
-from schedgap.solvers.exact.g_vne.search import ROUNDING, Search
+from schedgap.solvers.exact.g_vne.search import ROUNDING, TOLERANCE, Search
+from schedgap.solvers.exact.g_vne.space import Space
+from schedgap.solvers.incumbent import optimal
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
+from schedgap.solvers.units import told_in
 
+FINE = (2.0**13, 2.0**23)
+"""Where the largest utility that a job can have alone should be: tolerances of 1e-9 are 1e-13 of it then."""
 FINEST = 1e-6
 """A common unit of the utilities is used where it is at least this share of their largest."""
 WORTH = ("lp_bound", "lp_value", "cut_bound")
@@ -47,7 +51,7 @@ def solve_colgen(
     root_tolerance: Annotated[
         float,
         Field(ge=0, le=0.1, description="relative difference of bound and value at which the root's columns suffice"),
-    ] = 1e-9,
+    ] = TOLERANCE,
 ) -> Result:
     """Solve g-vne by column generation over rings that keep their own caps.
 
@@ -83,13 +87,11 @@ def solve_colgen(
         return Result(
             Status.UNKNOWN, termination=Termination.TOO_LARGE, solve_seconds=time.monotonic() - began, info=info
         )
-    scaled, unit = in_ordinary_units(instance)
-    search = Search(scaled, _told_in(unit, options), utility_unit(instance) / unit, root_tolerance)
     if options.start is not None:
         report = check(instance, options.start)
         if report.feasible and report.objective is not None and options.report is not None:
             options.report(options.start, float(report.objective), None)
-    bound, termination = search.run()
+    search, unit, bound, termination = _searched(instance, options, root_tolerance)
     solution = search.solution()
     report = check(instance, solution)
     if not report.feasible or report.objective is None or not agrees(float(report.objective) / unit, search.value):
@@ -101,12 +103,14 @@ def solve_colgen(
     objective = float(report.objective)
     solution, objective = _better_start(instance, options, solution, objective)
     if bound is not None:
-        bound = max(objective, (bound + ROUNDING * max(1.0, abs(bound))) * unit)
-        if agrees(bound / unit, objective / unit):
-            bound, termination = objective, Termination.PROVEN
-    optimal = bound is not None and bound == objective
+        # the search's own value is a sum of floats, the objective is exact
+        bound = objective if bound == search.value * unit else max(objective, bound)
+        if optimal(objective, bound, MAXIMISE):
+            termination = Termination.PROVEN
+        elif termination is Termination.PROVEN:
+            termination = Termination.FINISHED
     return Result(
-        Status.OPTIMAL if optimal else Status.FEASIBLE,
+        Status.OPTIMAL if optimal(objective, bound, MAXIMISE) else Status.FEASIBLE,
         objective,
         bound,
         solution,
@@ -124,16 +128,40 @@ def solve_colgen(
     )
 
 
-def _told_in(unit: float, options: SolveOptions) -> SolveOptions:
-    """The options for a search whose utilities are divided by `unit`: it tells the instance's own."""
-    tell = options.report
-    if tell is None or unit == 1.0:
-        return options
+def _searched(
+    instance: GVneInstance, options: SolveOptions, root_tolerance: float
+) -> tuple[Search, float, float | None, Termination]:
+    """The search, the unit of its utilities, and the bound in the instance's own.
 
-    def told(solution: Solution | None, objective: float | None, bound: float | None) -> None:
-        tell(solution, None if objective is None else objective * unit, None if bound is None else bound * unit)
+    Tolerances are relative to what a job can be worth alone. Where a ring that does not fit even alone (it would use
+    a link twice) is worth so much that the others vanish beside it, the bound shows that, and the search is
+    repeated without it.
+    """
+    bound: float | None = None
+    while True:
+        space = Space(instance)
+        alone = space.price_all(np.zeros(len(space.rows)), 1.0, space.free_rules).best
+        scaled, unit = in_ordinary_units(instance, max(0.0, float(alone.max())), FINE)
+        search = Search(scaled, told_in(unit, options), utility_unit(instance) / unit, root_tolerance)
+        found, termination = search.run()
+        if found is None:
+            return search, unit, bound, termination
+        if found > search.value:
+            found *= 1 + ROUNDING
+        found *= unit
+        bound = found if bound is None else min(bound, found)
+        if optimal(search.value * unit, bound, MAXIMISE) or search.stopped or bound >= unit:
+            return search, unit, bound, termination
+        instance = _without(instance, bound)
 
-    return replace(options, report=told)
+
+def _without(instance: GVneInstance, bound: float) -> GVneInstance:
+    """The instance in which rings that are worth more than a bound on all solutions are worth nothing."""
+    jobs = tuple(
+        job.model_copy(update={"utility": tuple(0.0 if value > bound else value for value in job.utility)})
+        for job in instance.jobs
+    )
+    return GVneInstance.model_construct(**{**dict(instance), "jobs": jobs})
 
 
 def _better_start(

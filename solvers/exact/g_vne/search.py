@@ -25,10 +25,13 @@ from schedgap.solvers.result import SolveOptions, Termination
 
 Floats = NDArray[np.float64]
 
-PRUNE = 1e-9
-"""A node whose bound is within this of the incumbent, relatively, is closed; agreement is 1e-6."""
-ROUNDING = 1e-9
+PRUNE = 1.001e-9
+"""A node whose bound is within this of the incumbent, relatively, is closed: limits give way by 1e-9, as the checker's
+do, so bounds are larger by as much where a limit is tight."""
+ROUNDING = 1e-10
 """What sums of floats may be off by, relatively."""
+TOLERANCE = 1e-10
+"""Relative difference of a linear program's bound and value at which its columns suffice."""
 ROOT_ROUNDS = 400
 """Rounds of ruin and recreate at the root."""
 CUT_ROUNDS = 15
@@ -97,7 +100,7 @@ class Search:
 
     def threshold(self) -> float:
         """What a bound has to exceed for its node to be worth a look."""
-        return self.value + max(PRUNE * max(1.0, self.value), self.unit * (1 - 1e-6))
+        return self.value + max(PRUNE * self.value, self.unit * (1 - 1e-6))
 
     def relax(self, rules: Rules, limits: Limits) -> tuple[Generated, Master]:
         """LP over all rings that keep the rules."""
@@ -227,6 +230,7 @@ class Search:
         heap = [Node(-root.bound, 0, next(numbers), root.bound, self.space.free_rules)]
         limit = None if self.options.work_limit is None else self.options.work_limit * 1000
         unsettled = -np.inf  # the largest bound of nodes that could not be branched on
+        closed = -np.inf  # the largest bound of nodes that were closed by the tolerance
         termination = Termination.PROVEN
         again = KNAPSACK_AGAIN
         solved: tuple[Generated, Master] | None = (root, master)
@@ -235,6 +239,7 @@ class Search:
         while heap:
             best = heap[0].bound
             if best <= self.threshold():
+                closed = max(closed, best)
                 break
             if self.gap_reached(best):
                 termination = Termination.GAP_LIMIT
@@ -244,8 +249,8 @@ class Search:
                 break
             node = heapq.heappop(heap)
             self.nodes += 1
-            if solved is None or (node.depth == 0 and self.root_tolerance > 1e-9):
-                limits = Limits(deadline=self.options.deadline, cutoff=self.threshold())
+            if solved is None or (node.depth == 0 and self.root_tolerance > TOLERANCE):
+                limits = Limits(deadline=self.options.deadline, tolerance=TOLERANCE, cutoff=self.threshold())
                 solved = self.relax(node.rules, limits)
             generated, master = solved
             solved = None
@@ -253,6 +258,7 @@ class Search:
                 continue
             bound = node.bound if generated.bound is None else min(node.bound, generated.bound)
             if generated.outcome == Outcome.CUT_OFF or bound <= self.threshold():
+                closed = max(closed, min(bound, self.threshold()))
                 continue
             if generated.outcome == Outcome.LIMIT:
                 heapq.heappush(heap, Node(-bound, -node.depth, next(numbers), bound, node.rules))
@@ -273,9 +279,12 @@ class Search:
         left = max(heap[0].bound if heap else -np.inf, unsettled)
         if left > self.threshold() and termination is Termination.PROVEN:
             termination = Termination.FINISHED
-        # nodes closed by the threshold hold nothing better than what it was computed from
-        bound = self.value if left <= self.threshold() else left
-        return max(bound, self.value), termination
+        if left > self.threshold():
+            closed = max(closed, left)
+        # where utilities are multiples of a unit, what is closed holds nothing better than the choice there was
+        elif self.unit * (1 - 1e-6) > PRUNE * self.value:
+            closed = self.value
+        return max(closed, self.value), termination
 
     def gap_reached(self, bound: float) -> bool:
         """Whether the gap that was asked for is reached."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.formulations.gpu_sharing.bounds import lower_bound
 from schedgap.formulations.gpu_sharing.check import check
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
@@ -21,6 +22,7 @@ from schedgap.formulations.gpu_sharing.overlap import placed
 from schedgap.solvers.exact.gpu_sharing.cp_model import Point, SharingModel
 from schedgap.solvers.exact.gpu_sharing.lp import LARGEST, Columns, all_columns, column_bound, lp_nonzeros
 from schedgap.solvers.exact.gpu_sharing.search import search
+from schedgap.solvers.incumbent import optimal
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
 _RESTARTS = 4
@@ -222,7 +224,7 @@ class _State:
         n = len(self.instance.jobs)
         if closed and self.best is None:
             status = Status.INFEASIBLE
-        elif closed:
+        elif optimal(self.best, self.best if closed else self.bound, MINIMISE):
             status = Status.OPTIMAL
         else:
             status = Status.UNKNOWN if self.best is None else Status.FEASIBLE

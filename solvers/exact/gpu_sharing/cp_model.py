@@ -11,6 +11,7 @@ from ortools.sat.python import cp_model
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import Choices
+from schedgap.solvers.cp_solver import cp_solver
 from schedgap.solvers.engines.watch import watched
 from schedgap.solvers.exact.gpu_sharing.lp import Columns
 from schedgap.solvers.result import SolveOptions
@@ -178,22 +179,14 @@ class SharingModel:
 
     def solve(self, options: SolveOptions, told: Callable[[Point], bool]) -> Answer:
         """Search until closed, a limit, or `told` (called at each better point) returns True."""
-        solver = cp_model.CpSolver()
-        parameters = solver.parameters
-        parameters.random_seed = options.seed % (1 << 31)
-        # Its own handler would leave SIGINT with the system's default; Ctrl-C is noticed by `watched`.
-        parameters.catch_sigint_signal = False
         left = options.deadline.left()
-        if left is not None:
-            parameters.max_time_in_seconds = max(0.01, left)
-        if options.work_limit is not None:
-            parameters.max_deterministic_time = options.work_limit
-        if options.threads is not None:
-            parameters.num_workers = options.threads
-        if options.log is not None:
-            parameters.log_search_progress = True
-            parameters.log_to_stdout = False
-            solver.log_callback = options.log
+        solver = cp_solver(
+            seed=options.seed,
+            workers=options.threads,
+            seconds=None if left is None else max(0.01, left),
+            work=options.work_limit,
+            log=options.log,
+        )
         watcher = _Watcher(self, told)
         run = watched(lambda: solver.solve(self.model, watcher), solver.stop_search, options.deadline)
         if watcher.error is not None:

@@ -7,11 +7,13 @@ from typing import cast
 
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.hadar.instance import HadarInstance
-from schedgap.formulations.hadar.tables import Tables, tables
+from schedgap.formulations.hadar.tables import Tables, in_units, tables
 from schedgap.solvers.column_generation import Limits, Master, Row
 from schedgap.solvers.exact.hadar.blocks import block_bound
 from schedgap.solvers.exact.hadar.schedules import Scheduler
 
+ORDINARY = (0.1, 1e6)
+"""Where the largest utility may be so that tolerances of 1e-9 mean what they should."""
 SMALL = 1_000
 """Up to so many (job, slot) pairs prices are by slot and schedules exact."""
 MEDIUM = 20_000
@@ -34,7 +36,8 @@ def upper_bound(instance: HadarInstance) -> float | None:
     """
     owner, found = instance.__dict__.get("_upper_bound", (None, None))
     if found is None or owner != id(instance):  # a copy inherits the dict of what it was copied from
-        found = _bound(tables(instance))
+        scaled, unit = in_units(instance, ORDINARY)
+        found = _bound(tables(scaled)) * unit
         instance.__dict__["_upper_bound"] = (id(instance), found)
     return cast(float, found)
 

@@ -18,7 +18,7 @@ from schedgap.formulations.common.numbers import MAXIMISE, agrees, gap
 from schedgap.formulations.hadar.check import check
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.placement import solution_from_levels
-from schedgap.formulations.hadar.tables import Tables, tables
+from schedgap.formulations.hadar.tables import Tables, in_units, tables
 from schedgap.solvers.column_generation import Column, Generated, Limits, Master, Outcome, Priced, Row
 from schedgap.solvers.exact.hadar.branching import Node, Pool, branch, fix_by_bound, node, schedule_of
 from schedgap.solvers.exact.hadar.compact import Compact
@@ -26,7 +26,9 @@ from schedgap.solvers.exact.hadar.duals import duals_report
 from schedgap.solvers.exact.hadar.master import integer_master
 from schedgap.solvers.exact.hadar.primal import MOST_TYPES, Chosen, Improver
 from schedgap.solvers.exact.hadar.schedules import Rules, Scheduler
+from schedgap.solvers.incumbent import optimal
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
+from schedgap.solvers.units import told_in
 
 Floats = NDArray[np.float64]
 
@@ -45,8 +47,15 @@ MOST_JOB_SLOTS = 20_000
 MOST_STATES = 5_000
 """Beyond these numbers of (job, slot) pairs, or of progress states of a job, nothing is tried."""
 
-PRUNE = 1e-7
-"""A node whose bound is within this of the incumbent, relatively, is closed; agreement is 1e-6."""
+PRUNE = 5e-10
+"""A node whose bound is within this of the incumbent, relatively, is closed; optimal means within 1e-9."""
+
+TOLERANCE = 1e-10
+"""Relative difference of a linear program's bound and value at which its columns suffice."""
+ROUNDING = 1e-10
+"""What sums of floats may be off by, relatively."""
+FINE = (2.0**13, 2.0**23)
+"""Where the largest utility of a job should be: tolerances of 1e-9 are 1e-13 of it then."""
 
 
 @dataclass
@@ -140,7 +149,8 @@ class BranchAndPrice:
             self.pricings += 1
             return self.scheduler.price_all(duals, weight, rules)
 
-        generated = self.master.generate(pricing, Limits(deadline=self.options.deadline, cutoff=cutoff))
+        limits = Limits(deadline=self.options.deadline, tolerance=TOLERANCE, cutoff=cutoff)
+        generated = self.master.generate(pricing, limits)
         self.last_used.extend([self.nodes] * (len(self.master.columns) - len(self.last_used)))
         for position in np.flatnonzero(generated.weights > 1e-9):
             self.last_used[position] = self.nodes
@@ -191,7 +201,7 @@ class BranchAndPrice:
     def threshold(self) -> float:
         """What a bound has to exceed for a node to be worth a look."""
         value = self.incumbent.value
-        return value if value == -np.inf else value + PRUNE * max(1.0, abs(value))
+        return value if value == -np.inf else value + PRUNE * abs(value)
 
     def run(self) -> Result:
         """Search until proven, or a limit."""
@@ -240,7 +250,7 @@ class BranchAndPrice:
         if not answer.complete:
             return None
         found = self.incumbent.value
-        if answer.bound is not None and answer.chosen is not None:
+        if answer.bound is not None:
             # HiGHS proves within its tolerance; what it returned was cut to whole schedules and scored anew
             found = max(found, answer.bound)
         return found
@@ -360,14 +370,19 @@ class BranchAndPrice:
                     f"{report.violations[0].message if report.violations else 'no violation'}"
                 )
             objective = float(report.objective)
+            if bound is not None:
+                # the incumbent's value is a sum of floats, the objective is exact
+                bound = objective if bound <= self.incumbent.value else max(objective, bound * (1 + ROUNDING))
         if status is None:
-            if objective is not None and bound is not None and bound <= objective + 1e-6 * max(1e-3, abs(objective)):
+            if objective is not None and bound is not None and optimal(objective, bound, MAXIMISE):
                 status, bound = Status.OPTIMAL, max(bound, objective)
                 termination = Termination.PROVEN
             elif solution is None and termination == Termination.PROVEN:
                 status = Status.INFEASIBLE
             else:
                 status = Status.FEASIBLE if solution is not None else Status.UNKNOWN
+                if termination == Termination.PROVEN:
+                    termination = Termination.FINISHED
         return Result(
             status=status,
             objective=objective,
@@ -418,12 +433,31 @@ def solve_colgen(instance: HadarInstance, options: SolveOptions) -> Result:
     002, (2) to (4), (8); the
     certificate of every iteration is in :mod:`schedgap.solvers.column_generation`.
     """
-    data = tables(instance)
     began = time.monotonic()
+    data = tables(instance)
     if _too_large(data):
         seconds = time.monotonic() - began
         info = {"reason": "too many jobs, slots, device types or progress states for exact schedules"}
         return Result(Status.UNKNOWN, termination=Termination.TOO_LARGE, solve_seconds=seconds, info=info)
     if instance.all_jobs_must_finish and not data.possible.all():
         return Result(Status.INFEASIBLE, termination=Termination.PROVEN, solve_seconds=0.0, engine="highs")
-    return BranchAndPrice(instance, options).run()
+    scaled, unit = in_units(instance, FINE)
+    return _in_its_own(instance, BranchAndPrice(scaled, told_in(unit, options)).run(), unit)
+
+
+def _in_its_own(instance: HadarInstance, result: Result, unit: float) -> Result:
+    """A result of the instance whose weights were divided by `unit`, for the instance itself."""
+    if unit == 1.0:
+        return result
+    info = {**result.info, **{name: result.info[name] * unit for name in ("lp_bound",) if result.info.get(name)}}
+    if "prices" in info:
+        info["prices"] = {kind: [price * unit for price in row] for kind, row in info["prices"].items()}
+        for name in ("payoffs", "duality"):
+            info[name] = {key: value * unit for key, value in info[name].items()}
+    objective, bound = result.objective, None if result.bound is None else result.bound * unit
+    if result.solution is not None:
+        exact = check(instance, result.solution).objective
+        objective = None if exact is None else float(exact)
+        if objective is not None and bound is not None:
+            bound = objective if result.bound == result.objective else max(objective, bound)
+    return replace(result, objective=objective, bound=bound, info=info)

@@ -20,6 +20,11 @@ from schedgap.solvers.exact.hadar.primal import Chosen
 from schedgap.solvers.exact.hadar.schedules import Rules, Schedule, Scheduler
 from schedgap.solvers.result import Deadline
 
+MARGIN = 4e-10
+"""What is looked for is better than the incumbent by this, relatively; optimal means within 1e-9."""
+ROUNDING = 1e-10
+"""What HiGHS's bound may be off by, relatively, where utilities are far above its tolerances."""
+
 
 @dataclass(frozen=True)
 class CompactAnswer:
@@ -132,6 +137,7 @@ class Compact:
             ("threads", 1),
             ("mip_rel_gap", 0.0),
             ("mip_abs_gap", 1e-9),
+            ("dual_feasibility_tolerance", 1e-9),
             ("mip_max_nodes", node_limit),
             ("random_seed", seed % 2**31),
             ("mip_feasibility_tolerance", 1e-7),
@@ -143,9 +149,8 @@ class Compact:
         solver.changeColsIntegrality(n, np.arange(n, dtype=np.int32), np.full(n, highspy.HighsVarType.kInteger))
         rows = list(self.rows)
         if np.isfinite(above):
-            margin = 1e-8 * max(1.0, abs(above))
             objective = {i: float(c) for i, c in enumerate(cost) if c}
-            rows.append((objective, above + margin, bound + margin))
+            rows.append((objective, above * (1 + MARGIN), bound * (1 + MARGIN)))
         starts = np.cumsum([0] + [len(row) for row, _, _ in rows])
         solver.addRows(
             len(rows),
@@ -159,13 +164,13 @@ class Compact:
         solver.run()
         status, info = solver.getModelStatus(), solver.getInfo()
         if status == highspy.HighsModelStatus.kInfeasible:
-            return CompactAnswer(None, None, True)
+            return CompactAnswer(None, above * (1 + MARGIN) if np.isfinite(above) else None, True)
         chosen: Chosen | None = None
         if info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible:
             chosen = self._chosen(np.array(solver.getSolution().col_value))
         proven = -float(info.mip_dual_bound)
         complete = status == highspy.HighsModelStatus.kOptimal
-        return CompactAnswer(chosen, proven if np.isfinite(proven) else None, complete)
+        return CompactAnswer(chosen, proven * (1 + ROUNDING) if np.isfinite(proven) else None, complete)
 
     def _chosen(self, values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Chosen:
         """The schedules of a solution, cut where the work is done."""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from schedgap.formulations.common.errors import Disagreement
+from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.formulations.rar_ddls.bounds import is_infeasible, lower_bound
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.job_options import JobOptions, job_options
@@ -17,6 +18,7 @@ from schedgap.solvers.exact.rar_ddls.overlaps import Overlaps
 from schedgap.solvers.exact.rar_ddls.packing import SlotPacking
 from schedgap.solvers.exact.rar_ddls.search import LocalSearch
 from schedgap.solvers.exact.rar_ddls.state import Known
+from schedgap.solvers.incumbent import optimal
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
 _FIRST_EFFORT = 2.0
@@ -156,7 +158,7 @@ def _result(known: Known, info: dict[str, Any], seconds: float) -> Result:
     bound: float | None = float(known.bound)
     if known.infeasible:
         status, termination, bound = Status.INFEASIBLE, Termination.PROVEN, None
-    elif known.proven:
+    elif optimal(known.makespan, known.bound, MINIMISE):
         status, termination = Status.OPTIMAL, Termination.PROVEN
     else:
         status = Status.UNKNOWN if objective is None else Status.FEASIBLE
