@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from schedgap.formulations.common.instance import Instance, Solution
-from schedgap.formulations.common.numbers import MINIMISE, agrees, better, ratio
+from schedgap.formulations.common.numbers import MINIMISE, agrees, ratio
+from schedgap.solvers.incumbent import contradicts, optimal
 from schedgap.solvers.result import Status
 
 DISAGREEMENTS = Path("disagreements")
@@ -89,11 +90,11 @@ def agree(answers: Iterable[Answer], sense: int, certified: float | None = None)
     unbounded = [a for a in inside if a.status is Status.UNBOUNDED and a.exact]
     for value, who in proven[1:]:
         if not agrees(value, proven[0][0]):
-            contradictions.append(f"{proven[0][1]} proves the optimum {proven[0][0]:.9g}, {who} proves {value:.9g}")
+            contradictions.append(f"{proven[0][1]} proves the optimum {proven[0][0]:.12g}, {who} proves {value:.12g}")
     if infeasible and solved:
         contradictions.append(
             f"{infeasible[0].label} proves that there is no solution, "
-            f"{solved[0][1]} has one with objective {solved[0][0]:.9g}"
+            f"{solved[0][1]} has one with objective {solved[0][0]:.12g}"
         )
     if infeasible and unbounded:
         contradictions.append(f"{infeasible[0].label} says infeasible, {unbounded[0].label} says unbounded")
@@ -106,14 +107,14 @@ def agree(answers: Iterable[Answer], sense: int, certified: float | None = None)
     optimum = proven[0][0] if proven else None
     side = "below" if sense == MINIMISE else "above"
     for value, who in solved:
-        if optimum is not None and better(value, optimum, sense):
+        if optimum is not None and contradicts(value, optimum, sense):
             contradictions.append(
-                f"{who} has {value:.9g}, better than the optimum {optimum:.9g} that {proven[0][1]} proves"
+                f"{who} has {value:.12g}, better than the optimum {optimum:.12g} that {proven[0][1]} proves"
             )
-        elif not contradictions and tightest is not None and better(value, tightest[0], sense):
-            contradictions.append(f"{who} has {value:.9g}, {side} the bound {tightest[0]:.9g} of {tightest[1]}")
+        elif not contradictions and tightest is not None and contradicts(value, tightest[0], sense):
+            contradictions.append(f"{who} has {value:.12g}, {side} the bound {tightest[0]:.12g} of {tightest[1]}")
     if optimum is None and tightest is not None:
-        optimum = next((value for value, _ in solved if agrees(value, tightest[0])), None)
+        optimum = next((value for value, _ in solved if optimal(value, tightest[0], sense)), None)
     bound = optimum if optimum is not None else (tightest[0] if tightest else None)
     unique = tuple(dict.fromkeys(contradictions))
     return Agreement(optimum, bound, bool(infeasible), unique)

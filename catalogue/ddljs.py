@@ -37,8 +37,8 @@ class Ddljs(ProblemOf[DdljsInstance]):
         "embedded_ratio": "embedded",
     }
     methods = (
-        ENGINES[1],
         ENGINES[2],
+        ENGINES[1],
         ENGINES[0],
         Method(
             "gadget",
@@ -46,6 +46,7 @@ class Ddljs(ProblemOf[DdljsInstance]):
             Kind.HEURISTIC,
             _heuristics,
             "paper 004, Algorithm 1, Theorem 6",
+            printed={"inner": "lp-rs-mde-printed", "fill": False},
         ),
         Method(
             "fifo",

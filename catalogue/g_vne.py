@@ -54,6 +54,7 @@ class GVne(ProblemOf[GVneInstance]):
             _heuristics,
             "paper 004, Algorithm 2",
             checker=_check_loads,
+            printed={"variant": "vanilla", "lp": "augmented"},
         ),
     )
 
@@ -76,6 +77,11 @@ class GVne(ProblemOf[GVneInstance]):
         from schedgap.solvers.exact.g_vne.bound import upper_bound
 
         return upper_bound(self.own(instance))
+
+    def warm_up(self, instance: Instance) -> None:
+        from schedgap.solvers.exact.g_vne.graph_pricing import warm_up
+
+        warm_up(self.own(instance))
 
     def guarantees(self) -> tuple[Guarantee, ...]:
         from schedgap.heuristics.g_vne.guarantees import GUARANTEES

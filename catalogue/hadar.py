@@ -76,9 +76,15 @@ class Hadar(ProblemOf[HadarInstance]):
             Kind.HEURISTIC,
             _heuristics,
             "paper 002, eqs. (4) to (8), Theorem 2",
+            printed={"eta": "printed", "price": "printed", "umin": "printed"},
         ),
         Method(
-            "hadar-rounds", "round by round, by payoff", Kind.HEURISTIC, _heuristics, "paper 002, Algorithms 1 and 2"
+            "hadar-rounds",
+            "round by round, by payoff",
+            Kind.HEURISTIC,
+            _heuristics,
+            "paper 002, Algorithms 1 and 2",
+            printed={"payoff": "literal"},
         ),
         Method(
             "hadare",
@@ -89,6 +95,7 @@ class Hadar(ProblemOf[HadarInstance]):
             outside_model=True,
             checker=_check_forked,
             solution_key="rounds",
+            printed={"throughput": "estimated"},
         ),
         Method(
             "gavel",

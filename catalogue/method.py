@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeAlias
 
@@ -39,6 +39,7 @@ class Method:
     outside_model : its schedules are not what the problem's meaning allows: no ratio to the optimum
     checker : imports its own checker, where some of its schedules are outside the model
     solution_key : a key by which its solutions are known where they are not of the problem's form
+    printed : the options that make it the algorithm as its paper prints it, where they are not the defaults
     users : it is a user's own, and its errors are theirs
     """
 
@@ -50,6 +51,7 @@ class Method:
     outside_model: bool = False
     checker: Callable[[], Checker] | None = None
     solution_key: str = ""
+    printed: Mapping[str, Any] = field(default_factory=dict)
     users: bool = False
 
     @property

@@ -18,9 +18,10 @@ from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.instance import Instance, Solution
-from schedgap.formulations.common.numbers import agrees, better
+from schedgap.formulations.common.numbers import agrees
 from schedgap.formulations.common.options import keywords
 from schedgap.heuristics.common.run import HeuristicRun
+from schedgap.solvers.incumbent import contradicts, optimal
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
 
@@ -124,7 +125,7 @@ def _confirmed(problem: Problem, instance: Instance, method: Method, result: Res
     objective = _objective(report, f"the solution of {method.id}")
     if result.objective is not None and not agrees(result.objective, objective):
         raise Disagreement(
-            f"{method.id} reports objective {result.objective:.9g}, the checker computes {objective:.9g}"
+            f"{method.id} reports objective {result.objective:.12g}, the checker computes {objective:.12g}"
         )
     _not_beyond(method.id, objective, result.bound, problem.sense, "its own bound")
     return replace(result, objective=objective)
@@ -141,7 +142,7 @@ def _certified(problem: Problem, instance: Instance, result: Result) -> Result:
     _not_beyond("the solution found", result.objective, certified, problem.sense)
     if bound is None or bound == result.bound:
         return result
-    met = result.objective is not None and agrees(result.objective, bound)
+    met = optimal(result.objective, bound, problem.sense)
     return replace(
         result,
         bound=bound,
@@ -192,7 +193,7 @@ def run_heuristic(
         )
     objective = _scored(problem, instance, method, run.solution, users)
     _not_beyond(method.id, objective, bound, problem.sense)
-    met = bound is not None and agrees(objective, bound)
+    met = optimal(objective, bound, problem.sense)
     return Result(
         Status.OPTIMAL if met else Status.FEASIBLE,
         objective=objective,
@@ -267,8 +268,8 @@ def _objective(report: CheckReport, whose: str) -> float:
 def _not_beyond(
     who: str, objective: float | None, bound: float | None, sense: int, whose: str = "the certified bound"
 ) -> None:
-    if objective is not None and bound is not None and better(objective, bound, sense):
-        raise Disagreement(f"{who}: objective {objective:.9g} is better than {whose} {bound:.9g}")
+    if contradicts(objective, bound, sense):
+        raise Disagreement(f"{who}: objective {objective:.12g} is better than {whose} {bound:.12g}")
 
 
 def _last_line_of(error: BaseException) -> str:

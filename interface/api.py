@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from schedgap.benchmarks.harness.warm import preload, warm_up
 from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.method import Method
 from schedgap.catalogue.methods import find_method
@@ -25,7 +26,7 @@ from schedgap.reading import (
     read_result,
     read_solution,
 )
-from schedgap.running import not_worse, preload, warm_up
+from schedgap.running import not_worse
 from schedgap.solvers.result import Deadline, Incumbent, Result, SolveOptions
 
 if TYPE_CHECKING:
@@ -222,6 +223,7 @@ def compare(
     repeat: int = 1,
     threads: int | None = None,
     settings: Mapping[str, Any] | None = None,
+    printed: bool = False,
     report: Incumbent | None = None,
 ) -> Comparison:
     """Several methods on one instance, side by side, each with its ratio and its guarantees.
@@ -234,6 +236,7 @@ def compare(
     seed, repeat : each heuristic runs with the seeds seed, ..., seed + repeat - 1
     threads : of exact methods
     settings : each option goes to every method that has it
+    printed : every method runs with the settings that make it the algorithm its paper prints (``Method.printed``)
     report : told of every new solution and bound of the exact methods
 
     Raises
@@ -260,7 +263,7 @@ def compare(
         for method in chosen if chosen is not None else (problem.default_method(), *problem.heuristics()):
             warm_up(problem, method)
     options = SolveOptions(deadline=Deadline.after(time_limit), seed=seed, threads=threads, report=report)
-    return side_by_side(problem, given, methods, options, settings, repeat)
+    return side_by_side(problem, given, methods, options, settings, repeat, printed=printed)
 
 
 def check(instance: InstanceLike, solution: SolutionLike) -> CheckReport:

@@ -16,7 +16,7 @@ FORMATS = ("mps", "lp")
 def write_model(problem: Problem, instance: Instance, out: Path, form: str) -> None:
     """Write the declarative model of `instance`.
 
-    The sense of the objective stands in the file (section OBJSENSE of an MPS file). Neither format has a
+    The sense of the objective stands in the file (section OBJSENSE after the NAME of an MPS file). Neither format has a
     constant in the objective that every reader understands, so one is written as a variable fixed at 1.
 
     Parameters
@@ -30,6 +30,9 @@ def write_model(problem: Problem, instance: Instance, out: Path, form: str) -> N
     """
     import pulp
 
+    from schedgap.solvers.engines.arrays import model_arrays
+    from schedgap.solvers.engines.mps import write_mps
+
     if form not in FORMATS:
         raise InputError(f"format: must be one of {', '.join(FORMATS)}, got {form!r}")
     check_writable(out)
@@ -38,14 +41,18 @@ def write_model(problem: Problem, instance: Instance, out: Path, form: str) -> N
         raise InputError(f"problem {problem.id}: has no declarative model")
     model = built.problem
     constant = float(model.objective.constant)
+    one = pulp.LpVariable("objective_constant", 1, 1)
     if constant:
-        one = pulp.LpVariable("objective_constant", 1, 1)
         model.objective += constant * one - constant
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # PuLP on characters of names that it replaces
         try:
             if form == "mps":
-                model.writeMPS(str(out), with_objsense=True)
+                arrays = model_arrays(built)
+                if arrays.contradiction:  # a row without variables, which the arrays do not have
+                    model += one >= 2, "contradiction"
+                    arrays = model_arrays(built)
+                write_mps(arrays, None, out, named=True)
             else:
                 model.writeLP(str(out))
         except OSError as error:

@@ -1,59 +1,14 @@
-"""What surrounds a run of a method: imports before the clock starts, a start that is never lost, Ctrl-C."""
+"""What surrounds a run of a method: a start that is never lost, Ctrl-C."""
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 
-from schedgap.benchmarks.instances import workload_of
-from schedgap.catalogue.method import Kind, Method
 from schedgap.catalogue.problem import Problem
-from schedgap.formulations.common.errors import Disagreement, InputError
+from schedgap.formulations.common.errors import Disagreement
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import better
-from schedgap.solvers.result import Result, SolveOptions, Status, Termination
-
-
-def preload(problem: Problem, method: Method) -> None:
-    """Import what `method` needs, so that a time limit does not pay for it.
-
-    Raises
-    ------
-    EngineMissing
-        The method's engine is not installed, or does not load here.
-    """
-    if method.kind is Kind.ENGINE:
-        from schedgap.solvers import declarative  # noqa: F401
-        from schedgap.solvers.engines import engine
-
-        engine(method.id)
-    elif not method.users:
-        _ = method.call
-    for preset in workload_of(problem).presets[:1]:
-        instance = preset.generator(0, **preset.settings)
-        problem.bound(instance)
-        with suppress(InputError):  # an empty solution: the checker is imported
-            problem.check(instance, {})
-        if method.kind is Kind.ENGINE:
-            problem.model_size(instance)
-            problem.model(instance)
-
-
-def warm_up(problem: Problem, method: Method) -> None:
-    """Compile what `method` needs, or load it from the cache, so that a time limit does not pay for it.
-
-    Runs the method on the first instance of the problem's first preset, which takes about 0.1 s once everything
-    is compiled. Engines on the declarative model have nothing to compile.
-    """
-    if method.kind is Kind.ENGINE or method.users:
-        return
-    from schedgap.catalogue.run import run_method
-
-    for preset in workload_of(problem).presets[:1]:
-        instance = preset.generator(0, **preset.settings)
-        problem.bound(instance)
-        problem.warm_up(instance)
-        run_method(problem, instance, method, SolveOptions(threads=1, work_limit=1.0))
+from schedgap.solvers.result import Result, Status, Termination
 
 
 def not_worse(problem: Problem, instance: Instance, result: Result, solution: Solution, objective: float) -> Result:

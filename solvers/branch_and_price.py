@@ -33,9 +33,9 @@ Rules = TypeVar("Rules")
 
 LOG_EVERY = 20
 """Nodes between two lines of the log."""
-ROUNDING = 1e-9
+ROUNDING = 1e-10
 """What sums of floats may be off by, relatively."""
-TOLERANCE = 1e-9
+TOLERANCE = 1e-10
 """Relative difference of bound and value at which a relaxation counts as solved."""
 MASTER_COLUMNS = 3_000
 """Largest integer master."""
@@ -85,8 +85,8 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
     """Rounds of cuts at the root, and at every other node."""
     again_after: int = 60
     """Nodes after which :meth:`polish` is called again; then four times as many, and so on."""
-    prune: float = 1e-9
-    """A node whose bound is within this of the incumbent, relatively, is closed."""
+    prune: float = 5e-10
+    """A node whose bound is within this of the incumbent, relatively, is closed; optimal means within 1e-9."""
 
     def __init__(
         self,
@@ -108,6 +108,7 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
         self.incumbent: Choice[Item] | None = None
         self.nodes = 0
         self.pricings = 0
+        self._ended: Termination | None = None
 
     # -- what a problem says ------------------------------------------------------------------------------------
 
@@ -173,7 +174,7 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
         """What a bound has to exceed for its node to be worth a look."""
         if self.best.objective is None:
             return -math.inf
-        return self.value + max(self.prune * max(1.0, abs(self.value)), self.step * (1 - 1e-6))
+        return self.value + max(self.prune * abs(self.value), self.step * (1 - 1e-6))
 
     def worthwhile(self, bound: float) -> bool:
         """Whether a better incumbent is worth looking for: the gap is open, and there is time."""
@@ -254,22 +255,24 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
         cutoff = None if self.best.objective is None else self.threshold()
         return GenerationLimits(self.options.deadline, tolerance=tolerance, cutoff=cutoff)
 
-    def solve(self) -> Result:
-        """Search until proven, a limit or Ctrl-C.
+    def run(self) -> None:
+        """Search until proven, a limit or Ctrl-C."""
+        try:
+            self._ended = self._run()
+        except KeyboardInterrupt:
+            self.best.interrupted = True
+
+    def result(self) -> Result:
+        """What was found.
 
         Raises
         ------
         Disagreement
-            The checker does not confirm what was found.
+            The checker does not confirm it.
         """
-        ended: Termination | None = None
-        try:
-            ended = self._run()
-        except KeyboardInterrupt:
-            self.best.interrupted = True
         self._confirm()
         self.facts.update({"nodes": self.nodes, "pricings": self.pricings})
-        return self.best.result(ended, engine="highs")
+        return self.best.result(self._ended, engine="highs")
 
     def _confirm(self) -> None:
         """The checker's objective in place of the search's, which is a sum of floats, and the bound in its unit."""
@@ -399,4 +402,5 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
 
     def _closed(self, bound: float) -> float:
         """What a node that is closed may still hold: nothing above the incumbent where values are multiples."""
-        return self.value if self.step > 0 and bound <= self.threshold() else bound
+        whole = self.step * (1 - 1e-6) > self.prune * abs(self.value)
+        return self.value if whole and bound <= self.threshold() else bound

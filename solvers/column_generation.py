@@ -339,4 +339,5 @@ class Master:
 
     def _improves(self, column: Column, duals: Floats, group_duals: Floats, weight: float) -> bool:
         value = weight * self.sign * column.objective - float(duals[column.rows] @ column.values)
-        return bool(value > group_duals[column.group] + 1e-9 * max(1.0, abs(weight * column.objective)))
+        # above what the duals may be off by (1e-9), and above the rounding of large numbers
+        return bool(value > group_duals[column.group] + max(1e-9, 1e-11 * abs(weight * column.objective)))

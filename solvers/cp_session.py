@@ -9,6 +9,7 @@ from typing import Any
 
 from ortools.sat.python import cp_model
 
+from schedgap.solvers.cp_solver import cp_solver
 from schedgap.solvers.engines.watch import watched
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.result import Deadline
@@ -89,17 +90,6 @@ def run_cp(
     """
     if problem := model.validate():
         raise ValueError(problem.strip().splitlines()[0])
-    solver = cp_model.CpSolver()
-    settings = solver.parameters
-    if seconds is not None:
-        settings.max_time_in_seconds = max(0.0, seconds)
-    if work is not None:
-        settings.max_deterministic_time = max(0.0, work)
-    settings.num_workers = workers
-    settings.random_seed = seed % 2**31
-    settings.catch_sigint_signal = False
-    for parameter, setting in (parameters or {}).items():
-        setattr(settings, parameter, setting)
     errors: list[BaseException] = []
 
     def new_bound(value: float) -> None:
@@ -119,10 +109,9 @@ def run_cp(
         except BaseException as error:  # as in the watcher
             errors.append(error)
 
-    if log is not None:
-        settings.log_search_progress = True
-        settings.log_to_stdout = False
-        solver.log_callback = lines
+    solver = cp_solver(seed=seed, workers=workers, seconds=seconds, work=work, log=None if log is None else lines)
+    for parameter, setting in (parameters or {}).items():
+        setattr(solver.parameters, parameter, setting)
     if bounded is not None:
         solver.best_bound_callback = new_bound
     watcher = None if seen is None else _Watcher(seen, errors)

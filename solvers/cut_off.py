@@ -47,7 +47,8 @@ def worst_miss(model: DeclarativeModel, values: Mapping[pulp.LpVariable, float])
         total = sum((exact(float(c)) * exact(float(values[v])) for v, c in row.items()), Fraction(0))
         excess = total - level
         amount = abs(excess) if row.sense == 0 else max(Fraction(0), excess * -int(row.sense))
-        size = max(Fraction(1), abs(level), abs(total))
+        largest = max((abs(exact(float(c))) for c in row.values()), default=Fraction(1))
+        size = max(min(Fraction(1), largest), abs(level), abs(total))
         if amount > CHECK_TOLERANCE * size and amount / size > ratio:
             ratio = amount / size
             weight = sum(abs(float(c)) for c in row.values()) + abs(float(level))

@@ -10,12 +10,16 @@ from typing import Any
 
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.declarative import DeclarativeModel
-from schedgap.formulations.common.errors import Disagreement, InputError
+from schedgap.formulations.common.errors import Disagreement, EngineMissing, InputError, ModelRefused
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.common.numbers import agrees, better
+from schedgap.formulations.common.numbers import RELATIVE_TOLERANCE, agrees
 from schedgap.solvers.cut_off import TIGHT_TOLERANCE, Miss, cut_off, worst_miss
 from schedgap.solvers.engines import engine
-from schedgap.solvers.engines.answer import Engine, EngineAnswer, meets, rounded_bound
+from schedgap.solvers.engines.answer import Engine, EngineAnswer, rounded_bound
+from schedgap.solvers.engines.arrays import model_arrays
+from schedgap.solvers.engines.dual_bound import exact_bound
+from schedgap.solvers.engines.whole import BOUND_TOLERANCE, whole_model
+from schedgap.solvers.incumbent import Incumbent, contradicts
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 from schedgap.solvers.size import too_large
 
@@ -23,19 +27,20 @@ Check = Callable[[Solution], CheckReport]
 
 ATTEMPTS = 50
 """How often a model is solved again after a solution that missed by tolerance was cut off."""
+SECOND = {"highs": ("cpsat", "cbc"), "cbc": ("cpsat", "highs"), "cpsat": ("highs", "cbc")}
+"""Engines of other makes to ask where an engine's declared range is exceeded, the most exact one first."""
+RELAXATION_SHARE = 0.3
+"""Of the time that is left, for the linear relaxation where its bound is the only one that counts."""
 
 
 @dataclass
 class _Search:
-    """What is known so far while one model is solved, possibly several times."""
+    """What is known so far while one model is solved, possibly several times and by several engines."""
 
     model: DeclarativeModel
     engine: Engine
     check: Check
-    integral: bool
-    solution: Solution | None = None
-    objective: float | None = None
-    bound: float | None = None
+    best: Incumbent
     cuts: int = 0
     info: dict[str, Any] = field(default_factory=dict)
 
@@ -43,34 +48,26 @@ class _Search:
     def sense(self) -> int:
         return self.model.sense
 
-    def offer(self, solution: Solution, objective: float) -> None:
-        """Keep a checked solution when it is the best so far."""
-        if self.objective is None or self.sense * objective < self.sense * self.objective:
-            self.solution, self.objective = solution, objective
-
     def learn(self, bound: float | None) -> None:
         """Keep a proven bound when it is the best so far."""
-        if bound is None:
-            return
-        if self.integral:
+        if bound is not None and self.model.objective_is_integral:
             bound = rounded_bound(bound, self.sense)
-        if self.bound is None or self.sense * bound > self.sense * self.bound:
-            self.bound = bound
+        self.best.tighten(bound)
 
-    def learn_of_model(self, bound: float | None) -> None:
-        """A bound on the model: one on the problem too, unless the model is a restriction of it."""
-        if not self.model.restriction:
-            self.learn(bound)
-        elif bound is not None:
-            self.info["restricted bound"] = bound
+    def learn_from(self, answer: EngineAnswer) -> None:
+        """A bound on the model: one on the problem too, where the engine is believed and the model no restriction."""
+        if self.model.restriction:
+            if answer.bound is not None:
+                self.info["restricted bound"] = answer.bound
+        elif not answer.doubt:
+            self.learn(answer.bound)
 
-    def same(self, a: float, b: float) -> bool:
-        """Whether two objective values are the same."""
-        return abs(a - b) < 0.5 if self.integral else agrees(a, b)
-
-    def disagreement(self, message: str, solution: Solution | None, **details: Any) -> Disagreement:
-        """The error, with what is needed to reproduce it."""
-        return Disagreement(message, solution=solution, details={"engine": self.engine.name, **details})
+    def explained(self, told: float, said: float, answer: EngineAnswer) -> bool:
+        """Whether rounding explains that a point is worth `told` to the checker and `said` to the model."""
+        if self.model.objective_is_integral:
+            return abs(told - said) < 0.5
+        within = BOUND_TOLERANCE if answer.doubt else RELATIVE_TOLERANCE
+        return abs(told - said) <= within * max(abs(told), abs(said)) + self.model.resolution + answer.resolution
 
 
 def solve_declarative(
@@ -121,14 +118,19 @@ def solve_declarative(
     except KeyboardInterrupt:
         return _unsolved(solver, version, Termination.INTERRUPTED, began, _first_feasible(check, options.start), {})
     built = time.monotonic()
-    search = _Search(model, solver, check, model.objective_is_integral)
+    search = _Search(model, solver, check, Incumbent(model.sense))
     for start in (options.start, model.start):
         if start is not None:
             _take_start(search, start)
-    if search.solution is not None:
-        options = replace(options, start=search.solution)
+    if search.best.solution is not None:
+        options = replace(options, start=search.best.solution)
     search.learn(model.bound)
-    status, termination = _solve(search, options)
+    try:
+        if options.deadline.moment is not None and not model.restriction:
+            _bound_beforehand(search, options)
+        status, termination = _solve(search, options)
+    except KeyboardInterrupt:  # between native runs, or in a relaxation; engines handle it during their own
+        status, termination = None, Termination.INTERRUPTED
     return _result(search, status, termination, version, built - began, time.monotonic() - built)
 
 
@@ -146,40 +148,125 @@ def _built(build: Callable[[], DeclarativeModel]) -> DeclarativeModel:
 def _take_start(search: _Search, start: Solution) -> None:
     report = search.check(start)
     if report.feasible and report.objective is not None:
-        search.offer(start, float(report.objective))
+        search.best.accept(start, float(report.objective))
+
+
+def _bound_beforehand(search: _Search, options: SolveOptions) -> None:
+    """The exact bound of the linear relaxation, where the engine's own would not count and time may run out."""
+    whole = whole_model(model_arrays(search.model))
+    left = options.deadline.left()
+    if left and not whole.arrays.contradiction and search.engine.limits.exceeded(whole):
+        search.learn(exact_bound(whole, options.deadline.capped(RELAXATION_SHARE * left)))
 
 
 def _solve(search: _Search, options: SolveOptions) -> tuple[Status | None, Termination]:
-    """Solve until the engine's answer stands. The status where the engine proved one without a solution."""
+    """Solve until the answer stands. The status where one was proven without a solution."""
+    answer, termination = _run(search, search.engine, options)
+    if answer is None or search.model.restriction or not answer.doubt:
+        return (None if answer is None else _without_solution(search, answer)), termination
+    search.info["doubt"] = answer.doubt
+    failed = termination is Termination.FAILED  # the engine contradicts itself, as it may out of its range
+    if not answer.claimed and not failed and answer.status not in (Status.INFEASIBLE, Status.UNBOUNDED):
+        return None, termination
+    if options.deadline.moment is None and search.best.solution is not None:  # else it is known already
+        search.learn(exact_bound(whole_model(model_arrays(search.model)), options.deadline))
+    if search.best.proven:
+        search.info["proof"] = "exact bound"
+        return None, Termination.PROVEN
+    first = None if answer.values is None else _scored(search, answer)
+    status, termination = _second_opinion(search, options, answer, first)
+    if status is not None or search.best.proven:
+        return status, Termination.PROVEN
+    return None, Termination.TIME_LIMIT if options.deadline.passed else termination
+
+
+def _second_opinion(
+    search: _Search, options: SolveOptions, answer: EngineAnswer, first: float | None
+) -> tuple[Status | None, Termination]:
+    """What an engine of another make says of an answer that its engine cannot prove alone.
+
+    What it proves is learned; where both are in doubt, they must agree.
+
+    Parameters
+    ----------
+    first : the checker's objective of the first answer's own point
+
+    Returns
+    -------
+    (status that was proven without a solution, why the engine stopped)
+    """
+    for name in SECOND.get(search.engine.name, ()):
+        try:
+            hint = options.start if name == "cpsat" else None  # a start would make an engine in doubt agree
+            second, termination = _run(search, engine(name), replace(options, start=hint, log=None))
+        except (EngineMissing, ModelRefused):
+            continue
+        if second is None:
+            return None, termination
+        search.info["second engine"] = name
+        told = None if second.values is None else _scored(search, second)
+        same_value = first is not None and told is not None and agrees(first, told)
+        without = second.status is answer.status and second.status in (Status.INFEASIBLE, Status.UNBOUNDED)
+        if not second.doubt:
+            search.info["proof"] = "agreed" if same_value or without else "claimed"
+            return _without_solution(search, second), termination
+        if same_value and second.claimed:
+            search.info["proof"] = "agreed"
+            search.learn(first)
+        elif without and search.best.solution is None:
+            search.info["proof"] = "agreed"
+            return second.status, termination
+        return None, termination
+    return None, Termination.FINISHED
+
+
+def _scored(search: _Search, answer: EngineAnswer) -> float | None:
+    """The checker's objective of the answer's own point; None where it is not feasible."""
+    try:
+        report = search.check(search.model.extract(answer.value))
+    except (InputError, ValueError):
+        return None
+    return float(report.objective) if report.feasible and report.objective is not None else None
+
+
+def _without_solution(search: _Search, answer: EngineAnswer) -> Status | None:
+    """The status of an answer that proves that there is no solution, or no bounded one."""
+    if answer.status not in (Status.INFEASIBLE, Status.UNBOUNDED):
+        return Status.ERROR if answer.status is Status.ERROR and search.best.solution is None else None
+    if search.model.restriction and answer.status is Status.INFEASIBLE:
+        return None
+    _refute_by_solution(search, answer)
+    return answer.status
+
+
+def _run(search: _Search, solver: Engine, options: SolveOptions) -> tuple[EngineAnswer | None, Termination]:
+    """Run one engine until its answer stands: the answer, or None where a limit came first, and why it ended."""
     for attempt in range(ATTEMPTS):
         if options.deadline.passed:
             return None, Termination.TIME_LIMIT
-        try:
-            answer = search.engine.solve(search.model, options)
-        except KeyboardInterrupt:  # between two native runs; engines handle it during one
-            return None, Termination.INTERRUPTED
+        answer = solver.solve(search.model, options)
         search.info.update(answer.info)
         if answer.nodes is not None:
             search.info["nodes"] = search.info.get("nodes", 0) + answer.nodes
         if answer.status in (Status.INFEASIBLE, Status.UNBOUNDED):
-            if search.model.restriction and answer.status is Status.INFEASIBLE:
-                return None, Termination.FINISHED
-            _refute_by_solution(search, answer)
-            return answer.status, answer.termination
+            restricted = search.model.restriction and answer.status is Status.INFEASIBLE
+            return answer, Termination.FINISHED if restricted else answer.termination
         if answer.status is Status.ERROR:
-            return (Status.ERROR if search.solution is None else None), answer.termination
-        miss = None if answer.values is None else _judge(search, answer)
+            return answer, answer.termination
+        miss = None if answer.values is None else _judge(search, solver, answer)
+        search.learn_from(answer)  # tolerances only add points, so the bound holds whatever the point misses
         if miss is None:
-            search.learn_of_model(answer.bound)
-            return None, answer.termination
-        search.learn_of_model(answer.bound)  # tolerances only add points, so the bound holds without them
-        if answer.status is not Status.OPTIMAL and answer.termination is not Termination.GAP_LIMIT:
-            return None, answer.termination
-        options = _after_miss(search, miss, options, attempt)
+            return answer, answer.termination
+        if not (answer.claimed or answer.status is Status.OPTIMAL or answer.termination is Termination.GAP_LIMIT):
+            return answer, answer.termination
+        after = _after_miss(search, solver, miss, options, answer, attempt)
+        if after is None:
+            return replace(answer, claimed=False), Termination.FAILED
+        options = after
     return None, Termination.FAILED
 
 
-def _judge(search: _Search, answer: EngineAnswer) -> Miss | None:
+def _judge(search: _Search, solver: Engine, answer: EngineAnswer) -> Miss | None:
     """Accept the answer's solution, or say by what it misses.
 
     Raises
@@ -189,35 +276,33 @@ def _judge(search: _Search, answer: EngineAnswer) -> Miss | None:
     """
     assert answer.objective is not None
     assert answer.values is not None
-    solution = search.model.extract(answer.value)
+    try:
+        solution = search.model.extract(answer.value)
+    except ValueError as error:
+        miss = worst_miss(search.model, answer.values)
+        if miss is None:
+            raise disagreement(solver, f"engine {solver.name}: {error}", None) from error
+        return miss
     try:
         report = search.check(solution)
     except InputError as error:
-        raise search.disagreement(f"engine {search.engine.name}: malformed solution: {error}", solution) from error
+        raise disagreement(solver, f"engine {solver.name}: malformed solution: {error}", solution) from error
     told = None if report.objective is None else float(report.objective)
     if report.feasible and told is not None:
-        worse = search.sense * (told - answer.objective) > 0 and not search.same(told, answer.objective)
-        if not worse:
-            bound = None if search.model.restriction else answer.bound
-            if bound is not None and better(told, bound, search.sense) and not search.same(told, bound):
-                raise search.disagreement(
-                    f"engine {search.engine.name} proves the bound {bound:.10g}, the checker confirms a solution "
-                    f"of {told:.10g}",
-                    solution,
-                    objective=told,
-                    bound=bound,
-                )
-            search.offer(solution, told)
+        search.best.accept(solution, told)
+        if search.sense * (told - answer.objective) <= 0 or search.explained(told, answer.objective, answer):
+            if not (search.model.restriction or answer.doubt):
+                _refute_bound(search, solver, answer.bound, told, solution)
             return None
-        search.offer(solution, told)
     miss = worst_miss(search.model, answer.values)
     violations = [violation.message for violation in report.violations]
-    if miss is None or miss.amount > miss.allowed:
-        why = "; ".join(violations[:3]) or f"objective {told:.10g} where the model says {answer.objective:.10g}"
+    if miss is None or (miss.amount > miss.allowed and not answer.doubt):
+        why = "; ".join(violations[:3]) or f"objective {told:.12g} where the model says {answer.objective:.12g}"
         if miss is not None:
             why += f"; the engine's point misses row {miss.row} by {miss.amount:.3g}"
-        raise search.disagreement(
-            f"engine {search.engine.name} and checker disagree: {why}",
+        raise disagreement(
+            solver,
+            f"engine {solver.name} and checker disagree: {why}",
             solution,
             objective=answer.objective,
             checked_objective=told,
@@ -228,33 +313,60 @@ def _judge(search: _Search, answer: EngineAnswer) -> Miss | None:
         if mended is not None:
             again = search.check(mended)
             if again.feasible and again.objective is not None:
-                search.offer(mended, float(again.objective))
-                if search.same(float(again.objective), answer.objective):
+                search.best.accept(mended, float(again.objective))
+                if search.explained(float(again.objective), answer.objective, answer):
                     return None
     return miss
 
 
-def _after_miss(search: _Search, miss: Miss, options: SolveOptions, attempt: int) -> SolveOptions:
-    """Make the next attempt differ: the point cut off, or a tighter tolerance."""
-    if cut_off(search.model, miss, attempt):
+def _refute_bound(
+    search: _Search, solver: Engine, bound: float | None, objective: float, solution: Solution | None
+) -> None:
+    """No confirmed solution may be better than a bound that is believed."""
+    if bound is not None and search.model.objective_is_integral:
+        bound = rounded_bound(bound, search.sense)
+    if contradicts(objective, bound, search.sense):
+        raise disagreement(
+            solver,
+            f"engine {solver.name} proves the bound {bound:.12g}, the checker confirms a solution of {objective:.12g}",
+            solution,
+            objective=objective,
+            bound=bound,
+        )
+
+
+def _after_miss(
+    search: _Search, solver: Engine, miss: Miss, options: SolveOptions, answer: EngineAnswer, attempt: int
+) -> SolveOptions | None:
+    """Make the next attempt differ: the point cut off, or a tighter tolerance; None where doubt is left."""
+    if cut_off(search.model, miss, search.cuts):
         search.cuts += 1
         return options
     if options.feasibility_tolerance is None:
         return replace(options, feasibility_tolerance=TIGHT_TOLERANCE)
-    raise search.disagreement(
-        f"engine {search.engine.name}: row {miss.row} is missed by {miss.amount:.3g} even with the tightest tolerance",
+    if answer.doubt:
+        return None
+    raise disagreement(
+        solver,
+        f"engine {solver.name}: row {miss.row} is missed by {miss.amount:.3g} even with the tightest tolerance",
         None,
     )
 
 
+def disagreement(solver: Engine, message: str, solution: Solution | None, **details: Any) -> Disagreement:
+    """The error, with what is needed to reproduce it."""
+    return Disagreement(message, solution=solution, details={"engine": solver.name, **details})
+
+
 def _refute_by_solution(search: _Search, answer: EngineAnswer) -> None:
-    """No solution may be known where the engine proves that there is none."""
-    if answer.status is Status.INFEASIBLE and search.solution is not None:
-        raise search.disagreement(
+    """No solution may be known where a believed engine proves that there is none."""
+    if answer.status is Status.INFEASIBLE and search.best.solution is not None:
+        raise disagreement(
+            search.engine,
             f"engine {search.engine.name} proves infeasibility, the checker confirms a solution "
-            f"of {search.objective:.10g}",
-            search.solution,
-            objective=search.objective,
+            f"of {search.best.objective:.12g}",
+            search.best.solution,
+            objective=search.best.objective,
         )
 
 
@@ -266,19 +378,11 @@ def _result(
     build_seconds: float,
     solve_seconds: float,
 ) -> Result:
-    objective, bound = search.objective, search.bound
-    if objective is not None and bound is not None:
-        crossed = search.sense * (bound - objective) > 0
-        if crossed and not search.same(objective, bound):
-            raise search.disagreement(
-                f"engine {search.engine.name} proves the bound {bound:.10g}, the checker confirms a solution "
-                f"of {objective:.10g}",
-                search.solution,
-                objective=objective,
-                bound=bound,
-            )
-        if meets(objective, bound, search.sense, search.integral):
-            status, termination, bound = Status.OPTIMAL, Termination.PROVEN, objective
+    objective, bound = search.best.objective, search.best.bound
+    if objective is not None:
+        _refute_bound(search, search.engine, bound, objective, search.best.solution)
+    if search.best.proven:
+        status, termination, bound = Status.OPTIMAL, Termination.PROVEN, objective
     if status is None:
         status = Status.UNKNOWN if objective is None else Status.FEASIBLE
         if termination is Termination.PROVEN and search.model.restriction:  # the engine's proof was of the model
@@ -291,7 +395,7 @@ def _result(
         status=status,
         objective=objective,
         bound=bound if status in (Status.OPTIMAL, Status.FEASIBLE, Status.UNKNOWN) else None,
-        solution=search.solution,
+        solution=search.best.solution,
         termination=termination,
         build_seconds=build_seconds,
         solve_seconds=solve_seconds,

@@ -64,6 +64,7 @@ class IntegerProgram(LinearProgram):
         self._set("random_seed", limits.seed % 2**31)
         self._set("mip_feasibility_tolerance", limits.tolerance)
         self._set("primal_feasibility_tolerance", limits.tolerance)
+        self._set("dual_feasibility_tolerance", 1e-9)
         self._limit(limits.deadline, limits.seconds)
         if start is not None:
             point = highspy.HighsSolution()

@@ -6,6 +6,7 @@ import functools
 import gc
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pulp
@@ -18,37 +19,49 @@ SHARE_FOR_BUILDING = 0.8
 """A model whose building would take more than this share of the time left is not attempted."""
 BUILDER_FACTOR = 5.0
 """How much slower a real builder is, per nonzero, than the plain loop that is measured (rar-ddls: 3 to 8)."""
+MEASUREMENTS = 8
 _SAMPLE_ROWS, _SAMPLE_WIDTH = 600, 5
+SAMPLE_NONZEROS = _SAMPLE_ROWS * _SAMPLE_WIDTH
 
 
 @functools.cache
 def seconds_per_nonzero() -> float:
-    """Measured once per process: the best of eight small PuLP models, per nonzero.
+    """Seconds that a builder takes per nonzero, measured once per process."""
+    return measured(time.thread_time)
 
-    In processor time and without garbage collection, so that neither other work on the machine nor what this
-    process holds makes every model look too large.
+
+def measured(clock: Callable[[], float]) -> float:
+    """The best of eight small PuLP models, per nonzero, times ``BUILDER_FACTOR``.
+
+    Without garbage collection, and by a clock of processor time, so that neither what this process holds nor other
+    work on the machine makes every model look too large.
+
+    Parameters
+    ----------
+    clock : seconds since some moment
     """
     times = []
     collecting = gc.isenabled()
     gc.disable()
     try:
-        for _ in range(8):
-            times.append(_sample_seconds())
+        for _ in range(MEASUREMENTS):
+            began = clock()
+            build_sample()
+            times.append(clock() - began)
     finally:
         if collecting:
             gc.enable()
-    return BUILDER_FACTOR * min(times) / (_SAMPLE_ROWS * _SAMPLE_WIDTH)
+    return BUILDER_FACTOR * min(times) / SAMPLE_NONZEROS
 
 
-def _sample_seconds() -> float:
-    began = time.thread_time()
+def build_sample() -> None:
+    """Build the small model that is measured."""
     problem = pulp.LpProblem("sample")
     create = getattr(problem, "add_variable", pulp.LpVariable)
     variables = [create(f"x{i}", 0, 1, cat=pulp.LpInteger) for i in range(_SAMPLE_ROWS)]
     for row in range(_SAMPLE_ROWS):
         terms = [(variables[(row + 7 * k) % _SAMPLE_ROWS], 1.0) for k in range(_SAMPLE_WIDTH)]
         problem.addConstraint(pulp.LpConstraint(pulp.LpAffineExpression(terms), pulp.LpConstraintLE, None, 3))
-    return time.thread_time() - began
 
 
 def available_bytes() -> int | None:

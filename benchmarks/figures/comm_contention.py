@@ -11,6 +11,7 @@ from matplotlib.patches import Patch, Rectangle
 from schedgap.benchmarks.figures.style import GRID, INK, MARK, PALETTE, ink_on, job_colour, new_figure, plain_axes
 from schedgap.formulations.comm_contention.dynamics import simulate
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
+from schedgap.formulations.comm_contention.writing import starts_of
 from schedgap.formulations.common.instance import Solution
 
 _WIDTH = 10.0
@@ -33,7 +34,7 @@ def rates(instance: CommContentionInstance, solution: Solution) -> Figure:
     -------
     Figure of its own (no pyplot state), 10 inches wide; its height grows with the tasks.
     """
-    schedule = simulate(instance, solution["start"])
+    schedule = simulate(instance, starts_of(solution))
     n = len(instance.tasks)
     rows = min(6.0, max(1.0, 0.28 * n))
     height = 3.9 + rows

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from schedgap.benchmarks.harness.store import Row
 from schedgap.benchmarks.ledger.judge import Judgement, judge
-from schedgap.benchmarks.report.text import mean_ratio
+from schedgap.benchmarks.ledger.verdicts import LedgerVerdict, ledger_verdict, run_verdict, verdict_kind
 from schedgap.catalogue.agreement import Agreement, Answer, agree
 from schedgap.catalogue.method import Kind, Method
 from schedgap.catalogue.methods import label
@@ -74,6 +75,7 @@ class Claim:
     least, most : the smallest and the largest value of its bound on the ratio (None where it is no such bound)
     tightness : the largest left / right over the instances where it applies
     worst : hash of the instance where that is
+    reasons : why it did not apply, and how often
     """
 
     guarantee: Guarantee
@@ -85,11 +87,13 @@ class Claim:
     most: float | None = None
     tightness: float | None = None
     worst: str = ""
+    reasons: Counter[str] = field(default_factory=Counter)
 
     def add(self, judgement: Judgement, instance_hash: str) -> None:
         """Count one run."""
         if judgement.verdict is Verdict.NOT_APPLICABLE:
             self.not_applicable += 1
+            self.reasons[judgement.evaluation.reason] += 1
             return
         if judgement.verdict is Verdict.REFUTED:
             self.refuted += 1
@@ -103,12 +107,19 @@ class Claim:
             self.tightness, self.worst = tightness, instance_hash
 
     @property
+    def ledger(self) -> LedgerVerdict:
+        """What the ledger says of it, whatever these runs did."""
+        return ledger_verdict(self.guarantee.id)
+
+    @property
     def verdict(self) -> str:
-        """In words, with the number of instances."""
-        tried = self.held + self.refuted
-        if not tried:
-            return "not applicable"
-        return f"refuted ({self.refuted} of {tried})" if self.refuted else f"held ({tried})"
+        """In words, with the number of instances: what does not refute a claim does not prove it either."""
+        return run_verdict(self.held, self.refuted)
+
+    @property
+    def kind(self) -> str:
+        """Its colour: refuted where these runs or the ledger refute it, held where the ledger says so, else none."""
+        return verdict_kind(self.refuted > 0, self.ledger)
 
 
 @dataclass(frozen=True)
@@ -128,11 +139,6 @@ class Ratios:
     def mean(self) -> float:
         """Arithmetic mean."""
         return math.fsum(value for value, _ in self.values) / len(self.values)
-
-    @property
-    def mean_text(self) -> str:
-        """The mean, and the mean without infinite ratios where there are any."""
-        return mean_ratio([value for value, _ in self.values])
 
     @property
     def worst(self) -> tuple[float, str]:

@@ -10,8 +10,9 @@ from typing import Any
 
 from schedgap.benchmarks.harness.progress import Watcher
 from schedgap.benchmarks.ledger.judge import Judgement, finite, judge
+from schedgap.benchmarks.ledger.verdicts import ledger_verdict
 from schedgap.benchmarks.report.metrics import mean_metrics, metrics_of
-from schedgap.benchmarks.report.text import fixed, number, seconds, table
+from schedgap.benchmarks.report.text import fixed, number, seconds, significant, table
 from schedgap.catalogue.agreement import DISAGREEMENTS, Agreement, Answer, agree, write_disagreement
 from schedgap.catalogue.method import Kind, Method
 from schedgap.catalogue.methods import find_method
@@ -19,6 +20,7 @@ from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.run import certified_bound, run_method
 from schedgap.formulations.common.errors import Disagreement, EngineMissing, InputError, ModelRefused
 from schedgap.formulations.common.instance import Instance
+from schedgap.heuristics.common.guarantee import Verdict
 from schedgap.solvers.result import Deadline, Result, SolveOptions, Status
 
 __all__ = ["CompareRow", "Comparison", "certified_bound", "compare", "run_method"]
@@ -76,6 +78,16 @@ class CompareRow:
         times = [r.seconds for r in self.results if r.seconds is not None]
         return statistics.fmean(times) if times else None
 
+    @property
+    def reason(self) -> str:
+        """Why there is no solution, or none that is certain; empty where there is nothing to tell."""
+        if self.error:
+            return self.error
+        for result in self.results:
+            if result.status is Status.UNKNOWN:
+                return str(result.info.get("reason", result.termination))
+        return ""
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-compatible form."""
         return {
@@ -89,7 +101,8 @@ class CompareRow:
             "worst_ratio": finite(self.worst_ratio),
             "ratio_to": self.ratio_to or None,
             "outside_model": self.outside_model,
-            "guarantees": [j.to_dict() for j in self.judgements],
+            "reason": self.reason or None,
+            "guarantees": [{**j.to_dict(), "ledger": ledger_verdict(j.guarantee.id).words} for j in self.judgements],
             "seconds": self.seconds,
             "error": self.error or None,
         }
@@ -136,23 +149,23 @@ class Comparison:
         }
 
     def to_text(self) -> str:
-        """The table: method, status, objective, bound, ratio, guarantee, verdict, seconds."""
+        """The table, and under it why something is unknown or does not apply, and which settings were not defaults."""
         repeated = any(len(row.results) > 1 for row in self.rows)
         head = ["method", "status", "objective", *(["best", "worst"] if repeated else []), "bound", "ratio"]
-        head += ["guarantee", "bound on ratio", "verdict", "seconds"]
-        right = "llr" + ("rr" if repeated else "") + "rllrlr"
+        head += ["guarantee", "bound on ratio", "verdict", "seconds", "left", "right", "ledger"]
+        right = "llr" + ("rr" if repeated else "") + "rllrlrrrl"
         sense = self.problem.sense
         lines: list[list[str]] = []
         for row in self.rows:
             found = sorted(row.objectives, key=lambda value: sense * value)
             ends = [number(found[0]) if found else "-", number(found[-1]) if found else "-"]
-            first, *others = [*_judgement_cells(row)] or [["", "", ""]]
+            cells = [_judgement_cells(judgement) for judgement in row.judgements] or [["", "", "", "", "", ""]]
             status = str(row.status) + (" (outside the model)" if row.outside_model else "")
-            found_cells = [row.method.id, status, number(row.objective), *(ends if repeated else [])]
-            lines.append([*found_cells, number(row.bound), _ratio_cell(row), *first, seconds(row.seconds)])
-            blank = [""] * (7 if repeated else 5)
-            lines.extend([*blank, *cells, ""] for cells in others)
-        notes = [f"{row.method.id}: {row.error}" for row in self.rows if row.error]
+            first = [row.method.id, status, number(row.objective), *(ends if repeated else [])]
+            first += [number(row.bound), _ratio_cell(row)]
+            for k, (name, bound, verdict, *rest) in enumerate(cells):
+                own = first if k == 0 else [""] * len(first)
+                lines.append([*own, name, bound, verdict, seconds(row.seconds) if k == 0 else "", *rest])
         known = self.agreement
         if known.optimum is not None:
             summary = f"proven optimum: {number(known.optimum)} {self.problem.unit}"
@@ -160,7 +173,26 @@ class Comparison:
             summary = "proven infeasible"
         else:
             summary = f"optimum not proven; best bound: {number(known.bound)} {self.problem.unit}"
-        return "\n".join([table(head, lines, right), summary, *notes, *self._metrics_table()])
+        return "\n".join([table(head, lines, right), summary, *self._notes(), *self._metrics_table()])
+
+    def _notes(self) -> list[str]:
+        """What the table cannot hold."""
+        notes = [
+            f"{row.method.id} ran with {' '.join(f'{name}={value}' for name, value in row.settings.items())}"
+            for row in self.rows
+            if row.settings
+        ]
+        judged = [judgement for row in self.rows for judgement in row.judgements]
+        notes += [
+            f"{j.guarantee.id} is {j.verdict}: {j.evaluation.reason}"
+            for j in judged
+            if j.verdict is Verdict.NOT_APPLICABLE
+        ]
+        if any(j.verdict is Verdict.HELD for j in judged):
+            notes.append("not refuted here: left <= right on this instance, which proves nothing beyond it")
+        return notes + [
+            f"{row.method.id}: {row.reason.removeprefix(f'{row.method.id}: ')}" for row in self.rows if row.reason
+        ]
 
     def _metrics_table(self) -> list[str]:
         told = [(row.method.id, self.metrics(row)) for row in self.rows]
@@ -177,6 +209,7 @@ def compare(
     settings: Mapping[str, Any] | None = None,
     repeat: int = 1,
     *,
+    printed: bool = False,
     disagreements: Path = DISAGREEMENTS,
 ) -> Comparison:
     """Run several methods on one instance and put them side by side.
@@ -188,6 +221,7 @@ def compare(
         :class:`~schedgap.benchmarks.harness.progress.Watcher` is told which method runs
     settings : each goes to every method that has an option of that name
     repeat : how many seeds (options.seed, +1, ...) each heuristic is tried with
+    printed : every method runs as its paper prints it, but for what `settings` says
     disagreements : the directory an instance is written to when parts disagree
 
     Raises
@@ -216,7 +250,9 @@ def compare(
     plans = []
     for method in chosen:
         own = {name: value for name, value in given.items() if name in method.options}
-        plans.append((method, {name: method.options[name].parse(value) for name, value in own.items()}))
+        if printed:
+            own = {**method.printed, **own}
+        plans.append((method, {name: method.options[name].parse(name, value) for name, value in own.items()}))
 
     limit = options.deadline.left()
     answered: list[tuple[Method, dict[str, Any], tuple[Result, ...], str]] = []
@@ -233,8 +269,8 @@ def compare(
                 error = str(failure)
                 break
             except InputError as failure:
-                if not method.users:
-                    raise
+                if not method.users and not (printed and method.printed):
+                    raise  # what is printed need not work on every instance
                 error = str(failure)
                 break
         answered.append((method, own, tuple(results), error))
@@ -294,5 +330,10 @@ def _ratio_cell(row: CompareRow) -> str:
     return f"{text}, worst {fixed(row.worst_ratio)}" if len(row.results) > 1 else text
 
 
-def _judgement_cells(row: CompareRow) -> list[list[str]]:
-    return [[j.guarantee.id, fixed(j.ratio_bound), str(j.verdict)] for j in row.judgements]
+def _judgement_cells(judgement: Judgement) -> list[str]:
+    """Claim, its bound on the ratio, its verdict here, both sides, and what the ledger says of it."""
+    held, refuted = judgement.verdict is Verdict.HELD, judgement.verdict is Verdict.REFUTED
+    verdict = "not refuted here" if held else "refuted" if refuted else str(judgement.verdict)
+    sides = (significant(judgement.evaluation.left), significant(judgement.evaluation.right))
+    name = judgement.guarantee.id
+    return [name, significant(judgement.ratio_bound), verdict, *sides, ledger_verdict(name).words]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from schedgap.benchmarks.harness.analysis import Analysis, analyse, instance_path
+from schedgap.benchmarks.harness.faults import write_faulty
 from schedgap.benchmarks.harness.pool import Pool
 from schedgap.benchmarks.harness.progress import Progress, Sink
 from schedgap.benchmarks.harness.store import FILE, Row, Store, StoreError, fresh_folder, holds_a_run, locked
@@ -116,6 +117,7 @@ def run_suites(
         session |= {"items": bar.done, "ended": time.time(), "interrupted": interrupted}
         store.set_meta(sessions=[*sessions, session])
         analysis = analyse(store.rows(), folder, problems, len(items))
+        write_faulty(analysis.solved, folder)
     write_text(folder / TABLE, run_text(analysis, times=False))
     report = None
     if not interrupted:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from schedgap.benchmarks.harness.warm import warm_once
 from schedgap.catalogue.method import Method
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.run import run_method
@@ -83,16 +84,22 @@ def prepare() -> None:
 
 
 def execute(task: Task) -> Outcome:
-    """Do one item with one thread; an exception becomes an outcome with status "error"."""
-    began = time.monotonic()
+    """Do one item with one thread; an exception becomes an outcome with status "error".
+
+    Before its clock starts, the process is warm for this work, see :func:`~schedgap.benchmarks.harness.warm.warm_once`.
+    """
+    began = None
     try:
+        warm_once(task.problem, task.what, task.settings, Path(task.disagreements))
+        began = time.monotonic()
         outcome = _measure(task, task.what) if isinstance(task.what, Measurement) else _solve(task, task.what)
     except SchedgapError as error:
         outcome = {"status": str(Status.ERROR), "error": str(error), "disagreement": isinstance(error, Disagreement)}
     except Exception as error:  # the sweep goes on; the row tells what happened, with its traceback
         text = f"{type(error).__name__}: {error}\n{traceback.format_exc()}"
         outcome = {"status": str(Status.ERROR), "error": text}
-    return Outcome(**outcome, seconds=time.monotonic() - began, worker=os.getpid())
+    took = None if began is None else time.monotonic() - began
+    return Outcome(**outcome, seconds=took, worker=os.getpid())
 
 
 def _solve(task: Task, method: Method) -> dict[str, Any]:

@@ -261,11 +261,10 @@ class Judge:
             if optimum is None:
                 return None
             judged = judged_with(optimum, optimum)
-        if judged.verdict is Verdict.NOT_APPLICABLE or judged.tightness is None or judged.tightness < at_least:
+        if judged.verdict is Verdict.NOT_APPLICABLE or judged.left is None or judged.right is None:
             return None
         refuted = judged.verdict is Verdict.REFUTED
-        vacuous = judged.left == judged.right == 0  # 0 <= 0 is no near miss
-        value = 0.0 if vacuous else judged.tightness
+        value = judged.tightness or 0.0  # 0 <= 0 is no near miss
         if value < at_least:
             return None
         return Found(data, options, value, objective, optimum, judged.left, judged.right, judged.reason, refuted)

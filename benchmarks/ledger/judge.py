@@ -45,6 +45,7 @@ class Judgement:
             "right": finite(self.evaluation.right),
             "ratio_bound": finite(self.ratio_bound),
             "reason": self.evaluation.reason,
+            "outside": self.evaluation.outside,
         }
 
 
@@ -82,7 +83,7 @@ def judge(
 
 def evaluate(guarantee: Guarantee, case: Case) -> Judgement:
     """One guarantee on one case."""
-    evaluation = guarantee.evaluate(case)
+    evaluation = guarantee.on(case)
     applies = evaluation.verdict is not Verdict.NOT_APPLICABLE
     bound = guarantee.ratio_bound(case) if guarantee.ratio_bound is not None and applies else None
     return Judgement(guarantee, evaluation, bound)

@@ -10,7 +10,10 @@ from typing import Any
 from schedgap.benchmarks.harness.worker import plain
 from schedgap.benchmarks.ledger.judge import finite
 from schedgap.benchmarks.report.text import fixed, table
-from schedgap.heuristics.common.guarantee import Guarantee, Verdict
+from schedgap.heuristics.common.guarantee import Evaluation, Guarantee, Verdict
+
+REASONS = 4
+"""Reasons for not applying that are shown for a row; the JSON has all."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,11 @@ class LedgerRow:
     counterexample : the file of the smallest one
     reason : of the worst trial, of what was measured, or why it never applied
     values : what was measured
+    reasons : why it did not apply, and how often
+    outside : assumptions that did not hold, and how often; part of `not_applicable`
+    power : where it held, the smallest factor on the right side that these trials do not refute: the constant times
+        anything smaller is refuted by one of them, so 1 is as tight as can be
+    tightest : the trial that `tightness` is from
     """
 
     guarantee: Guarantee
@@ -41,6 +49,10 @@ class LedgerRow:
     counterexample: Path | None = None
     reason: str = ""
     values: Mapping[str, float] = field(default_factory=dict)
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    outside: Mapping[str, int] = field(default_factory=dict)
+    power: float | None = None
+    tightest: str = ""
 
     @property
     def words(self) -> str:
@@ -55,6 +67,30 @@ class LedgerRow:
             return f"refuted ({self.refuted} of {self.held + self.refuted}{where})"
         return str(self.verdict)
 
+    @property
+    def needs(self) -> list[str]:
+        """Its assumptions, a line each, with how many trials were outside of those that are tested."""
+        lines = []
+        for needed in self.guarantee.needs:
+            count = self.outside.get(needed.text, 0)
+            tested = f" (tested: {count} trials outside)" if count else " (tested)"
+            lines.append(needed.text + (tested if needed.fails is not None else ""))
+        return lines
+
+    @property
+    def most_reasons(self) -> list[tuple[str, int]]:
+        """Why it did not apply, the most frequent first, and the rest as one."""
+        ranked = sorted(self.reasons.items(), key=lambda item: (-item[1], item[0]))
+        rest = sum(count for _, count in ranked[REASONS:])
+        return ranked[:REASONS] + ([("other reasons", rest)] if rest else [])
+
+    @property
+    def power_words(self) -> str:
+        """What the trials say of the constant."""
+        if self.power is None:
+            return ""
+        return f"power: {self.power:.4g} times the right side is not refuted, anything less is ({self.tightest})"
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-compatible form."""
         g = self.guarantee
@@ -65,7 +101,7 @@ class LedgerRow:
             "kind": g.kind,
             "source": g.source,
             "statement": g.statement,
-            "assumptions": g.assumptions,
+            "assumptions": g.needs_text,
             "verdict": str(self.verdict),
             "held": self.held,
             "per_sample": list(self.guarantee.per_sample),
@@ -77,7 +113,71 @@ class LedgerRow:
             "counterexample": None if self.counterexample is None else str(self.counterexample),
             "reason": self.reason,
             "values": plain(self.values),
+            "reasons": dict(self.reasons),
+            "needs": [
+                {"text": n.text, "tested": n.fails is not None, "outside": self.outside.get(n.text, 0)} for n in g.needs
+            ],
+            "power": self.power,
+            "tightest": self.tightest,
         }
+
+
+@dataclass
+class Tally:
+    """What the trials of one guarantee come to."""
+
+    held: int = 0
+    refuted: int = 0
+    not_applicable: int = 0
+    tightness: float | None = None
+    worst_ratio: float | None = None
+    bounds: list[float] = field(default_factory=list)
+    reasons: dict[str, int] = field(default_factory=dict)
+    outside: dict[str, int] = field(default_factory=dict)
+    power: float = 0.0
+    reason: str = ""
+    tightest: str = ""
+
+    def add(self, evaluation: Evaluation, where: str) -> None:
+        """Count one evaluation, made on the trial called `where`."""
+        if evaluation.verdict is Verdict.NOT_APPLICABLE:
+            self.not_applicable += 1
+            self.reasons[evaluation.reason] = self.reasons.get(evaluation.reason, 0) + 1
+            if evaluation.outside:
+                self.outside[evaluation.outside] = self.outside.get(evaluation.outside, 0) + 1
+            return
+        if evaluation.verdict is Verdict.REFUTED:
+            self.refuted += 1
+        else:
+            self.held += 1
+        self.power = max(self.power, evaluation.smallest_factor)
+        tightness = evaluation.tightness
+        if tightness is not None and (self.tightness is None or tightness > self.tightness):
+            self.tightness, self.reason, self.tightest = tightness, evaluation.reason, where
+
+    def row(self, guarantee: Guarantee, file: Path | None = None, reason: str | None = None) -> LedgerRow:
+        """The ledger's row."""
+        if self.refuted:
+            verdict = Verdict.REFUTED
+        else:
+            verdict = Verdict.HELD if self.held else Verdict.NOT_APPLICABLE
+        why = max(self.reasons, key=lambda r: self.reasons[r]) if self.reasons and not self.held + self.refuted else ""
+        return LedgerRow(
+            guarantee,
+            verdict,
+            self.held,
+            self.refuted,
+            self.not_applicable,
+            self.tightness,
+            self.worst_ratio,
+            (min(self.bounds), max(self.bounds)) if self.bounds else None,
+            file,
+            reason if reason is not None else why or self.reason,
+            reasons=dict(self.reasons),
+            outside=dict(self.outside),
+            power=self.power if verdict is Verdict.HELD and self.tightness is not None else None,
+            tightest=self.tightest,
+        )
 
 
 @dataclass(frozen=True)
@@ -91,8 +191,13 @@ class Ledger:
         """JSON-compatible form, as ``verify --json`` prints it."""
         return {"seed": self.seed, "guarantees": [row.to_dict() for row in self.rows]}
 
-    def to_text(self) -> str:
-        """The ledger as a table, then one line for each reason and file."""
+    def to_text(self, power: bool = False) -> str:
+        """The ledger as a table, then for each row what it says, what it needs and what was seen.
+
+        Parameters
+        ----------
+        power : whether to tell the smallest factor on the right side that the trials do not refute
+        """
         head = ["guarantee", "kind", "verdict", "left/right", "bound on ratio", "worst ratio seen"]
         cells, notes = [], []
         for row in self.rows:
@@ -100,10 +205,16 @@ class Ledger:
             short = row.words.split(":")[0] + (")" if row.counterexample is not None else "")
             cells.append(
                 [row.guarantee.id, row.guarantee.kind, short, fixed(row.tightness), bounds, fixed(row.worst_ratio)]
+                + ([fixed(row.power)] if power else [])
             )
             notes.append(f"{row.guarantee.id}: {row.guarantee.statement}")
+            notes += [f"    needs: {line}" for line in row.needs]
             if row.counterexample is not None:
                 notes.append(f"    counterexample {row.counterexample}: {row.reason}")
             elif row.reason and row.verdict is not Verdict.HELD:
                 notes.append(f"    {row.reason}")
-        return table(head, cells, "lllrrr") + "\n\n" + "\n".join(notes)
+            if row.not_applicable:
+                notes += [f"    not applicable ({count}): {why}" for why, count in row.most_reasons]
+            if power and row.power is not None:
+                notes.append(f"    {row.power_words}")
+        return table([*head, "power"] if power else head, cells, "lllrrrr"[: 6 + power]) + "\n\n" + "\n".join(notes)

@@ -47,7 +47,9 @@ def _body(ledger: Ledger, folder: Path) -> list[str]:
     count = {v: sum(1 for row in ledger.rows if row.verdict is v) for v in Verdict}
     body = ["<h1>The ledger of guarantees</h1>"]
     body.append(
-        f'<p class="soft">Every verdict is computed on random and adversarial instances, seed {ledger.seed}.</p>'
+        f'<p class="soft">Every verdict is computed on random and adversarial instances, seed {ledger.seed}. '
+        "Trials outside of an assumption count as not applicable. Power is the smallest factor on the right side that "
+        "the trials do not refute: 1 means that the constant cannot be any smaller.</p>"
     )
     body.append(tiles([(count[v], str(v)) for v in Verdict if count[v]]))
     for problem in all_problems().values():
@@ -69,16 +71,19 @@ def _table(rows: Sequence[LedgerRow], folder: Path) -> str:
             inside = row.counterexample.parent == folder
             target = row.counterexample.name if inside else str(row.counterexample)
             seen += f' (<a href="{text(target)}">{text(row.counterexample.name)}</a>)'
-        lines = [f"<b>{text(g.statement)}</b>", f"{text(g.source)}; {text(g.assumptions)}", seen]
+        needs = "<br>".join(f"needs: {text(line)}" for line in row.needs)
+        outside = "<br>".join(f"not applicable ({count}): {text(why)}" for why, count in row.most_reasons)
+        lines = [f"<b>{text(g.statement)}</b>", text(g.source), needs, seen, outside]
         about = Raw(
             "<br>".join(f'<span class="soft">{line}</span>' if k else line for k, line in enumerate(lines) if line)
         )
         bounds = "" if row.bounds is None else " to ".join(dict.fromkeys(number(b, 4) for b in row.bounds))
         trials = row.held + row.refuted
         words = f"refuted ({row.refuted} of {trials})" if row.refuted else row.words
-        cells.append([g.id, about, verdict(words), fixed(row.tightness), bounds, fixed(row.worst_ratio)])
-    head = ["claim", "statement, assumptions, what was seen", "verdict", "left/right", "bound on the ratio"]
-    return grid([*head, "worst ratio"], cells, "cllrrr")
+        numbers = [fixed(row.tightness), fixed(row.power), bounds, fixed(row.worst_ratio)]
+        cells.append([g.id, about, verdict(words), *numbers])
+    head = ["claim", "statement, assumptions, what was seen", "verdict", "left/right", "power", "bound on the ratio"]
+    return grid([*head, "worst ratio"], cells, "cllrrrr")
 
 
 def _counterexample(problem: Problem, row: LedgerRow) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -11,10 +10,10 @@ from typing import Any
 
 from schedgap.benchmarks.harness.pool import Pool
 from schedgap.benchmarks.harness.progress import Progress, Sink
-from schedgap.benchmarks.harness.worker import plain
 from schedgap.benchmarks.instances import workload_of
+from schedgap.benchmarks.ledger.counterexample import Trial, instance_size, write_counterexample
 from schedgap.benchmarks.ledger.judge import evaluate
-from schedgap.benchmarks.ledger.ledger import Ledger, LedgerRow
+from schedgap.benchmarks.ledger.ledger import Ledger, LedgerRow, Tally
 from schedgap.benchmarks.report.text import fixed
 from schedgap.catalogue.agreement import Answer, agree, write_disagreement
 from schedgap.catalogue.method import Method, full_settings
@@ -23,11 +22,10 @@ from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import all_problems
 from schedgap.catalogue.run import certified_bound, run_heuristic, run_method
 from schedgap.formulations.common.errors import Disagreement, InputError
-from schedgap.formulations.common.files import check_folder, write_text
-from schedgap.formulations.common.instance import Instance
+from schedgap.formulations.common.files import check_folder
 from schedgap.formulations.common.numbers import ratio
 from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, Verdict
-from schedgap.solvers.result import Result, SolveOptions, Status
+from schedgap.solvers.result import Result, SolveOptions
 
 OUT = Path("counterexamples")
 """Where counterexamples are written unless the caller says otherwise."""
@@ -157,34 +155,22 @@ def _in_processes(tasks: Sequence[_Task], processes: int, bar: Progress) -> dict
     return rows
 
 
-@dataclass(frozen=True)
-class _Trial:
-    """A heuristic on an instance with options, and what is proven about the instance."""
-
-    instance: Instance
-    family: str
-    seed: int
-    given: Mapping[str, Any]
-    result: Result | None
-    case: Case
-
-
 class _Trials:
     """Trials of one method, each made once and shared by all its guarantees."""
 
     def __init__(self, problem: Problem, method: Method | None) -> None:
         self.problem = problem
         self.method = method
-        self._made: dict[tuple[str, int], _Trial] = {}
+        self._made: dict[tuple[str, int], Trial] = {}
 
-    def get(self, family: str, seed: int) -> _Trial:
+    def get(self, family: str, seed: int) -> Trial:
         """The trial with this seed in this family."""
         key = (family, seed)
         if key not in self._made:
             self._made[key] = self._make(family, seed)
         return self._made[key]
 
-    def _make(self, family: str, seed: int) -> _Trial:
+    def _make(self, family: str, seed: int) -> Trial:
         instance, given = workload_of(self.problem).trials()[family](seed)
         exact = run_method(
             self.problem,
@@ -211,55 +197,7 @@ class _Trials:
         objective = None if result is None else result.objective
         info = {} if result is None else result.info
         case = Case(instance, objective, info, known.optimum, known.bound, options)
-        return _Trial(instance, family, seed, given, result, case)
-
-
-@dataclass
-class _Tally:
-    """What the trials of one guarantee come to."""
-
-    held: int = 0
-    refuted: int = 0
-    not_applicable: int = 0
-    tightness: float | None = None
-    worst_ratio: float | None = None
-    bounds: list[float] = field(default_factory=list)
-    reasons: dict[str, int] = field(default_factory=dict)
-    reason: str = ""
-
-    def add(self, evaluation: Evaluation) -> None:
-        """Count one evaluation."""
-        if evaluation.verdict is Verdict.NOT_APPLICABLE:
-            self.not_applicable += 1
-            self.reasons[evaluation.reason] = self.reasons.get(evaluation.reason, 0) + 1
-            return
-        if evaluation.verdict is Verdict.REFUTED:
-            self.refuted += 1
-        else:
-            self.held += 1
-        tightness = evaluation.tightness
-        if tightness is not None and (self.tightness is None or tightness > self.tightness):
-            self.tightness, self.reason = tightness, evaluation.reason
-
-    def row(self, guarantee: Guarantee, file: Path | None = None, reason: str | None = None) -> LedgerRow:
-        """The ledger's row."""
-        if self.refuted:
-            verdict = Verdict.REFUTED
-        else:
-            verdict = Verdict.HELD if self.held else Verdict.NOT_APPLICABLE
-        why = max(self.reasons, key=lambda r: self.reasons[r]) if self.reasons and not self.held + self.refuted else ""
-        return LedgerRow(
-            guarantee,
-            verdict,
-            self.held,
-            self.refuted,
-            self.not_applicable,
-            self.tightness,
-            self.worst_ratio,
-            (min(self.bounds), max(self.bounds)) if self.bounds else None,
-            file,
-            reason if reason is not None else why or self.reason,
-        )
+        return Trial(instance, family, seed, given, result, case)
 
 
 def _row(
@@ -281,14 +219,14 @@ def _row(
         method = find_method(problem, guarantee.method) if guarantee.method is not None else None
         trials[key] = _Trials(problem, method)
     families = _families(problem, guarantee)
-    tally = _Tally()
-    smallest: tuple[tuple[int, int], _Trial, Evaluation] | None = None
+    tally = Tally()
+    smallest: tuple[tuple[int, int], Trial, Evaluation] | None = None
     for k in range(count):
         _step(bar, guarantee, k, count)
         # Families take turns; the k-th trial of a family is the same for every guarantee.
         trial = trials[key].get(families[k % len(families)], seed * SEED_STRIDE + k // len(families))
         judged = evaluate(guarantee, trial.case)
-        tally.add(judged.evaluation)
+        tally.add(judged.evaluation, f"family {trial.family}, seed {trial.seed}")
         if judged.verdict is Verdict.NOT_APPLICABLE:
             continue
         if judged.ratio_bound is not None:
@@ -304,7 +242,7 @@ def _row(
         return tally.row(guarantee)
     _, trial, evaluation = smallest
     path = folder / f"{guarantee.id}.json"
-    _write_counterexample(path, guarantee, trial, evaluation)
+    write_counterexample(path, guarantee, trial, evaluation)
     sides = f"{fixed(evaluation.left)} > {fixed(evaluation.right)}"
     return tally.row(guarantee, path, f"{sides} ({evaluation.reason})" if evaluation.reason else sides)
 
@@ -329,74 +267,12 @@ def _sampled(
     guarantee: Guarantee, sample: Callable[[int], Evaluation], count: int, seed: int, bar: Progress
 ) -> LedgerRow:
     """A claim about things that are not instances of the problem."""
-    tally = _Tally()
+    tally = Tally()
     first: str | None = None
     for k in range(count):
         _step(bar, guarantee, k, count)
         evaluation = sample(seed * SEED_STRIDE + k)
-        tally.add(evaluation)
+        tally.add(evaluation, f"sample {seed * SEED_STRIDE + k}")
         if evaluation.verdict is Verdict.REFUTED and first is None:
             first = f"sample {seed * SEED_STRIDE + k}: {evaluation.reason}"
     return tally.row(guarantee, reason=first)
-
-
-def instance_size(instance: Instance) -> tuple[int, int]:
-    """How large an instance is: entries of its lists, then length of its JSON."""
-    data = instance.to_dict()
-    data.pop("name", None)
-    return _entries(data), len(json.dumps(data))
-
-
-def _entries(value: Any) -> int:
-    if isinstance(value, Mapping):
-        return sum(_entries(item) for item in value.values())
-    if isinstance(value, list):
-        return len(value) + sum(_entries(item) for item in value)
-    return 0
-
-
-def repeat_command(
-    file: str, instance: Instance, guarantee: Guarantee, given: Mapping[str, Any], seed: int
-) -> str | None:
-    """The command that shows the refutation again; None where the claim is about no method."""
-    if guarantee.method is None:
-        return None
-    exact = all_problems()[instance.problem_id].default_method().id if instance.problem_id in all_problems() else "..."
-    options = "".join(f" --set {name}={value}" for name, value in given.items())
-    return f"schedgap compare {file} --methods {exact},{guarantee.method} --seed {seed}{options}"
-
-
-def _write_counterexample(path: Path, guarantee: Guarantee, trial: _Trial, evaluation: Evaluation) -> None:
-    """The instance as a file for ``solve`` and ``compare``; what fails on it stands in keys they ignore."""
-    case, result = trial.case, trial.result
-    data = trial.instance.to_dict()
-    data["name"] = f"counterexample-{guarantee.id}"
-    data["note"] = f"{guarantee.source}: {guarantee.statement}. Fails here: {evaluation.left} > {evaluation.right}"
-    data["reference_counterexample"] = plain(
-        {
-            "guarantee": guarantee.id,
-            "statement": guarantee.statement,
-            "assumptions": guarantee.assumptions,
-            "left": evaluation.left,
-            "right": evaluation.right,
-            "reason": evaluation.reason,
-            "method": guarantee.method,
-            "options": dict(trial.given),
-            "family": trial.family,
-            "seed": trial.seed,
-            "repeat": repeat_command(path.name, trial.instance, guarantee, trial.given, trial.seed),
-            "objective": case.objective,
-            "optimum": case.optimum,
-            "bound": case.bound,
-            "run": case.info,
-        }
-    )
-    if result is not None and result.solution is not None:
-        data["reference_solution"] = result.solution
-    if case.optimum is not None:
-        data["reference"] = {"status": str(Status.OPTIMAL), "optimum": case.optimum}
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{path.parent}: {error.strerror or error}") from None
-    write_text(path, json.dumps(data, indent=1, allow_nan=False) + "\n")

@@ -13,6 +13,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 
 from schedgap.benchmarks.figures.style import GRID, INK, MARK, PALETTE, new_figure, plain_axes
 from schedgap.benchmarks.harness.analysis import Solved, Summary, headline, summaries
+from schedgap.benchmarks.harness.ratios import Block, blocks
 from schedgap.benchmarks.report.text import number
 from schedgap.catalogue.method import Kind
 from schedgap.catalogue.problem import Problem
@@ -88,9 +89,9 @@ def _draw_ratios(axes: Axes, y: int, summary: Summary, largest: float) -> None:
             alpha=0.85,
             zorder=3,
         )
-    # Never a mean of both kinds: of those to the optimum, where there are any.
+    # Never a mean of both kinds: of those to the optimum, where there are any. None over survivors only.
     mean = summary.ratios[0].mean
-    if math.isfinite(mean):
+    if math.isfinite(mean) and not summary.nothing_found + summary.errors:
         axes.plot([min(mean, largest)], [y - 0.05], marker="|", markersize=17, markeredgewidth=2.2, color=INK, zorder=4)
 
 
@@ -106,7 +107,7 @@ def _draw_bounds(axes: Axes, y: int, summary: Summary, largest: float) -> None:
         axes.plot([low], [level], color=colour, marker="|", markersize=7, zorder=2)
         axes.plot([high], [level], color=colour, marker=">" if beyond else "|", markersize=5 if beyond else 7, zorder=2)
         words = [f"to {number(claim.most, 3)}"] if beyond else []
-        words += ["refuted"] if claim.refuted else []
+        words += ["refuted"] if claim.kind == "refuted" else []
         if words:
             axes.annotate(
                 ", ".join(words),
@@ -132,6 +133,60 @@ def _ratio_axis(axes: Axes, largest: float) -> None:
         axes.set_xlim(1 - 0.03 * (largest - 1), largest)
     axes.grid(axis="x", color=GRID, linewidth=0.8)
     axes.set_axisbelow(True)
+
+
+def profile_figures(problem: Problem, solved: Sequence[Solved]) -> list[Figure]:
+    """Performance profiles: the share of instances on which a method is within a factor of the best schedule known.
+
+    One for each set of heuristics that ran on the same instances, those with a proven optimum and the others
+    together. A method that found nothing, or earned nothing of something, never counts.
+    """
+    groups: dict[tuple[str, ...], list[Block]] = {}
+    for block in blocks(solved):
+        if block.to != "own bound" and len(block.standings) > 1:
+            groups.setdefault(tuple(one.label for one in block.standings), []).append(block)
+    figures = []
+    for labels, members in groups.items():
+        names = dict.fromkeys(one.batch for block in members for one in block.solved)
+        where = f" ({', '.join(names)})" if len(groups) > 1 else ""
+        pooled = {
+            name: [value for block in members for value in block.standings[position].to_best]
+            for position, name in enumerate(labels)
+        }
+        figures.append(_profile_figure(problem, pooled, where))
+    return figures
+
+
+def _profile_figure(problem: Problem, to_best: Mapping[str, Sequence[float]], where: str) -> Figure:
+    finite = [value for values in to_best.values() for value in values if math.isfinite(value)]
+    largest = 1.05 * max([1.5, *finite])
+    figure = new_figure(9.0, 3.9)
+    axes = figure.add_axes((0.09, 0.15, 0.62, 0.74))
+    for position, (name, values) in enumerate(to_best.items()):
+        ordered = sorted(value for value in values if math.isfinite(value))
+        xs = [1.0, *(max(1.0, value) for value in ordered), largest]
+        ys = [0.0, *((k + 1) / len(values) for k in range(len(ordered))), len(ordered) / len(values)]
+        axes.step(
+            xs,
+            ys,
+            where="post",
+            color=_line_colour(position),
+            linestyle=LINES[position % len(LINES)],
+            linewidth=1.9,
+            label=f"{name} ({len(ordered)} of {len(values)} solved)",
+        )
+    _ratio_axis(axes, largest)
+    axes.set_xlim(1.0 if largest > 6 else 1 - 0.01 * (largest - 1), largest)
+    axes.set_ylim(0, 1.03)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f}%"))
+    axes.grid(color=GRID, linewidth=0.8)
+    axes.set_xlabel("factor of the best schedule known (the optimum where it is proven)", fontsize=10, color=INK)
+    axes.set_ylabel("share of instances", fontsize=10, color=INK)
+    title = f"{problem.id}: instances solved within a factor of the best{where}"
+    axes.set_title(title, fontsize=11, loc="left", color=INK)
+    plain_axes(axes)
+    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=9, frameon=False)
+    return figure
 
 
 def proof_figure(problem: Problem, solved: Sequence[Solved]) -> Figure | None:

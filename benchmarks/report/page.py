@@ -35,6 +35,7 @@ th { font-weight: 600; border-bottom: 1.5px solid var(--ink); white-space: nowra
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 td.code, code { font-family: ui-monospace, "DejaVu Sans Mono", monospace; font-size: 12.5px; white-space: nowrap; }
 .held { color: var(--good); } .refuted, .failed { color: var(--bad); font-weight: 600; }
+.held a, .refuted a { color: inherit; }
 figure { margin: 10px 0 18px; }
 figure svg, figure img { width: 100%; height: auto; display: block; }
 figcaption { color: var(--soft); font-size: 13px; margin-top: 2px; }

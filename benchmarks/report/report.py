@@ -7,26 +7,31 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from schedgap.benchmarks.harness.analysis import Analysis, Entry, Solved, analyse, engine_summaries, load, summaries
+from schedgap.benchmarks.harness.analysis import Analysis, Entry, Solved, analyse, load, summaries
 from schedgap.benchmarks.harness.store import FILE, Row, Store, StoreError
 from schedgap.benchmarks.instances import figure_of
-from schedgap.benchmarks.report.figures import proof_figure, ratio_figure, series_figure
-from schedgap.benchmarks.report.page import Raw, folded, grid, page, picture, text, tiles, verdict
-from schedgap.benchmarks.report.table import (
-    TABLE,
-    bound_cells,
-    counted,
-    mean_of,
-    measurement_cells,
-    measurement_of,
-    metrics_rows,
-    run_text,
-    seconds_cells,
-    sections,
-    series_points,
-    worst_known,
+from schedgap.benchmarks.ledger.verdicts import write_counterexamples
+from schedgap.benchmarks.report.figures import (
+    profile_figures,
+    proof_figure,
+    ratio_figure,
+    series_figure,
 )
-from schedgap.benchmarks.report.text import fixed, number
+from schedgap.benchmarks.report.page import folded, grid, page, picture, text, tiles
+from schedgap.benchmarks.report.sheets import (
+    CLOCK,
+    claim_sheets,
+    exact_sheet,
+    mean_of,
+    measurement_of,
+    measurement_sheet,
+    metrics_sheet,
+    ratio_sheets,
+    series_points,
+    series_sheets,
+)
+from schedgap.benchmarks.report.table import TABLE, counted, run_text, sections
+from schedgap.benchmarks.report.text import number, significant
 from schedgap.catalogue.method import Kind
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.files import write_text
@@ -68,6 +73,7 @@ def write_report(folder: Path, other: Path | None = None, problems: Sequence[Pro
         content = comparison_page((folder, analysis, meta), (other, second, second_meta))
         return write_text(folder / COMPARISON, content)
     write_text(folder / TABLE, run_text(analysis, times=False))
+    write_counterexamples(folder, (c.guarantee.id for s in summaries(analysis.solved) for c in s.claims))
     return write_text(folder / REPORT, _report_page(folder, analysis, meta))
 
 
@@ -105,6 +111,7 @@ def _head(analysis: Analysis, meta: Mapping[str, Any]) -> list[str]:
     claims = [claim for summary in summaries(analysis.solved) for claim in summary.claims]
     tried = {claim.guarantee.id for claim in claims if claim.held + claim.refuted}
     refuted = {claim.guarantee.id for claim in claims if claim.refuted}
+    elsewhere = {claim.guarantee.id for claim in claims if claim.ledger.verdict == "refuted"} & tried
     proven = sum(1 for one in analysis.solved if one.agreement.optimum is not None)
     runs = sum(len(one.entries) for one in analysis.solved)
     facts = tiles(
@@ -113,8 +120,9 @@ def _head(analysis: Analysis, meta: Mapping[str, Any]) -> list[str]:
             (proven, "with a proven optimum"),
             (runs, "runs of methods"),
             (len(analysis.disagreements), "disagreements"),
-            (len(tried - refuted), "claims held on every instance"),
-            (len(refuted), "claims refuted"),
+            (len(refuted), "claims refuted on these runs"),
+            (len(elsewhere - refuted), "more refuted in the ledger"),
+            (len(tried - refuted - elsewhere), "claims not refuted"),
         ]
     )
     links = "".join(f'<a href="#{_anchor(s, p)}">{text(s)}: {text(p.id)}</a>' for s, p in sections(analysis))
@@ -148,78 +156,36 @@ def _section(folder: Path, analysis: Analysis, suite: str, problem: Problem) -> 
     if plain:
         body.append(f'<p class="soft">{text(counted(plain))}. Source: {text(problem.source)}.</p>')
         body += _heuristics(problem, plain)
-        body += _claims(folder, plain)
+        body += [sheet.html() for sheet in claim_sheets(plain)]
         body += _worst_cases(folder, problem, plain)
         body += _exact(problem, plain)
     series = [s for s in here if s.entries[0].row.series]
     for name in dict.fromkeys(s.entries[0].row.series for s in series):
         body += _series(problem, name, [s for s in series if s.entries[0].row.series == name])
-    body += _metrics(here)
+    if metrics := metrics_sheet(here).html():
+        body.append(folded("other metrics", metrics))
     for row in analysis.measurements:
         if (row.suite, row.problem) == (suite, problem.id):
             body += _measurement(row, problem)
     return body
 
 
-def _metrics(solved: Sequence[Solved]) -> list[str]:
-    """What the runs report beside the objective."""
-    head, rows = metrics_rows(solved)
-    return (
-        [folded("other metrics, means over the runs", grid(head, rows, "ll" + "r" * (len(head) - 2)))] if rows else []
-    )
-
-
 def _heuristics(problem: Problem, solved: Sequence[Solved]) -> list[str]:
-    known = "Worst known is the largest ratio to a proven optimum that is kept: from hunts and counterexamples."
-    note = f'<p class="soft">{known}</p>'
-    body = ["<h3>Heuristics against the optimum</h3>", note, heuristic_grid(solved)]
+    body = [sheet.html() for sheet in ratio_sheets(solved)]
     figure = ratio_figure(problem, solved)
     if figure is not None:
-        body.append(
-            picture(figure, "Each dot is one instance. The thin bars span the values that the proven bounds take here.")
-        )
+        words = "Each dot is one instance. The thin bars span the values that the bounds take here."
+        body.append(picture(figure, f"{words} A mean is marked only for a method that solved every instance."))
+    words = "Performance profiles after Dolan and More (2002). What found no schedule is never counted as solved."
+    body += [picture(figure, words) for figure in profile_figures(problem, solved)]
     groups = list(dict.fromkeys(s.batch for s in solved))
     if len(groups) > 1:
-        parts = [f"<h3>{text(g)}</h3>" + heuristic_grid([s for s in solved if s.batch == g]) for g in groups]
+        parts = []
+        for group in groups:
+            sheets = ratio_sheets([s for s in solved if s.batch == group])
+            parts += [f"<h3>{text(group)}</h3>", *(sheet.html() for sheet in sheets)]
         body.append(folded("the same by group of instances", "".join(parts)))
     return body
-
-
-def heuristic_grid(solved: Sequence[Solved]) -> str:
-    """The table of heuristics as HTML."""
-    rows: list[list[object]] = []
-    for one in summaries(solved):
-        printed, repaired = (bound_cells(one.claims, kind) for kind in ("printed", "repaired"))
-        tail: list[object] = [worst_known(solved, one.label)]
-        tail += [printed[0], verdict(printed[1]), repaired[0], verdict(repaired[1])]
-        none = str(one.nothing_found + one.errors)
-        if not one.ratios:
-            rows.append([one.label, "outside the model" if one.outside else "-", one.runs, "-", "-", none, *tail])
-        for position, ratios in enumerate(one.ratios):
-            first = position == 0
-            name = one.label if first else ""
-            rest: list[object] = [none, *tail] if first else []
-            worst, _ = ratios.worst
-            rows.append([name, f"to {ratios.to}", len(ratios.values), ratios.mean_text, fixed(worst), *rest])
-    head = ["heuristic", "ratio", "runs", "mean", "worst", "nothing found", "worst known"]
-    return grid([*head, "printed bound", "verdict", "repaired bound", "verdict"], rows, "llrrrrrrlrl")
-
-
-def _claims(folder: Path, solved: Sequence[Solved]) -> list[str]:
-    names = {s.hash: (s.name, s.hash) for s in solved}
-    rows: list[list[object]] = []
-    for one in summaries(solved):
-        for claim in one.claims:
-            g = claim.guarantee
-            name, digest = names.get(claim.worst, ("", ""))
-            file = Raw(f'<a href="instances/{digest[:16]}.json">{text(name or digest[:12])}</a>') if digest else ""
-            words = [g.id, g.statement, g.assumptions, fixed(claim.tightness)]
-            rows.append([one.label, *words, file, verdict(claim.verdict)])
-    if not rows:
-        return []
-    head = ["heuristic", "claim", "statement", "assumptions", "worst left/right", "on", "verdict"]
-    note = '<p class="soft">Worst left/right is the claim at its tightest: 1 is tight, above 1 refutes it.</p>'
-    return ["<h3>Guarantees on these runs</h3>", note, grid(head, rows, "lcllrcl")]
 
 
 def _worst_cases(folder: Path, problem: Problem, solved: Sequence[Solved]) -> list[str]:
@@ -262,7 +228,7 @@ def _pair(problem: Problem, instance: Instance, entry: Entry, best: Entry, ratio
             figure.set_size_inches(0.8 * width, 0.8 * height)  # half as wide as the page: larger letters
             figure.axes[0].set_xlim(min(low for low, _ in ends), max(high for _, high in ends))
     what, unit = problem.objective_name, problem.unit
-    words = f"{entry.label}: {what} {number(entry.row.objective)} {unit}, ratio {fixed(ratio)} to optimum"
+    words = f"{entry.label}: {what} {number(entry.row.objective)} {unit}, ratio {significant(ratio)} to optimum"
     beside = f"optimum ({best.label}): {what} {number(best.row.objective)} {unit}"
     return f'<div class="pair">{picture(left, words)}{picture(right, beside)}</div>'
 
@@ -274,52 +240,25 @@ def _size(instance: Instance) -> int:
 
 
 def _exact(problem: Problem, solved: Sequence[Solved]) -> list[str]:
-    rows: list[list[object]] = []
-    for one in engine_summaries(solved):
-        cells = [one.batch, one.label, one.runs, one.proven, one.infeasible, one.feasible, one.nothing + one.errors]
-        rows.append([*cells, *seconds_cells(one)])
-    if not rows:
-        return []
-    head = [
-        "instances",
-        "exact method",
-        "runs",
-        "optimal",
-        "infeasible",
-        "feasible",
-        "nothing",
-        "seconds mean",
-        "worst",
-    ]
-    body = ["<h3>Exact methods</h3>", grid(head, rows, "llrrrrrrr")]
+    body = [exact_sheet(solved, times=True).html()]
     figure = proof_figure(problem, solved)
     if figure is not None:
-        body.append(picture(figure, "Only groups of instances on which at least two exact methods ran."))
+        body.append(picture(figure, f"Only groups of instances on which two exact methods ran; {CLOCK}."))
     return body
 
 
 def _series(problem: Problem, name: str, solved: Sequence[Solved]) -> list[str]:
-    points = series_points(solved)
     axis = solved[0].entries[0].row.axis
-    what = f"{mean_of(problem)} ({problem.unit})"
-    figure = series_figure(name, axis, what, points)
-    methods = list(dict.fromkeys(method for _, method in points))
-    rows: list[list[object]] = []
-    for at in dict.fromkeys(x for x, _ in points):
-        cells = [points.get((at, method)) for method in methods]
-        rows.append([at, *("-" if c is None else f"{c[0]:.1f} ({fixed(c[1], 2)})" for c in cells)])
-    table = grid([axis or "all", *methods], rows, "r" * (len(methods) + 1))
+    figure = series_figure(name, axis, f"{mean_of(problem)} ({problem.unit})", series_points(solved))
+    numbers = "".join(sheet.html() for sheet in series_sheets(solved))
     count = len({s.hash for s in solved})
-    caption = f"{count} instances; in the table the mean ratio to the best bound in brackets."
-    return [f"<h3>{text(name)}</h3>", picture(figure, caption), folded("the numbers", table)]
+    return [f"<h3>{text(name)}</h3>", picture(figure, f"{count} instances"), folded("the numbers", numbers)]
 
 
 def _measurement(row: Row, problem: Problem) -> list[str]:
-    title = f"<h3>{text(row.batch)}</h3>"
     if row.error or not row.payload:
-        return [title, f'<p class="failed">{text(row.error or "no rows")}</p>']
-    head, cells, right = measurement_cells(row, problem, times=True)
-    body = [title, grid(head, cells, right)]
+        return [f"<h3>{text(row.batch)}</h3>", f'<p class="failed">{text(row.error or "no rows")}</p>']
+    body = [measurement_sheet(row, problem, times=True).html()]
     part = measurement_of(row, problem)
     if part is not None and part.figure is not None:
         body.append(picture(part.figure()(row.payload), part.title))
@@ -335,6 +274,7 @@ def _where(meta: Mapping[str, Any], analysis: Analysis) -> list[str]:
         ["scale", meta.get("scale")],
         ["time limit per solve", "none (the suites stop by repeatable limits)" if limit is None else f"{limit:g} s"],
         ["threads per solve", 1],
+        ["times", CLOCK],
     ]
     body.append(grid(["of the run", ""], facts))
     sessions = meta.get("sessions", [])

@@ -24,12 +24,23 @@ def fixed(value: float | None, decimals: int = 3) -> str:
     return "inf" if math.isinf(value) else f"{value:.{decimals}f}"
 
 
-def mean_ratio(values: Sequence[float], decimals: int = 3) -> str:
-    """The mean of ratios; where some are infinite, also the mean without them and how many they are."""
-    finite = [value for value in values if not math.isinf(value)]
-    if len(finite) == len(values) or not finite:
-        return fixed(math.fsum(values) / len(values) if values else None, decimals)
-    return f"inf ({fixed(math.fsum(finite) / len(finite), decimals)} without {len(values) - len(finite)})"
+def significant(value: float | None, digits: int = 4) -> str:
+    """A number with `digits` significant digits, trailing zeros included; "-" where unknown, "inf" where infinite."""
+    if value is None:
+        return "-"
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    if value == 0:
+        return "0"
+    if not 1e-4 <= abs(value) < 1e7:
+        return f"{value:.{digits - 1}e}"
+    magnitude = math.floor(math.log10(abs(float(f"{value:.{digits - 1}e}"))))
+    return f"{value:,.{max(0, digits - 1 - magnitude)}f}"
+
+
+def span(least: float | None, most: float | None, digits: int = 4) -> str:
+    """``least to most``, or the one value that both are."""
+    return " to ".join(dict.fromkeys((significant(least, digits), significant(most, digits))))
 
 
 def seconds(value: float | None) -> str:
@@ -47,7 +58,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: str = "", g
     Parameters
     ----------
     head : the column titles
-    rows : the cells; a row shorter than the head is padded
+    rows : the cells; a row shorter than the head is padded, a cell of several lines makes a row of several
     right : one letter per column, "r" for right-aligned, anything else left; short strings mean left
     gap : spaces between columns
 
@@ -57,8 +68,9 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: str = "", g
         Lines without trailing spaces: titles, a rule, the rows.
     """
     width = len(head)
-    cells = [[*row, *([""] * (width - len(row)))] for row in rows]
-    sizes = [max(len(row[i]) for row in [list(head), *cells]) for i in range(width)]
+    top = _lines(head, width)
+    cells = [line for row in rows for line in _lines(row, width)]
+    sizes = [max(len(row[i]) for row in [*top, *cells]) for i in range(width)]
 
     def line(row: Sequence[str]) -> str:
         aligned = (
@@ -68,4 +80,10 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: str = "", g
         return (" " * gap).join(aligned).rstrip()
 
     rule = (" " * gap).join("-" * size for size in sizes)
-    return "\n".join([line(head), rule, *map(line, cells)])
+    return "\n".join([*map(line, top), rule, *map(line, cells)])
+
+
+def _lines(row: Sequence[str], width: int) -> list[list[str]]:
+    """A row as so many lines as its tallest cell has."""
+    parts = [*(cell.split("\n") for cell in row), *([[""]] * (width - len(row)))]
+    return [[part[k] if k < len(part) else "" for part in parts] for k in range(max(map(len, parts), default=0))]

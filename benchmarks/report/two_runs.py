@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 from schedgap.benchmarks.harness.analysis import Analysis, Entry, Solved
 from schedgap.benchmarks.report.page import grid, page, text, tiles
-from schedgap.benchmarks.report.text import fixed, mean_ratio, number, seconds
+from schedgap.benchmarks.report.text import number, seconds, significant
 from schedgap.catalogue.method import Kind
 from schedgap.formulations.common.numbers import agrees, better
 
@@ -75,17 +76,25 @@ def _methods(a: Mapping[Key, tuple[Solved, Entry]], b: Mapping[Key, tuple[Solved
     for (problem, method), keys in groups.items():
         heuristic = a[keys[0]][1].method.kind is Kind.HEURISTIC
         cells: list[object] = [problem, method, len(keys)]
+        both = [key for key in keys if _finite(a[key][1].ratio) and _finite(b[key][1].ratio)] if heuristic else []
         for side in (a, b):
             ratios = [e.ratio for e in (side[key][1] for key in keys) if e.ratio is not None]
-            cells.append(mean_ratio(ratios) if heuristic and ratios else "-")
-            cells.append(fixed(max(ratios)) if heuristic and ratios else "-")
+            compared = [e.ratio for e in (side[key][1] for key in both) if e.ratio is not None]
+            cells.append(significant(statistics.fmean(compared)) if compared else "-")
+            cells.append(significant(max(ratios)) if heuristic and ratios else "-")
+            cells.append(sum(1 for key in keys if side[key][1].row.objective is not None))
             cells.append(sum(1 for key in keys if side[key][1].row.status in ("optimal", "infeasible")))
             times = [e.row.seconds for e in (side[key][1] for key in keys) if e.row.seconds is not None]
             cells.append(seconds(statistics.fmean(times)) if times else "-")
         cells += [_count_better(a, b, keys), _count_better(b, a, keys)]
         rows.append(cells)
-    sides = [f"{what} {side}" for side in "AB" for what in ("mean ratio", "worst", "proven", "seconds")]
-    return grid(["problem", "method", "runs", *sides, "A better", "B better"], rows, "ll" + "r" * 11)
+    sides = [f"{what} {side}" for side in "AB" for what in ("mean ratio", "worst", "solved", "proven", "seconds")]
+    note = '<p class="soft">Mean ratios are over the instances on which both have a finite one.</p>'
+    return grid(["problem", "method", "runs", *sides, "A better", "B better"], rows, "ll" + "r" * 13) + note
+
+
+def _finite(value: float | None) -> bool:
+    return value is not None and math.isfinite(value)
 
 
 def _count_better(a: Mapping[Key, tuple[Solved, Entry]], b: Mapping[Key, tuple[Solved, Entry]], keys: list[Key]) -> int:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import heapq
+import math
+from fractions import Fraction
 
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
+from schedgap.formulations.common.numbers import exact
 
 
 def lower_bound(instance: CommContentionInstance) -> float:
@@ -23,24 +26,28 @@ def lower_bound(instance: CommContentionInstance) -> float:
     Returns
     -------
     float
-        Seconds, rounded down by 1e-10 relative to stay valid.
+        Seconds: exact, and rounded down to a floating-point number.
 
     Notes
     -----
-    O(n log n). Source: SRPT is optimal for 1 | r_j, pmtn | sum C_j (Schrage 1968); the reduction is ours.
+    O(n log n) operations on whole numbers. Source: SRPT is optimal for 1 | r_j, pmtn | sum C_j (Schrage 1968); the
+    reduction is ours.
     """
-    link = instance.link
-    tasks = sorted(instance.tasks, key=lambda task: task.release, reverse=True)
-    left: list[float] = []
-    clock = flow = 0.0
-    while tasks or left:
+    latency, alone, _ = instance.link.exact_parameters()
+    works = [alone * exact(task.size) for task in instance.tasks]
+    releases = [exact(task.release) for task in instance.tasks]
+    second = math.lcm(*{x.denominator for x in works}, *{x.denominator for x in releases})
+    coming = sorted((_times(r, second), _times(work, second)) for r, work in zip(releases, works, strict=True))
+    coming.reverse()
+    left: list[int] = []
+    clock = flow = 0
+    while coming or left:
         if not left:
-            clock = max(clock, tasks[-1].release)
-        while tasks and tasks[-1].release <= clock:
-            task = tasks.pop()
-            heapq.heappush(left, task.size * link.seconds_per_unit)
-        until = tasks[-1].release if tasks else float("inf")
-        if clock + left[0] <= until:
+            clock = max(clock, coming[-1][0])
+        while coming and coming[-1][0] <= clock:
+            heapq.heappush(left, coming.pop()[1])
+        until = coming[-1][0] if coming else None
+        if until is None or clock + left[0] <= until:
             step = heapq.heappop(left)
             flow += step * (len(left) + 1)  # as many wait or run for that long
             clock += step
@@ -48,4 +55,17 @@ def lower_bound(instance: CommContentionInstance) -> float:
             flow += (until - clock) * len(left)
             heapq.heapreplace(left, left[0] - (until - clock))
             clock = until
-    return (flow / len(instance.tasks) + link.latency) * (1 - 1e-10)
+    return rounded_down(Fraction(flow, second * len(instance.tasks)) + latency)
+
+
+def rounded_down(number: Fraction) -> float:
+    """The last floating-point number whose decimal form is not more."""
+    value = float(number)
+    while exact(value) > number:
+        value = math.nextafter(value, -math.inf)
+    return value
+
+
+def _times(number: Fraction, factor: int) -> int:
+    """The product, where `factor` is a multiple of the denominator."""
+    return number.numerator * (factor // number.denominator)

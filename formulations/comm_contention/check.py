@@ -6,6 +6,7 @@ It shares no code with the dynamics, the models or the heuristics.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
@@ -18,6 +19,9 @@ from schedgap.formulations.common.instance import LARGEST, Solution
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
 
 _ZERO = Fraction(0)
+_DECIMAL = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+LONGEST = 1000
+"""Characters of a start that is written as text."""
 
 
 def check(instance: CommContentionInstance, solution: Solution) -> CheckReport:
@@ -32,7 +36,8 @@ def check(instance: CommContentionInstance, solution: Solution) -> CheckReport:
     Parameters
     ----------
     instance : the instance
-    solution : ``{"start": {task: time}}``, seconds, the moment at which it is admitted
+    solution : ``{"start": {task: time}}``, seconds, the moment at which it is admitted. ``"exact": {task: text}``
+        may give some of them with more digits: a decimal that rounds to the one in ``start``, and is used instead
 
     Returns
     -------
@@ -77,14 +82,18 @@ def _read(instance: CommContentionInstance, solution: Any) -> list[Fraction]:
     if not isinstance(solution, Mapping):
         raise InputError(f"solution: must be a JSON object, got {type(solution).__name__}")
     for key in solution:
-        if key != "start":
+        if key not in ("start", "exact"):
             raise InputError(f"solution.{key}: unknown key")
     part = solution.get("start")
     if not isinstance(part, Mapping):
         raise InputError("solution.start: must be an object with a time for each task")
-    for task_id in part:
-        if task_id not in instance.task_index:
-            raise InputError(f'solution.start: there is no task "{task_id}"')
+    finer = solution.get("exact", {})
+    if not isinstance(finer, Mapping):
+        raise InputError("solution.exact: must be an object with decimals as text")
+    for key, named in (("start", part), ("exact", finer)):
+        for task_id in named:
+            if task_id not in instance.task_index:
+                raise InputError(f'solution.{key}: there is no task "{task_id}"')
     result: list[Fraction] = []
     for task in instance.tasks:
         if task.id not in part:
@@ -94,5 +103,19 @@ def _read(instance: CommContentionInstance, solution: Any) -> list[Fraction]:
             raise InputError(f"solution.start.{task.id}: must be a number of seconds, got {value!r}")
         if not math.isfinite(value) or abs(value) > LARGEST:
             raise InputError(f"solution.start.{task.id}: out of range, got {value!r}")
-        result.append(exact(value))
+        result.append(_finer(solution, task.id, value))
     return result
+
+
+def _finer(solution: Mapping[str, Any], task_id: str, value: float) -> Fraction:
+    """The start of a task as it is written under "exact", and the given value where it is not."""
+    text = solution.get("exact", {}).get(task_id)
+    if text is None:
+        return exact(value)
+    if not isinstance(text, str) or len(text) > LONGEST or not _DECIMAL.fullmatch(text):
+        shown = repr(text) if len(repr(text)) <= 60 else f"{repr(text)[:57]}..."
+        raise InputError(f'solution.exact.{task_id}: must be a decimal such as "0.25" as text, got {shown}')
+    number = Fraction(text)
+    if float(number) != value:
+        raise InputError(f"solution.exact.{task_id}: does not round to the start, {value!r}, got {float(number)!r}")
+    return number

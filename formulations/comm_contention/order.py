@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
+from schedgap.formulations.comm_contention.writing import Admission, written
 from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.common.numbers import exact
 
+Floats = NDArray[np.float64]
 Event = tuple[int, bool]
 """Task position, and whether it is the start (else the completion)."""
+_NEAR = 1e-10
+"""Of the span of the starts: a start that is this near its release is at its release."""
 
 
 def best_of_order(instance: CommContentionInstance, order: Sequence[Event]) -> Solution | None:
@@ -26,7 +33,8 @@ def best_of_order(instance: CommContentionInstance, order: Sequence[Event]) -> S
 
     Returns
     -------
-    The solution, or None where no schedule has this order.
+    The solution, or None where no schedule has this order. Its starts follow the completions before them in the
+    order, in exact arithmetic; where rounding may change the order of two completions, the value may be better.
 
     Notes
     -----
@@ -67,5 +75,24 @@ def best_of_order(instance: CommContentionInstance, order: Sequence[Event]) -> S
     )
     if found.status != 0:
         return None
-    moments = until @ found.x + first
-    return {"start": {task.id: max(task.release, float(t)) for task, t in zip(tasks, moments, strict=True)}}
+    admissions = _admissions(instance, order, found.x, until @ found.x + first)
+    return written(instance, admissions, [j for j, starts in order if not starts], overlap=True)
+
+
+def _admissions(
+    instance: CommContentionInstance, order: Sequence[Event], gaps: Floats, moments: Floats
+) -> list[Admission]:
+    """The starts of an order: with the event before it, at its release, or at the moment of the linear program."""
+    near = _NEAR * (float(max(moments)) - min(task.release for task in instance.tasks))
+    result: list[Admission] = []
+    done, latest = 0, Fraction(0)
+    for position, (j, starts) in enumerate(order):
+        if not starts:
+            done += 1
+            continue
+        release, moment = instance.tasks[j].release, float(moments[j])
+        latest = max(latest, exact(release))
+        if gaps[position] > 0 and moment > release + near:
+            latest = max(latest, exact(moment))
+        result.append(Admission(j, latest, done))
+    return result

@@ -28,6 +28,7 @@ class DeclarativeModel:
     repair : mends a solution that misses by an engine's feasibility tolerance, or returns None
     start : a feasible solution that the builder knows; it is re-scored like any other
     bound : a certified bound on the optimum that the builder knows (of an infeasible model it says nothing)
+    resolution : by how much the model's objective may be better than the problem's own, where numbers were rounded
     restriction : the model has only some of the problem's solutions: an engine's bound, or its proof that there is
         none, holds for the model and says nothing about the problem
     """
@@ -42,4 +43,5 @@ class DeclarativeModel:
     start: Solution | None = None
     bound: float | None = None
     restriction: bool = False
+    resolution: float = 0.0
     info: Mapping[str, Any] = field(default_factory=dict)

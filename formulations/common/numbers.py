@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-RELATIVE_TOLERANCE = 1e-6
-ABSOLUTE_TOLERANCE = 1e-9
+RELATIVE_TOLERANCE = 1e-9
+"""Objective values are equal within this, relative to the larger."""
+ABSOLUTE_TOLERANCE = 1e-18
+"""Of objectives below 1e-9, as in :func:`gap`: dust of floating-point numbers beside a 0."""
 CHECK_TOLERANCE = Fraction(1, 10**9)
 
 MINIMISE = 1
@@ -23,7 +25,7 @@ def exact(number: int | float) -> Fraction:
 
 
 def agrees(a: float, b: float) -> bool:
-    """Whether two objective values are equal: within 1e-6 relative or 1e-9 absolute."""
+    """Whether two objective values are equal: within 1e-9 relative, whatever their size."""
     return math.isclose(a, b, rel_tol=RELATIVE_TOLERANCE, abs_tol=ABSOLUTE_TOLERANCE)
 
 

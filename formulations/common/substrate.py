@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Self
 
@@ -76,6 +78,8 @@ class RingJob(Part):
 class SubstrateInstance(Instance):
     """An instance with a network; subclasses add their jobs.
 
+    A network without links says so with an empty list: a file that forgets its links is another problem.
+
     Raises
     ------
     InputError
@@ -84,7 +88,7 @@ class SubstrateInstance(Instance):
     """
 
     servers: Annotated[tuple[Server, ...], Field(min_length=1)]
-    links: tuple[Link, ...] = ()
+    links: tuple[Link, ...]
 
     @model_validator(mode="after")
     def _sound_network(self) -> Self:
@@ -127,6 +131,23 @@ def most_multiples(capacity: float, amount: float) -> int | None:
     if amount == 0:
         return None
     return int(exact(capacity) * (1 + CHECK_TOLERANCE) // exact(amount))
+
+
+def reachable_limit(capacity: float, step: Fraction) -> float:
+    """The capacity, or the largest whole multiple of `step` within it that needs the tolerance of 1e-9.
+
+    What whole numbers of amounts add up to never exceeds it, so a linear program with this limit is not loosened by
+    the tolerance of the checker.
+    """
+    most = exact(capacity) * (1 + CHECK_TOLERANCE)
+    return max(capacity, float(most // step * step)) if step else capacity
+
+
+def common_step(amounts: Iterable[float]) -> Fraction:
+    """The largest number of which all amounts are whole multiples, exactly; 0 where all are 0."""
+    numbers = [exact(amount) for amount in set(amounts)]
+    below = math.lcm(*(number.denominator for number in numbers))
+    return Fraction(math.gcd(*(int(number * below) for number in numbers)), below)
 
 
 def worker_cap(resources: Mapping[str, float], demand: Mapping[str, float], most: int) -> int:

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor
 
 from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
 
 Compute = tuple[int, int, int, int]
 """A compute task: job, iteration, kind (0 forward, 1 backward), worker."""
 AllReduce = tuple[int, int]
 """An all-reduce: job, iteration."""
+Ticks = int | Fraction
+"""A moment or a duration; a whole number where it is one."""
+FINEST_DIGITS = 12
+LARGEST_TICK = 10**15
+"""Whole numbers below this, divided by a power of ten, are floating-point numbers with exactly these digits."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +46,9 @@ def timetable(instance: DdlClusterInstance, placement: Sequence[Sequence[Gpu]], 
 
     A task starts when what it must wait for has ended (the task before it in its job, the one before it on its
     GPU, for an all-reduce those of ``plan.after``), but not before its wanted start. How long all-reduces take
-    follows from eq. (5).
+    follows from eq. (5). All is exact, and starts are rounded up to a decimal that floating point can write: an
+    admission that is early by one unit in the last place would meet the all-reduce before it, and each one that
+    follows would multiply the delay by 1 + eta / b.
 
     Raises
     ------
@@ -47,28 +57,40 @@ def timetable(instance: DdlClusterInstance, placement: Sequence[Sequence[Gpu]], 
 
     Notes
     -----
-    O(E (W + A^2 L)) for E events, W workers, A all-reduces at a time, L servers per job.
+    O(E (W + A^2 L)) for E events, W workers, A all-reduces at a time, L servers per job, on whole numbers while
+    there is no contention and on rationals while there is.
     """
     return _Execution(instance, placement, plan).run()
 
 
 class _Execution:
-    """The state while a plan is carried out."""
+    """The state while a plan is carried out; times in ticks of 10^-digits seconds, exact."""
 
     def __init__(self, instance: DdlClusterInstance, placement: Sequence[Sequence[Gpu]], plan: Plan) -> None:
         self.instance, self.placement, self.plan = instance, placement, plan
         jobs = instance.jobs
+        last = max(job.arrival for job in jobs) + instance.longest_run + max([0.0, *plan.start.values()])
+        digits = FINEST_DIGITS
+        while last * 10**digits >= LARGEST_TICK:
+            digits -= 1
+        self.scale = Fraction(10) ** digits
+        latency, b, eta = instance.link.exact_parameters()
+        self.latency = self._ticks(latency)
+        self.slowdown = (b + eta) / b
+        self.compute = [(self._ticks(exact(job.forward)), self._ticks(exact(job.backward))) for job in jobs]
+        self.transfer = [self._ticks(b * exact(job.message)) for job in jobs]
+        self.wanted = {task: floor(exact(moment) * self.scale) for task, moment in plan.start.items()}
+        self.begin = {key: floor(exact(moment) * self.scale) for key, moment in plan.begin.items()}
         self.servers = [frozenset(server for server, _ in gpus) for gpus in placement]
-        self.now = 0.0
+        self.now: Ticks = 0
         self.iteration = [0] * len(jobs)
-        self.ready = [job.arrival for job in jobs]
+        self.ready = [self._ticks(exact(job.arrival)) for job in jobs]
         self.step = [[0] * job.gpus for job in jobs]  # 0 and 2: a task to start, 1 and 3: in it, 4: at the barrier
-        self.task_end = [[0.0] * job.gpus for job in jobs]
+        self.task_end: list[list[Ticks]] = [[0] * job.gpus for job in jobs]
         self.sending = [False] * len(jobs)
-        self.begins: dict[int, float] = {}
-        self.left: dict[int, float] = {}
+        self.left: dict[int, Ticks] = {}  # what is left of a transfer would take so long alone
         self.ended: set[AllReduce] = set()
-        self.finish = [0.0] * len(jobs)
+        self.finish: list[Ticks] = [0] * len(jobs)
         self.unfinished = set(range(len(jobs)))
         self.starts = [
             {"forward": _rows(job.iterations, job.gpus), "backward": _rows(job.iterations, job.gpus)} for job in jobs
@@ -81,6 +103,14 @@ class _Execution:
         for row in self.queue.values():
             row.reverse()
         self.busy: set[Gpu] = set()
+
+    def _ticks(self, seconds: Fraction) -> Ticks:
+        """`seconds` in ticks, as a whole number where it is one."""
+        ticks = seconds * self.scale
+        return ticks.numerator if ticks.denominator == 1 else ticks
+
+    def _seconds(self, ticks: Ticks) -> float:
+        return float(ticks / self.scale)
 
     def run(self) -> Solution:
         while self.unfinished:
@@ -98,40 +128,40 @@ class _Execution:
             job.id: [[instance.servers[server].id, index] for server, index in gpus]
             for job, gpus in zip(instance.jobs, self.placement, strict=True)
         }
-        finish = {job.id: end for job, end in zip(instance.jobs, self.finish, strict=True)}
+        finish = {job.id: self._seconds(end) for job, end in zip(instance.jobs, self.finish, strict=True)}
         return {"placement": placement, "schedule": schedule, "finish": finish}
 
-    def _wanted(self, j: int, w: int) -> tuple[Compute, float | None]:
-        """The next task of a worker and when it may start now; None while its GPU or its turn is missing."""
+    def _next(self, j: int, w: int) -> tuple[Compute, int | None]:
+        """The next task of a worker and the tick it may start at; None while its GPU or its turn is missing."""
         task = (j, self.iteration[j], self.step[j][w] // 2, w)
         if task[1] == 0 and task[2] == 0 and any(other in self.unfinished for other in self.plan.waits.get(j, ())):
             return task, None
-        earliest = self.ready[j] if self.step[j][w] == 0 else self.task_end[j][w]
+        earliest = max(self.now, self.ready[j] if self.step[j][w] == 0 else self.task_end[j][w])
         gpu = self.placement[j][w]
         if gpu in self.queue:
             if gpu in self.busy or self.queue[gpu][-1] != task:
                 return task, None
-            earliest = max(earliest, self.plan.start[task])
-        return task, earliest
+            earliest = max(earliest, self.wanted[task])
+        return task, ceil(earliest)
 
-    def _begin(self, j: int) -> float | None:
-        """When the transfer of the waiting all-reduce of job j may begin; None while it must wait for others."""
+    def _admission(self, j: int) -> int | None:
+        """When the waiting all-reduce of job j may be admitted; None while its transfer must wait for others."""
         key = (j, self.iteration[j])
         if any(other not in self.ended for other in self.plan.after.get(key, ())):
             return None
-        return max(max(self.task_end[j]) + self.instance.link.latency, self.plan.begin.get(key, 0.0), self.now)
+        first_unit = max(self.now, self.begin.get(key, 0))
+        return ceil(max(*self.task_end[j], first_unit - self.latency))
 
     def _start_all(self) -> bool:
         """Start whatever can start now; whether something did."""
         any_started = False
         for j in sorted(self.unfinished):
-            job = self.instance.jobs[j]
-            for w in range(job.gpus):
+            for w in range(self.instance.jobs[j].gpus):
                 if self.step[j][w] in (0, 2):
-                    (_, i, kind, _), earliest = self._wanted(j, w)
+                    (_, i, kind, _), earliest = self._next(j, w)
                     if earliest is not None and earliest <= self.now:
-                        self.starts[j][("forward", "backward")[kind]][i][w] = self.now
-                        self.task_end[j][w] = self.now + (job.backward if kind else job.forward)
+                        self.starts[j][("forward", "backward")[kind]][i][w] = self._seconds(self.now)
+                        self.task_end[j][w] = self.now + self.compute[j][kind]
                         self.step[j][w] += 1
                         gpu = self.placement[j][w]
                         if gpu in self.queue:
@@ -142,16 +172,14 @@ class _Execution:
                 if len(self.servers[j]) == 1:
                     self._next_iteration(j, self.now)
                     any_started = True
-                elif (begin := self._begin(j)) is not None and begin <= self.now:
-                    self.admissions[j][self.iteration[j]] = max(
-                        begin - self.instance.link.latency, max(self.task_end[j])
-                    )
+                elif (admission := self._admission(j)) is not None and admission + self.latency <= self.now:
+                    self.admissions[j][self.iteration[j]] = self._seconds(admission)
                     self.sending[j] = True
-                    self.left[j] = job.message
+                    self.left[j] = self.transfer[j]
                     any_started = True
         return any_started
 
-    def _next_iteration(self, j: int, now: float) -> None:
+    def _next_iteration(self, j: int, now: Ticks) -> None:
         self.iteration[j] += 1
         self.ready[j] = now
         if self.iteration[j] == self.instance.jobs[j].iterations:
@@ -163,22 +191,22 @@ class _Execution:
 
     def _advance(self) -> None:
         """Move to the next moment at which something ends or may start."""
-        cost = {}
+        cost: dict[int, Ticks] = {}
         for j in self.left:
             k = max(sum(server in self.servers[other] for other in self.left) for server in self.servers[j])
-            cost[j] = self.instance.link.seconds_per_unit_among(k)
+            cost[j] = 1 if k == 1 else k + (k - 1) * (self.slowdown - 1)
         ends = {j: self.now + self.left[j] * cost[j] for j in self.left}
         moments = list(ends.values())
         for j in self.unfinished:
             for w, step in enumerate(self.step[j]):
                 if step in (1, 3):
                     moments.append(self.task_end[j][w])
-                elif step in (0, 2) and (earliest := self._wanted(j, w)[1]) is not None:
+                elif step in (0, 2) and (earliest := self._next(j, w)[1]) is not None:
                     moments.append(earliest)
             if all(step == 4 for step in self.step[j]) and not self.sending[j]:
-                begin = self._begin(j)
-                if begin is not None:
-                    moments.append(begin)
+                admission = self._admission(j)
+                if admission is not None:
+                    moments.append(admission + self.latency)
         if not moments:
             raise ValueError("the plan's order has a cycle")
         then = max(self.now, min(moments))
@@ -189,7 +217,8 @@ class _Execution:
                 self.ended.add((j, self.iteration[j]))
                 self._next_iteration(j, then)
             else:
-                self.left[j] -= (then - self.now) / cost[j]
+                passed = then - self.now
+                self.left[j] -= passed if cost[j] == 1 else passed / Fraction(cost[j])
         for j in self.unfinished:
             for w, step in enumerate(self.step[j]):
                 if step in (1, 3) and self.task_end[j][w] <= then:

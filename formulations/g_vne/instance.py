@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import cached_property
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -10,9 +9,10 @@ from pydantic import Field, model_validator
 
 from schedgap.formulations.common.instance import unique_ids
 from schedgap.formulations.common.substrate import MOST_WORKERS, Finite, RingJob, SubstrateInstance
+from schedgap.formulations.common.units import unit_of
 
 ORDINARY = (0.1, 1e6)
-"""Where the largest |utility| of an instance may be so that tolerances of 1e-9 mean what they should."""
+"""Where the largest utility of an instance may be so that tolerances of 1e-9 mean what they should."""
 
 
 class Job(RingJob):
@@ -51,26 +51,29 @@ class GVneInstance(SubstrateInstance):
 
     @cached_property
     def largest_utility(self) -> float:
-        """max |pi|."""
-        return max(abs(value) for job in self.jobs for value in job.utility)
+        """max pi, at least 0: a ring that is worth less than nothing is left out."""
+        return max(0.0, max(value for job in self.jobs for value in job.utility))
 
 
-def in_ordinary_units(instance: GVneInstance) -> tuple[GVneInstance, float]:
+def in_ordinary_units(
+    instance: GVneInstance, largest: float | None = None, ordinary: tuple[float, float] = ORDINARY
+) -> tuple[GVneInstance, float]:
     """The instance with its utilities in a unit in which absolute tolerances are small, and that unit.
 
     Parameters
     ----------
     instance : the instance
+    largest : the largest utility that matters; that of the instance where not given
+    ordinary : where it may be already
 
     Returns
     -------
-    (instance, unit) : utilities are divided by `unit`, a power of two, so without rounding unless they vanish
-        beside the largest; the instance itself and 1 where the largest |pi| is 0 or within :data:`ORDINARY`
+    (instance, unit) : utilities are divided by `unit` (see :func:`unit_of`), a power of two, so without rounding
+        unless they vanish beside the largest; the instance itself and 1 where that is 0 or ordinary
     """
-    largest = instance.largest_utility
-    if not largest or ORDINARY[0] <= largest <= ORDINARY[1]:
-        return instance, 1.0
-    unit = 2.0 ** max(-1000, min(1000, math.frexp(largest)[1] - 1))
+    unit = unit_of(instance.largest_utility if largest is None else largest, ordinary)
+    if unit == 1.0:
+        return instance, unit
     jobs = tuple(
         job.model_copy(update={"utility": tuple(value / unit for value in job.utility)}) for job in instance.jobs
     )

@@ -24,6 +24,9 @@ from schedgap.formulations.gpu_sharing.roots import power_norm
 
 _KEYS = ("segments", "noise", "restart")
 
+_FASTEST = Fraction(10**30)
+"""Iterations per slot above which a rate is not told apart: no job has more than 10^9 to make."""
+
 
 def check_elastic(instance: GpuSharingInstance, solution: Solution) -> CheckReport:
     """Check a preemptive or elastic schedule and recompute its mean JCT; exact up to roots (1e-60).
@@ -76,7 +79,10 @@ def check_elastic(instance: GpuSharingInstance, solution: Solution) -> CheckRepo
 
 
 def iterations_per_slot(job: Job, steps: int, gpus: int, noise: Fraction, slot_length: Fraction) -> Fraction:
-    """Effective iterations of a job on `gpus` GPUs in one slot."""
+    """Effective iterations of a job on `gpus` GPUs in one slot, at most 10^30.
+
+    A job that only communicates takes no time at all on one GPU: any slot completes it.
+    """
     rounds = max(1, -(-job.gpus // gpus))
     computing = exact(job.compute.fixed) + exact(job.compute.per_sample) * (job.batch_size // steps)
     link = job.communication
@@ -85,7 +91,9 @@ def iterations_per_slot(job: Job, steps: int, gpus: int, noise: Fraction, slot_l
         sending = exact(link.latency) + exact(link.per_unit) * exact(link.message)
     time = (rounds * steps - 1) * computing + power_norm(computing, sending, exact(job.overlap))
     larger = max(Fraction(1), Fraction(gpus, job.gpus))
-    return slot_length / time * larger * (noise + 1) / (noise + larger)
+    if time == 0:
+        return _FASTEST
+    return min(_FASTEST, slot_length / time * larger * (noise + 1) / (noise + larger))
 
 
 def _steps(job: Job, instance: GpuSharingInstance) -> int | None:

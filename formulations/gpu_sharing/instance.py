@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from schedgap.formulations.common.instance import (
     Count,
     Frozen,
+    FrozenDict,
     Identifier,
     Instance,
     NonNegative,
@@ -83,8 +84,8 @@ class Job(Part):
 class GpuSharingInstance(Instance):
     """An instance of gpu-sharing; time runs in slots 1..horizon of ``slot_length`` seconds.
 
-    ``interference[j][k]`` is xi, the factor on j's iteration time while it shares a GPU with k; 1 where it
-    is not given.
+    ``interference[j][k]`` is xi, the factor on j's iteration time while it shares a GPU with k; 1 where it, its row
+    or the whole table is not given.
 
     Raises
     ------
@@ -101,7 +102,7 @@ class GpuSharingInstance(Instance):
     gpu_memory: Positive
     max_jobs_per_gpu: Annotated[int, Field(ge=1, le=2)]
     jobs: Annotated[tuple[Job, ...], Field(min_length=1)]
-    interference: Frozen[str, Frozen[str, Slowdown]]
+    interference: Frozen[str, Frozen[str, Slowdown]] = FrozenDict()
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

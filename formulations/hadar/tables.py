@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from fractions import Fraction
 from functools import cached_property
 
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
+from schedgap.formulations.common.units import unit_of
 from schedgap.formulations.hadar.instance import HadarInstance, Job
 
 Ints = NDArray[np.int64]
@@ -30,50 +31,57 @@ FINEST = 1 << 60
 
 @dataclass(frozen=True)
 class Worth:
-    """U_j in closed form: what a job is worth that finishes in slot f.
+    """U_j in closed form: what a job is worth that finishes in slot f, n = f - arrival + 1 slots after it came.
 
     Attributes
     ----------
-    kind : 0 ``scale / d``, 1 ``max(0, scale (1 - d / deadline))``, 2 ``scale``, with ``d = (f - arrival + 1) slot``
+    kind : 0 ``scale / (n slot)``, 1 ``max(0, scale (1 - n slot / deadline))``, 2 ``scale``
     scale : weight, times the iterations for kind 0
-    deadline : in units of time; 1 where there is none
     slot : length of a slot
+    whole, part : the deadline in slots, whole ones and the rest: their difference to n does not cancel
+    limit : the deadline in slots
     arrival, earliest, horizon : slots; the worth is 0 before `earliest` and after `horizon`
     """
 
     kind: int
     scale: float
-    deadline: float
     slot: float
+    whole: float
+    part: float
+    limit: float
     arrival: int
     earliest: int
     horizon: int
 
     def at(self, finish: int) -> float:
         """U_j of finishing in a slot, the same float as in the array."""
-        if not self.earliest <= finish <= self.horizon:
-            return 0.0
-        duration = max(finish - self.arrival + 1, 1) * self.slot
+        return self.of(finish) if self.earliest <= finish <= self.horizon else 0.0
+
+    def of(self, finish: int) -> float:
+        """The closed form, whether the job can finish in that slot or not."""
+        slots = max(finish - self.arrival + 1, 1)
         if self.kind == 0:
-            return self.scale / duration
-        return max(0.0, self.scale * (1.0 - duration / self.deadline)) if self.kind == 1 else self.scale
+            return self.scale / (slots * self.slot)
+        if self.kind == 2:
+            return self.scale
+        return 0.0 if slots > self.whole else self.scale * ((self.whole - slots) + self.part) / self.limit
 
     def array(self) -> Floats:
         """(T + 1,) U_j by finish slot; 8 bytes a slot."""
-        duration = np.maximum(np.arange(self.horizon + 1) - self.arrival + 1, 1) * self.slot
+        slots = np.maximum(np.arange(self.horizon + 1) - self.arrival + 1, 1)
         if self.kind == 0:
-            worth = self.scale / duration
+            worth = self.scale / (slots * self.slot)
         elif self.kind == 1:
-            worth = np.maximum(0.0, self.scale * (1.0 - duration / self.deadline))
+            worth = self.scale * ((self.whole - slots) + self.part) / self.limit
+            worth[slots > self.whole] = 0.0
         else:
             worth = np.full(self.horizon + 1, self.scale)
         worth[: self.earliest] = 0.0
         return worth
 
     def row(self) -> Floats:
-        """(7,) the attributes, for compiled code."""
-        numbers = (self.kind, self.scale, self.deadline, self.slot, self.arrival, self.earliest, self.horizon)
-        return np.array(numbers, dtype=np.float64)
+        """(9,) the attributes, for compiled code."""
+        return np.array(astuple(self), dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -157,6 +165,28 @@ def tables(instance: HadarInstance) -> Tables:
     return _build(instance)
 
 
+def in_units(instance: HadarInstance, ordinary: tuple[float, float]) -> tuple[HadarInstance, float]:
+    """The instance with its weights divided by a power of two, and that unit.
+
+    Parameters
+    ----------
+    instance : the instance
+    ordinary : where the largest utility that a job can have alone may be, see :func:`unit_of`
+
+    Returns
+    -------
+    The instance itself and 1 where it is there, or no job is worth anything.
+    """
+    unit = unit_of(max(job.most for job in tables(instance).jobs), ordinary)
+    if unit == 1.0:
+        return instance, unit
+    jobs = tuple(
+        job.model_copy(update={"utility": job.utility.model_copy(update={"weight": job.utility.weight / unit})})
+        for job in instance.jobs
+    )
+    return HadarInstance.model_construct(**{**dict(instance), "jobs": jobs}), unit
+
+
 def _build(instance: HadarInstance) -> Tables:
     types = instance.types
     capacity = np.array([instance.capacity[kind] for kind in types], dtype=np.int64)
@@ -189,19 +219,25 @@ def _job_table(job: Job, types: Sequence[str], capacity: Ints, horizon: int, slo
         step=step,
         target=target,
         min_slots=min_slots,
-        worth=worth_of(job, horizon, float(slot_length), job.arrival + min_slots - 1),
+        worth=worth_of(job, horizon, slot_length, job.arrival + min_slots - 1),
         type_step=np.array([unit_of[rate] if rate > 0 else 0 for rate in rates], dtype=np.int64),
     )
 
 
-def worth_of(job: Job, horizon: int, slot_length: float, earliest: int) -> Worth:
+_LATEST = Fraction(10**30)
+"""Slots of a deadline that no horizon comes near: nothing is lost by then."""
+
+
+def worth_of(job: Job, horizon: int, slot_length: Fraction, earliest: int) -> Worth:
     """The utility of a job that can finish from slot `earliest` on."""
-    kind, scale, deadline = 2, float(job.utility.weight), 1.0
+    kind, scale, limit = 2, float(job.utility.weight), Fraction(0)
     if job.utility.kind == "effective-throughput":
         kind, scale = 0, job.utility.weight * float(job.work)
     elif job.utility.deadline is not None:
-        kind, deadline = 1, float(job.utility.deadline)
-    return Worth(kind, scale, deadline, slot_length, job.arrival, earliest, horizon)
+        kind, limit = 1, min(_LATEST, exact(job.utility.deadline) / slot_length)
+    whole = limit.__floor__()
+    numbers = (float(slot_length), float(whole), float(limit - whole), float(limit) if whole else 1.0)
+    return Worth(kind, scale, *numbers, job.arrival, earliest, horizon)
 
 
 def progress_units(shares: Sequence[Fraction]) -> tuple[list[int], int]:

@@ -59,6 +59,14 @@ class JobOptions:
         return tuple(dict.fromkeys(mode.servers for mode in self.modes))
 
     @property
+    def counts_servers(self) -> bool:
+        """Whether a placement that has room may use more servers than its class allows, or than any class does.
+
+        A number of servers at which the rate is 0 has no class, so that nothing but a limit excludes it.
+        """
+        return len(self.classes) > 1 or self.most < min(self.gpus, sum(share > 0 for share in self.share))
+
+    @property
     def levels(self) -> tuple[int, ...]:
         """The levels of contention at which some rate drops, and the highest that can occur."""
         return tuple(sorted({mode.level for mode in self.modes}))

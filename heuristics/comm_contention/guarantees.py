@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.formulations.comm_contention.dynamics import simulate
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
+from schedgap.formulations.comm_contention.writing import starts_of
+from schedgap.formulations.common.numbers import exact
 from schedgap.heuristics.comm_contention.policies import adadual, starts_now
 from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, Measured, at_most, not_applicable
 
@@ -22,7 +28,7 @@ Floats = NDArray[np.float64]
 
 
 def total_completion(b: float, eta: float, sizes: list[float], starts: list[float]) -> float:
-    """Sum of completion times of transfers on one link, replayed event by event.
+    """Sum of completion times of a few transfers on one link, replayed event by event in floating point.
 
     Parameters
     ----------
@@ -179,16 +185,20 @@ def trap_ratio(n: int) -> float:
     The schedule runs every tiny task alone at its release, then the second, then the first.
     """
     instance = trap(n)
-    tasks, link = instance.tasks, instance.link
-    b, eta = link.seconds_per_unit, link.contention_penalty
-    sizes = [task.size for task in tasks]
     run = adadual(instance).solution
     assert run is not None
-    starts = [float(run["start"][task.id]) for task in tasks]
-    released = sum(task.release for task in tasks)
-    last = tasks[-1].release + b * sizes[-1]
-    named = [last + b * sizes[1], last, *(task.release for task in tasks[2:])]
-    return (total_completion(b, eta, sizes, starts) - released) / (total_completion(b, eta, sizes, named) - released)
+    first, second, *tiny = instance.tasks
+    b = exact(instance.link.seconds_per_unit)
+    last = exact(tiny[-1].release) + b * exact(tiny[-1].size)
+    named = {task.id: exact(task.release) for task in tiny}
+    named |= {second.id: last, first.id: last + b * exact(second.size)}
+    return _flow(instance, starts_of(run)) / _flow(instance, named)
+
+
+def _flow(instance: CommContentionInstance, start: Mapping[str, Fraction]) -> float:
+    """The sum of flow times of a schedule."""
+    ends = simulate(instance, start).completion
+    return math.fsum(ends[task.id] - task.release for task in instance.tasks)
 
 
 def unbounded(seed: int) -> Measured:

@@ -6,10 +6,13 @@ import heapq
 from collections.abc import Callable, Sequence
 
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
+from schedgap.formulations.comm_contention.state import LinkState
+from schedgap.formulations.comm_contention.writing import Admission, written
+from schedgap.formulations.common.numbers import exact
 from schedgap.heuristics.common.run import HeuristicRun
 
-Admit = Callable[[float, Sequence[float]], bool]
-"""Whether a task of a size starts beside tasks with these volumes left, smallest first."""
+Admit = Callable[[LinkState, int, int], bool]
+"""Whether a task starts beside those that are active, at a moment."""
 
 
 def srsf_1(instance: CommContentionInstance, *, seed: int = 0) -> HeuristicRun:
@@ -22,9 +25,10 @@ def srsf_1(instance: CommContentionInstance, *, seed: int = 0) -> HeuristicRun:
 
     Notes
     -----
-    O(n log n + n k). Source: paper 001, section V (SRSF(1)). It claims no ratio.
+    O(n (log n + k)) operations, exact: see :class:`LinkState`. It claims no ratio. Source: paper 001, section V
+    (SRSF(1)).
     """
-    return _run(instance, lambda size, left: len(left) < 1)
+    return _run(instance, lambda state, task, moment: len(state) < 1)
 
 
 def srsf_2(instance: CommContentionInstance, *, seed: int = 0) -> HeuristicRun:
@@ -37,9 +41,10 @@ def srsf_2(instance: CommContentionInstance, *, seed: int = 0) -> HeuristicRun:
 
     Notes
     -----
-    O(n log n + n k). Source: paper 001, section V (SRSF(2)). It claims no ratio.
+    O(n (log n + k)) operations, exact: see :class:`LinkState`. It claims no ratio. Source: paper 001, section V
+    (SRSF(2)).
     """
-    return _run(instance, lambda size, left: len(left) < 2)
+    return _run(instance, lambda state, task, moment: len(state) < 2)
 
 
 def srsf_3(instance: CommContentionInstance, *, seed: int = 0) -> HeuristicRun:
@@ -52,9 +57,10 @@ def srsf_3(instance: CommContentionInstance, *, seed: int = 0) -> HeuristicRun:
 
     Notes
     -----
-    O(n log n + n k). Source: paper 001, section V (SRSF(3)). It claims no ratio.
+    O(n (log n + k)) operations, exact: see :class:`LinkState`. It claims no ratio. Source: paper 001, section V
+    (SRSF(3)).
     """
-    return _run(instance, lambda size, left: len(left) < 3)
+    return _run(instance, lambda state, task, moment: len(state) < 3)
 
 
 def adadual(instance: CommContentionInstance, *, seed: int = 0) -> HeuristicRun:
@@ -70,14 +76,16 @@ def adadual(instance: CommContentionInstance, *, seed: int = 0) -> HeuristicRun:
 
     Notes
     -----
-    O(n log n + n k). Source: paper 001, Algorithm 2.
+    O(n (log n + k)) operations, exact: see :class:`LinkState`. Source: paper 001, Algorithm 2.
     """
-    b, eta = instance.link.seconds_per_unit, instance.link.contention_penalty
 
-    def admit(size: float, left: Sequence[float]) -> bool:
-        return not left or (len(left) == 1 and 2 * (b + eta) * size < b * left[0])
+    def admits(state: LinkState, task: int, moment: int) -> bool:
+        if len(state) != 1:
+            return not len(state)
+        factor, left = state.left(moment)
+        return 2 * (state.alone + state.penalty) * state.size[task] * factor < state.alone * left[0]
 
-    return _run(instance, admit)
+    return _run(instance, admits)
 
 
 def adadual_k(instance: CommContentionInstance, *, seed: int = 0) -> HeuristicRun:
@@ -98,10 +106,14 @@ def adadual_k(instance: CommContentionInstance, *, seed: int = 0) -> HeuristicRu
 
     Notes
     -----
-    O(k^2) per decision. Source: ours, after paper 001, Algorithm 2.
+    O(k^2) operations per decision, exact: see :class:`LinkState`. Source: ours, after paper 001, Algorithm 2.
     """
-    b, eta = instance.link.seconds_per_unit, instance.link.contention_penalty
-    return _run(instance, lambda size, left: starts_now(size, left, b, eta))
+
+    def admits(state: LinkState, task: int, moment: int) -> bool:
+        factor, left = state.left(moment)
+        return starts_now(state.size[task] * factor, left, state.alone, state.penalty)
+
+    return _run(instance, admits)
 
 
 def starts_now(size: float, left: Sequence[float], b: float, eta: float) -> bool:
@@ -115,7 +127,8 @@ def starts_now(size: float, left: Sequence[float], b: float, eta: float) -> bool
     """
     k = len(left)
     now = sum(min(size, x) for x in left)
-    end, moved = 0.0, 0.0
+    end: float = 0  # whole numbers stay whole
+    moved: float = 0
     for position, x in enumerate(left):
         active = k - position
         end += (x - moved) * (active * b + (active - 1) * eta)
@@ -126,53 +139,36 @@ def starts_now(size: float, left: Sequence[float], b: float, eta: float) -> bool
     return True
 
 
-def _run(instance: CommContentionInstance, admit: Admit) -> HeuristicRun:
+def _run(instance: CommContentionInstance, admits: Admit) -> HeuristicRun:
     """Ask the waiting tasks, smallest first, at every release and completion, until one is refused.
 
-    A task in its latency counts as active for admission, with its whole size left, and does not load the link.
+    A task in its latency counts as active for admission, with its whole size left, and does not load the link. All
+    numbers are exact, so simultaneous events are simultaneous and no decision rests on rounding.
     """
-    link, tasks = instance.link, instance.tasks
-    arriving = sorted(range(len(tasks)), key=lambda j: (tasks[j].release, j), reverse=True)
-    queue: list[tuple[float, int]] = []
-    start: dict[str, float] = {}
-    left: dict[int, float] = {}
-    ready: list[tuple[float, int]] = []  # admitted, in their latency
-    clock = 0.0
-    while arriving or queue or left or ready:
-        moments = [tasks[arriving[-1]].release] if arriving else []
-        if ready:
-            moments.append(ready[0][0])
-        pace = link.seconds_per_unit_among(len(left)) if left else 0.0
-        ending = min(left, key=lambda j: left[j]) if left else -1
-        if left:
-            moments.append(clock + pace * left[ending])
-        following = min(moments)
-        asked = False
-        if left:
-            by_end = following == moments[-1]
-            volume = left[ending] if by_end else (following - clock) / pace
-            left = {j: max(0.0, x - volume) for j, x in left.items()}
-            over = [j for j, x in left.items() if x <= 1e-12 * tasks[j].size]
-            for j in over:
-                del left[j]
-            asked = bool(over)
-        clock = following
-        while ready and ready[0][0] <= clock:
-            j = heapq.heappop(ready)[1]
-            left[j] = tasks[j].size
-        while arriving and tasks[arriving[-1]].release <= clock:
-            j = arriving.pop()
-            heapq.heappush(queue, (tasks[j].size, j))
+    state = LinkState(instance)
+    release, size, tasks = state.release, state.size, instance.tasks
+    arriving = sorted(range(len(tasks)), key=lambda j: (release[j], j), reverse=True)
+    queue: list[tuple[int, int]] = []
+    admissions: list[Admission] = []
+    latest = 0
+    while arriving or queue or len(state):
+        if not len(state):
+            state.restart()
+        moment, asked = state.following(), False
+        if moment is None or (arriving and release[arriving[-1]] * state.scale < moment):
+            moment = release[arriving[-1]] * state.scale
+        else:
+            asked = state.step()
+            moment = state.clock
+        while arriving and release[arriving[-1]] * state.scale <= moment:
+            latest = arriving.pop()
+            heapq.heappush(queue, (size[latest], latest))
             asked = True
-        while asked and queue:
-            size, j = queue[0]
-            volumes = sorted([*left.values(), *(tasks[i].size for _, i in ready)])
-            if not admit(size, volumes):
-                break
-            heapq.heappop(queue)
-            start[tasks[j].id] = clock
-            if link.latency > 0:
-                heapq.heappush(ready, (clock + link.latency, j))
-            else:
-                left[j] = size
-    return HeuristicRun({"start": start})
+        while asked and queue and admits(state, queue[0][1], moment):
+            j = heapq.heappop(queue)[1]
+            admissions.append(Admission(j, exact(tasks[latest].release), len(state.done)))
+            state.admit(j, moment)
+    solution = written(instance, admissions, state.done, state.ended)
+    if solution is None:
+        return HeuristicRun(None, {"reason": "its starts need more digits than a solution is written with"})
+    return HeuristicRun(solution)

@@ -50,30 +50,63 @@ class Evaluation:
     verdict : HELD, REFUTED or NOT_APPLICABLE
     left, right : the two sides of the claim, as numbers; `right` is the bound
     reason : why it does not apply, or what the numbers are
+    outside : the text of the assumption that does not hold here; empty where all do
     """
 
     verdict: Verdict
     left: float | None = None
     right: float | None = None
     reason: str = ""
+    outside: str = ""
 
     @property
     def tightness(self) -> float | None:
-        """left / right: 1 is tight, above 1 refutes the claim; None where unknown."""
+        """left / right: 1 is tight, above 1 refutes the claim.
+
+        None where a side is unknown, and where a claim that holds has no positive right side: 0 <= 0 says nothing of
+        how near it is to failing.
+        """
         if self.left is None or self.right is None:
             return None
-        return 1.0 if self.left == self.right else (self.left / self.right if self.right else float("inf"))
+        if self.right > 0:
+            return self.left / self.right
+        return float("inf") if self.left > self.right else None
+
+    @property
+    def smallest_factor(self) -> float:
+        """The smallest c >= 0 for which ``left <= c right`` is not refuted here, tolerance included."""
+        if self.left is None or self.right is None or self.right <= 0:
+            return 0.0
+        return max(0.0, (self.left - TOLERANCE * max(1.0, abs(self.left))) / self.right)
+
+
+TOLERANCE = 1e-9
 
 
 def at_most(left: float, right: float, reason: str = "") -> Evaluation:
     """The evaluation of ``left <= right`` with a relative tolerance of 1e-9."""
-    held = left <= right + 1e-9 * max(1.0, abs(left), abs(right))
+    held = left <= right + TOLERANCE * max(1.0, abs(left), abs(right))
     return Evaluation(Verdict.HELD if held else Verdict.REFUTED, left, right, reason)
 
 
 def not_applicable(reason: str) -> Evaluation:
-    """The evaluation of a claim whose assumptions do not hold on this case."""
+    """The evaluation of a claim that says nothing of this case, or of which too little is known here."""
     return Evaluation(Verdict.NOT_APPLICABLE, reason=reason)
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """One thing that a claim needs.
+
+    Attributes
+    ----------
+    text : in words
+    fails : ``fails(case)`` tells why the case is outside, or returns None where it is inside; None where every
+        instance of the problem is inside, or the words only say what the claim is about
+    """
+
+    text: str
+    fails: Callable[[Case], str | None] | None = None
 
 
 @dataclass(frozen=True)
@@ -100,8 +133,8 @@ class Guarantee:
     problem : the problem's id
     source : where it is printed, such as "paper 000, Theorem 5"; "ours" for a repaired claim
     statement : the claim as a formula
-    assumptions : what it needs, in words; `evaluate` checks them
-    evaluate : the claim on one case
+    assumptions : what it needs; words alone count as one assumption without a test
+    evaluate : the claim on one case inside the assumptions; :meth:`on` tests those first
     method : the heuristic it is about, or None where it is about the problem
     kind : "printed" or "repaired"
     ratio_bound : the proven bound on objective / optimum for this case, where the claim is such a bound
@@ -117,7 +150,7 @@ class Guarantee:
     problem: str
     source: str
     statement: str
-    assumptions: str
+    assumptions: str | tuple[Assumption, ...]
     evaluate: Callable[[Case], Evaluation]
     method: str | None = None
     kind: str = "printed"
@@ -126,3 +159,21 @@ class Guarantee:
     per_sample: tuple[int, str] = (1, "instances")
     sample: Callable[[int], Evaluation] | None = None
     measure: Callable[[int], Measured] | None = None
+
+    @property
+    def needs(self) -> tuple[Assumption, ...]:
+        """Its assumptions, one by one."""
+        return (Assumption(self.assumptions),) if isinstance(self.assumptions, str) else self.assumptions
+
+    @property
+    def needs_text(self) -> str:
+        """Its assumptions as one line."""
+        return "; ".join(needed.text for needed in self.needs)
+
+    def on(self, case: Case) -> Evaluation:
+        """The claim on one case; not applicable outside of an assumption."""
+        for needed in self.needs:
+            why = None if needed.fails is None else needed.fails(case)
+            if why is not None:
+                return Evaluation(Verdict.NOT_APPLICABLE, reason=why, outside=needed.text)
+        return self.evaluate(case)

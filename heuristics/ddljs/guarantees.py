@@ -10,11 +10,20 @@ import numpy as np
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.ddljs.reach import reaches
 from schedgap.formulations.ddljs.utility import gain, utility
-from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, Verdict, at_most, not_applicable
+from schedgap.heuristics.common.guarantee import (
+    Assumption,
+    Case,
+    Evaluation,
+    Guarantee,
+    Verdict,
+    at_most,
+    not_applicable,
+)
 
 UNKNOWN = "neither the optimum nor a bound that decides is known"
 NOT_CONCAVE = "a utility is not concave"
 ALL_CONCAVE = "every utility is concave"
+NOTHING = "no schedule was returned"
 
 
 def _of(case: Case) -> DdljsInstance:
@@ -53,15 +62,46 @@ def _alpha(case: Case) -> float | None:
     return None if not alpha else float(alpha)
 
 
-def _run(case: Case, exact: bool) -> Evaluation | None:
-    """Why a claim about slots of known quality does not apply; None where it does."""
-    if case.objective is None:
-        return not_applicable("no schedule was returned")
-    if exact and not case.info.get("exact"):
-        return not_applicable("slots were not solved exactly")
-    if _alpha(case) is None:
-        return not_applicable("the quality of a slot is unknown, or 0")
-    return None
+def _not_concave(case: Case) -> str | None:
+    return None if _concave(case) else NOT_CONCAVE
+
+
+def _all_concave(case: Case) -> str | None:
+    return ALL_CONCAVE if _concave(case) else None
+
+
+def _inexact(case: Case) -> str | None:
+    return None if case.info.get("exact") else "slots were not solved exactly"
+
+
+def _no_alpha(case: Case) -> str | None:
+    return "the quality of a slot is unknown, or 0" if _alpha(case) is None else None
+
+
+def _arrivals(case: Case) -> str | None:
+    return "jobs arrive over time" if len({job.arrival for job in _of(case).jobs}) > 1 else None
+
+
+def _few_servers(case: Case) -> str | None:
+    hosts = sum(1 for server in _of(case).servers if any(amount > 0 for amount in server.resources.values()))
+    return None if hosts >= SERVERS else "fewer than three servers"
+
+
+def _other_inner(case: Case) -> str | None:
+    inner = str(case.options.get("inner", ""))
+    return None if inner.startswith("lp-rs-mde") else "slots are not solved by Algorithm 2"
+
+
+SERVERS = 3
+"""Servers that Theorem 8 assumes."""
+CONCAVE = Assumption("every mu_i is concave, non-decreasing, mu_i(0) >= 0", _not_concave)
+SIGMOID = Assumption("sigmoid utilities, as in the paper's experiments", _all_concave)
+STATIC = Assumption("the network does not change")
+EXACT = Assumption("slots are solved exactly", _inexact)
+ALPHA = Assumption("every slot within alpha of its best; alpha is what the run proves", _no_alpha)
+TOGETHER = Assumption("all jobs arrive together", _arrivals)
+THREE = Assumption("at least three servers", _few_servers)
+ALGORITHM_2 = Assumption("Algorithm 2 in every slot, with capacities kept; Gamma = max ceil(q_i)", _other_inner)
 
 
 def _printed_factor(case: Case) -> float | None:
@@ -69,21 +109,15 @@ def _printed_factor(case: Case) -> float | None:
     return None if alpha is None else (1 + alpha) / alpha
 
 
-def _theorem_6(concave: bool) -> Callable[[Case], Evaluation]:
-    def evaluate(case: Case) -> Evaluation:
-        if _concave(case) is not concave:
-            return not_applicable(NOT_CONCAVE if concave else ALL_CONCAVE)
-        wrong = _run(case, exact=False)
-        if wrong is not None:
-            return wrong
-        factor = cast(float, _printed_factor(case))
-        return _optimum_at_most(
-            case,
-            factor * cast(float, case.objective),
-            f"the optimum and (1 + 1/alpha) {case.objective:.6g}, alpha {_alpha(case):.6g}",
-        )
-
-    return evaluate
+def _theorem_6(case: Case) -> Evaluation:
+    if case.objective is None:
+        return not_applicable(NOTHING)
+    factor = cast(float, _printed_factor(case))
+    return _optimum_at_most(
+        case,
+        factor * case.objective,
+        f"the optimum and (1 + 1/alpha) {case.objective:.6g}, alpha {_alpha(case):.6g}",
+    )
 
 
 def greedy_factor(slots: int, alpha: float = 1.0) -> float:
@@ -101,20 +135,18 @@ def _alpha_factor(case: Case) -> float | None:
 
 
 def _repaired(case: Case) -> Evaluation:
-    wrong = not_applicable(NOT_CONCAVE) if not _concave(case) else _run(case, exact=True)
-    if wrong is not None:
-        return wrong
+    if case.objective is None:
+        return not_applicable(NOTHING)
     base, slots = _base(case), _slots(case)
-    gained = cast(float, case.objective) - base
+    gained = case.objective - base
     return _optimum_at_most(case, greedy_factor(slots) * gained, f"OPT and (2 - 1/{slots}) {gained:.6g}", base)
 
 
 def _alpha_form(case: Case) -> Evaluation:
-    wrong = not_applicable(NOT_CONCAVE) if not _concave(case) else _run(case, exact=False)
-    if wrong is not None:
-        return wrong
+    if case.objective is None:
+        return not_applicable(NOTHING)
     base, slots, alpha = _base(case), _slots(case), cast(float, _alpha(case))
-    gained = cast(float, case.objective) - base
+    gained = case.objective - base
     reason = f"OPT and ((1 + a) T - a) / (a T) {gained:.6g}, T {slots}, a {alpha:.6g}"
     return _optimum_at_most(case, greedy_factor(slots, alpha) * gained, reason, base)
 
@@ -125,60 +157,64 @@ def _batch_factor(case: Case) -> float | None:
 
 
 def _batch(case: Case) -> Evaluation:
-    wrong = not_applicable(NOT_CONCAVE) if not _concave(case) else _run(case, exact=True)
-    if wrong is not None:
-        return wrong
-    if len({job.arrival for job in _of(case).jobs}) > 1:
-        return not_applicable("jobs arrive over time")
+    if case.objective is None:
+        return not_applicable(NOTHING)
     base, slots = _base(case), _slots(case)
-    gained = cast(float, case.objective) - base
+    gained = case.objective - base
     factor = cast(float, _batch_factor(case))
     return _optimum_at_most(case, factor * gained, f"OPT and {gained:.6g} / (1 - (1 - 1/{slots})^{slots})", base)
 
 
 def _less_a_gain(which: Callable[[list[float]], float], name: str) -> Callable[[Case], Evaluation]:
     def evaluate(case: Case) -> Evaluation:
-        wrong = not_applicable(NOT_CONCAVE) if not _concave(case) else _run(case, exact=True)
-        if wrong is not None:
-            return wrong
+        if case.objective is None:
+            return not_applicable(NOTHING)
         base = _base(case)
-        gained, less = cast(float, case.objective) - base, which(list(case.info["gains"]))
+        gained, less = case.objective - base, which(list(case.info["gains"]))
         return _optimum_at_most(case, 2 * gained - less, f"OPT and 2 * {gained:.6g} - {name} {less:.6g}", base)
 
     return evaluate
 
 
-def _lemma_5(concave: bool) -> Callable[[Case], Evaluation]:
-    def evaluate(case: Case) -> Evaluation:
-        if _concave(case) is not concave:
-            return not_applicable(NOT_CONCAVE if concave else ALL_CONCAVE)
-        worst: tuple[float, float, float, str] | None = None
-        for job, reach in zip(_of(case).jobs, reaches(_of(case)), strict=True):
-            if reach.most < 2:
-                continue
-            steps = gain(job, np.arange(reach.most), 1)
-            rise = steps[1:] - steps[:-1]
-            at = int(np.argmax(rise))
-            if worst is None or rise[at] > worst[0]:
-                told = f"job {job.id}: worker-slot {at + 2} adds {steps[at + 1]:.6g}, the one before {steps[at]:.6g}"
-                worst = (float(rise[at]), float(steps[at + 1]), float(steps[at]), told)
-        if worst is None:
-            return not_applicable("no job can have two worker-slots")
-        return at_most(worst[1], worst[2], worst[3])
-
-    return evaluate
+def _lemma_5(case: Case) -> Evaluation:
+    worst: tuple[float, float, float, str] | None = None
+    for job, reach in zip(_of(case).jobs, reaches(_of(case)), strict=True):
+        if reach.most < 2:
+            continue
+        steps = gain(job, np.arange(reach.most), 1)
+        rise = steps[1:] - steps[:-1]
+        at = int(rise.argmax())
+        if worst is None or rise[at] > worst[0]:
+            told = f"job {job.id}: worker-slot {at + 2} adds {steps[at + 1]:.6g}, the one before {steps[at]:.6g}"
+            worst = (float(rise[at]), float(steps[at + 1]), float(steps[at]), told)
+    if worst is None:
+        return not_applicable("no job can have two worker-slots")
+    return at_most(worst[1], worst[2], worst[3])
 
 
 def _theorem_10(case: Case) -> Evaluation:
-    if not _concave(case):
-        return not_applicable(NOT_CONCAVE)
-    if not str(case.options.get("inner", "")).startswith("lp-rs-mde"):
-        return not_applicable("about Algorithm 2 as the inner method")
     if case.objective is None:
-        return not_applicable("no schedule was returned")
+        return not_applicable(NOTHING)
     factor = cast(float, _theorem_10_factor(case))
     reason = f"the optimum and (3 Gamma + 1) {case.objective:.6g}, Gamma {case.info['gamma']}"
     return _optimum_at_most(case, factor * case.objective, reason)
+
+
+def _theorem_10_probability(case: Case) -> Evaluation:
+    from schedgap.heuristics.ddljs.violations import likeliest_overloads
+
+    instance = _of(case)
+    found = likeliest_overloads(instance)
+    if isinstance(found, str):
+        return not_applicable(found)
+    judged = []
+    for kind, count in (("server", len(instance.servers)), ("link", len(instance.links))):
+        if count:
+            allowed = 1.0 - (1.0 - float(count) ** -4) ** instance.horizon
+            chance, row = found[kind].chance, found[kind].row
+            told = f"the likeliest overload of a {kind} in some slot {row or ''} and 1 - (1 - {count}^-4)^T"
+            judged.append(at_most(chance, allowed, told))
+    return max(judged, key=lambda one: (one.verdict is Verdict.REFUTED, one.tightness or 0.0))
 
 
 def _theorem_10_factor(case: Case) -> float | None:
@@ -186,7 +222,9 @@ def _theorem_10_factor(case: Case) -> float | None:
     return None if gamma is None else 3.0 * int(gamma) + 1.0
 
 
-def _claim(id: str, source: str, statement: str, assumptions: str, evaluate: Any, **more: Any) -> Guarantee:
+def _claim(
+    id: str, source: str, statement: str, assumptions: tuple[Assumption, ...], evaluate: Any, **more: Any
+) -> Guarantee:
     more.setdefault("method", "gadget")
     return Guarantee(f"004-{id}", "ddljs", source, statement, assumptions, evaluate, **more)
 
@@ -195,7 +233,6 @@ def _families(*names: str) -> dict[str, Any]:
     return {"families": names}
 
 
-_EXACT = "every mu_i concave, non-decreasing, mu_i(0) >= 0; the network does not change; slots solved exactly"
 _CONCAVE = ("tight", "concave", "knapsack", "batch", "tight_batch", "named_concave")
 
 GUARANTEES: tuple[Guarantee, ...] = (
@@ -203,8 +240,8 @@ GUARANTEES: tuple[Guarantee, ...] = (
         "lemma-5",
         "paper 004, Lemma 5",
         "F is submodular: more worker-slots before add no more after",
-        "every mu_i is concave",
-        _lemma_5(True),
+        (CONCAVE,),
+        _lemma_5,
         method=None,
         hint=_families("concave", "knapsack", "named_concave"),
     ),
@@ -212,8 +249,8 @@ GUARANTEES: tuple[Guarantee, ...] = (
         "lemma-5-sigmoid",
         "paper 004, Lemma 5 with the utilities of section VI",
         "F is submodular",
-        "sigmoid utilities, as in the paper's experiments",
-        _lemma_5(False),
+        (SIGMOID,),
+        _lemma_5,
         method=None,
         hint=_families("sigmoid", "late"),
     ),
@@ -221,8 +258,8 @@ GUARANTEES: tuple[Guarantee, ...] = (
         "theorem-6",
         "paper 004, Theorem 6",
         "ALG >= alpha / (alpha + 1) OPT",
-        "every mu_i is concave; alpha is what the run proves of its slots",
-        _theorem_6(True),
+        (CONCAVE, STATIC, ALPHA),
+        _theorem_6,
         ratio_bound=_printed_factor,
         hint=_families(*_CONCAVE, "rounding"),
     ),
@@ -230,8 +267,8 @@ GUARANTEES: tuple[Guarantee, ...] = (
         "theorem-6-sigmoid",
         "paper 004, Theorem 6 with the utilities of section VI",
         "ALG >= alpha / (alpha + 1) OPT",
-        "sigmoid utilities, as in the paper's experiments",
-        _theorem_6(False),
+        (SIGMOID, STATIC, ALPHA),
+        _theorem_6,
         ratio_bound=_printed_factor,
         hint=_families("sigmoid", "late"),
     ),
@@ -239,7 +276,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         "theorem-6-repaired",
         "ours",
         "ALG >= T / (2 T - 1) OPT, both less f(0)",
-        _EXACT,
+        (CONCAVE, STATIC, EXACT),
         _repaired,
         kind="repaired",
         ratio_bound=_repaired_factor,
@@ -249,7 +286,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         "theorem-6-alpha",
         "ours",
         "ALG >= alpha T / ((1 + alpha) T - alpha) OPT, both less f(0)",
-        "as before, every slot within alpha of its best",
+        (CONCAVE, STATIC, ALPHA),
         _alpha_form,
         kind="repaired",
         ratio_bound=_alpha_factor,
@@ -259,7 +296,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         "theorem-6-max-gain",
         "ours",
         "OPT <= 2 ALG - largest gain of a slot, both less f(0)",
-        _EXACT,
+        (CONCAVE, STATIC, EXACT),
         _less_a_gain(max, "max gain"),
         kind="repaired",
         hint=_families(*_CONCAVE),
@@ -268,8 +305,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         "theorem-6-last-gain",
         "ours",
         "OPT <= 2 ALG - gain of the last slot, both less f(0)",
-        _EXACT.replace("the network does not change; ", "")
-        + "; on any network, tried on those that do not change only",
+        (CONCAVE, EXACT, Assumption("on any network, tried on those that do not change only")),
         _less_a_gain(lambda gains: gains[-1], "last gain"),
         kind="repaired",
         hint=_families(*_CONCAVE),
@@ -278,7 +314,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         "theorem-6-batch",
         "ours",
         "ALG >= (1 - (1 - 1/T)^T) OPT, both less f(0)",
-        f"{_EXACT}; all jobs arrive together",
+        (CONCAVE, STATIC, EXACT, TOGETHER),
         _batch,
         kind="repaired",
         ratio_bound=_batch_factor,
@@ -288,10 +324,24 @@ GUARANTEES: tuple[Guarantee, ...] = (
         "theorem-10",
         "paper 004, Theorem 10",
         "ALG >= OPT / (3 Gamma + 1)",
-        "every mu_i concave; Algorithm 2 in every slot, capacities kept; Gamma = max ceil(q_i)",
+        (CONCAVE, THREE, STATIC, ALGORITHM_2),
         _theorem_10,
         ratio_bound=_theorem_10_factor,
         hint=_families("printed_named", "printed_thin", "rounding"),
+    ),
+    _claim(
+        "theorem-10-probability",
+        "paper 004, Theorem 10: the probabilities",
+        "P(some slot loads a server with beta C or more) <= 1 - (1 - V^-4)^T; a link with gamma C: 1 - (1 - E^-4)^T",
+        (
+            CONCAVE,
+            THREE,
+            STATIC,
+            Assumption("one rounding a slot (u_b = 1) of Algorithm 2's program, ring by ring independent"),
+        ),
+        _theorem_10_probability,
+        method=None,
+        hint=_families("crowded", "concave", "printed_thin"),
     ),
 )
 """The rows of the ledger for paper 004 over the horizon."""

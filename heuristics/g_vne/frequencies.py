@@ -11,7 +11,7 @@ from scipy.stats import beta as beta_distribution
 
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.heuristics.g_vne.lp_rs_mde import Plan
-from schedgap.heuristics.g_vne.mixture import shares
+from schedgap.heuristics.g_vne.mixture import Mixture, shares
 
 _SAME = 1e-9
 
@@ -104,14 +104,42 @@ def count_roundings(plan: Plan, target: float, trials: int, seed: int) -> Counts
     )
 
 
+MOST_SUMS = 100_000
+"""Different sums of utilities up to which a probability is computed exactly."""
+
+
+def chance_of_third(mixture: Mixture, target: float) -> float | None:
+    """The exact probability that a rounding's utility is at least a third of `target`.
+
+    None where there are more than :data:`MOST_SUMS` different sums of utilities. Equal sums are merged, so jobs that
+    are worth the same cost little.
+    """
+    sums: NDArray[np.float64] = np.zeros(1)
+    chances: NDArray[np.float64] = np.ones(1)
+    for first, last in mixture.groups:
+        worth = np.append(mixture.utility[first:last], 0.0)
+        weights = mixture.weights[first:last]
+        parts = np.append(weights, max(0.0, 1.0 - float(weights.sum())))
+        if len(sums) * len(worth) > MOST_SUMS:
+            return None
+        every = np.round((sums[:, None] + worth[None, :]).ravel(), 12)
+        sums, place = np.unique(every, return_inverse=True)
+        chances = np.bincount(place.ravel(), weights=(chances[:, None] * parts[None, :]).ravel()).astype(float)
+    return float(chances[sums >= target / 3 - _SAME].sum())
+
+
+A_THIRD = 1.0 - 1.5 / math.e
+"""1 - 3/(2e) = 0.448: how often a rounding has a third of W at least; docs/proofs-g-vne.md."""
+
+
 def promised(instance: GVneInstance) -> float:
-    """1 - e^(-2/9) - R V^-3 - E^-3: how often at least a rounding has a third and keeps all factors.
+    """1 - 3/(2e) - R V^-3 - E^-3: how often at least a rounding has a third and keeps all factors.
 
     A third: the weighted rings' value W is at least every single ring's utility, so utility / max is a sum of
-    independent variables in [0, 1] of mean at least 1, and Chernoff's bound gives P(< W / 3) <= e^(-2/9). Loads:
-    each of the R V servers' resources (E links) is exceeded with probability at most V^-4 (E^-4).
+    independent variables in [0, 1] of mean at least 1 (:data:`A_THIRD`). Loads: each of the R V servers' resources
+    (E links) is exceeded with probability at most V^-4 (E^-4).
     """
     nodes, links = len(instance.servers), len(instance.links)
     asked = {name for job in instance.jobs for name, amount in job.demand.items() if amount > 0}
-    missed = math.exp(-2 / 9) + len(asked) * float(nodes) ** -3
-    return 1.0 - missed - (float(links) ** -3 if links else 0.0)
+    missed = len(asked) * float(nodes) ** -3 + (float(links) ** -3 if links else 0.0)
+    return A_THIRD - missed

@@ -8,6 +8,7 @@ from typing import Any
 
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.heuristics.common.guarantee import (
+    Assumption,
     Case,
     Evaluation,
     Guarantee,
@@ -34,13 +35,67 @@ def _lp_of(case: Case) -> tuple[GVneInstance, dict[str, Any]]:
     return case.instance, {"lp": case.options["lp"], "ring_sizes": case.options["ring_sizes"]}
 
 
-def _beyond_q(case: Case) -> str:
-    """Why the printed program, with ring sizes 1..ceil(q_i) only, would not have chosen these sizes; or nothing."""
+SERVERS = 3
+"""Servers that Theorem 8 assumes."""
+
+
+def _instance(case: Case) -> GVneInstance:
+    assert isinstance(case.instance, GVneInstance)
+    return case.instance
+
+
+def _beyond_q(case: Case) -> str | None:
     for name, size in case.info["kappa"].items():
-        q = float(case.info["q"][name])
-        if size > math.ceil(q - 1e-9):
-            return f"a ring of {size} workers is beyond ceil(q_i), q_i = {q:.3g}"
-    return ""
+        if size > math.ceil(float(case.info["q"][name]) - 1e-9):
+            return "a ring was selected that is larger than ceil(q_i)"
+    return None
+
+
+def _few_servers(case: Case) -> str | None:
+    hosts = sum(1 for server in _instance(case).servers if any(amount > 0 for amount in server.resources.values()))
+    return None if hosts >= SERVERS else "fewer than three servers"
+
+
+def _other_utilities(case: Case) -> str | None:
+    fine = all(_concave(job.utility) for job in _instance(case).jobs)
+    return None if fine else "a utility is not increasing and concave"
+
+
+def _concave(utility: tuple[float, ...]) -> bool:
+    """Whether pi_0 = 0, pi_1, pi_2, ... increases, by less and less."""
+    gains = [after - before for before, after in zip((0.0, *utility), utility, strict=False)]
+    return all(gain >= 0 for gain in gains) and all(b <= a + 1e-9 for a, b in itertools.pairwise(gains))
+
+
+def _not_selected(case: Case) -> str | None:
+    return None if case.options["ring_sizes"] == "selected" else "ring sizes are not selected"
+
+
+def _not_printed(*, single: bool) -> Any:
+    def fails(case: Case) -> str | None:
+        if case.options["variant"] != "vanilla" or case.options["lp"] != "augmented":
+            return "not the printed rounding (variant=vanilla, lp=augmented)"
+        if (case.options["tries"] == 1) is not single:
+            return "several roundings" if single else "a single rounding"
+        return None
+
+    return fails
+
+
+def _overloads(case: Case) -> str | None:
+    return "loads may exceed capacities" if case.options["variant"] == "vanilla" else None
+
+
+CONCAVE = Assumption("utilities pi increase and are concave, as gains of a concave mu do", _other_utilities)
+THREE = Assumption("at least three servers", _few_servers)
+SELECTED = Assumption("ring sizes by the program's largest pi chi", _not_selected)
+WITHIN_Q = Assumption("ring sizes 1 to ceil(q_i)", _beyond_q)
+KEPT = Assumption("capacities are kept: a ring that does not fit what is left is refused", _overloads)
+ONE_ROUNDING = Assumption("a single rounding (u_b = 1); loads may exceed capacities", _not_printed(single=True))
+ROUNDINGS_UNTIL = Assumption(
+    "roundings until a third is reached and loads are within beta and gamma, u_b at most; loads may exceed capacities",
+    _not_printed(single=False),
+)
 
 
 def _lemma_7(case: Case) -> Evaluation:
@@ -50,16 +105,10 @@ def _lemma_7(case: Case) -> Evaluation:
 
     if case.optimum is None:
         return not_applicable("the optimum is not proven")
-    if case.options["ring_sizes"] != "selected":
-        return not_applicable("ring sizes are not selected")
-    beyond = _beyond_q(case)
-    if beyond:
-        return not_applicable(beyond)
-    assert isinstance(case.instance, GVneInstance)
-    if _size(case.instance) > SOLVABLE:
+    instance = _instance(case)
+    if _size(instance) > SOLVABLE:
         return not_applicable("too large to be solved again with fixed ring sizes")
-    kappa = dict(case.info["kappa"])
-    fixed = optimum_of(with_sizes(case.instance, kappa))
+    fixed = optimum_of(with_sizes(instance, dict(case.info["kappa"])))
     if fixed is None:
         return not_applicable("the optimum with fixed ring sizes is not proven")
     gamma = int(case.info["gamma"])
@@ -71,8 +120,6 @@ def _lemma_7_lp(case: Case) -> Evaluation:
     """LP <= s LP_fixed."""
     if not case.info["lp_complete"]:
         return not_applicable("a linear program was cut off")
-    if case.options["ring_sizes"] != "selected":
-        return not_applicable("ring sizes are not selected")
     sizes = max(1, int(case.info["sizes_in_lp"]))
     reason = f"LP {case.info['lp']:g}, with the selected sizes {case.info['lp_fixed']:g}, s = {sizes}"
     # the simplex method's own tolerance on both values
@@ -80,18 +127,17 @@ def _lemma_7_lp(case: Case) -> Evaluation:
 
 
 def _theorem_8(case: Case) -> Evaluation:
-    """OPT / 3 <= utility of one rounding."""
+    """OPT / 3 <= utility."""
     if case.optimum is None:
         return not_applicable("the optimum is not proven")
-    if case.options["variant"] != "vanilla" or case.options["tries"] != 1:
-        return not_applicable("not a single rounding")
-    reason = f"one rounding gives {case.objective:g} of {case.optimum:g}, LP {case.info['lp_fixed']:g}"
+    made = int(case.info.get("tries", 1))
+    reason = f"{made} roundings give {case.objective:g} of {case.optimum:g}, LP {case.info['lp_fixed']:g}"
     return at_most(case.optimum / 3, case.objective or 0.0, reason)
 
 
 def _theorem_8_repaired(case: Case) -> Evaluation:
-    """1 - e^(-2/9) - R V^-3 - E^-3 <= P(a third of W, loads within the rings' factors)."""
-    from schedgap.heuristics.g_vne.frequencies import count_roundings, promised
+    """1 - 3/(2e) - R V^-3 - E^-3 <= P(a third of W, loads within the rings' factors)."""
+    from schedgap.heuristics.g_vne.frequencies import chance_of_third, count_roundings, promised
     from schedgap.heuristics.g_vne.lp_rs_mde import make_plan
 
     instance, settings = _lp_of(case)
@@ -105,32 +151,27 @@ def _theorem_8_repaired(case: Case) -> Evaluation:
         return not_applicable("a ring is worth more than all weighted rings together: some were dropped")
     counts = count_roundings(plan, mixture.value, ROUNDINGS, 0)
     low, high = counts.both.limits(CONFIDENCE)
+    third = chance_of_third(mixture, mixture.value)
     bound = max(0.0, promised(instance))
-    reason = f"{counts.both.value:.4f} of {ROUNDINGS} roundings, limits {low:.4f} to {high:.4f}, promised {bound:.4f}"
-    return at_most(bound, high, reason)
+    exact = "" if third is None else f", a third with probability {third:.4f}"
+    reason = (
+        f"{counts.both.value:.4f} of {ROUNDINGS} roundings, limits {low:.4f} to {high:.4f}{exact}, promised {bound:.4f}"
+    )
+    # both at once are no more likely than a third alone, whose probability is exact
+    return at_most(bound, high if third is None else min(high, third), reason)
 
 
 def _theorem_10(case: Case) -> Evaluation:
     """OPT <= (3 Gamma + 1) utility, one slot."""
     if case.optimum is None or case.objective is None:
         return not_applicable("the optimum is not proven")
-    if case.options["variant"] == "vanilla":
-        return not_applicable("outside the model")
-    beyond = _beyond_q(case)
-    if beyond:
-        return not_applicable(beyond)
-    assert isinstance(case.instance, GVneInstance)
-    if not all(_concave(job.utility) for job in case.instance.jobs):
-        return not_applicable("utilities are not concave and increasing")
-    factor = 3 * int(case.info["gamma"]) + 1
+    factor = _theorem_10_factor(case)
     reason = f"OPT {case.optimum:g}, utility {case.objective:g}, Gamma {case.info['gamma']}"
     return at_most(case.optimum, factor * case.objective, reason)
 
 
-def _concave(utility: tuple[float, ...]) -> bool:
-    """Whether pi_0 = 0, pi_1, pi_2, ... increases, by less and less."""
-    gains = [after - before for before, after in zip((0.0, *utility), utility, strict=False)]
-    return all(gain >= 0 for gain in gains) and all(b <= a + 1e-9 for a, b in itertools.pairwise(gains))
+def _theorem_10_factor(case: Case) -> float:
+    return 3.0 * int(case.info["gamma"]) + 1.0
 
 
 def _sandwich(case: Case) -> Evaluation:
@@ -183,7 +224,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         "g-vne",
         "paper 004, Lemma 7",
         "OPT with the selected ring sizes >= OPT / Gamma, Gamma = max ceil(q_i)",
-        "ring sizes by the program's largest pi chi",
+        (CONCAVE, SELECTED, WITHIN_Q),
         _lemma_7,
         method=_METHOD,
         hint={"families": _PRINTED},
@@ -193,7 +234,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         "g-vne",
         "ours",
         "LP_fixed >= LP / s, s = most ring sizes of one job with positive weight",
-        "both programs are solved; between LP values only",
+        (SELECTED, Assumption("between LP values only")),
         _lemma_7_lp,
         method=_METHOD,
         kind="repaired",
@@ -213,17 +254,29 @@ GUARANTEES: tuple[Guarantee, ...] = (
         "g-vne",
         "paper 004, Theorem 8",
         "utility >= OPT / 3",
-        "a single rounding (u_b = 1); loads may exceed capacities",
+        (THREE, CONCAVE, SELECTED, WITHIN_Q, ONE_ROUNDING),
         _theorem_8,
         method=_METHOD,
+        ratio_bound=lambda _: 3.0,
         hint={"families": ("one_rounding_named", "one_rounding_tiny", "one_rounding")},
+    ),
+    Guarantee(
+        "004-theorem-8-tries",
+        "g-vne",
+        "paper 004, Theorem 8 with the roundings of Algorithm 2",
+        "utility >= OPT / 3",
+        (THREE, CONCAVE, SELECTED, WITHIN_Q, ROUNDINGS_UNTIL),
+        _theorem_8,
+        method=_METHOD,
+        ratio_bound=lambda _: 3.0,
+        hint={"families": ("tries_named", "tries_thin", "tries_tiny", "tries")},
     ),
     Guarantee(
         "004-theorem-8-frequencies",
         "g-vne",
         "paper 004, Theorem 8",
         "P(load >= beta C) <= V^-4 on servers, P(load >= gamma C) <= E^-4 on links, utility >= OPT / 3",
-        "rings that are embeddable alone",
+        (THREE, Assumption("rings that are embeddable alone")),
         _elsewhere,
         measure=_frequencies,
     ),
@@ -231,12 +284,12 @@ GUARANTEES: tuple[Guarantee, ...] = (
         "004-theorem-8-repaired",
         "g-vne",
         "ours",
-        "P(utility >= W/3, loads within the rings' factors) >= 1 - e^(-2/9) - R V^-3 - E^-3",
+        "P(utility >= W/3, loads within the rings' factors) >= 1 - 3/(2e) - R V^-3 - E^-3",
         "W = weighted utility of the rings, each embeddable alone and worth at most W; tested at level 1e-6",
         _theorem_8_repaired,
         method=_METHOD,
         kind="repaired",
-        hint={"families": ("tiny", "small", "thin")},
+        hint={"families": ("tiny", "small", "thin", "thirds")},
     ),
     Guarantee(
         "004-theorem-9",
@@ -252,9 +305,10 @@ GUARANTEES: tuple[Guarantee, ...] = (
         "g-vne",
         "paper 004, Theorem 10",
         "utility >= OPT / (3 Gamma + 1), one slot",
-        "utilities increasing and concave, capacities kept",
+        (THREE, CONCAVE, SELECTED, WITHIN_Q, KEPT),
         _theorem_10,
         method=_METHOD,
+        ratio_bound=_theorem_10_factor,
         hint={"families": _PRINTED},
     ),
     Guarantee(

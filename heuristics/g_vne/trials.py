@@ -46,18 +46,52 @@ def two_racks(servers: int, jobs: int, seed: int, ring: int = 4) -> GVneInstance
 
 
 def three_conflicts() -> GVneInstance:
-    """One server with three resources, three jobs that need two of them each: any two jobs exclude each other."""
+    """One server with three resources, three jobs that need two of them each: any two jobs exclude each other.
+
+    Two more servers are too small for any of the jobs; Theorem 8 assumes that there are three.
+    """
+    names = ("a", "b", "c")
     pairs = (("a", "b"), ("b", "c"), ("a", "c"))
     return GVneInstance.parse(
         {
             "problem": "g-vne",
             "name": "three-conflicts",
-            "servers": [{"id": "s0", "resources": {"a": 1, "b": 1, "c": 1}}],
+            "servers": [
+                {"id": f"s{i}", "resources": dict.fromkeys(names, size)} for i, size in enumerate((1, 0.5, 0.5))
+            ],
+            "links": [],
             "jobs": [
                 {"id": f"j{j}", "demand": dict.fromkeys(pair, 1), "bandwidth": 1.0, "utility": [1.0]}
                 for j, pair in enumerate(pairs)
             ],
         }
+    )
+
+
+def thirds(seed: int) -> GVneInstance:
+    """Roundings have a third of W about as seldom as Theorem 8's repair allows: 1 - e^(-2/3) against 1 - 3/(2e).
+
+    One job is always embedded and worth a little less than W/3. It leaves two thirds of every resource to n jobs worth
+    W each, of which the program takes 2/(3 n) each: job i needs all of every resource but a little less of the i-th,
+    which makes equal weights the only optimum. None of the n is drawn with probability about e^(-2/3). Empty servers
+    make V large.
+
+    Parameters
+    ----------
+    seed : n is 20 to 28
+    """
+    count, slack, share = 20 + 2 * (seed % 5), 0.05, 0.332
+    names = [f"r{r}" for r in range(count)]
+    # the duals: every resource costs 1 / (n - slack), so the first job is worth a little more than it costs
+    first = round(share * count / (count - slack) + 2e-4, 6)
+    jobs = [{"id": "always", "demand": dict.fromkeys(names, share), "bandwidth": 1.0, "utility": [first]}]
+    for j in range(count):
+        demand = {name: 1.0 - (slack if r == j else 0.0) for r, name in enumerate(names)}
+        jobs.append({"id": f"j{j}", "demand": demand, "bandwidth": 1.0, "utility": [1.0]})
+    servers: list[dict[str, Any]] = [{"id": "s0", "resources": dict.fromkeys(names, 1.0)}]
+    servers += [{"id": f"s{i}", "resources": {}} for i in range(1, 40)]
+    return GVneInstance.parse(
+        {"problem": "g-vne", "name": f"thirds-{count}", "servers": servers, "links": [], "jobs": jobs}
     )
 
 

@@ -2,23 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import numpy as np
 
-from schedgap.formulations.hadar.forked import node_speeds
+from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.hadar.instance import HadarInstance
-from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, Verdict, at_most, not_applicable
-from schedgap.heuristics.hadar.forking import utilisation_by_copies
+from schedgap.formulations.hadar.tables import tables
+from schedgap.heuristics.common.guarantee import (
+    Assumption,
+    Case,
+    Evaluation,
+    Guarantee,
+    Verdict,
+    at_most,
+    not_applicable,
+)
+from schedgap.heuristics.hadar.assumptions import (
+    ALL_RECONSIDERED,
+    DUAL_LOW,
+    EARLY,
+    EXACT,
+    FREE_MOVES,
+    NO_DELAY,
+    NOT_STOPPED,
+    P2,
+    PRINTED_PRICES,
+    ROOM,
+    SOMETHING,
+)
 from schedgap.heuristics.hadar.growth import recursion_growth
+from schedgap.heuristics.hadar.guarantees_hadare import HADARE
+from schedgap.heuristics.hadar.online import price_ends
+from schedgap.solvers.result import SolveOptions, Status
 
 TOO_LARGE = "the bound is too large for a float"
 NOTHING = "no schedule was returned"
-LONGEST_CHAIN = 2000
-"""Slots of work on the slowest node up to which Theorem 3's chain is simulated."""
-EQUAL = 1e-9
-"""Two utilisations that differ by less, relatively, are equal."""
+POOLS = 200
+"""Pools in one sample of Lemma 3."""
+SLOPE = 1e-8
+"""Relative error allowed to a slope from differences."""
+P1_WORK = 20.0
+"""Repeatable limit of solving P1."""
 UNKNOWN = "neither the optimum nor a bound that decides is known"
 
 
@@ -36,73 +63,151 @@ def _at_least(case: Case, factor: float, what: str) -> Evaluation:
     return not_applicable(UNKNOWN)
 
 
-def _is_p2(case: Case) -> str | None:
-    if cast(HadarInstance, case.instance).all_jobs_must_finish:
-        return "about P2; in this instance every job must finish"
-    if case.info.get("restart_delay"):
-        return "about runs without a restart delay"
-    if case.info.get("stopped"):
-        return f"the run was stopped ({case.info['stopped']}) before every job was decided"
-    return None
-
-
 def _printed_factor(case: Case) -> float | None:
     alpha = case.info.get("alpha")
     return None if alpha is None else 2.0 * float(alpha)
 
 
 def _theorem_2(case: Case) -> Evaluation:
-    wrong = _is_p2(case)
-    if wrong:
-        return not_applicable(wrong)
-    if any(case.options.get(name) != "printed" for name in ("price", "umin", "eta")):
-        return not_applicable("about the printed prices: price=printed, umin=printed, eta=printed (without T)")
-    if not case.info.get("exact", False):
-        return not_applicable("best payoffs were not exact")
     return _at_least(case, cast(float, _printed_factor(case)), f"2 alpha = {_printed_factor(case):.6g}")
+
+
+def _rounds_factor(case: Case) -> float | None:
+    """2 alpha by eqs. (6) and (7) as printed; None where there are no such prices."""
+    instance = cast(HadarInstance, case.instance)
+    try:
+        ends = price_ends(instance, tables(instance), "printed", "printed")
+    except InputError:
+        return None
+    return None if ends is None else 2.0 * max(1.0, math.log(ends.high) - math.log(ends.low))
+
+
+def _theorem_2_rounds(case: Case) -> Evaluation:
+    factor = _rounds_factor(case)
+    if factor is None:
+        return not_applicable("no U_min above 0: no job can finish, or one is worth nothing at the horizon")
+    return _at_least(case, factor, f"2 alpha = {factor:.6g}")
 
 
 def _repaired_factor(case: Case) -> float | None:
     step = case.info.get("alpha_step")
-    return None if step is None else 4.0 / 3.0 * float(step)
-
-
-def _repaired_assumptions(case: Case) -> str | None:
-    wrong = _is_p2(case)
-    if wrong:
-        return wrong
-    options = case.options
-    if options.get("price") != "early":
-        return "needs price=early"
-    if options.get("umin") != "direct" and options.get("eta") != "horizon":
-        return "needs umin=direct or eta=horizon"
-    return None if case.info.get("exact", False) else "best payoffs were not exact"
+    return None if step is None else float(step) + 0.25
 
 
 def _theorem_2_repaired(case: Case) -> Evaluation:
-    wrong = _repaired_assumptions(case)
-    if wrong:
-        return not_applicable(wrong)
     factor, seen = _repaired_factor(case), case.info.get("max_step")
     if factor is None:
         return not_applicable(TOO_LARGE)
     words = "" if seen is None else f" (largest dD/dP seen {seen:.6g})"
-    return _at_least(case, factor, f"(4/3) alpha_step = {factor:.6g}{words}")
+    return _at_least(case, factor, f"alpha_step + 1/4 = {factor:.6g}{words}")
 
 
-def _measured_step(case: Case) -> float | None:
+def _alpha_of_the_run(case: Case) -> float | None:
+    """max(1, the largest dD/dP of an admission), the least alpha that Lemma 1 can have."""
     step = case.info.get("max_step")
-    return None if step is None else 4.0 / 3.0 * max(1.0, float(step))
+    return None if step is None else max(1.0, float(step))
+
+
+def _measured_factor(case: Case) -> float | None:
+    alpha = _alpha_of_the_run(case)
+    return None if alpha is None else alpha + 0.25
 
 
 def _theorem_2_run(case: Case) -> Evaluation:
-    wrong = _repaired_assumptions(case)
-    if wrong:
-        return not_applicable(wrong)
-    factor = _measured_step(case)
+    factor = _measured_factor(case)
     if factor is None:
         return not_applicable(TOO_LARGE)
-    return _at_least(case, factor, f"(4/3) max(1, dD/dP) = {factor:.6g}")
+    return _at_least(case, factor, f"max(1, dD/dP) + 1/4 = {factor:.6g}")
+
+
+def _lemma_1_factor(case: Case) -> float | None:
+    alpha = _alpha_of_the_run(case)
+    return None if alpha is None else 2.0 * alpha
+
+
+def _lemma_1(case: Case) -> Evaluation:
+    factor = _lemma_1_factor(case)
+    if factor is None:
+        return not_applicable(TOO_LARGE)
+    return _at_least(case, factor, f"2 alpha = 2 max(1, dD/dP) = {factor:.6g}")
+
+
+def _lemma_2(case: Case) -> Evaluation:
+    cost, alpha = case.info.get("allocation_cost"), _alpha_of_the_run(case)
+    if cost is None or alpha is None:
+        return not_applicable(TOO_LARGE)
+    return at_most(
+        alpha, max(1.0, float(cost)), "max(1, dD/dP) and max(1, c dk/(k dgamma)), both the largest of the run"
+    )
+
+
+def _lemma_3(seed: int) -> Evaluation:
+    """c dk <= alpha k dgamma along the whole price curve, alpha = ln(U_max/U_min), for `POOLS` random pools."""
+    rng = np.random.default_rng(seed)
+    devices = rng.integers(1, 65, POOLS).astype(float)
+    low = np.exp(rng.uniform(-8, 2, POOLS))
+    log_rho = rng.uniform(1, 25, POOLS)
+    taken = rng.uniform(0, 1, POOLS) * devices
+    price = low * np.exp(log_rho * taken / devices)
+    # the slope by a symmetric difference, whose relative error is (log_rho h / c)^2 / 6
+    step = 1e-4 * devices / log_rho
+    after, before = (low * np.exp(log_rho * (taken + sign * step) / devices) for sign in (1, -1))
+    left, right = devices * (after - before) / (2 * step), log_rho * price
+    worst = int(np.argmax(left / right))
+    words = f"c dk/dgamma and ln(U_max/U_min) k, c {devices[worst]:.0f}, U_max/U_min {math.exp(log_rho[worst]):.3g}"
+    return at_most(float(left[worst]) * (1 - SLOPE), float(right[worst]), words)
+
+
+def _allocation_cost(case: Case) -> Evaluation:
+    cost, alpha = case.info.get("allocation_cost"), case.info.get("alpha")
+    if cost is None or alpha is None:
+        return not_applicable("nothing was admitted" if case.info.get("admitted") == 0 else TOO_LARGE)
+    return at_most(float(cost), float(alpha), "the largest c dk/(k dgamma) of an admission, and alpha")
+
+
+def _allocation_cost_repaired(case: Case) -> Evaluation:
+    cost, step = case.info.get("allocation_cost"), case.info.get("alpha_step")
+    if cost is None or step is None:
+        return not_applicable("nothing was admitted" if case.info.get("admitted") == 0 else TOO_LARGE)
+    return at_most(float(cost), float(step), "the largest c dk/(k dgamma) of an admission, and alpha_step")
+
+
+def _initial_dual(part: float) -> Callable[[Case], Evaluation]:
+    def evaluate(case: Case) -> Evaluation:
+        if case.optimum is None:
+            return not_applicable("the optimum is not known")
+        if case.info.get("initial_dual") is None:
+            return not_applicable("no job can finish with positive utility: there are no prices")
+        return at_most(float(case.info["initial_dual"]), part * case.optimum, f"D_0 and {part:g} OPT")
+
+    return evaluate
+
+
+def _must_finish(case: Case) -> float | str:
+    """The optimum of P1, where every job has to finish; or why it is not known."""
+    from schedgap.solvers.exact.hadar.colgen import solve_colgen
+
+    data = {**case.instance.to_dict(), "all_jobs_must_finish": True}
+    found = solve_colgen(HadarInstance.parse(data), SolveOptions(threads=1, work_limit=P1_WORK))
+    if found.status is Status.INFEASIBLE:
+        return "P1 has no solution: not every job can finish"
+    if found.status is not Status.OPTIMAL or found.objective is None:
+        return "the optimum of P1 is not known"
+    return float(found.objective)
+
+
+def _equivalence(printed: bool) -> Callable[[Case], Evaluation]:
+    def evaluate(case: Case) -> Evaluation:
+        if case.optimum is None:
+            return not_applicable("the optimum of P2 is not known")
+        every = _must_finish(case)
+        if isinstance(every, str):
+            return not_applicable(every)
+        if printed:
+            return at_most(case.optimum, every, "the optima of P2 and of P1, which are said to be equal")
+        return at_most(every, case.optimum, "the optima of P1 and of P2")
+
+    return evaluate
 
 
 def _certificate(case: Case) -> Evaluation:
@@ -114,66 +219,13 @@ def _certificate(case: Case) -> Evaluation:
     return at_most(case.optimum, float(bound), "the optimum and sum c k + sum max(0, payoff)")
 
 
-def _chain_data(case: Case) -> tuple[list[float], int] | str:
-    """(CRU^1..CRU^(n+1), n), or why there is none."""
-    instance = cast(HadarInstance, case.instance)
-    speed = node_speeds(instance) * instance.slot_length
-    nodes = speed.shape[1]
-    if any(job.arrival > 1 for job in instance.jobs):
-        return "about a batch: all jobs present at the start"
-    if nodes < 2 or (speed <= 0).any():
-        return "about nodes that can each run every job, two at least"
-    work = np.array([job.work for job in instance.jobs], dtype=float)
-    if float(work.sum()) / float(speed.min()) > LONGEST_CHAIN:
-        return f"utilisation is simulated for at most {LONGEST_CHAIN} slots of work on the slowest node"
-    return utilisation_by_copies(work, speed, nodes + 1), nodes
-
-
-def _theorem_3(case: Case) -> Evaluation:
-    data = _chain_data(case)
-    if isinstance(data, str):
-        return not_applicable(data)
-    cru, nodes = data
-    unequal = _more_copies(cru, nodes)
-    if unequal is not None:
-        return unequal
-    # strict: one copy below any number between, that below n copies; with two nodes one copy below two
-    first, between, last = cru[0], range(2, nodes), cru[nodes - 1]
-    pairs = [(first, cru[x - 1], 1, x) for x in between] + [(cru[x - 1], last, x, nodes) for x in between]
-    left, right, fewer, more = max(pairs or [(first, last, 1, nodes)], key=lambda pair: pair[0] / pair[1])
-    reason = f"CRU^{fewer} = {left:.6g} has to be less than CRU^{more} = {right:.6g}"
-    if left >= right * (1 - 1e-12):
-        return Evaluation(Verdict.REFUTED, left, right, reason)
-    return Evaluation(Verdict.HELD, left, right, reason)
-
-
-def _more_copies(cru: list[float], nodes: int) -> Evaluation | None:
-    """The refutation of CRU^n = CRU^(n+1), or None where they are equal but for rounding."""
-    last, beyond = cru[nodes - 1], cru[nodes]
-    if abs(last - beyond) <= EQUAL * max(last, beyond):
-        return None
-    reason = f"CRU^{nodes} = {last:.6g} has to equal CRU^{nodes + 1} = {beyond:.6g}"
-    return Evaluation(Verdict.REFUTED, max(last, beyond), min(last, beyond), reason)
-
-
-def _theorem_3_single(case: Case) -> Evaluation:
-    if len(cast(HadarInstance, case.instance).jobs) != 1:
-        return not_applicable("about one job")
-    data = _chain_data(case)
-    if isinstance(data, str):
-        return not_applicable(data)
-    cru, nodes = data
-    unequal = _more_copies(cru, nodes)
-    if unequal is not None:
-        return unequal
-    return at_most(max(cru[: nodes - 1]), cru[nodes - 1], "the largest CRU^x, x < n, and CRU^n")
-
-
 def _theorem_1(_: Case) -> Evaluation:
     return not_applicable("about growth: measured on instances of its own")
 
 
-def _claim(id: str, source: str, statement: str, assumptions: str, evaluate: Any, **more: Any) -> Guarantee:
+def _claim(
+    id: str, source: str, statement: str, assumptions: tuple[Assumption, ...], evaluate: Any, **more: Any
+) -> Guarantee:
     return Guarantee(f"002-{id}", "hadar", source, statement, assumptions, evaluate, **more)
 
 
@@ -181,80 +233,164 @@ def _families(*names: str) -> Mapping[str, Any]:
     return {"families": names}
 
 
-_EXACT = "P2; no restart delay; the best payoff is exact"
-_EARLY = (
-    "price exponent gamma/(c - w + 1) with w >= any demand on the pool in a slot; U_max >= every utility; "
-    "U_min = u/(4 T C), u the smallest positive utility (or eq. (7), eta with T)"
-)
+_RUN = (P2, NO_DELAY, NOT_STOPPED, EXACT)
+_ONLINE = _families("tiny", "lowhigh", "horizon_tiny", "contended", "named", "steps")
+_PRINTED = _families("printed_named", "printed_roomy")
 
 GUARANTEES: tuple[Guarantee, ...] = (
     _claim(
         "theorem-1",
         "paper 002, Theorem 1",
         "Algorithm 2 decides a round in polynomial time",
-        "the memo key is (job, free devices): distinct keys are counted",
+        (Assumption("the memo key is (job, free devices): distinct keys are counted"),),
         _theorem_1,
         method="hadar-rounds",
         measure=recursion_growth,
     ),
     _claim(
+        "equivalence",
+        "paper 002, section III-B: P1 and P2 are equivalent",
+        "OPT(P1) = OPT(P2)",
+        (P2, Assumption("utilities are not negative and do not grow with the completion time")),
+        _equivalence(printed=True),
+        hint=_families("equivalence_named", "tiny", "contended"),
+    ),
+    _claim(
+        "equivalence-repaired",
+        "ours",
+        "OPT(P1) <= OPT(P2), where P1 has a solution",
+        (P2,),
+        _equivalence(printed=False),
+        kind="repaired",
+        hint=_families("equivalence_named", "tiny", "contended"),
+    ),
+    _claim(
+        "lemma-1",
+        "paper 002, Lemma 1",
+        "P_j - P_(j-1) >= (D_j - D_(j-1))/alpha for every job and D_0 <= OPT/2 imply OPT <= 2 alpha ALG",
+        (*_RUN, PRINTED_PRICES, ROOM, SOMETHING, DUAL_LOW, Assumption("alpha is the least that the run allows")),
+        _lemma_1,
+        method="hadar-online",
+        ratio_bound=_lemma_1_factor,
+        hint=_PRINTED,
+    ),
+    _claim(
+        "lemma-2",
+        "paper 002, Lemma 2",
+        "k dgamma >= (c/alpha) dk for every admission implies P_j - P_(j-1) >= (D_j - D_(j-1))/alpha",
+        (*_RUN, Assumption("alpha is the least that the run allows")),
+        _lemma_2,
+        method="hadar-online",
+        hint=_families(*_PRINTED["families"], "printed_lowhigh", "steps", "lowhigh"),
+    ),
+    _claim(
+        "lemma-3",
+        "paper 002, Lemma 3",
+        "the price curve satisfies k dgamma >= (c/alpha) dk, alpha = ln(U_max/U_min), for small dgamma",
+        (Assumption("prices by eq. (5), U_max/U_min >= e"),),
+        lambda _: not_applicable("about price curves, not about instances"),
+        sample=_lemma_3,
+        per_sample=(POOLS, "pools"),
+    ),
+    _claim(
+        "allocation-cost",
+        "paper 002, before eq. (9): Definition 1 holds with Lemma 3's alpha",
+        "k dgamma >= (c/alpha) dk for every admission, alpha = max(1, ln U_max/U_min)",
+        (*_RUN, PRINTED_PRICES, ROOM),
+        _allocation_cost,
+        method="hadar-online",
+        hint=_PRINTED,
+    ),
+    _claim(
+        "allocation-cost-repaired",
+        "ours",
+        "k dgamma >= (c/alpha_step) dk for every admission",
+        (P2, NO_DELAY, NOT_STOPPED),
+        _allocation_cost_repaired,
+        method="hadar-online",
+        kind="repaired",
+        hint=_ONLINE,
+    ),
+    _claim(
+        "initial-dual",
+        "paper 002, eq. (9)",
+        "D_0 <= OPT/2",
+        (*_RUN, PRINTED_PRICES, ROOM, SOMETHING),
+        _initial_dual(0.5),
+        method="hadar-online",
+        hint=_PRINTED,
+    ),
+    _claim(
+        "initial-dual-repaired",
+        "ours",
+        "D_0 <= OPT/4",
+        (P2, NO_DELAY, EARLY),
+        _initial_dual(0.25),
+        method="hadar-online",
+        kind="repaired",
+        hint=_ONLINE,
+    ),
+    _claim(
         "theorem-2",
         "paper 002, Theorem 2",
         "OPT <= 2 alpha ALG, alpha = max(1, ln U_max/U_min)",
-        f"{_EXACT}; prices, U_min and eta as printed",
+        (*_RUN, PRINTED_PRICES, ROOM, SOMETHING),
         _theorem_2,
         method="hadar-online",
         ratio_bound=_printed_factor,
-        hint=_families("printed_lowhigh", "printed_tiny", "printed_named"),
+        hint=_PRINTED,
+    ),
+    _claim(
+        "theorem-2-rounds",
+        "paper 002, Theorem 2 for the algorithm that is evaluated",
+        "OPT <= 2 alpha ALG, alpha = max(1, ln U_max/U_min)",
+        (
+            P2,
+            NO_DELAY,
+            NOT_STOPPED,
+            ALL_RECONSIDERED,
+            FREE_MOVES,
+            ROOM,
+            SOMETHING,
+            Assumption("Algorithms 1 and 2 in our reading: as printed the recursion schedules nothing"),
+        ),
+        _theorem_2_rounds,
+        method="hadar-rounds",
+        ratio_bound=_rounds_factor,
+        hint=_families("roomy", "roomy_literal", "one_against_many", "many_against_one"),
     ),
     _claim(
         "theorem-2-repaired",
         "ours",
-        "OPT <= (4/3) alpha_step ALG",
-        f"{_EXACT}; {_EARLY}",
+        "OPT <= (alpha_step + 1/4) ALG",
+        (*_RUN, EARLY),
         _theorem_2_repaired,
         method="hadar-online",
         kind="repaired",
         ratio_bound=_repaired_factor,
-        hint=_families("tiny", "lowhigh", "horizon_tiny", "contended", "named"),
+        hint=_ONLINE,
     ),
     _claim(
         "theorem-2-run",
         "ours",
-        "OPT <= (4/3) max(1, largest dD/dP of the run) ALG",
-        f"{_EXACT}; {_EARLY}",
+        "OPT <= (max(1, largest dD/dP of the run) + 1/4) ALG",
+        (*_RUN, EARLY),
         _theorem_2_run,
         method="hadar-online",
         kind="repaired",
-        ratio_bound=_measured_step,
-        hint=_families("tiny", "lowhigh", "horizon_tiny", "contended", "named"),
+        ratio_bound=_measured_factor,
+        hint=_ONLINE,
     ),
     _claim(
         "certificate",
         "ours",
         "OPT <= sum c k + sum_j max(0, best payoff of j at the final prices k)",
-        "none: any prices; payoffs exact or over-estimated, occupancy ignored",
+        (P2, Assumption("any prices; payoffs exact or over-estimated, occupancy ignored")),
         _certificate,
         method="hadar-online",
         kind="repaired",
-        hint=_families("tiny", "lowhigh", "printed_tiny", "printed_lowhigh", "contended", "named", "printed_named"),
+        hint=_families(*_ONLINE["families"], *_PRINTED["families"], "printed_tiny", "printed_lowhigh"),
     ),
-    _claim(
-        "theorem-3",
-        "paper 002, Theorem 3",
-        "CRU^1 < CRU^x < CRU^n = CRU^(n+j), 1 < x < n copies",
-        "n nodes that can run every job; a batch; steps split over the copies that are scheduled",
-        _theorem_3,
-        hint=_families("nodes", "one_job", "forked_named"),
-    ),
-    _claim(
-        "theorem-3-single-job",
-        "ours",
-        "one job on its x fastest nodes, steps split by speed: CRU^x <= CRU^n = CRU^(n+j)",
-        "one job; n nodes that can run it",
-        _theorem_3_single,
-        kind="repaired",
-        hint=_families("one_job"),
-    ),
+    *HADARE,
 )
 """The rows of the ledger for paper 002."""

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.hadar.check_forked import check_forked
 from schedgap.formulations.hadar.forked import node_speeds
 from schedgap.formulations.hadar.instance import HadarInstance
-from schedgap.formulations.hadar.tables import tables
+from schedgap.formulations.hadar.tables import tables, worth_of
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.hadar.estimates import Beliefs
 from schedgap.heuristics.hadar.forking import fork
@@ -63,6 +64,8 @@ def hadare(
     work = np.array([job.work for job in instance.jobs], dtype=float)
     beliefs = Beliefs(instance, per_slot)
     horizon = instance.horizon
+    # copies can finish sooner than the tables of the unforked model know
+    worths = [worth_of(job, horizon, exact(instance.slot_length), 0) for job in instance.jobs]
 
     def density(j: int, slot: int, left: Floats) -> float:
         best = float(per_slot[j].max())
@@ -70,7 +73,7 @@ def hadare(
         finish = slot + rounds - 1
         if finish > horizon:
             return 0.0
-        return _worth(instance, j, finish) / rounds
+        return worths[j].of(finish) / rounds
 
     def order(slot: int, jobs: Sequence[int], left: Floats) -> Sequence[int]:
         return sorted(jobs, key=lambda j: (-density(j, slot, left), data.jobs[j].arrival, j))
@@ -124,14 +127,3 @@ def hadare(
         info["objective"] = info["own_ratio"] = None
         return HeuristicRun(None, info, bound)
     return HeuristicRun(solution, info, bound)
-
-
-def _worth(instance: HadarInstance, j: int, finish: int) -> float:
-    """U_j of finishing in a slot; copies can finish sooner than the tables of the unforked model know."""
-    job = instance.jobs[j]
-    duration = (finish - job.arrival + 1) * instance.slot_length
-    if job.utility.kind == "effective-throughput":
-        return job.utility.weight * job.work / duration
-    if job.utility.deadline is not None:
-        return max(0.0, job.utility.weight * (1 - duration / job.utility.deadline))
-    return job.utility.weight

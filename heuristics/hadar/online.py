@@ -141,6 +141,8 @@ class Prices:
         self.used = np.zeros((data.horizon + 1, len(self.where)), dtype=np.int64)
         self.log_rho = math.log(ends.high) - math.log(ends.low)
         self.price = np.full(self.used.shape, ends.low)
+        # the largest c dk / (k dgamma) of an admission so far: Definition 1's alpha
+        self.steepest: float | None = None
 
     def alpha_step(self) -> float:
         """max(1, max over pools and w' <= w of c (rho^min(1, w'/(c - w + 1)) - 1) / w'); inf beyond the floats."""
@@ -167,6 +169,10 @@ class Prices:
         before = self.price
         self.used = self.used + used
         self.price = self.at(self.used)
+        with np.errstate(over="ignore"):
+            grown = self.capacity[None, :] * (self.price / before - 1.0)
+        taken = used > 0
+        self.steepest = max(self.steepest or 0.0, float((grown[taken] / used[taken]).max()))
         return float((self.capacity[None, :] * (self.price - before)[1:]).sum())
 
 
@@ -205,7 +211,7 @@ def hadar_online(
 
     Guarantee (``price="early"``, ``umin="direct"`` or ``eta="horizon"``, exact best payoffs, no delay)::
 
-        OPT <= (4/3) alpha_step ALG,  rho = U_max / U_min,
+        OPT <= (alpha_step + 1/4) ALG,  rho = U_max / U_min,
         alpha_step = max(1, max over pools and w' <= w of c (rho^min(1, w'/(c-w+1)) - 1) / w')
 
     and always, with k the final prices: ``OPT <= sum c k + sum_j max(0, best payoff of j at k)``.
@@ -226,7 +232,8 @@ def hadar_online(
     HeuristicRun
         ``bound`` is the certificate. Nothing where the tables by slot would take more than :data:`MOST_BYTES`
         (``reason``). ``info``: ``u_min``, ``u_max``, ``alpha`` (max(1, ln rho)), ``alpha_step``,
-        ``max_step`` (the largest dD/dP of an admission), ``certificate``, ``initial_dual``, ``admitted``, ``exact``;
+        ``max_step`` (the largest dD/dP of an admission), ``allocation_cost`` (the largest c dk / (k dgamma), None
+        where nothing was admitted), ``certificate``, ``initial_dual``, ``admitted``, ``exact``;
         None for a factor that is too large for a float.
 
     Raises
@@ -290,6 +297,7 @@ def hadar_online(
         "alpha": max(1.0, prices.log_rho),
         "alpha_step": _finite(prices.alpha_step()),
         "max_step": _finite(max_step),
+        "allocation_cost": None if prices.steepest is None else _finite(prices.steepest),
         "certificate": _finite(bound),
         "initial_dual": initial,
         "admitted": admitted,

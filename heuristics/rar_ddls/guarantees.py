@@ -9,7 +9,15 @@ import numpy as np
 
 from schedgap.formulations.rar_ddls.dynamics import rate_table
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
-from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, Verdict, at_most, not_applicable
+from schedgap.heuristics.common.guarantee import (
+    Assumption,
+    Case,
+    Evaluation,
+    Guarantee,
+    Verdict,
+    at_most,
+    not_applicable,
+)
 from schedgap.heuristics.rar_ddls.estimates import estimates, worst_durations
 from schedgap.heuristics.rar_ddls.growth import running_time_growth
 from schedgap.heuristics.rar_ddls.theta_star import smallest_limit
@@ -38,6 +46,35 @@ def _probe(case: Case) -> Facts | None:
 NO_PRINTED = "Algorithm 1 found no schedule within T, or the time limit ended it"
 NO_PROBE = "the pass with theta = infinity and kappa = n_g was not compared, or never ends"
 NOTHING = "no schedule was returned"
+
+
+def _other_network(case: Case) -> str | None:
+    network = _instance(case).network
+    inside = network.contention_scale <= 1 and network.server_overhead <= 1
+    return None if inside else "contention_scale or server_overhead is above 1"
+
+
+def _other_bisection(case: Case) -> str | None:
+    if case.options.get("bisection", "improved") != "improved":
+        return "another bisection: bisection=feasible"
+    return None if case.options.get("kappa") is None else "a single kappa"
+
+
+def _estimate_off(case: Case) -> str | None:
+    constants = _paper_constants(case)
+    return constants if isinstance(constants, str) else None
+
+
+def _no_schedule(case: Case) -> str | None:
+    return NO_PRINTED if _printed(case) is None else None
+
+
+def _single_gpus(case: Case) -> str | None:
+    return "n_g = 1" if case.info["n_g"] < 2 else None
+
+
+def _no_probe(case: Case) -> str | None:
+    return NO_PROBE if _probe(case) is None else None
 
 
 def _paper_constants(case: Case) -> tuple[float, float, float] | str:
@@ -69,22 +106,18 @@ def _to_optimum(case: Case, makespan: float, factor: float) -> Evaluation:
 
 
 def _lemma_2(case: Case) -> Evaluation:
-    facts = _printed(case)
-    if facts is None:
-        return not_applicable(NO_PRINTED)
+    facts = cast(Facts, _printed(case))
     # W_max <= theta always holds, so equality is theta <= W_max.
     return at_most(facts["theta"], facts["W_max"], "theta and W_max, which are said to be equal")
 
 
 def _lemma_2_repaired(case: Case) -> Evaluation:
-    facts = _printed(case)
-    return not_applicable(NO_PRINTED) if facts is None else at_most(facts["W_max"], facts["theta"], "W_max and theta")
+    facts = cast(Facts, _printed(case))
+    return at_most(facts["W_max"], facts["theta"], "W_max and theta")
 
 
 def _lemma_3(case: Case) -> Evaluation:
-    facts = _printed(case)
-    if facts is None:
-        return not_applicable(NO_PRINTED)
+    facts = cast(Facts, _printed(case))
     return at_most(facts["makespan"], case.info["n_g"] * facts["W_max"], "makespan and n_g W_max")
 
 
@@ -105,12 +138,8 @@ def _lemma_3_repaired(case: Case) -> Evaluation:
 
 
 def _lemma_4(case: Case) -> Evaluation:
-    facts, instance = _printed(case), _instance(case)
-    if facts is None:
-        return not_applicable(NO_PRINTED)
-    constants = _paper_constants(case)
-    if isinstance(constants, str):
-        return not_applicable(constants)
+    facts, instance = cast(Facts, _printed(case)), _instance(case)
+    phi, u, low = cast(tuple[float, float, float], _paper_constants(case))
     gangs = [job.gpus for job in instance.jobs]
     if sum(gangs) > LARGEST_ASSIGNMENT:
         return not_applicable(f"theta* is computed for at most {LARGEST_ASSIGNMENT} GPUs asked for, here {sum(gangs)}")
@@ -120,7 +149,6 @@ def _lemma_4(case: Case) -> Evaluation:
     weight = smallest_limit(gangs, guess.weights.tolist(), instance.total_gpus)
     if weight is None:
         return not_applicable("the search for theta* did not end within its nodes")
-    phi, u, low = constants
     star = guess.load(weight)
     right = phi * u / low * star
     return at_most(facts["theta"], right, f"theta and phi (u/l) theta*, phi = {phi:.6g}, theta* = {star:.6g}")
@@ -135,13 +163,7 @@ def _printed_factor(case: Case) -> float | None:
 
 
 def _theorem_5(case: Case) -> Evaluation:
-    facts = _printed(case)
-    if facts is None:
-        return not_applicable(NO_PRINTED)
-    constants = _paper_constants(case)
-    if isinstance(constants, str):
-        return not_applicable(constants)
-    return _to_optimum(case, facts["makespan"], cast(float, _printed_factor(case)))
+    return _to_optimum(case, cast(Facts, _printed(case))["makespan"], cast(float, _printed_factor(case)))
 
 
 def _gang_factor(case: Case) -> float | None:
@@ -154,10 +176,7 @@ def _gang_factor(case: Case) -> float | None:
 def _theorem_5_gang(case: Case) -> Evaluation:
     if case.objective is None:
         return not_applicable(NOTHING)
-    if case.info["n_g"] < 2:
-        return not_applicable("n_g = 1")
-    factor = _gang_factor(case)
-    return not_applicable(NO_PROBE) if factor is None else _to_optimum(case, case.objective, factor)
+    return _to_optimum(case, case.objective, cast(float, _gang_factor(case)))
 
 
 def _repaired_factor(case: Case) -> float | None:
@@ -168,17 +187,13 @@ def _repaired_factor(case: Case) -> float | None:
 def _theorem_5_repaired(case: Case) -> Evaluation:
     if case.objective is None:
         return not_applicable(NOTHING)
-    factor = _repaired_factor(case)
-    return not_applicable(NO_PROBE) if factor is None else _to_optimum(case, case.objective, factor)
+    return _to_optimum(case, case.objective, cast(float, _repaired_factor(case)))
 
 
 def _theorem_5_area(case: Case) -> Evaluation:
-    probe = _probe(case)
     if case.objective is None:
         return not_applicable(NOTHING)
-    if probe is None:
-        return not_applicable(NO_PROBE)
-    gpus = case.info["N"]
+    probe, gpus = cast(Facts, _probe(case)), case.info["N"]
     right = (2 - 1 / gpus) * max(probe["area"] / gpus, probe["longest"])
     return at_most(case.objective, right, "makespan and (2 - 1/N) max(sum G_j r_j / N, max r_j)")
 
@@ -188,21 +203,41 @@ def _elsewhere(what: str) -> Callable[[Case], Evaluation]:
 
 
 def _claim(
-    id: str, source: str, statement: str, assumptions: str, evaluate: Callable[[Case], Evaluation], **more: Any
+    id: str,
+    source: str,
+    statement: str,
+    assumptions: tuple[Assumption, ...],
+    evaluate: Callable[[Case], Evaluation],
+    **more: Any,
 ) -> Guarantee:
     settings: dict[str, Any] = {"method": "sjf-bco", **more}
     return Guarantee(f"000-{id}", "rar-ddls", source, statement, assumptions, evaluate, **settings)
 
 
-_PROBED = "the pass with theta = infinity and kappa = n_g (the probe) is among those compared, and ends"
-_CONSTANTS = "l rho <= rho_hat <= u rho for every schedule; phi = max_j of the largest ratio of two durations rho_j"
+NETWORK = Assumption("xi_1 and xi_2 are at most 1 (the paper has them positive, and 0 as the limit)", _other_network)
+PRINTED = Assumption(
+    "the bisection as printed: theta goes down where the makespan improves, else up; every kappa is tried",
+    _other_bisection,
+)
+SCHEDULE = Assumption("Algorithm 1 as printed returns a schedule", _no_schedule)
+ESTIMATE = Assumption(
+    "l rho <= rho_hat <= u rho for every schedule, 0 < l <= 1 <= u; phi = max_j of the largest ratio of two "
+    "durations rho_j",
+    _estimate_off,
+)
+PROBED = Assumption(
+    "the pass with theta = infinity and kappa = n_g (the probe) is among those compared, and ends", _no_probe
+)
+GANGS = Assumption("n_g >= 2", _single_gpus)
+REALISED = Assumption("r_j: realised durations of the probe; d_j: best durations")
+_ALGORITHM_1 = (NETWORK, PRINTED, SCHEDULE, ESTIMATE)
 
 GUARANTEES: tuple[Guarantee, ...] = (
     _claim(
         "theorem-1",
         "paper 000, Theorem 1",
         "makespan of the reduced instance = chromatic number",
-        "unit jobs on fixed GPU sets: about that variant, not about rar-ddls, where GPU sets are chosen",
+        (Assumption("unit jobs on fixed GPU sets: about that variant, not about rar-ddls, where GPU sets are chosen"),),
         _elsewhere("about graphs: the reduced instance fixes GPU sets"),
         method=None,
         sample=evaluate_coloring,
@@ -211,7 +246,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         "lemma-2",
         "paper 000, Lemma 2",
         "W_max = theta~",
-        "Algorithm 1 as printed returns a schedule",
+        _ALGORITHM_1,
         _lemma_2,
         hint={"families": ("single_gpu", "estimates", "contended")},
     ),
@@ -219,7 +254,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         "lemma-2-repaired",
         "ours",
         "W_max <= theta~",
-        "Algorithm 1 as printed returns a schedule",
+        (SCHEDULE,),
         _lemma_2_repaired,
         kind="repaired",
         hint={"families": ("single_gpu", "estimates", "contended")},
@@ -228,7 +263,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         "lemma-3",
         "paper 000, Lemma 3",
         "makespan <= n_g W_max",
-        "Algorithm 1 as printed returns a schedule",
+        _ALGORITHM_1,
         _lemma_3,
         hint={"families": ("estimates", "contended")},
     ),
@@ -236,7 +271,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         "lemma-3-repaired",
         "ours",
         "makespan <= (2 - 1/N) (u/l) W_max for n_g >= 2, (u/l) W_max for n_g = 1",
-        f"one rho_hat per job; l r_j <= rho_hat_j for its realised duration r_j; for n_g >= 2, {_PROBED}",
+        (Assumption(f"one rho_hat per job; l r_j <= rho_hat_j for its realised r_j; for n_g >= 2, {PROBED.text}"),),
         _lemma_3_repaired,
         kind="repaired",
         hint={"families": ("estimates", "single_gpu", "contended", "worst_ratio")},
@@ -245,7 +280,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         "lemma-4",
         "paper 000, Lemma 4",
         "theta~ <= phi (u/l) theta*_u",
-        f"{_CONSTANTS}; theta*_u is the optimum of (14) to (16)",
+        (*_ALGORITHM_1, Assumption("theta*_u is the optimum of (14) to (16)")),
         _lemma_4,
         hint={"families": ("single_gpu", "contended")},
     ),
@@ -253,7 +288,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         "theorem-5",
         "paper 000, Theorem 5",
         "makespan <= n_g phi (u/l) T*",
-        _CONSTANTS,
+        _ALGORITHM_1,
         _theorem_5,
         ratio_bound=_printed_factor,
         hint={"families": ("single_gpu", "contended", "worst_ratio")},
@@ -262,7 +297,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         "theorem-5-gang",
         "ours",
         "makespan <= n_g phi (u/l) T*, phi = max_j r_j / d_j",
-        f"n_g >= 2; {_PROBED}; r_j its realised, d_j the best durations",
+        (GANGS, PROBED, REALISED),
         _theorem_5_gang,
         kind="repaired",
         ratio_bound=_gang_factor,
@@ -272,7 +307,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         "theorem-5-repaired",
         "ours",
         "makespan <= (2 - 1/N) phi T*, phi = max_j r_j / d_j",
-        f"{_PROBED}; r_j its realised, d_j the best durations",
+        (PROBED, REALISED),
         _theorem_5_repaired,
         kind="repaired",
         ratio_bound=_repaired_factor,
@@ -282,7 +317,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         "theorem-5-area",
         "ours",
         "makespan <= (2 - 1/N) max(sum_j G_j r_j / N, max_j r_j)",
-        f"{_PROBED}; r_j its realised durations",
+        (PROBED, REALISED),
         _theorem_5_area,
         kind="repaired",
         hint={"families": ("single_gpu", "gangs", "contended", "worst_ratio")},
@@ -291,7 +326,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         "theorem-6",
         "paper 000, Theorem 6",
         "running time O(n_g J N log N log T)",
-        "sorting counts, as in the printed proof",
+        (Assumption("sorting counts, as in the printed proof"),),
         _elsewhere("about growth: measured on instances of its own"),
         measure=running_time_growth,
     ),

@@ -62,7 +62,8 @@ def check(arguments: argparse.Namespace) -> int:
 def _claims(report: CheckReport, claimed: Mapping[str, Any] | None, name: str, sense: int) -> list[Violation]:
     """What came with the solution and cannot be true: its objective, its bound, its being optimal."""
     from schedgap.formulations.common.check import Violation
-    from schedgap.formulations.common.numbers import agrees, better
+    from schedgap.formulations.common.numbers import agrees
+    from schedgap.solvers.incumbent import contradicts, optimal
 
     if claimed is None or report.objective is None or report.violations:
         return []
@@ -70,13 +71,13 @@ def _claims(report: CheckReport, claimed: Mapping[str, Any] | None, name: str, s
     value, bound = (_number(claimed.get(key)) for key in ("objective", "bound"))
     found = []
     if value is not None and not agrees(value, computed):
-        message = f"{name} {value:.9g} reported, {computed:.9g} recomputed"
+        message = f"{name} {value:.12g} reported, {computed:.12g} recomputed"
         found.append(Violation("objective", message, abs(value - computed)))
-    if bound is not None and better(computed, bound, sense):
-        message = f"bound {bound:.9g} reported, but {name} {computed:.9g} is better"
+    if bound is not None and contradicts(computed, bound, sense):
+        message = f"bound {bound:.12g} reported, but {name} {computed:.12g} is better"
         found.append(Violation("bound", message, abs(bound - computed)))
-    elif bound is not None and claimed.get("status") == "optimal" and not agrees(computed, bound):
-        message = f"reported optimal with bound {bound:.9g}, but {name} is {computed:.9g}"
+    elif bound is not None and claimed.get("status") == "optimal" and not optimal(computed, bound, sense):
+        message = f"reported optimal with bound {bound:.12g}, but {name} is {computed:.12g}"
         found.append(Violation("optimal", message, abs(bound - computed)))
     return found
 
@@ -91,6 +92,9 @@ def add_verify(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--instances", type=count, metavar="N", help="instances to try for each guarantee")
     add_seed(parser)
     parser.add_argument("--out", type=Path, metavar="DIR", help="directory for counterexample files")
+    parser.add_argument(
+        "--power", action="store_true", help="tell how much smaller the constant of each held claim could be"
+    )
     parser.add_argument("--json", action="store_true", help="print the ledger as one JSON object")
 
 
@@ -106,5 +110,5 @@ def verify(arguments: argparse.Namespace) -> int:
         out=arguments.out,
         progress=sys.stderr,
     )
-    print(files.to_json(ledger.to_dict()) if arguments.json else ledger.to_text())
+    print(files.to_json(ledger.to_dict()) if arguments.json else ledger.to_text(power=arguments.power))
     return 0

@@ -115,6 +115,9 @@ def _describe(problem: Problem, whole: bool) -> list[str]:
         source = "" if method.source == "ours" else f" ({method.source})"
         lines += _pairs([(method.id, method.title + source)], "  * " if method.id == default else "    ")
         lines += _options(method.options, whole)
+        if method.printed:
+            shown = " ".join(f"{name}={_shown(value)}" for name, value in method.printed.items())
+            lines.append(f"        as its paper prints it (compare --printed): {shown}")
     lines.append("  presets (schedgap generate)")
     for preset in workload.presets:
         lines += [*_pairs([(preset.id, preset.title)], "    "), *_options(preset.options, whole)]

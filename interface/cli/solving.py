@@ -37,13 +37,14 @@ def add_solve(parser: argparse.ArgumentParser) -> None:
 def solve(arguments: argparse.Namespace) -> int:
     """Solve one instance."""
     from schedgap import api
+    from schedgap.benchmarks.harness.warm import preload
     from schedgap.catalogue.method import Kind
     from schedgap.catalogue.methods import find_method, method_settings
     from schedgap.cli import files
     from schedgap.cli.progress import SolveProgress
     from schedgap.formulations.common.files import check_writable, write_text
     from schedgap.reading import feasible_start
-    from schedgap.running import interrupted, preload
+    from schedgap.running import interrupted
     from schedgap.solvers.result import Termination
 
     files.once(arguments.instance, arguments.start or "")
@@ -174,6 +175,7 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
     add_seed(parser)
     parser.add_argument("--repeat", type=count, default=1, metavar="N", help="seeds for each heuristic (default 1)")
     add_settings(parser, "options, each for every method that has it")
+    parser.add_argument("--printed", action="store_true", help="every method as its paper prints it")
     parser.add_argument("--json", action="store_true", help="print the comparison as one JSON object")
 
 
@@ -193,6 +195,7 @@ def compare(arguments: argparse.Namespace) -> int:
             seed=arguments.seed,
             repeat=arguments.repeat,
             settings=settings_of(arguments),
+            printed=arguments.printed,
             report=progress.report,
         )
     print(files.to_json(found.to_dict()) if arguments.json else found.to_text())

@@ -11,12 +11,11 @@ import numpy as np
 import pulp
 
 from schedgap.formulations.common.declarative import DeclarativeModel
-from schedgap.formulations.common.numbers import MINIMISE, agrees
+from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.solvers.engines.arrays import FloatArray, ModelArrays
+from schedgap.solvers.engines.whole import BOUND_TOLERANCE, Range
+from schedgap.solvers.incumbent import optimal
 from schedgap.solvers.result import SolveOptions, Status, Termination
-
-BOUND_TOLERANCE = 1e-6
-"""How far, relatively, a floating-point engine's bound may be off; rounding keeps this distance."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +29,9 @@ class EngineAnswer:
     bound : a proven bound on the optimum (lower when minimising), or None
     values : by variable; integer variables are whole numbers. None when there is no feasible point
     nodes : branch-and-bound nodes (CP-SAT: branches), or None
+    doubt : why the engine's word alone proves nothing here (its declared range is exceeded), or ""
+    claimed : the engine itself calls the point optimal
+    resolution : by how much `bound` may be too generous because costs were rounded
     version : of the engine
     seconds : taken by the engine, handing the model over included
     info : further facts, JSON-compatible
@@ -44,6 +46,9 @@ class EngineAnswer:
     values: Mapping[pulp.LpVariable, float] | None = None
     nodes: int | None = None
     info: Mapping[str, Any] = field(default_factory=dict)
+    doubt: str = ""
+    claimed: bool = False
+    resolution: float = 0.0
 
     def value(self, variable: pulp.LpVariable) -> float:
         """The value of `variable`; one that the model never mentions takes the value nearest 0 in its bounds.
@@ -65,11 +70,13 @@ class Engine(Protocol):
     Attributes
     ----------
     name : as a user writes it
+    limits : the models on which its word alone is believed
     handover_cost : seconds it takes to take a model over, per second of building it in PuLP (measured at
         200,000 nonzeros, rounded up)
     """
 
     name: str
+    limits: Range
     handover_cost: float
 
     def version(self) -> str:
@@ -105,22 +112,28 @@ def rounded_bound(bound: float, sense: int) -> float:
 
 
 def meets(objective: float, bound: float, sense: int, integral: bool) -> bool:
-    """Whether `bound` proves `objective` optimal: they agree, or nothing lies between them.
+    """Whether `bound` proves `objective` optimal: see :func:`~schedgap.solvers.incumbent.optimal`.
 
     For whole-number objectives the rounded bound must reach the objective exactly, however large both are.
     """
     if integral:
         return sense * (objective - rounded_bound(bound, sense)) < 0.5
-    return sense * objective <= sense * bound or agrees(objective, bound)
+    return optimal(objective, bound, sense)
 
 
 class Progress:
-    """Keeps the best point and bound seen during a run, and tells ``options.report`` of them."""
+    """Keeps the best point and bound seen during a run, and tells ``options.report`` of them.
 
-    def __init__(self, model: DeclarativeModel, arrays: ModelArrays, options: SolveOptions) -> None:
+    A bound is told only where the engine is `believed`: its declared range is kept.
+    """
+
+    def __init__(
+        self, model: DeclarativeModel, arrays: ModelArrays, options: SolveOptions, believed: bool = True
+    ) -> None:
         self._model = model
         self._arrays = arrays
         self._report = options.report
+        self._believed = believed
         self.values: FloatArray | None = None
         self.objective: float | None = None
         self.bound: float | None = None
@@ -139,11 +152,15 @@ class Progress:
             answer = EngineAnswer(
                 Status.FEASIBLE, Termination.FINISHED, "", 0.0, objective, self.bound, self._arrays.by_variable(values)
             )
-            self._report(self._model.extract(answer.value), objective, self.bound)
+            try:
+                solution = self._model.extract(answer.value)
+            except ValueError:  # a point that is feasible only within the engine's tolerance
+                return
+            self._report(solution, objective, self.bound if self._believed else None)
 
     def new_bound(self, bound: float | None) -> None:
         """A bound that may be better than the last one."""
-        if self._keep_bound(bound) and self._report is not None:
+        if self._keep_bound(bound) and self._believed and self._report is not None:
             self._report(None, self.objective, self.bound)
 
     def _keep_bound(self, bound: float | None) -> bool:
@@ -167,6 +184,9 @@ def conclude(
     seconds: float,
     nodes: int | None = None,
     info: Mapping[str, Any] | None = None,
+    doubt: str = "",
+    claimed: bool = False,
+    resolution: float = 0.0,
 ) -> EngineAnswer:
     """The answer that follows from a point, a bound and the reason for stopping.
 
@@ -177,16 +197,20 @@ def conclude(
         bound = None
     facts = {**sizes(arrays), **(info or {})}
     if values is None:
-        return EngineAnswer(Status.UNKNOWN, termination, version, seconds, None, bound, None, nodes, facts)
+        return EngineAnswer(Status.UNKNOWN, termination, version, seconds, None, bound, None, nodes, facts, doubt)
     tidy = arrays.tidy(values)
     if not arrays.fits(tidy):
         facts["reason"] = "the engine's point does not satisfy the model"
-        return EngineAnswer(Status.ERROR, Termination.FAILED, version, seconds, nodes=nodes, info=facts)
+        return EngineAnswer(Status.ERROR, Termination.FAILED, version, seconds, nodes=nodes, info=facts, doubt=doubt)
     objective = arrays.objective(tidy)
     proven = bound is not None and meets(objective, bound, arrays.sense, model.objective_is_integral)
     status = Status.OPTIMAL if proven else Status.FEASIBLE
     ending = Termination.PROVEN if proven else termination
-    return EngineAnswer(status, ending, version, seconds, objective, bound, arrays.by_variable(tidy), nodes, facts)
+    by_variable = arrays.by_variable(tidy)
+    claimed = claimed or proven
+    return EngineAnswer(
+        status, ending, version, seconds, objective, bound, by_variable, nodes, facts, doubt, claimed, resolution
+    )
 
 
 def settled(model: DeclarativeModel, arrays: ModelArrays, version: str, seconds: float) -> EngineAnswer | None:

@@ -40,6 +40,7 @@ class ModelArrays:
     cost : (n,), `constant` : the objective's constant
     lower, upper : (n,), infinite where there is no bound
     integral : (n,) whether a variable is declared integer
+    restated : (n,) whether it is continuous, and integral in some optimal solution
     row_lower, row_upper : (m,), infinite where a row is one-sided
     starts : (m + 1,), `indices`, `coefficients` : (nonzeros,) the rows of A, compressed; no explicit zeros
     contradiction : what makes the model infeasible at sight (crossed bounds, a row 0 >= 1), or ""
@@ -61,6 +62,7 @@ class ModelArrays:
     starts: IntArray
     indices: IntArray
     coefficients: FloatArray
+    restated: NDArray[np.bool_]
     contradiction: str = ""
 
     @property
@@ -76,17 +78,16 @@ class ModelArrays:
 
     def relaxed(self) -> ModelArrays:
         """The linear relaxation."""
-        return replace(self, integral=np.zeros_like(self.integral))
+        return replace(self, integral=np.zeros_like(self.integral), restated=np.zeros_like(self.integral))
 
     def without_cost(self) -> ModelArrays:
         """The model of feasibility alone."""
         return replace(self, cost=np.zeros_like(self.cost), constant=0.0)
 
-    @cached_property
-    def cost_scale(self) -> float:
-        """A power of two that lifts small costs to about 1; engines ignore reduced costs below about 1e-7."""
-        largest = float(np.abs(self.cost).max(initial=0.0))
-        return 1.0 if largest == 0 or largest >= 1e-2 else float(2.0 ** -np.floor(np.log2(largest)))
+    @property
+    def whole(self) -> NDArray[np.bool_]:
+        """(n,) whether a variable is integer in some optimal solution."""
+        return self.integral | self.restated
 
     @cached_property
     def position(self) -> dict[int, int]:
@@ -201,6 +202,7 @@ def model_arrays(model: DeclarativeModel) -> ModelArrays:
         starts=starts,
         indices=indices,
         coefficients=coefficients,
+        restated=np.array([v.name in model.restated_integral for v in variables], dtype=np.bool_),
     )
     _refuse_bad_numbers(arrays, level)
     return _sharpened(_cleaned(arrays))

@@ -18,11 +18,11 @@ import pulp
 
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import EngineMissing
-from schedgap.formulations.common.numbers import agrees
 from schedgap.solvers.engines.answer import EngineAnswer, Progress, conclude, settled, sizes
 from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, model_arrays
 from schedgap.solvers.engines.cbc_files import read_log
-from schedgap.solvers.engines.cbc_process import CbcRun, outer_value
+from schedgap.solvers.engines.cbc_process import CbcRun
+from schedgap.solvers.engines.whole import BOUND_TOLERANCE, FLOATING_RANGE, WholeModel, whole_model
 from schedgap.solvers.result import SolveOptions, Status, Termination
 
 EXITS_INFEASIBLE = "Problem is infeasible - tightenPrimalBounds"
@@ -63,6 +63,7 @@ class Cbc:
     """CBC: linear and mixed-integer models."""
 
     name = "cbc"
+    limits = FLOATING_RANGE
     handover_cost = 1.0
 
     def version(self) -> str:
@@ -82,8 +83,13 @@ class Cbc:
         if (known := settled(model, arrays, version, time.monotonic() - started)) is not None:
             return known
         arrays, ray = at_rest(arrays)
-        progress = None if ray else Progress(model, arrays, options)
-        run = CbcRun(program, arrays, options, progress)
+        whole = whole_model(arrays)
+        arrays = whole.arrays
+        if (known := settled(model, arrays, version, time.monotonic() - started)) is not None:
+            return known
+        doubt = self.limits.exceeded(whole)
+        progress = None if ray else Progress(model, arrays, options, believed=not doubt)
+        run = CbcRun(program, whole, options, progress)
         run.go(arrays.start(model, options.start), with_cost=not ray)
         log = read_log(run.lines)
         status, termination = _meaning(run)
@@ -98,11 +104,11 @@ class Cbc:
             if status is Status.ERROR:
                 info["log"] = list(run.lines)[-10:]
             seconds = time.monotonic() - started
-            return EngineAnswer(status, termination, version, seconds, nodes=log.nodes, info=info)
+            return EngineAnswer(status, termination, version, seconds, nodes=log.nodes, info=info, doubt=doubt)
         assert progress is not None
         bound = progress.bound
         if termination is Termination.PROVEN and values is not None:
-            bound = _confirmed(arrays, values, run.heading)
+            bound = _confirmed(whole, values, run.heading)
         return conclude(
             model,
             arrays,
@@ -112,6 +118,8 @@ class Cbc:
             version=version,
             seconds=time.monotonic() - started,
             nodes=log.nodes,
+            doubt=doubt,
+            claimed=termination is Termination.PROVEN,
         )
 
 
@@ -140,18 +148,22 @@ def _meaning(run: CbcRun) -> tuple[Status | None, Termination]:
     return status, termination
 
 
-def _confirmed(arrays: ModelArrays, values: FloatArray, heading: str | None) -> float | None:
+def _confirmed(model: WholeModel, values: FloatArray, heading: str | None) -> float | None:
     """The proven optimum in a heading such as ``Optimal - objective value -977.00000000``.
 
     It is compared with the point's own objective, for CBC can return a point that is not the one it proved
-    (then both differ, and the answer is FEASIBLE). Where they agree, the point's has all digits.
+    (then both differ, and the answer is FEASIBLE). Where they agree but for the rounding of what is printed, the
+    point's has all digits.
     """
     match = re.search(r"objective value\s+(\S+)$", heading or "")
     if match is None:
         return None
-    claimed = outer_value(arrays, float(match.group(1)))
-    own = arrays.objective(arrays.tidy(values))
-    return own if agrees(claimed, own) or abs(claimed - own) * arrays.cost_scale <= 1e-8 else claimed
+    claimed = float(match.group(1))
+    tidy = model.arrays.tidy(values)
+    own = float(model.objective.cost @ tidy)
+    if abs(claimed - own) <= BOUND_TOLERANCE * max(1.0, abs(own)):
+        return model.arrays.objective(tidy)
+    return model.objective.bound(claimed)
 
 
 def at_rest(arrays: ModelArrays) -> tuple[ModelArrays, bool]:
@@ -186,7 +198,7 @@ def _without_bounded_optimum(
     def solved(which: ModelArrays, with_cost: bool) -> tuple[Status | None, Termination]:
         if options.deadline.passed:
             return Status.UNKNOWN, Termination.TIME_LIMIT
-        run = CbcRun(program, which, plain, None)
+        run = CbcRun(program, whole_model(which), plain, None)
         run.go({}, with_cost=with_cost)
         status, termination = _meaning(run)
         if status is None and termination in (Termination.TIME_LIMIT, Termination.INTERRUPTED):

@@ -1,4 +1,4 @@
-"""What passes between us and the CBC program: an MPS file, a start file, its log, its binary solution."""
+"""What passes between us and the CBC program beside the MPS file: a start file, its log, its binary solution."""
 
 from __future__ import annotations
 
@@ -10,55 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from schedgap.solvers.engines.arrays import FloatArray, ModelArrays
+from schedgap.solvers.engines.arrays import FloatArray
 
 NOTHING_FOUND = 1e49
 """CBC writes 1e+50 for an objective it does not have."""
-
-
-def write_mps(arrays: ModelArrays, path: Path, *, with_cost: bool = True) -> None:
-    """Write the model as MPS, always minimising and without the constant: CBC's log handles neither well.
-
-    Costs are multiplied by ``arrays.cost_scale``, and so is everything that CBC then says of the objective.
-    Numbers are written with all their digits. Variable j is Xj, row i is Ri; every bound is explicit, because
-    MPS readers differ on defaults for integer variables.
-    """
-    kinds = np.where(arrays.row_lower == arrays.row_upper, "E", np.where(np.isinf(arrays.row_lower), "L", "G")).tolist()
-    levels = np.where(np.isinf(arrays.row_lower), arrays.row_upper, arrays.row_lower).tolist()
-    order = np.argsort(arrays.indices, kind="stable")
-    rows = np.repeat(np.arange(len(arrays.names)), np.diff(arrays.starts))[order].tolist()
-    numbers = arrays.coefficients[order].tolist()
-    ends = np.searchsorted(arrays.indices[order], np.arange(len(arrays.variables)), side="right").tolist()
-    costs = (arrays.sense * arrays.cost_scale * arrays.cost).tolist()
-    integral = arrays.integral.tolist()
-
-    lines = ["NAME          MODEL", "ROWS", " N  OBJ"]
-    lines.extend(f" {kind}  R{i}" for i, kind in enumerate(kinds))
-    lines.append("COLUMNS")
-    inside = False
-    begin = 0
-    for j, end in enumerate(ends):
-        if integral[j] != inside:
-            inside = integral[j]
-            lines.append(f"    MARK      'MARKER'                 '{'INTORG' if inside else 'INTEND'}'")
-        cost = costs[j] if with_cost else 0.0
-        if cost or begin == end:
-            lines.append(f"    {f'X{j}':<8}  OBJ       {cost!r}")
-        lines.extend(f"    {f'X{j}':<8}  {f'R{rows[k]}':<8}  {numbers[k]!r}" for k in range(begin, end))
-        begin = end
-    if inside:
-        lines.append("    MARK      'MARKER'                 'INTEND'")
-    lines.append("RHS")
-    lines.extend(f"    RHS       {f'R{i}':<8}  {level!r}" for i, level in enumerate(levels) if level)
-    lines.append("BOUNDS")
-    for j, (low, high) in enumerate(zip(arrays.lower.tolist(), arrays.upper.tolist(), strict=True)):
-        if low == high:
-            lines.append(f" FX BND       {f'X{j}':<8}  {low!r}")
-            continue
-        lines.append(f" MI BND       X{j}" if low == -np.inf else f" LO BND       {f'X{j}':<8}  {low!r}")
-        lines.append(f" PL BND       X{j}" if high == np.inf else f" UP BND       {f'X{j}':<8}  {high!r}")
-    lines.append("ENDATA\n")
-    path.write_text("\n".join(lines), encoding="ascii")
 
 
 def write_start(start: dict[int, float], path: Path) -> None:

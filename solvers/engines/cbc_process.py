@@ -14,13 +14,18 @@ from pathlib import Path
 
 from schedgap.formulations.common.numbers import gap
 from schedgap.solvers.engines.answer import Progress
-from schedgap.solvers.engines.arrays import FloatArray, ModelArrays
-from schedgap.solvers.engines.cbc_files import bound_in, objective_in, read_values, write_mps, write_start
+from schedgap.solvers.engines.arrays import FloatArray
+from schedgap.solvers.engines.cbc_files import bound_in, objective_in, read_values, write_start
+from schedgap.solvers.engines.mps import write_mps
 from schedgap.solvers.engines.watch import watched
+from schedgap.solvers.engines.whole import WholeModel
 from schedgap.solvers.result import SolveOptions
 
 INCREMENT = 1e-9
 """CBC ignores solutions that improve by less than this; its default of 1e-5 can miss an optimum."""
+
+WHOLE_INCREMENT = 0.999
+"""The same where objectives are whole numbers."""
 
 KEPT_LINES = 1000
 """The end of the log, from which the answer is read; the whole of it can be long."""
@@ -29,9 +34,10 @@ KEPT_LINES = 1000
 class CbcRun:
     """One run of the program in a private folder that is always removed."""
 
-    def __init__(self, program: str, arrays: ModelArrays, options: SolveOptions, progress: Progress | None) -> None:
+    def __init__(self, program: str, model: WholeModel, options: SolveOptions, progress: Progress | None) -> None:
         self._program = program
-        self._arrays = arrays
+        self._arrays = model.arrays
+        self._goal = model.objective
         self._options = options
         self._progress = progress
         self._process: subprocess.Popen[bytes] | None = None
@@ -49,7 +55,7 @@ class CbcRun:
         """Write the files, run, read the answer."""
         with tempfile.TemporaryDirectory(prefix="schedgap-cbc-", ignore_cleanup_errors=True) as folder:
             home = Path(folder)
-            write_mps(self._arrays, home / "model.mps", with_cost=with_cost)
+            write_mps(self._arrays, self._goal.cost if with_cost else None, home / "model.mps")
             command = [*_tied_to_us(), self._program, "model.mps"]
             if start:
                 write_start(start, home / "start.txt")
@@ -74,7 +80,8 @@ class CbcRun:
         # seed 0 means the time of day to CBC, so seeds begin at 1
         seed = str(1 + int(options.seed) % (2**31 - 2))
         arguments = ["-timeMode", "elapsed", "-randomSeed", seed, "-randomCbcSeed", seed]
-        arguments += ["-preprocess", "off", "-increment", repr(INCREMENT), "-ratioGap", "0", "-allowableGap", "0"]
+        increment = WHOLE_INCREMENT if self._goal.whole else INCREMENT
+        arguments += ["-preprocess", "off", "-increment", repr(increment), "-ratioGap", "0", "-allowableGap", "0"]
         if self._arrays.endless:
             arguments += ["-presolve", "off"]
         left = options.deadline.left()
@@ -129,9 +136,9 @@ class CbcRun:
             if self._progress is None:
                 return
             if (bound := bound_in(line)) is not None:
-                self._progress.new_bound(self._outer(bound))
+                self._progress.new_bound(self._goal.bound(bound))
             if (objective := objective_in(line)) is not None:
-                self._objective = self._outer(objective)
+                self._objective = self._goal.outer(objective)
             wanted = self._options.relative_gap
             found = gap(self._objective, self._progress.bound)
             if wanted > 0 and found is not None and found <= wanted and not self.close_enough:
@@ -140,9 +147,6 @@ class CbcRun:
         except BaseException as error:  # raised again in go()
             self._error = error
             self._kill()
-
-    def _outer(self, internal: float) -> float:
-        return outer_value(self._arrays, internal)
 
     def _stop(self) -> None:
         """Ask CBC to stop and write the best solution it has: once, it ends at once when asked twice."""
@@ -154,11 +158,6 @@ class CbcRun:
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
             self._process.wait()
-
-
-def outer_value(arrays: ModelArrays, internal: float) -> float:
-    """From what CBC says, minimised, scaled and without constant, to the model's own sense."""
-    return arrays.sense * internal / arrays.cost_scale + arrays.constant
 
 
 def _log_channel() -> tuple[int, int]:

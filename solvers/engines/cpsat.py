@@ -13,11 +13,13 @@ from ortools.sat.python import cp_model
 
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.numbers import gap
+from schedgap.solvers.cp_solver import cp_solver
 from schedgap.solvers.engines.answer import EngineAnswer, Progress, conclude, settled, sizes
 from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, model_arrays
 from schedgap.solvers.engines.domains import bound_domains
-from schedgap.solvers.engines.integers import LARGEST_ACTIVITY, IntegerModel, integer_model, refuse_overflow
+from schedgap.solvers.engines.integers import LARGEST_ACTIVITY, IntegerModel, integer_model, refuse_overflow, round_cost
 from schedgap.solvers.engines.watch import watched
+from schedgap.solvers.engines.whole import INTEGER_RANGE
 from schedgap.solvers.result import SolveOptions, Status, Termination
 
 # What each native status says: what is proven, if anything. OPTIMAL is concluded from point and bound.
@@ -73,10 +75,17 @@ class _Run:
         self._options = options
         self._progress = progress
         self._model = cp_model.CpModel()
-        self._solver = cp_model.CpSolver()
         self.places = [p for p in range(len(arrays.variables)) if p not in integers.fixed]
         self._low, self._high = integers.domains()
         self._place = {p: i for i, p in enumerate(self.places)}
+        one_thread = options.threads is None and options.work_limit is not None
+        self._solver = cp_solver(
+            seed=options.seed,
+            workers=1 if one_thread else (options.threads or os.cpu_count() or 1),
+            seconds=options.deadline.left(),
+            work=options.work_limit,
+            log=None if options.log is None else self._log,
+        )
         self._build()
 
     def _build(self) -> None:
@@ -169,22 +178,10 @@ class _Run:
 
     def go(self) -> tuple[str, FloatArray | None, float | None, Termination, int | None]:
         """Search; the native status' name, the best point, the bound, why it stopped, and branches."""
-        options, parameters = self._options, self._solver.parameters
+        options = self._options
         left = options.deadline.left()
         if left == 0.0:
             return "UNKNOWN", None, self._known_bound(), Termination.TIME_LIMIT, None
-        if left is not None:
-            parameters.max_time_in_seconds = left
-        if options.work_limit is not None:
-            parameters.max_deterministic_time = options.work_limit
-        one_thread = options.threads is None and options.work_limit is not None
-        parameters.num_workers = 1 if one_thread else (options.threads or os.cpu_count() or 1)
-        parameters.random_seed = int(options.seed) % 2**31
-        parameters.catch_sigint_signal = False
-        if options.log is not None:
-            parameters.log_search_progress = True
-            parameters.log_to_stdout = False
-            self._solver.log_callback = self._log
         self._solver.best_bound_callback = self._bound_found
         watcher = _Watcher(self)
         run = watched(lambda: self._solver.solve(self._model, watcher), self._stop, options.deadline)
@@ -220,6 +217,7 @@ class CpSat:
     """CP-SAT: integer models."""
 
     name = "cpsat"
+    limits = INTEGER_RANGE
     handover_cost = 1.5
 
     def version(self) -> str:
@@ -245,6 +243,7 @@ class CpSat:
         rays = bound_domains(integers, names)
         if integers.contradictory:
             return self._answer(Status.INFEASIBLE, Termination.PROVEN, started, info)
+        round_cost(integers)
         refuse_overflow(integers, names)
         run = _Run(arrays, integers, options, None if rays.directions else Progress(model, arrays, options))
         run.hint(arrays.start(model, options.start))
@@ -265,6 +264,7 @@ class CpSat:
             version=self.version(),
             seconds=time.monotonic() - started,
             nodes=branches,
+            resolution=integers.resolution,
         )
 
     def _answer(

@@ -18,6 +18,7 @@ from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.solvers.engines.answer import EngineAnswer, Progress, conclude, settled, sizes
 from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, model_arrays
 from schedgap.solvers.engines.watch import watched
+from schedgap.solvers.engines.whole import FLOATING_RANGE, WholeModel, whole_model
 from schedgap.solvers.result import SolveOptions, Status, Termination
 
 SMALLEST_COEFFICIENT = 1e-12
@@ -84,8 +85,12 @@ class _Native:
 class _Run:
     """One native run: a fresh solver object, its callbacks, its thread."""
 
-    def __init__(self, arrays: ModelArrays, options: SolveOptions, progress: Progress | None) -> None:
-        self._arrays = arrays
+    def __init__(self, model: WholeModel, options: SolveOptions, progress: Progress | None) -> None:
+        self._arrays = model.arrays
+        self._objective = model.objective
+        # relative gaps are of the whole objective
+        self._offset = float(model.objective.constant / (model.objective.sense * model.objective.unit))
+        self._offset *= options.relative_gap > 0
         self._options = options
         self._progress = progress
         self._stopping = False
@@ -111,11 +116,15 @@ class _Run:
 
     def hand_over(self) -> None:
         """Pass the arrays in one call."""
-        pass_arrays(self._solver, self._arrays, self._arrays.cost_scale)
+        pass_arrays(self._solver, self._arrays, self._objective.cost, self._offset)
 
     def warm_start(self, start: dict[int, float]) -> None:
-        """Give HiGHS a (possibly partial) point; it completes and checks it."""
-        if not start:
+        """Give HiGHS a (possibly partial) point; it completes and checks it.
+
+        Only where objectives are whole: HiGHS 1.13.1 takes the objective for integral while it reads the start, and
+        cuts off every point that is better by less than 1/2, whatever the costs are.
+        """
+        if not start or not self._objective.whole:
             return
         places = np.fromiter(start.keys(), np.int32, len(start))
         values = np.fromiter(start.values(), np.float64, len(start))
@@ -157,8 +166,15 @@ class _Run:
         proven = self._outer(info.objective_function_value) if optimal else None
         return _Native(name, values, proven, None, run.interrupted)
 
-    def _outer(self, scaled: float) -> float:
-        return scaled / self._arrays.cost_scale
+    def duals(self) -> FloatArray | None:
+        """Solve a linear program, and return its row duals; those of an unfinished run are as good as they are."""
+        if self.go().interrupted:
+            raise KeyboardInterrupt
+        duals = np.asarray(self._solver.getSolution().row_dual, dtype=np.float64)
+        return duals if len(duals) == len(self._arrays.names) else None
+
+    def _outer(self, internal: float) -> float | None:
+        return self._objective.bound(internal - self._offset)
 
     def _left_behind(self, interrupted: bool) -> _Native:
         name = "kInterrupt" if interrupted else "kTimeLimit"
@@ -195,6 +211,7 @@ class Highs:
     """HiGHS: linear and mixed-integer models."""
 
     name = "highs"
+    limits = FLOATING_RANGE
     handover_cost = 0.3
 
     def version(self) -> str:
@@ -219,12 +236,17 @@ class Highs:
         if (known := settled(model, arrays, self.version(), time.monotonic() - started)) is not None:
             return known
         _refuse_small(arrays)
-        progress = Progress(model, arrays, options)
+        whole = whole_model(arrays)
+        arrays = whole.arrays
+        if (known := settled(model, arrays, self.version(), time.monotonic() - started)) is not None:
+            return known
+        doubt = self.limits.exceeded(whole)
+        progress = Progress(model, arrays, options, believed=not doubt)
         start = arrays.start(model, options.start)
         if arrays.is_mip and arrays.endless and _relaxation_unbounded(arrays, options):
             native = _Native("kUnboundedOrInfeasible", None, None, None, False)
         else:
-            native = _solved(arrays, options, progress, start)
+            native = _solved(whole, options, progress, start)
         status, termination = native_meaning(native.status)
         if status is Status.UNBOUNDED:
             status, termination = _unbounded_or_infeasible(arrays, options)
@@ -232,7 +254,9 @@ class Highs:
         info: dict[str, Any] = {"native status": native.status} if termination is Termination.FAILED else {}
         if status is not None:
             info.update(sizes(arrays))
-            return EngineAnswer(status, termination, self.version(), seconds, nodes=native.nodes, info=info)
+            return EngineAnswer(
+                status, termination, self.version(), seconds, nodes=native.nodes, info=info, doubt=doubt
+            )
         return conclude(
             model,
             arrays,
@@ -243,35 +267,38 @@ class Highs:
             seconds=seconds,
             nodes=native.nodes,
             info=info,
+            doubt=doubt,
+            claimed=native.status == "kOptimal" and options.relative_gap == 0,
         )
 
 
 ENGINE = Highs()
 
 
-def pass_arrays(solver: Any, arrays: ModelArrays, scale: float = 1.0) -> None:
+def pass_arrays(solver: Any, arrays: ModelArrays, cost: FloatArray | None = None, offset: float = 0.0) -> None:
     """Hand the arrays to a highspy solver object in one call, with sense and constant.
 
     Parameters
     ----------
     solver : a highspy solver object
     arrays : the model
-    scale : multiplies the objective, constant included
+    cost, offset : to be minimised in place of the model's own objective
 
     Raises
     ------
     ModelRefused
         HiGHS does not accept them.
     """
-    sense = highspy.ObjSense.kMinimize if arrays.sense == MINIMISE else highspy.ObjSense.kMaximize
+    minimise = cost is not None or arrays.sense == MINIMISE
+    sense = highspy.ObjSense.kMinimize if minimise else highspy.ObjSense.kMaximize
     status = solver.passModel(
         len(arrays.variables),
         len(arrays.names),
         len(arrays.indices),
         int(highspy.MatrixFormat.kRowwise),
         int(sense),
-        scale * arrays.constant,
-        scale * arrays.cost,
+        arrays.constant if cost is None else offset,
+        arrays.cost if cost is None else cost,
         arrays.lower,
         arrays.upper,
         arrays.row_lower,
@@ -285,7 +312,7 @@ def pass_arrays(solver: Any, arrays: ModelArrays, scale: float = 1.0) -> None:
         raise ModelRefused("engine highs: HiGHS does not accept the model (a number out of its range)")
 
 
-def _solved(arrays: ModelArrays, options: SolveOptions, progress: Progress | None, start: dict[int, float]) -> _Native:
+def _solved(model: WholeModel, options: SolveOptions, progress: Progress | None, start: dict[int, float]) -> _Native:
     """One run; a second one without presolve where the first contradicts itself.
 
     HiGHS 1.13.1 ends in kSolveError, or calls optimal a point that it knows to be infeasible, on some models
@@ -293,10 +320,11 @@ def _solved(arrays: ModelArrays, options: SolveOptions, progress: Progress | Non
     so it is off from the start for those that bounds leave open.
     """
     native = _Native("kNotset", None, None, None, False)
+    arrays = model.arrays
     for presolve in ("off",) if arrays.endless and not arrays.is_mip else ("choose", "off"):
         if options.deadline.passed:
             return replace(native, status="kTimeLimit", values=None, bound=None)
-        run = _Run(arrays, options, progress)
+        run = _Run(model, options, progress)
         run.set("presolve", presolve)
         run.hand_over()
         run.warm_start(start)
@@ -314,8 +342,20 @@ def _relaxation_unbounded(arrays: ModelArrays, options: SolveOptions) -> bool:
     mixed-integer model optimal.
     """
     plain = SolveOptions(deadline=options.deadline, seed=options.seed, threads=options.threads, log=options.log)
-    native = _solved(arrays.relaxed(), plain, None, {})
+    native = _solved(whole_model(arrays.relaxed()), plain, None, {})
     return native_meaning(native.status)[0] is Status.UNBOUNDED
+
+
+def relaxation_duals(model: WholeModel, options: SolveOptions) -> FloatArray | None:
+    """The row duals of the linear relaxation, as far as it was solved; None without time.
+
+    Complexity: one linear program.
+    """
+    if options.deadline.passed or not model.arrays.names:
+        return None
+    run = _Run(replace(model, arrays=model.arrays.relaxed()), options, None)
+    run.hand_over()
+    return run.duals()
 
 
 def _unbounded_or_infeasible(arrays: ModelArrays, options: SolveOptions) -> tuple[Status, Termination]:
@@ -324,7 +364,7 @@ def _unbounded_or_infeasible(arrays: ModelArrays, options: SolveOptions) -> tupl
     if left == 0.0:
         return Status.UNKNOWN, Termination.TIME_LIMIT
     plain = SolveOptions(deadline=options.deadline, seed=options.seed, threads=options.threads, log=options.log)
-    native = _solved(arrays.without_cost(), plain, None, {})
+    native = _solved(whole_model(arrays.without_cost()), plain, None, {})
     status, termination = native_meaning(native.status)
     if native.interrupted:
         return Status.UNKNOWN, Termination.INTERRUPTED

@@ -14,6 +14,8 @@ from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE
 from schedgap.solvers.engines.arrays import LARGEST_SLACK, FloatArray, ModelArrays, slack
 
+LARGEST_DENOMINATOR = 10_000
+"""Of the fractions that a float is taken for, such as 1/3."""
 LARGEST_EXACT = 2**53
 """Whole numbers up to here are exact as floats, so values and objectives survive the way back."""
 _LARGEST_SLACK = Fraction(str(LARGEST_SLACK))
@@ -41,15 +43,17 @@ class Row:
 
 @dataclass
 class IntegerModel:
-    """Minimise sum(cost[j] * x[j]) / scale over integers x, subject to `rows` and bounds.
+    """Minimise unit * sum(cost[j] * x[j]) over integers x, subject to `rows` and bounds.
 
     Attributes
     ----------
     low, high : bounds by position, None where there is none
     fixed : positions whose value is known already, with that value (not necessarily whole); they occur in
         no row and not in `cost`
-    rows, cost, scale : whole numbers; `offset` : what the fixed positions and the constant add to the objective
-    sense : of the original model; its objective is offset + sense * sum(cost * x) / scale
+    rows, cost : whole numbers; `unit` : of the cost
+    offset : what the fixed positions and the constant add to the objective
+    sense : of the original model; its objective is offset + sense * unit * sum(cost * x)
+    resolution : by how much the cost was rounded at most
     """
 
     low: list[int | None]
@@ -57,9 +61,10 @@ class IntegerModel:
     fixed: dict[int, Fraction]
     rows: list[Row]
     cost: dict[int, int]
-    scale: int
+    unit: Fraction
     offset: Fraction
     sense: int
+    resolution: float = 0.0
 
     @property
     def contradictory(self) -> bool:
@@ -85,17 +90,24 @@ class IntegerModel:
 
     def objective(self, internal: int) -> float:
         """The original objective where sum(cost * x) is `internal`."""
-        return float(self.offset + Fraction(self.sense * internal, self.scale))
+        return float(self.offset + self.sense * internal * self.unit)
 
 
 @lru_cache(maxsize=65536)
-def _exact(number: float) -> Fraction:
-    """The decimal that `number` stands for: every decimal of up to 15 digits survives being a float.
+def exact_decimal(number: float) -> Fraction:
+    """The rational that `number` stands for: a short fraction, or else a decimal of up to 15 digits.
 
-    The 16th and 17th digit are dust of floating-point arithmetic (0.1 + 0.2 = 0.30000000000000004); dropping
-    them moves a number by at most 5e-16 relative.
+    Every decimal of up to 15 digits survives being a float. The 16th and 17th digit are dust of floating-point
+    arithmetic (0.1 + 0.2 = 0.30000000000000004); dropping them moves a number by at most 5e-16 relative. A number
+    that uses all digits, but is the float nearest to a fraction with a denominator of at most 10,000 (or one of its
+    neighbours), is that fraction.
     """
-    return Fraction(f"{number:.15g}")
+    decimal = Fraction(f"{number:.15g}")
+    if decimal.denominator > LARGEST_DENOMINATOR:
+        short = Fraction(number).limit_denominator(LARGEST_DENOMINATOR)
+        if short and abs(float(short) - number) <= math.ulp(number):
+            return short
+    return decimal
 
 
 def integer_model(arrays: ModelArrays, restated: frozenset[str]) -> IntegerModel:
@@ -127,17 +139,36 @@ def integer_model(arrays: ModelArrays, restated: frozenset[str]) -> IntegerModel
     for place in fixed:
         low[place] = high[place] = None
     cost = {
-        place: arrays.sense * _exact(float(arrays.cost[place]))
+        place: arrays.sense * exact_decimal(float(arrays.cost[place]))
         for place in np.flatnonzero(arrays.cost).tolist()
         if place not in fixed
     }
-    offset = _exact(arrays.constant) + sum(
-        (_exact(float(arrays.cost[place])) * value for place, value in fixed.items()), Fraction(0)
+    offset = exact_decimal(arrays.constant) + sum(
+        (exact_decimal(float(arrays.cost[place])) * value for place, value in fixed.items()), Fraction(0)
     )
-    scaled, scale = _whole(list(cost.values()))
-    return IntegerModel(
-        low, high, fixed, _rows(arrays, fixed), dict(zip(cost, scaled, strict=True)), scale, offset, arrays.sense
-    )
+    scaled, scale = whole_numbers(list(cost.values()))
+    common = math.gcd(*scaled) or 1
+    goal = {place: number // common for place, number in zip(cost, scaled, strict=True)}
+    return IntegerModel(low, high, fixed, _rows(arrays, fixed), goal, Fraction(common, scale), offset, arrays.sense)
+
+
+def round_cost(model: IntegerModel) -> None:
+    """Round the cost where its whole numbers are too large, never to a worse objective, so that bounds stay valid.
+
+    Every variable must have finite bounds by now. Costs move by less than a unit of 10^-15 to 10^-14 of the largest
+    objective. Where a variable takes both signs, nothing is done: no rounding is right for both.
+    """
+    low, high = model.domains()
+    reach = {place: max(abs(low[place]), abs(high[place])) for place in model.cost}
+    total = sum(abs(number) * reach[place] for place, number in model.cost.items())
+    room = LARGEST_EXACT - sum(reach.values())
+    if total <= LARGEST_EXACT or room <= 0 or any(low[place] < 0 < high[place] for place in model.cost):
+        return
+    factor = 10 ** len(str(total // room))
+    for place, number in model.cost.items():
+        model.cost[place] = number // factor if low[place] >= 0 else -(-number // factor)
+    model.unit *= factor
+    model.resolution = float(model.unit * sum(reach.values()))
 
 
 def _bounds(arrays: ModelArrays) -> tuple[list[int | None], list[int | None]]:
@@ -158,12 +189,12 @@ def _fixed(arrays: ModelArrays, restated: frozenset[str]) -> dict[int, Fraction]
         if arrays.variables[place].name in restated and lower != upper:
             continue
         if lower == upper:
-            fixed[place] = _exact(lower)
+            fixed[place] = exact_decimal(lower)
         elif not used[place]:
             slope = arrays.sense * arrays.cost[place]
             best = min(max(0.0, lower), upper) if slope == 0 else (lower if slope > 0 else upper)
             if math.isfinite(best):
-                fixed[place] = _exact(best)
+                fixed[place] = exact_decimal(best)
     return fixed
 
 
@@ -180,6 +211,7 @@ def _rows(arrays: ModelArrays, fixed: dict[int, Fraction]) -> list[Row]:
     lows, highs = arrays.row_lower.tolist(), arrays.row_upper.tolist()
     whole_lows = np.ceil(arrays.row_lower - slack(arrays.row_lower)).tolist()
     whole_highs = np.floor(arrays.row_upper + slack(arrays.row_upper)).tolist()
+    sizes = np.maximum.reduceat(np.abs(arrays.coefficients), arrays.starts[:-1]).tolist() if arrays.names else []
     rows = []
     for place, name in enumerate(arrays.names):
         begin, end = starts[place], starts[place + 1]
@@ -191,8 +223,8 @@ def _rows(arrays: ModelArrays, fixed: dict[int, Fraction]) -> list[Row]:
             rows.append(Row(name, members, numbers[begin:end], least, most))
             continue
         members, coefficients, scale, shift = _scaled(arrays, begin, end, fixed)
-        least = None if math.isinf(low) else math.ceil(scale * (_slackened(low, -1) - shift))
-        most = None if math.isinf(high) else math.floor(scale * (_slackened(high, 1) - shift))
+        least = None if math.isinf(low) else math.ceil(scale * (slackened(low, -1, sizes[place]) - shift))
+        most = None if math.isinf(high) else math.floor(scale * (slackened(high, 1, sizes[place]) - shift))
         rows.append(Row(name, members, coefficients, least, most))
     return rows
 
@@ -209,23 +241,25 @@ def _scaled(
     members, exacts = [], []
     for place, number in zip(arrays.indices[begin:end].tolist(), arrays.coefficients[begin:end].tolist(), strict=True):
         if place in fixed:
-            shift += _exact(number) * fixed[place]
+            shift += exact_decimal(number) * fixed[place]
         else:
             members.append(place)
-            exacts.append(_exact(number))
-    coefficients, scale = _whole(exacts)
+            exacts.append(exact_decimal(number))
+    coefficients, scale = whole_numbers(exacts)
     return members, coefficients, scale, shift
 
 
-def _whole(numbers: Sequence[Fraction]) -> tuple[list[int], int]:
+def whole_numbers(numbers: Sequence[Fraction]) -> tuple[list[int], int]:
     """`numbers` times their common denominator, and that denominator."""
     scale = math.lcm(*(number.denominator for number in numbers)) if numbers else 1
     return [int(number * scale) for number in numbers], scale
 
 
-def _slackened(level: float, direction: int) -> Fraction:
-    value = _exact(level)
-    return value + direction * min(_LARGEST_SLACK, CHECK_TOLERANCE * max(Fraction(1), abs(value)))
+def slackened(level: float, direction: int, size: float) -> Fraction:
+    """A row's limit after it gave way by 1e-9 relative, at most 1e-6; `size` is the row's largest |coefficient|."""
+    value = exact_decimal(level)
+    relative = abs(value) if value else min(Fraction(1), exact_decimal(size))
+    return value + direction * min(_LARGEST_SLACK, CHECK_TOLERANCE * relative)
 
 
 def activity(row: Row, low: Sequence[int | None], high: Sequence[int | None]) -> tuple[int | None, int | None]:

@@ -7,10 +7,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from support.command import Command
+from support.work import PATIENCE, wait_until
 
 from schedgap.benchmarks.hunt.journal import FILE
 
@@ -58,12 +58,11 @@ def test_ctrl_c_prints_the_best_so_far(tmp_path: Path) -> None:
     out = tmp_path / "h"
     command = [sys.executable, "-m", "schedgap.cli.main", "hunt", "rar-ddls/ff", "--workers", "1", "--out", str(out)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    for _ in range(1200):
-        if (out / FILE).exists() and '"kind":"found"' in (out / FILE).read_text():
-            break
-        time.sleep(0.05)
+    wait_until(
+        lambda: (out / FILE).exists() and '"kind":"found"' in (out / FILE).read_text(), lambda: process.poll() is None
+    )
     os.kill(process.pid, signal.SIGINT)
-    told, errors = process.communicate(timeout=60)
+    told, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, errors
     assert told.startswith("rar-ddls/ff: ratio ") and "interrupted" in told
     assert f"--out {out} --resume" in errors

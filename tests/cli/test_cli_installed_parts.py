@@ -32,26 +32,30 @@ class Eighth(toy.Toy):
 '''
 
 HEURISTIC_PACKAGE = '''
-"""A heuristic for a problem of schedgap: one job after the other on the servers in order."""
+"""A heuristic for a problem of schedgap: every job is one worker, on the first server that still has room."""
 
+from fractions import Fraction
 from typing import Annotated
 
 from pydantic import Field
 
 
-def in_turn(instance, *, seed: int, gap: Annotated[int, Field(ge=0, description="slots between two jobs")] = 0):
-    """Jobs one after the other."""
-    start, placement, slot = {}, {}, 1
+def lonely(instance, *, seed: int, most: Annotated[int, Field(ge=1, description="most workers of a server")] = 100):
+    """One worker a job."""
+    free = {s.id: {name: Fraction(str(have)) for name, have in s.resources.items()} for s in instance.servers}
+    count = dict.fromkeys(free, 0)
+    rings = {}
     for job in instance.jobs:
-        left, placed = job.gpus, {}
-        for server in instance.servers:
-            taken = min(left, server.gpus)
-            if taken:
-                placed[server.id] = taken
-            left -= taken
-        start[job.id], placement[job.id] = slot, placed
-        slot += 4 + gap
-    return {"start": start, "placement": placement}
+        wanted = {name: Fraction(str(amount)) for name, amount in job.demand.items()}
+        for server, room in free.items():
+            fits = all(room.get(name, 0) >= amount for name, amount in wanted.items())
+            if job.utility[0] > 0 and room and fits and count[server] < most:
+                rings[job.id] = {"workers": [server], "routes": []}
+                count[server] += 1
+                for name, amount in wanted.items():
+                    room[name] = room.get(name, 0) - amount
+                break
+    return {"rings": rings}
 '''
 
 
@@ -69,7 +73,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with two installed packages."""
     folder = tmp_path_factory.mktemp("site")
     install(folder, "eighth_problem", PROBLEM_PACKAGE, "[schedgap.problems]\ntoy = eighth_problem:Eighth\n")
-    entries = "[schedgap.methods]\nrar-ddls/in-turn = foreign_heuristic:in_turn\n"
+    entries = "[schedgap.methods]\ng-vne/lonely = foreign_heuristic:lonely\n"
     install(folder, "foreign_heuristic", HEURISTIC_PACKAGE, entries)
     return folder
 
@@ -98,12 +102,12 @@ def test_an_installed_problem_is_in_every_command(site: Path, tmp_path: Path) ->
 
 
 def test_an_installed_heuristic_is_in_every_command(site: Path, tmp_path: Path) -> None:
-    listed = run(site, tmp_path, "list", "rar-ddls")
-    assert "in-turn" in listed and "slots between two jobs [int >= 0, default 0]" in listed
-    run(site, tmp_path, "generate", "rar-ddls", "--seed", "1", "--set", "slack=20", "--out", "one.json")
-    solved = json.loads(run(site, tmp_path, "solve", "one.json", "--method", "in-turn", "--set", "gap=1", "--json"))
-    assert solved["method"] == "in-turn" and solved["objective"] > 0
+    listed = run(site, tmp_path, "list", "g-vne")
+    assert "lonely" in listed and "most workers of a server [int >= 1, default 100]" in listed
+    run(site, tmp_path, "generate", "g-vne", "--seed", "1", "--out", "one.json")
+    solved = json.loads(run(site, tmp_path, "solve", "one.json", "--method", "lonely", "--set", "most=1", "--json"))
+    assert solved["method"] == "lonely" and solved["objective"] >= 0
     compared = json.loads(run(site, tmp_path, "compare", "one.json", "--json"))
-    assert any(row["method"] == "in-turn" and row["ratio"] >= 1 for row in compared["rows"])
+    assert any(row["method"] == "lonely" and row["ratio_to"] == "optimum" for row in compared["rows"])
     limits = ("--set", "evaluations=10", "--set", "jobs=2")
-    assert "in-turn" in run(site, tmp_path, "hunt", "rar-ddls/in-turn", *limits, "--out", "hunt")
+    assert "lonely" in run(site, tmp_path, "hunt", "g-vne/lonely", *limits, "--out", "hunt")

@@ -1,6 +1,7 @@
 """The exact methods against the search over event orders on 40 random tiny instances, and against each other."""
 
 import pytest
+from support.work import Looks
 
 from schedgap.benchmarks.instances.comm_contention.random import newcomer, small, tiny
 from schedgap.benchmarks.studies.brute_force.comm_contention import brute_force
@@ -12,7 +13,7 @@ from schedgap.formulations.comm_contention.instance import CommContentionInstanc
 from schedgap.formulations.common.check import CheckReport
 from schedgap.heuristics.comm_contention import policies
 from schedgap.solvers.exact.comm_contention.branch_and_bound import LARGEST, solve_bb
-from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
+from schedgap.solvers.result import SolveOptions, Status, Termination
 
 TINY = [tiny(seed, tasks=2) for seed in range(24)] + [tiny(seed, tasks=3) for seed in range(16)]
 
@@ -79,9 +80,8 @@ def test_comm_contention_bb_proves_eight_tasks() -> None:
 def test_comm_contention_bb_keeps_limits_and_the_start() -> None:
     instance = small(5, tasks=14)
     start = policies.adadual_k(instance).solution
-    result = solve_bb(instance, SolveOptions(deadline=Deadline.after(0.5), start=start))
+    result = solve_bb(instance, SolveOptions(deadline=Looks(5), start=start))
     assert result.status is Status.FEASIBLE and result.termination is Termination.TIME_LIMIT
-    assert result.solve_seconds < 2.0
     assert result.objective <= float(check(instance, start).objective)
     assert lower_bound(instance) <= result.bound <= result.objective
     counted = [solve_bb(instance, SolveOptions(work_limit=2.0)) for _ in range(2)]

@@ -1,9 +1,9 @@
 """All exact methods against a brute force on 40 random tiny instances, and cp under other settings."""
 
 import pytest
-from support.gpu_sharing_brute_force import brute_force
 
 from schedgap.benchmarks.instances.gpu_sharing.random import contended, small, tiny
+from schedgap.benchmarks.studies.brute_force.gpu_sharing import brute_force
 from schedgap.catalogue.gpu_sharing import PROBLEM as GPU_SHARING
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.gpu_sharing.bounds import lower_bound
@@ -11,7 +11,7 @@ from schedgap.formulations.gpu_sharing.check import check
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.heuristics.gpu_sharing.sharing import sjf_bsbf_plus
 from schedgap.solvers.exact.gpu_sharing.cp import solve_cp
-from schedgap.solvers.result import Deadline, SolveOptions, Status
+from schedgap.solvers.result import SolveOptions, Status
 
 
 def instances() -> list[GpuSharingInstance]:
@@ -83,13 +83,13 @@ def test_gpu_sharing_pareto_minimal_accumulation_pairs_are_both_kept() -> None:
         assert result.solution["accumulation"] == {slow: 1, other: 2}
 
 
-def test_gpu_sharing_cp_keeps_a_start_and_stops_in_time() -> None:
+def test_gpu_sharing_cp_keeps_a_start_and_stops_at_its_limit() -> None:
     instance = small(0)
     start = sjf_bsbf_plus(GpuSharingInstance.parse({**instance.to_dict(), "horizon": 200})).solution
     loose = GpuSharingInstance.parse({**instance.to_dict(), "horizon": 120})
     told: list[float | None] = []
     options = SolveOptions(
-        Deadline.after(3.0), threads=1, start=start, report=lambda s, objective, bound: told.append(objective)
+        work_limit=1.0, threads=1, start=start, report=lambda s, objective, bound: told.append(objective)
     )
     result = solve_cp(loose, options)
     report = check(loose, result.solution)

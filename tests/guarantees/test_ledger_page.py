@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from schedgap.benchmarks.harness.compare import compare
-from schedgap.benchmarks.ledger.verify import repeat_command
+from schedgap.benchmarks.ledger.counterexample import repeat_command
 from schedgap.catalogue.registry import all_problems, load_instance
 from schedgap.heuristics.common.guarantee import Case, Verdict
 from schedgap.solvers.result import SolveOptions
@@ -51,7 +51,7 @@ def test_counterexamples_still_refute(path: Path) -> None:
     run = json.loads(path.read_text())["reference_counterexample"]
     if guarantee.method is None:
         case = Case(instance, None, {}, run["optimum"], run["bound"], run["options"])
-        assert guarantee.evaluate(case).verdict is Verdict.REFUTED
+        assert guarantee.on(case).verdict is Verdict.REFUTED
         return
     assert run["repeat"] == repeat_command(path.name, instance, guarantee, run["options"], run["seed"])
     methods = [problem.default_method().id, guarantee.method]

@@ -26,6 +26,7 @@ from schedgap.formulations.rar_ddls.check import check
 from schedgap.formulations.rar_ddls.dynamics import rate_table
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, Verdict
+from schedgap.heuristics.rar_ddls.estimates import impossible
 from schedgap.heuristics.rar_ddls.growth import GROWTH, running_time_growth, sorting_steps
 from schedgap.heuristics.rar_ddls.guarantees import GUARANTEES
 from schedgap.heuristics.rar_ddls.sjf_bco import sjf_bco
@@ -37,7 +38,6 @@ from schedgap.heuristics.rar_ddls.vertex_coloring import (
     random_graph,
     reduced_instance,
 )
-from schedgap.heuristics.rar_ddls.estimates import impossible
 
 COUNTEREXAMPLES = Path(__file__).resolve().parents[1] / "data" / "counterexamples"
 BY_ID = {guarantee.id: guarantee for guarantee in GUARANTEES}
@@ -68,7 +68,7 @@ def counterexample(name: str) -> Case:
 
 
 def verdict(claim: str, case: Case) -> Verdict:
-    return BY_ID[claim].evaluate(case).verdict
+    return BY_ID[claim].on(case).verdict
 
 
 def optimum_of(instance: RarDdlsInstance, family: str) -> int | None:
@@ -95,7 +95,7 @@ def trials() -> tuple[tuple[str, Case], ...]:
 
 def evaluations(claim: Guarantee) -> Iterator[tuple[str, Case, Evaluation]]:
     for family, case in trials():
-        yield family, case, claim.evaluate(case)
+        yield family, case, claim.on(case)
 
 
 # The printed claims that fail, each on a file that `solve` and `compare` read.
@@ -113,7 +113,7 @@ def evaluations(claim: Guarantee) -> Iterator[tuple[str, Case, Evaluation]]:
     ],
 )
 def test_printed_claims_are_refuted(name: str, claim: str, left: float, right: float) -> None:
-    evaluation = BY_ID[claim].evaluate(counterexample(name))
+    evaluation = BY_ID[claim].on(counterexample(name))
     assert evaluation.verdict is Verdict.REFUTED
     assert evaluation.left == pytest.approx(left)
     assert evaluation.right == pytest.approx(right)
@@ -122,7 +122,7 @@ def test_printed_claims_are_refuted(name: str, claim: str, left: float, right: f
 @pytest.mark.parametrize("name", ["T5-L2-L4", "L3", "L3-trivial"])
 def test_repaired_claims_hold_on_the_counterexamples(name: str) -> None:
     case = counterexample(name)
-    seen = Counter(guarantee.evaluate(case).verdict for guarantee in REPAIRED)
+    seen = Counter(guarantee.on(case).verdict for guarantee in REPAIRED)
     assert seen[Verdict.REFUTED] == 0
     assert seen[Verdict.HELD] >= 4
 
@@ -201,7 +201,7 @@ def test_two_minus_one_over_n_is_reached_for_every_n() -> None:
         case = run_case(instance, options, optimum)
         assert case.objective is not None
         assert case.objective / optimum == pytest.approx(2 - 1 / gpus)
-        evaluation = BY_ID["000-theorem-5-repaired"].evaluate(case)
+        evaluation = BY_ID["000-theorem-5-repaired"].on(case)
         assert evaluation.verdict is Verdict.HELD
         assert evaluation.tightness == pytest.approx(1)
         assert BY_ID["000-theorem-5-repaired"].ratio_bound is not None
@@ -243,18 +243,18 @@ def test_not_applicable_where_the_assumptions_fail() -> None:
     assert instance.largest_gang > 1
     for claim in ("000-theorem-5-gang", "000-theorem-5-repaired", "000-theorem-5-area", "000-lemma-3-repaired"):
         assert verdict(claim, other) is Verdict.NOT_APPLICABLE
-        assert BY_ID[claim].evaluate(other).reason
+        assert BY_ID[claim].on(other).reason
     nothing = run_case(instance, {"T": 1}, None)
     for guarantee in GUARANTEES:
         if guarantee.id != "000-lemma-2-repaired":
-            assert guarantee.evaluate(nothing).verdict is Verdict.NOT_APPLICABLE
+            assert guarantee.on(nothing).verdict is Verdict.NOT_APPLICABLE
 
 
 def test_lemma_4_needs_room_and_an_exact_limit() -> None:
     _, instance = load_instance(COUNTEREXAMPLES / "T5-L2-L4.json")
     assert isinstance(instance, RarDdlsInstance)
     # Jobs of 1, 1 and 2 slots one after the other take 4: with T = 3 not every assignment has a schedule.
-    assert "too short" in BY_ID["000-lemma-4"].evaluate(run_case(instance, {"T": 3}, 2)).reason
+    assert "too short" in BY_ID["000-lemma-4"].on(run_case(instance, {"T": 3}, 2)).reason
 
 
 def test_every_claim_is_in_the_ledger() -> None:

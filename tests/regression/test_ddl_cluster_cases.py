@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from support.ddl_cluster_brute_force import optimum
 
+from schedgap.benchmarks.studies.brute_force.ddl_cluster import optimum
 from schedgap.catalogue.ddl_cluster import PROBLEM as DDL_CLUSTER
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import ModelRefused

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from support.gpu_sharing_brute_force import divisors, fits, iteration_time, load, progress
-
+from schedgap.benchmarks.studies.brute_force.gpu_sharing import divisors, fits, iteration_time, load, progress
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 
 

@@ -1,10 +1,10 @@
 """The two replays of comm-contention's checker against each other, and the time that a large check takes."""
 
-import time
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from support.work import calls
 
 from schedgap.formulations.comm_contention import check_replay
 from schedgap.formulations.comm_contention.check import check
@@ -85,14 +85,18 @@ def test_comm_contention_ties_survive_rounding() -> None:
     assert [float(c) for c in near.completion] == pytest.approx([float(c) for c in exact.completion], rel=1e-14)
 
 
-def test_comm_contention_checks_twenty_thousand_tasks_in_time() -> None:
-    n = 20_000
-    sizes = [float(1 + (81 * j) % 1000 / 10) for j in range(n)]
-    instance = case([0.001 * j for j in range(n)], sizes, 0.0, 2.0, 2.0)
-    began = time.monotonic()
-    report = check(instance, {"start": {t.id: t.release for t in instance.tasks}})
-    assert time.monotonic() - began < 8.0  # about 1 s on an idle core; minutes before
-    assert report.feasible and report.details["most_active"] > 19_000
+def test_comm_contention_the_work_of_a_check_grows_like_its_tasks() -> None:
+    """All of them active together; in calls, with twice as many tasks it is a little more than twice."""
+
+    def work(n: int) -> int:
+        sizes = [float(1 + (81 * j) % 1000 / 10) for j in range(n)]
+        instance = case([0.001 * j for j in range(n)], sizes, 0.0, 2.0, 2.0)
+        solution = {"start": {t.id: t.release for t in instance.tasks}}
+        report = check(instance, solution)
+        assert report.feasible and report.details["most_active"] > 0.95 * n
+        return calls(check, instance, solution)
+
+    assert work(2000) < 2.2 * work(1000)
 
 
 def test_comm_contention_a_broken_replay_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

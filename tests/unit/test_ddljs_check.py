@@ -58,19 +58,19 @@ def test_a_schedule_is_scored_exactly() -> None:
 
 
 @pytest.mark.parametrize(
-    ("constraint", "schedule", "changes"),
+    ("constraint", "amount", "schedule", "changes"),
     [
-        ("arrival", slots(SINGLE, None, None), {}),
-        ("budget", slots(None, PAIR, PAIR), {}),
-        ("ring size", slots(None, PAIR, None), {"max_workers": 1}),
-        ("server capacity", slots(None, {"workers": ["s0", "s0"], "routes": [["s0"], ["s0"]]}, None), {}),
-        ("link capacity", slots(None, PAIR, None), {"bandwidth": 2.5}),
-        ("routes", slots(None, {"workers": ["s0", "s1"], "routes": []}, None), {}),
+        ("arrival", 1, slots(SINGLE, None, None), {}),
+        ("budget", 1, slots(None, PAIR, PAIR), {}),
+        ("ring size", 1, slots(None, PAIR, None), {"max_workers": 1}),
+        ("server capacity", 1, slots(None, {"workers": ["s0", "s0"], "routes": [["s0"], ["s0"]]}, None), {}),
+        ("link capacity", 0.5, slots(None, PAIR, None), {"bandwidth": 2.5}),
+        ("routes", 2, slots(None, {"workers": ["s0", "s1"], "routes": []}, None), {}),
     ],
 )
-def test_violations(constraint: str, schedule: dict[str, Any], changes: dict[str, Any]) -> None:
+def test_violations(constraint: str, amount: float, schedule: dict[str, Any], changes: dict[str, Any]) -> None:
     report = check(DdljsInstance.parse(two_servers(**changes)), schedule)
-    assert {violation.constraint for violation in report.violations} == {constraint}
+    assert {(violation.constraint, violation.amount) for violation in report.violations} == {(constraint, amount)}
     assert "slot" in report.violations[0].message or constraint == "budget"
 
 
@@ -191,3 +191,9 @@ def test_json_round_trip() -> None:
         instance = DdljsInstance.parse(json.loads(case.read_text()))
         again = DdljsInstance.parse(json.loads(instance.to_json()))
         assert again == instance and again.content_hash() == instance.content_hash()
+
+
+def test_an_empty_schedule_uses_nothing() -> None:
+    report = check(DdljsInstance.parse(two_servers()), slots(None, None, None))
+    assert report.feasible and report.objective == 0
+    assert (report.details["server_use"], report.details["link_use"]) == (0.0, 0.0)

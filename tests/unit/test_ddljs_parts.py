@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.work import PASSED
 
 from schedgap.benchmarks.figures.ddljs import worker_slots, workers_by_slot
 from schedgap.benchmarks.importers import import_instance
@@ -119,7 +120,7 @@ def test_algorithm_2_inside(inner: str) -> None:
 
 def test_a_deadline_and_a_gap_are_kept() -> None:
     instance = small(2)
-    late = gadget(instance, deadline=Deadline.after(1e-6))
+    late = gadget(instance, deadline=PASSED)
     assert late.solution == gadget(instance, inner="greedy").solution
     loose = gadget(instance, gap=0.05)
     assert loose.solution is not None and check(instance, loose.solution).feasible

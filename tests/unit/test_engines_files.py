@@ -12,6 +12,8 @@ from support.engine_models import ModelMaker, knapsacks, random_model, rows_by_n
 
 from schedgap.solvers.engines import cbc_files
 from schedgap.solvers.engines.arrays import model_arrays
+from schedgap.solvers.engines.mps import write_mps
+from schedgap.solvers.engines.whole import whole_model
 
 
 def test_arrays_equal_what_pulp_holds() -> None:
@@ -66,12 +68,13 @@ def test_the_mps_file_means_the_model(tmp_path: Path) -> None:
         arrays = model_arrays(model)
         if arrays.contradiction or not arrays.names:
             continue
-        cbc_files.write_mps(arrays, tmp_path / "m.mps")
+        goal = whole_model(arrays).objective
+        write_mps(arrays, goal.cost, tmp_path / "m.mps")
         solver = highspy.Highs()
         solver.setOptionValue("output_flag", False)
         assert solver.readModel(str(tmp_path / "m.mps")) != highspy.HighsStatus.kError
         lp = solver.getLp()
-        assert list(lp.col_cost_) == (arrays.sense * arrays.cost_scale * arrays.cost).tolist()
+        assert list(lp.col_cost_) == goal.cost.tolist()
         assert list(lp.col_lower_) == arrays.lower.tolist()
         assert list(lp.col_upper_) == arrays.upper.tolist()
         assert list(lp.row_lower_) == arrays.row_lower.tolist()
@@ -185,8 +188,8 @@ def test_cbc_must_return_the_point_that_it_proved() -> None:
     x = maker.var(0, 9)
     maker.minimise([(x, 1.0)], 0.5)
     maker.row([(x, 1.0)], "<=", 7)
-    arrays = model_arrays(maker.model())
+    whole = whole_model(model_arrays(maker.model()))
     heading = "Optimal - objective value -7.00000000"
-    assert _confirmed(arrays, np.array([7.0]), heading) == 7.5
-    assert _confirmed(arrays, np.array([6.0]), heading) == 7.5  # a bound that 6.5 does not meet
-    assert _confirmed(arrays, np.array([6.0]), "Optimal") is None
+    assert _confirmed(whole, np.array([7.0]), heading) == 7.5
+    assert _confirmed(whole, np.array([6.0]), heading) == 7.5  # a bound that 6.5 does not meet
+    assert _confirmed(whole, np.array([6.0]), "Optimal") is None

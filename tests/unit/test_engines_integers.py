@@ -32,7 +32,7 @@ def test_rows_and_objective_are_scaled_exactly() -> None:
     first, second = model.rows
     assert (first.coefficients, first.low, first.high) == ([1, 2], None, 3)
     assert (second.coefficients, second.low, second.high) == ([6, -9], -4, None)
-    assert (model.cost, model.scale, model.offset) == ({0: -5, 1: -2}, 20, Fraction(3, 10))
+    assert (model.cost, model.unit, model.offset) == ({0: -5, 1: -2}, Fraction(1, 20), Fraction(3, 10))
     assert model.objective(-5 * 3) == pytest.approx(0.3 + 0.75)
     answer = engine("cpsat").solve(maker.model(), ONE)
     assert answer.objective == pytest.approx(0.3 + 0.75)
@@ -62,6 +62,13 @@ def test_coefficients_that_do_not_fit_64_bits_are_refused_by_name() -> None:
         engine("cpsat").solve(maker.model(), ONE)
     maker = ModelMaker(-1)
     x, y = maker.var(0, 5), maker.var(0, 5)
+    maker.minimise([(x, 0.123456789012345), (y, 1e9)])
+    maker.row([(x, 1.0), (y, 1.0)], "<=", 2)
+    rounded = engine("cpsat").solve(maker.model(), ONE)  # never to a worse objective, so the bound stays one
+    assert rounded.value(y) == 2.0 and rounded.bound is not None
+    assert 2e9 <= rounded.bound <= 2e9 + rounded.resolution <= 2e9 * (1 + 1e-12)
+    maker = ModelMaker(-1)
+    x, y = maker.var(-5, 5), maker.var(0, 5)
     maker.minimise([(x, 0.123456789012345), (y, 1e9)])
     maker.row([(x, 1.0), (y, 1.0)], "<=", 2)
     with pytest.raises(ModelRefused, match="objective cannot be scaled"):

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 import textwrap
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.engine_models import ModelMaker, knapsacks, market_split, violated
+from support.work import PASSED, PATIENCE, with_growing_limit
 
 from schedgap.benchmarks.studies.engine_handoff import sparse_model
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.numbers import gap
-from schedgap.solvers.engines import engine, engine_names
+from schedgap.solvers.engines import engine, engine_names, watch
 from schedgap.solvers.engines.answer import EngineAnswer
 from schedgap.solvers.engines.watch import watched
 from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
@@ -32,6 +33,13 @@ def name(request: pytest.FixtureRequest) -> str:
     return value
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine that a busy machine lets answer late is waited for, not left behind."""
+    monkeypatch.setattr(watch, "ABANDON_AFTER", PATIENCE)
+    monkeypatch.setattr(watch, "PATIENCE", PATIENCE)
+
+
 def within(model: DeclarativeModel, answer: EngineAnswer) -> None:
     """What must hold of every answer with a point."""
     assert answer.values is not None
@@ -42,16 +50,12 @@ def within(model: DeclarativeModel, answer: EngineAnswer) -> None:
 
 
 @pytest.mark.parametrize("sense", [1, -1])
-def test_time_limit_with_a_point(name: str, sense: int) -> None:
+def test_time_limit_with_a_point(name: str, sense: int, patient: None) -> None:
     model = market_split(5, 40, 1, slack=True, sense=sense)
-    taken = []
-    for _ in range(3):  # a busy machine may take the processor away once
-        began = time.monotonic()
-        answer = engine(name).solve(model, SolveOptions(deadline=Deadline.after(0.8), threads=1))
-        taken.append(time.monotonic() - began)
-        if taken[-1] < 0.8 * 1.1 + 1:
-            break
-    assert min(taken) < 0.8 * 1.1 + 1
+    answer = with_growing_limit(
+        lambda deadline: engine(name).solve(model, SolveOptions(deadline=deadline, threads=1)),
+        lambda answer: answer.values is not None,
+    )
     assert (answer.status, answer.termination) == (Status.FEASIBLE, Termination.TIME_LIMIT)
     within(model, answer)
     # the distance is at least 0 away from the constant 1000, on the side of the sense
@@ -61,8 +65,10 @@ def test_time_limit_with_a_point(name: str, sense: int) -> None:
 
 def test_time_limit_without_a_point(name: str) -> None:
     """Neither zeros (HiGHS) nor the relaxation's fractional values (CBC) are taken for a point."""
-    answer = engine(name).solve(
-        market_split(5, 40, 1, slack=False), SolveOptions(deadline=Deadline.after(0.5), threads=1)
+    model = market_split(5, 40, 1, slack=False)
+    answer = with_growing_limit(
+        lambda deadline: engine(name).solve(model, SolveOptions(deadline=deadline, threads=1)),
+        lambda answer: answer.bound is not None and answer.bound > 1000,  # the root has been solved
     )
     assert (answer.status, answer.termination) == (Status.UNKNOWN, Termination.TIME_LIMIT)
     assert answer.values is None
@@ -76,31 +82,21 @@ def test_time_limit_without_a_point(name: str) -> None:
 def test_a_root_relaxation_longer_than_the_limit(name: str) -> None:
     """CBC overruns its own limit in the first linear program by a minute and more; it is ended from outside."""
     model = sparse_model(40_000, 5)
-    taken = []
-    for _ in range(2):  # a busy machine may take the processor away once
-        began = time.monotonic()
-        answer = engine(name).solve(model, SolveOptions(deadline=Deadline.after(0.6), threads=1))
-        taken.append(time.monotonic() - began)
-        if taken[-1] < 0.6 * 1.1 + 1:
-            break
-    assert min(taken) < 0.6 * 1.1 + 1
+    answer = engine(name).solve(model, SolveOptions(deadline=Deadline.after(0.6), threads=1))
+    assert answer.nodes in (None, 0, 1)  # it did not come beyond the root
     assert answer.termination is Termination.TIME_LIMIT
     assert answer.status in (Status.UNKNOWN, Status.FEASIBLE)
 
 
 def test_a_deadline_that_has_passed(name: str) -> None:
-    deadline = Deadline.after(0.001)
-    time.sleep(0.01)
-    began = time.monotonic()
-    answer = engine(name).solve(market_split(5, 40, 1, slack=False), SolveOptions(deadline=deadline, threads=1))
-    assert time.monotonic() - began < 1
+    answer = engine(name).solve(market_split(5, 40, 1, slack=False), SolveOptions(deadline=PASSED, threads=1))
     assert (answer.status, answer.termination) == (Status.UNKNOWN, Termination.TIME_LIMIT)
 
 
 def test_work_limit_is_repeatable(name: str) -> None:
     """A node limit (CP-SAT: deterministic time) stops early, at the same point every time."""
     model = market_split(5, 40, 3, slack=True)
-    options = SolveOptions(work_limit=0.02, threads=1, seed=3, deadline=Deadline.after(20))
+    options = SolveOptions(work_limit=0.02, threads=1, seed=3)
     first, second = (engine(name).solve(model, options) for _ in range(2))
     assert (first.status, first.termination) == (Status.FEASIBLE, Termination.WORK_LIMIT)
     within(model, first)
@@ -128,7 +124,7 @@ def test_gap_stop_is_not_called_optimal(name: str, constant: float) -> None:
     """The gap is ours: to the objective with its constant, whatever an engine measures."""
     model = knapsacks(10, 60, 7, constant=constant)
     wanted = 0.05
-    answer = engine(name).solve(model, SolveOptions(relative_gap=wanted, threads=1, deadline=Deadline.after(20)))
+    answer = engine(name).solve(model, SolveOptions(relative_gap=wanted, threads=1))
     found = gap(answer.objective, answer.bound)
     assert found is not None
     within(model, answer)
@@ -142,11 +138,11 @@ def test_gap_stop_is_not_called_optimal(name: str, constant: float) -> None:
 def test_warm_start_is_used(name: str) -> None:
     """With almost no work allowed the answer is at least as good as the point given."""
     model = market_split(5, 40, 1, slack=True)
-    good = engine("highs").solve(model, SolveOptions(deadline=Deadline.after(0.7), threads=1))
+    good = engine("highs").solve(model, SolveOptions(work_limit=0.1, threads=1))
     assert good.objective is not None
     start = {v.name: good.value(v) for v in model.problem.variables()}
     lines: list[str] = []
-    options = SolveOptions(start=start, work_limit=0.001, threads=1, log=lines.append, deadline=Deadline.after(20))
+    options = SolveOptions(start=start, work_limit=0.001, threads=1, log=lines.append)
     answer = engine(name).solve(market_split(5, 40, 1, slack=True), options)
     assert answer.objective is not None
     assert answer.objective <= good.objective
@@ -183,9 +179,7 @@ def test_progress_in_the_models_own_sense(name: str, sense: int) -> None:
     seen: list[tuple[Any, float | None, float | None]] = []
     engine(name).solve(
         model,
-        SolveOptions(
-            deadline=Deadline.after(0.6), threads=1, report=lambda s, objective, b: seen.append((s, objective, b))
-        ),
+        SolveOptions(work_limit=0.5, threads=1, report=lambda s, objective, b: seen.append((s, objective, b))),
     )
     points = [(s, objective) for s, objective, _ in seen if s is not None]
     if name == "cbc":  # its log tells objectives, not points
@@ -209,22 +203,32 @@ def test_an_error_in_the_callers_report_comes_back(name: str) -> None:
 
     with pytest.raises(ZeroDivisionError, match="mine"):
         engine(name).solve(
-            market_split(5, 40, 2, slack=True), SolveOptions(report=report, threads=1, deadline=Deadline.after(5))
+            market_split(5, 40, 2, slack=True),
+            SolveOptions(report=report, threads=1, deadline=Deadline.after(PATIENCE)),
         )
 
 
-def test_ctrl_c_gives_the_best_so_far(name: str) -> None:
+def test_ctrl_c_gives_the_best_so_far(name: str, patient: None) -> None:
+    """It comes once, when there is a point and the search has begun (before that, CBC may lose it)."""
     model = market_split(5, 40, 1, slack=True)
-    timer = threading.Timer(0.8, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    began = time.monotonic()
+    told: list[object] = []
+
+    def interrupt(why: object) -> None:
+        if not told:
+            os.kill(os.getpid(), signal.SIGINT)
+        told.append(why)
+
+    options = SolveOptions(
+        threads=1,
+        deadline=Deadline.after(PATIENCE),
+        report=lambda solution, *_: None if solution is None else interrupt(solution),
+        log=lambda line: interrupt(line) if re.search(r"After [1-9]\d* nodes", line) else None,
+    )
     try:
-        answer = engine(name).solve(model, SolveOptions(threads=1, deadline=Deadline.after(30)))
+        answer = engine(name).solve(model, options)
     except KeyboardInterrupt:
         pytest.fail("the engine let the interruption through")
-    finally:
-        timer.cancel()
-    assert time.monotonic() - began < 5
+    assert told
     assert (answer.status, answer.termination) == (Status.FEASIBLE, Termination.INTERRUPTED)
     within(model, answer)
 
@@ -261,31 +265,35 @@ def test_feasibility_tolerance_can_be_tightened(name: str) -> None:
 def test_an_engine_left_behind_does_not_spoil_the_end_of_the_process() -> None:
     """It is left behind after its deadline; at its end the interpreter waits for it, then leaves in peace."""
     code = """
-        import threading, time
+        import threading
         from schedgap.solvers.engines import watch
         from schedgap.solvers.result import Deadline
         release = threading.Event()
-        threading.Timer(1.5, release.set).start()
-        began = time.monotonic()
-        run = watch.watched(lambda: release.wait(20), lambda: None, Deadline.after(0.1))
-        print(run.finished, run.late, time.monotonic() - began < 1.4, watch.still_running())
+        run = watch.watched(lambda: release.wait(600), lambda: None, Deadline.after(0.1))
+        print(run.finished, run.late, watch.still_running())
+        threading.Timer(0.5, release.set).start()
         import atexit
         atexit.register(lambda: print("at the end", watch.still_running()))
         atexit.unregister(watch.wait_for_engines)
-        atexit.register(watch.wait_for_engines)
+        atexit.register(lambda: watch.wait_for_engines(600))
     """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=60)
-    assert done.stdout.splitlines() == ["False True True True", "at the end False"], done.stderr
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.stdout.splitlines() == ["False True True", "at the end False"], done.stderr
     assert done.returncode == 0
 
 
-def test_a_second_ctrl_c_leaves_the_engine_behind() -> None:
-    release = threading.Event()
-    timers = [threading.Timer(t, os.kill, (os.getpid(), signal.SIGINT)) for t in (0.2, 0.5)]
-    for timer in timers:
-        timer.start()
-    began = time.monotonic()
-    run = watched(lambda: release.wait(20), lambda: None, Deadline())
+def test_a_second_ctrl_c_leaves_the_engine_behind(patient: None) -> None:
+    """The engine does not stop, asked because of its deadline and after the first one; then the second comes."""
+    release, asked = threading.Event(), 0
+
+    def stop() -> None:
+        nonlocal asked
+        asked += 1
+        if asked in (1, 3):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    run = watched(lambda: release.wait(PATIENCE), stop, Deadline.after(0.01))
     release.set()
     assert (run.finished, run.interrupted, run.value) == (False, True, None)
-    assert 0.4 < time.monotonic() - began < 2
+    assert asked == 3

@@ -5,16 +5,16 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import pulp
 import pytest
 from support.engine_models import ModelMaker, enumerate_optimum, knapsacks, market_split
+from support.work import PATIENCE, wait_until, with_growing_limit
 
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import EngineMissing, InputError, ModelRefused
-from schedgap.solvers.engines import available_engines, engine, engine_names
+from schedgap.solvers.engines import available_engines, engine, engine_names, watch
 from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
 
 ONE = SolveOptions(threads=1)
@@ -23,7 +23,7 @@ ONE = SolveOptions(threads=1)
 def run_python(code: str) -> subprocess.CompletedProcess[str]:
     """A fresh interpreter, without the warnings of PuLP about its next version."""
     return subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=120
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=PATIENCE
     )
 
 
@@ -170,11 +170,19 @@ def test_pulp_calls_an_unbounded_model_infeasible_where_we_do_not() -> None:
     assert engine("highs").solve(problem(), ONE).status is Status.UNBOUNDED
 
 
-def test_pulp_calls_a_time_limit_optimal_where_we_do_not() -> None:
+def test_pulp_calls_a_time_limit_optimal_where_we_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
     model = market_split(5, 40, 1, slack=True)
-    model.problem.solve(pulp.HiGHS(msg=False, timeLimit=0.3, threads=1))
-    assert pulp.LpStatus[model.problem.status] == "Optimal"
-    answer = engine("highs").solve(model, SolveOptions(deadline=Deadline.after(0.3), threads=1))
+
+    def pulps(deadline: Deadline) -> str:
+        model.problem.solve(pulp.HiGHS(msg=False, timeLimit=deadline.left(), threads=1))
+        return str(pulp.LpStatus[model.problem.status])
+
+    assert with_growing_limit(pulps, lambda status: status == "Optimal") == "Optimal"
+    monkeypatch.setattr(watch, "ABANDON_AFTER", PATIENCE)
+    answer = with_growing_limit(
+        lambda deadline: engine("highs").solve(model, SolveOptions(deadline=deadline, threads=1)),
+        lambda answer: answer.values is not None,
+    )
     assert (answer.status, answer.termination) == (Status.FEASIBLE, Termination.TIME_LIMIT)
 
 
@@ -362,7 +370,7 @@ def test_cbc_dies_with_the_process_that_started_it(tmp_path: Path) -> None:
         from support.engine_models import market_split
         from schedgap.solvers.engines import engine
         from schedgap.solvers.result import Deadline, SolveOptions
-        options = SolveOptions(deadline=Deadline.after(60), threads=1, log=lambda line: print(line, flush=True))
+        options = SolveOptions(deadline=Deadline.after(3600), threads=1, log=lambda line: print(line, flush=True))
         engine("cbc").solve(market_split(5, 40, 1, slack=True), options)
     """
     parent = subprocess.Popen(
@@ -377,10 +385,7 @@ def test_cbc_dies_with_the_process_that_started_it(tmp_path: Path) -> None:
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    end = time.monotonic() + 5
-    while _programs_in(folder) and time.monotonic() < end:
-        time.sleep(0.05)
-    assert _programs_in(folder) == 0
+    wait_until(lambda: _programs_in(folder) == 0)
 
 
 def _programs_in(folder: Path) -> int:

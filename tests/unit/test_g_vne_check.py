@@ -139,3 +139,65 @@ def test_capacities_may_be_missed_by_the_tolerance_and_no_more(what: str, beyond
     assert report.feasible is feasible
     filled = 1 if what == "server capacity" else 4  # c; there and back over the switch
     assert [violation.constraint for violation in report.violations] == [what] * (0 if feasible else filled)
+
+
+def one_way() -> dict[str, Any]:
+    """Three servers around a circle of one-way links a -> b -> c -> a."""
+    return {
+        **data(),
+        "servers": [{"id": name, "resources": {"gpu": 1}} for name in "abc"],
+        "links": [{"from": s, "to": t, "bandwidth": 1} for s, t in ("ab", "bc", "ca")],
+    }
+
+
+def test_a_link_is_used_in_its_own_direction_only() -> None:
+    instance = GVneInstance.parse(one_way())
+    along = {"workers": ["a", "b", "c"], "routes": [["a", "b"], ["b", "c"], ["c", "a"]]}
+    report = check(instance, {"rings": {"i": along}})
+    assert report.feasible and report.details["link_use"] == pytest.approx(0.1)
+    against = {"workers": ["a", "c", "b"], "routes": [["a", "c"], ["c", "b"], ["b", "a"]]}
+    report = check(instance, {"rings": {"i": against}})
+    assert [v.constraint for v in report.violations] == ["missing link"] * 3
+    assert [v.message.split("link ")[1] for v in report.violations] == ["a -> c", "c -> b", "b -> a"]
+    back = {"workers": ["a", "b"], "routes": [["a", "b"], ["b", "a"]]}
+    assert [v.constraint for v in check(instance, {"rings": {"i": back}}).violations] == ["missing link"]
+    around = {"workers": ["a", "b"], "routes": [["a", "b"], ["b", "c", "a"]]}
+    assert check(instance, {"rings": {"i": around}}).feasible
+
+
+def test_a_server_has_nothing_of_a_resource_that_it_does_not_list() -> None:
+    made = data()
+    made["jobs"][1]["demand"] = {"gpu": 0.1, "memory": 0.5}
+    report = check(GVneInstance.parse(made), {"rings": {"i": {"workers": ["b"], "routes": []}}})
+    assert [v.constraint for v in report.violations] == ["server capacity"]
+    assert report.violations[0].amount == 0.5
+
+
+@pytest.mark.parametrize(
+    ("ring", "constraint", "amount"),
+    [
+        ({"workers": ["b"] * 4, "routes": [["b"]] * 4}, "ring size", 1),
+        ({"workers": ["b"], "routes": [["b"]]}, "routes", 1),
+        ({"workers": ["b", "b"], "routes": [["b"]]}, "routes", 1),
+    ],
+)
+def test_violations_say_by_how_much(ring: dict[str, Any], constraint: str, amount: float) -> None:
+    made = data()
+    made["servers"][1]["resources"] = {"gpu": 1}
+    report = check(GVneInstance.parse(made), {"rings": {"i": ring}})
+    assert [(v.constraint, v.amount) for v in report.violations] == [(constraint, amount)]
+
+
+@pytest.mark.parametrize(("amount", "fits"), [(1.000000001, True), (1.0000000010001, False)])
+def test_the_tolerance_itself_still_fits(amount: float, fits: bool) -> None:
+    made = one_way()
+    made["jobs"] = [{"id": "i", "demand": {"gpu": amount}, "bandwidth": amount, "utility": [1, 1, 1]}]
+    along = {"workers": ["a", "b", "c"], "routes": [["a", "b"], ["b", "c"], ["c", "a"]]}
+    report = check(GVneInstance.parse(made), {"rings": {"i": along}})
+    assert {v.constraint for v in report.violations} == (set() if fits else {"server capacity", "link capacity"})
+
+
+def test_rings_that_are_no_object() -> None:
+    for solution in ([], 5, "rings"):
+        with pytest.raises(InputError, match="must be an object"):
+            check(GVneInstance.parse(data()), solution)

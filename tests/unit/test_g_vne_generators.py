@@ -276,6 +276,7 @@ def test_layouts_stay_in_the_unit_square_and_keep_layers() -> None:
         {
             "problem": "g-vne",
             "servers": [{"id": "a", "resources": {"gpu": 1}}],
+            "links": [],
             "jobs": [{"id": "j", "demand": {"gpu": 1}, "bandwidth": 1.0, "utility": [1.0]}],
         }
     )

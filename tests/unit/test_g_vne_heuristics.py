@@ -4,6 +4,7 @@ import functools
 
 import numpy as np
 import pytest
+from support.work import PASSED
 
 from schedgap.benchmarks.instances.g_vne.adversarial import NAMED, star
 from schedgap.benchmarks.instances.g_vne.random import fat, random, small, tiny
@@ -20,7 +21,7 @@ from schedgap.heuristics.g_vne.lp_rs_mde import lp_rs_mde, make_plan
 from schedgap.heuristics.g_vne.measured import augmented_variables
 from schedgap.heuristics.g_vne.mixture import Mixture
 from schedgap.heuristics.g_vne.trials import three_conflicts, two_racks, with_sizes
-from schedgap.solvers.result import Deadline, SolveOptions, Status
+from schedgap.solvers.result import SolveOptions, Status
 
 VARIANTS = ("no-violation", "mdk")
 
@@ -206,7 +207,7 @@ def test_with_sizes_leaves_one_ring_size() -> None:
 
 def test_a_deadline_that_has_passed_gives_a_solution_all_the_same() -> None:
     instance = random(0, servers=20, jobs=10)
-    run = lp_rs_mde(instance, deadline=Deadline.after(1e-6))
+    run = lp_rs_mde(instance, deadline=PASSED)
     assert worth(instance, run.solution) >= 0 and run.info["stopped"] == "time limit"
     assert not run.info["lp_complete"]
 

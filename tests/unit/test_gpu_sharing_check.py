@@ -92,7 +92,7 @@ def test_gpu_sharing_check_ends_exactly_on_a_slot_with_a_root_and_with_decimals(
 
 def test_gpu_sharing_check_memory_of_decimals() -> None:
     jobs = [job("a", memory={"fixed": 0.1, "per_sample": 0}), job("b", memory={"fixed": 0.2, "per_sample": 0})]
-    for have, feasible in ((0.3, True), (0.29999, False)):
+    for have, feasible in ((0.3, True), (0.3 - 2e-10, True), (0.3 - 6e-10, False), (0.29999, False)):
         report = check(instance(jobs, gpu_memory=have), solution(a=(1, [0], 1), b=(1, [0], 1)))
         assert report.feasible is feasible
         assert [v.constraint for v in report.violations] == ([] if feasible else ["memory"])
@@ -152,3 +152,18 @@ def test_gpu_sharing_checker_imports_nothing_of_the_dynamics() -> None:
 def test_gpu_sharing_check_reads_a_case() -> None:
     data = json.loads((DATA / "gpu-sharing-share_09_accumulate.json").read_text())
     assert GpuSharingInstance.parse(data).total_gpus == 2
+
+
+def test_gpu_sharing_check_accumulation_divides_the_memory_of_a_batch() -> None:
+    """Four samples of 0.25 need 1 unit; in two steps half of it, so two such jobs share a GPU of 1 unit."""
+    jobs = [job(name, memory={"fixed": 0.0, "per_sample": 0.25}) for name in "ab"]
+    one = instance(jobs, gpu_memory=1.0)
+    assert check(one, solution(a=(1, [0], 2), b=(1, [0], 2))).feasible
+    report = check(one, solution(a=(1, [0], 1), b=(1, [0], 2)))
+    assert [(v.constraint, v.amount) for v in report.violations] == [("memory", 0.5)]
+
+
+def test_gpu_sharing_check_says_how_many_jobs_are_too_many() -> None:
+    three = instance([job("a"), job("b"), job("c")])
+    report = check(three, solution(a=(1, [0], 1), b=(1, [0], 1), c=(2, [0], 1)))
+    assert [(v.constraint, v.amount) for v in report.violations] == [("cap", 1)]

@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import time
 from fractions import Fraction
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.work import Looks
 
 from schedgap.benchmarks.figures.hadar import device_rows, devices
 from schedgap.benchmarks.instances import make_instance, workload_of
@@ -25,7 +25,7 @@ from schedgap.formulations.hadar.placement import devices_by_type, solution_from
 from schedgap.formulations.hadar.tables import progress_units, small_units, tables
 from schedgap.solvers.exact.hadar.cuts import maximal_packings
 from schedgap.solvers.exact.hadar.primal import Packing
-from schedgap.solvers.result import Deadline, SolveOptions
+from schedgap.solvers.result import SolveOptions, Termination
 
 
 def example() -> dict[str, Any]:
@@ -221,10 +221,8 @@ def test_colgen_says_when_it_is_out_of_reach() -> None:
 
 def test_a_time_limit_leaves_a_solution_and_a_bound() -> None:
     instance = small(8, jobs=16, horizon=20)
-    began = time.monotonic()
-    found = run_method(HADAR, instance, "colgen", SolveOptions(deadline=Deadline.after(2.0)))
-    # building, compiling and the certified bound included
-    assert time.monotonic() - began < 30
+    found = run_method(HADAR, instance, "colgen", SolveOptions(deadline=Looks(12)))
+    assert found.termination is Termination.TIME_LIMIT
     assert found.solution is not None and found.bound is not None and found.objective is not None
     assert found.objective <= found.bound * (1 + 1e-9)
 

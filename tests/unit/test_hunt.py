@@ -8,13 +8,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from support.toy import toy, users, users_raising
+from support.work import PATIENCE, wait_until
 
 from schedgap.benchmarks.hunt.edit import duplicated, fitted, removed, with_number
 from schedgap.benchmarks.hunt.fields import fields_of, groups_of, patterns_of, value_at
@@ -174,12 +174,7 @@ def _wait_for(journal: Path, kind: str, process: subprocess.Popen[str]) -> None:
     """Until the process has written a line of this kind."""
     word = f'"kind":"{kind}"'
     before = journal.read_text().count(word) if journal.exists() else 0
-    for _ in range(1200):
-        if journal.exists() and journal.read_text().count(word) > before:
-            return
-        assert process.poll() is None
-        time.sleep(0.05)
-    raise AssertionError("nothing in the journal after 60 s")
+    wait_until(lambda: journal.exists() and journal.read_text().count(word) > before, lambda: process.poll() is None)
 
 
 def test_killed_at_any_moment_and_resumed_it_loses_nothing(tmp_path: Path) -> None:
@@ -195,13 +190,13 @@ def test_killed_at_any_moment_and_resumed_it_loses_nothing(tmp_path: Path) -> No
     process = _start(out)
     _wait_for(out / FILE, "walked", process)
     os.kill(process.pid, signal.SIGINT)
-    told, _ = process.communicate(timeout=60)
+    told, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert "ratio" in told and "interrupted" in told
     ratio = json.loads((out / FOUND).read_text())["reference_hunt"]["ratio"]
     assert ratio >= max(before)
     process = _start(out)
-    told, _ = process.communicate(timeout=120)
+    told, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0 and "shrunk to" in told
     assert json.loads((out / FOUND).read_text())["reference_hunt"]["ratio"] >= ratio
     limits = {"jobs": 4, "machines": 2, "limit": "1000..1000", "evaluations": 200}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import Disagreement
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import MAXIMISE, MINIMISE
+from schedgap.formulations.hadar.check import check
 from schedgap.solvers.column_generation import Column
 from schedgap.solvers.exact.hadar.colgen import ScheduleSearch
 from schedgap.solvers.incumbent import Incumbent
@@ -143,7 +145,8 @@ def test_an_incumbent_tells_why_a_run_ends() -> None:
 
 
 def test_ctrl_c_keeps_what_branch_and_price_has_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    search = ScheduleSearch(small(4), SolveOptions(threads=1))
+    instance = small(4)
+    search = ScheduleSearch(instance, SolveOptions(threads=1), partial(check, instance), 1.0)
     solve = search.relax
 
     def interrupted(*args: Any) -> Any:
@@ -152,6 +155,7 @@ def test_ctrl_c_keeps_what_branch_and_price_has_found(monkeypatch: pytest.Monkey
         return solve(*args)
 
     monkeypatch.setattr(search, "relax", interrupted)
-    result = search.solve()
+    search.run()
+    result = search.result()
     assert (result.status, result.termination) == (Status.FEASIBLE, Termination.INTERRUPTED)
     assert result.objective is not None and result.bound is not None and result.bound > result.objective

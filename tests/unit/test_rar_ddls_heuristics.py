@@ -18,6 +18,7 @@ from support.rar_sjf_bco_reference import (
     plain_rand,
     plain_sjf_bco,
 )
+from support.work import PASSED, Looks
 
 from schedgap.benchmarks.harness.compare import run_method
 from schedgap.benchmarks.instances.rar_ddls.random import contended, large, paper, tiny
@@ -31,11 +32,11 @@ from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.heuristics.common.guarantee import Case, Verdict
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.rar_ddls.baselines import ff, ls, rand
+from schedgap.heuristics.rar_ddls.estimates import impossible
 from schedgap.heuristics.rar_ddls.guarantees import GUARANTEES
 from schedgap.heuristics.rar_ddls.lpt_colocate import lpt_colocate
 from schedgap.heuristics.rar_ddls.sjf_bco import sjf_bco
-from schedgap.heuristics.rar_ddls.estimates import impossible
-from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
+from schedgap.solvers.result import SolveOptions, Status, Termination
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 EVERY = {"sjf-bco": sjf_bco, "ff": ff, "ls": ls, "rand": rand, "lpt-colocate": lpt_colocate}
@@ -335,19 +336,6 @@ def test_worst_estimates_of_a_ring_that_may_stall_are_refused() -> None:
         sjf_bco(changed(instance, jobs=jobs), rho_hat="worst")
 
 
-class Looks(Deadline):
-    """A deadline that passes after so many looks at it."""
-
-    def __init__(self, looks: int) -> None:
-        object.__setattr__(self, "moment", None)
-        object.__setattr__(self, "looks", looks)
-
-    @property
-    def passed(self) -> bool:
-        object.__setattr__(self, "looks", self.looks - 1)  # type: ignore[attr-defined]
-        return self.looks < 0  # type: ignore[attr-defined]
-
-
 @pytest.mark.parametrize("name", [name for name in EVERY if name != "rand"])
 def test_the_deadline_is_looked_at_between_passes(name: str) -> None:
     instance = paper(3)
@@ -368,12 +356,12 @@ def test_the_deadline_is_looked_at_between_passes(name: str) -> None:
 def test_a_time_limit_reaches_the_heuristics() -> None:
     instance = paper(3)
     for name in ("lpt-colocate", "sjf-bco"):
-        result = run_method(RAR_DDLS, instance, name, SolveOptions(deadline=Deadline.after(1e-6)))
+        result = run_method(RAR_DDLS, instance, name, SolveOptions(deadline=PASSED))
         assert (result.status, result.termination) == (Status.FEASIBLE, Termination.TIME_LIMIT)
-    nothing = run_method(RAR_DDLS, instance, "ff", SolveOptions(deadline=Deadline.after(1e-6)))
+    nothing = run_method(RAR_DDLS, instance, "ff", SolveOptions(deadline=PASSED))
     assert (nothing.status, nothing.termination) == (Status.UNKNOWN, Termination.TIME_LIMIT)
     assert "time limit" in nothing.info["reason"]
-    rand_run = run_method(RAR_DDLS, instance, "rand", SolveOptions(deadline=Deadline.after(1e-6)))
+    rand_run = run_method(RAR_DDLS, instance, "rand", SolveOptions(deadline=PASSED))
     assert rand_run.termination is Termination.FINISHED
 
 

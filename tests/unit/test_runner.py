@@ -7,18 +7,22 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from support.toy import toy
+from support.toy import ToyInstance, generate, toy
+from support.work import PATIENCE, wait_until
 
 from schedgap.benchmarks.harness.runner import Run, run_suites
 from schedgap.benchmarks.harness.store import FILE, Store
 from schedgap.benchmarks.harness.suites import check_names, plan
+from schedgap.benchmarks.harness.worker import Task, execute
+from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.report.report import write_report
 from schedgap.benchmarks.report.table import TABLE
+from schedgap.catalogue.workload import Measurement
 from schedgap.formulations.common.errors import InputError
+from schedgap.heuristics.common.run import HeuristicRun
 
 TESTS = Path(__file__).parents[1]
 SCRIPT = """
@@ -77,8 +81,9 @@ def test_a_worker_that_dies_costs_only_its_own_item(tmp_path: Path, marks: Path)
     assert run.exit_status == 0
     assert len(run.analysis.failures) == 2
     assert all("died 2 times" in line for line in run.analysis.failures)
-    assert _count(marks, "deadly") == 6 + 2  # each that dies was tried twice, nothing else was repeated
-    assert _count(marks, "list") == 6 + 4
+    # Each that dies was tried twice, nothing else was repeated; workers are warmed on instance 0.
+    assert sorted((marks / "deadly").read_text().replace("0", "")) == list("1223455")
+    assert sorted((marks / "list").read_text().replace("0", "")) == list("11233445")
     assert "toy-2" in run.analysis.failures[0] and "toy-5" in run.analysis.failures[1]
 
 
@@ -138,10 +143,12 @@ def test_resume_after_kill_9_gives_the_same_table(tmp_path: Path, marks: Path, m
     script.write_text(SCRIPT.format(tests=str(TESTS)))
     whole = _run(tmp_path / "whole", "slow", odd=("slow",))
     (marks / "slow").unlink()
-    sweep = subprocess.Popen([sys.executable, str(script), str(tmp_path / "r"), "new"], stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 30
-    while _count(marks, "slow") < 4 and time.monotonic() < deadline:
-        time.sleep(0.02)
+    sweep = subprocess.Popen(
+        [sys.executable, str(script), str(tmp_path / "r"), "new"],
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "TOY_HOLD": "4"},
+    )
+    wait_until(lambda: _count(marks, "slow") >= 4, lambda: sweep.poll() is None)
     os.kill(sweep.pid, signal.SIGKILL)
     sweep.wait()
     with Store(tmp_path / "r" / FILE) as store:
@@ -167,13 +174,14 @@ def test_ctrl_c_keeps_every_finished_row_and_exits_130(tmp_path: Path, marks: Pa
     script = tmp_path / "sweep.py"
     script.write_text(SCRIPT.format(tests=str(TESTS)))
     sweep = subprocess.Popen(
-        [sys.executable, str(script), str(tmp_path / "r"), "new"], stderr=subprocess.PIPE, start_new_session=True
+        [sys.executable, str(script), str(tmp_path / "r"), "new"],
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        env={**os.environ, "TOY_HOLD": "4"},
     )
-    deadline = time.monotonic() + 30
-    while _count(marks, "slow") < 3 and time.monotonic() < deadline:
-        time.sleep(0.02)
+    wait_until(lambda: _count(marks, "slow") >= 4, lambda: sweep.poll() is None)
     os.killpg(sweep.pid, signal.SIGINT)
-    _, told = sweep.communicate(timeout=30)
+    _, told = sweep.communicate(timeout=PATIENCE)
     assert sweep.returncode == 130, told
     assert b"Traceback" not in told
     with Store(tmp_path / "r" / FILE, read_only=True) as store:
@@ -224,3 +232,57 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
 
 def test_the_default_suite_is_quick() -> None:
     assert check_names(()) == ("quick",)
+
+
+def test_every_method_runs_once_before_the_clock_of_its_first_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No clock is read here: what counts is the order of calls."""
+    from schedgap.benchmarks.harness import warm, worker
+
+    calls: list[str] = []
+
+    class Clock:
+        @staticmethod
+        def monotonic() -> float:
+            calls.append("clock")
+            return 0.0
+
+    def listed(instance: ToyInstance, *, seed: int, machines: int | None = None) -> HeuristicRun:
+        calls.append(f"{instance.name} {machines}")
+        return HeuristicRun({"machine": [0] * len(instance.jobs)})
+
+    monkeypatch.setattr(worker, "time", Clock)
+    monkeypatch.setattr(warm, "_warm", set())
+    monkeypatch.setattr("support.toy.listed", listed)
+    problem = toy()
+    method = next(m for m in problem.methods if m.id == "list")
+
+    def task(seed: int, **settings: int) -> Task:
+        return Task(problem, generate(seed), method, settings, seed, None, None, "unused")
+
+    outcomes = [execute(task(3)), execute(task(4)), execute(task(5, machines=2))]
+    first = ["toy-0 None", "clock", "toy-3 None", "clock", "clock", "toy-4 None", "clock"]
+    assert calls == [*first, "toy-0 2", "clock", "toy-5 2", "clock"]  # other settings may need other compiled code
+    assert [outcome.error for outcome in outcomes] == ["", "", ""]
+
+
+def test_before_a_measurement_every_method_is_warm(monkeypatch: pytest.MonkeyPatch) -> None:
+    from schedgap.benchmarks.harness import warm
+
+    warmed: list[str] = []
+    monkeypatch.setattr(warm, "_warm", set())
+    monkeypatch.setattr(warm, "warm_up", lambda problem, method, settings, folder: warmed.append(method.id))
+    problem = toy("raising")
+    part = next(row for row in workload_of(problem).suites if isinstance(row, Measurement))
+    for _ in range(2):
+        assert execute(Task(problem, None, part, {}, 0, None, None, "unused")).error == ""
+    assert warmed == ["brute", "list", "shuffled", "raising"]
+
+
+def test_a_method_that_fails_while_it_is_warmed_tells_so_in_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    from schedgap.benchmarks.harness import warm
+
+    monkeypatch.setattr(warm, "_warm", set())
+    problem = toy("raising")
+    method = next(m for m in problem.methods if m.id == "raising")
+    outcome = execute(Task(problem, generate(1), method, {}, 0, None, None, "unused"))
+    assert outcome.error.startswith("ZeroDivisionError: on purpose") and not outcome.disagreement

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import gc
+from pathlib import Path
+
 import pytest
+from numba.core.dispatcher import Dispatcher
 
 from schedgap.benchmarks.harness.suites import SUITES, plan, suites_of
-from schedgap.benchmarks.instances import workload_of
+from schedgap.benchmarks.harness.warm import warm_once
+from schedgap.benchmarks.harness.worker import Task, execute
+from schedgap.benchmarks.instances import make_instance, workload_of
 from schedgap.benchmarks.studies.hadar_growth_figure import round_time_figure
 from schedgap.catalogue.registry import all_problems
-from schedgap.catalogue.workload import Measurement
+from schedgap.catalogue.run import run_method
+from schedgap.catalogue.workload import Batch, Measurement
+from schedgap.solvers.result import SolveOptions
 
 
 @pytest.mark.parametrize("problem_id", all_problems())
@@ -49,7 +57,8 @@ def test_cross_has_300_random_tiny_instances_of_rar_ddls_half_of_them_contended(
     hashes: dict[str, set[str]] = {}
     for item in items:
         hashes.setdefault(item.batch, set()).add(item.instance_hash)
-    assert {name: len(found) for name, found in hashes.items()} == {"random": 150, "forced to contend": 150}
+    counts = {name: len(found) for name, found in hashes.items()}
+    assert (counts["random"], counts["forced to contend"]) == (150, 150)
     exact = {item.task.id for item in items}
     assert exact >= {"brute-force", "reformulation", "cp", "cbc", "highs", "cpsat"}
 
@@ -65,3 +74,63 @@ def test_every_figure_of_a_measurement_is_there() -> None:
     assert round_time_figure in figures
     rows = [{"jobs": 32, "seconds": 0.01}, {"jobs": 64, "seconds": 0.03, "exponent": 1.5}]
     assert round_time_figure(rows).axes[0].get_title() == "seconds grow like jobs^1.50"
+
+
+AMPLE = [(problem, preset) for problem, presets in (("rar-ddls", ("tiny", "contended", "small")),
+         ("gpu-sharing", ("tiny", "small"))) for preset in presets]  # fmt: skip
+
+
+@pytest.mark.parametrize(("problem_id", "preset"), AMPLE)
+def test_an_ample_horizon_cuts_off_no_heuristic(problem_id: str, preset: str) -> None:
+    problem, cut = all_problems()[problem_id], 0
+    for seed in range(12):
+        for ample in (True, False):
+            instance = make_instance(problem, preset, seed, {"ample": ample})
+            runs = [run_method(problem, instance, m, SolveOptions(seed=seed)) for m in problem.heuristics()]
+            missing = sum(run.solution is None for run in runs)
+            assert not (ample and missing)
+            cut += missing
+    # the usual horizons do cut some off
+    assert cut or (problem_id, preset) == ("gpu-sharing", "small")
+
+
+def test_no_suite_that_compares_cuts_off_a_heuristic() -> None:
+    """Every instance of ``quick`` on which all heuristics run has an ample horizon, or one of its paper's scale."""
+    for name in ("rar-ddls", "gpu-sharing"):
+        for row in all_problems()[name].suite_rows:
+            if isinstance(row, Batch) and row.suite == "quick" and row.heuristics is None:
+                assert row.settings.get("ample") or row.preset in ("paper", "table-iii")
+
+
+@pytest.mark.parametrize(
+    ("problem_id", "method"), [("g-vne", "colgen"), ("comm-contention", "bb"), ("hadar", "colgen")]
+)
+def test_a_warm_worker_compiles_nothing_more(problem_id: str, method: str) -> None:
+    """After the warm-up no compiled function meets types that it has not met: nothing of it is in a row's time."""
+    items = {i.batch: i for i in plan(["quick"], problems=[all_problems()[problem_id]]) if i.task.id == method}
+    for item in items.values():
+        warm_once(item.problem, item.task, item.settings, Path("unused"))
+    before = _signatures()
+    for item in items.values():
+        task = Task(item.problem, item.instance, item.task, {}, item.seed, None, item.work_limit, "unused")
+        assert execute(task).error == ""
+    assert {name for name, count in _signatures().items() if count > before.get(name, 0)} == set()
+
+
+def _signatures() -> dict[str, int]:
+    """For how many types each compiled function of this process has code."""
+    found = (part for part in gc.get_objects() if isinstance(part, Dispatcher))
+    return {f"{one.py_func.__module__}.{one.py_func.__qualname__}": len(one.signatures) for one in found}
+
+
+def test_cross_has_more_than_20_000_instances() -> None:
+    rows = [row for problem in all_problems().values() for row in workload_of(problem).suites if row.suite == "cross"]
+    assert sum(row.count for row in rows if isinstance(row, Batch)) > 20_000
+
+
+def test_every_instance_of_cross_can_be_made() -> None:
+    """Those of hard numbers lie within what instances may hold."""
+    for problem in all_problems().values():
+        for row in workload_of(problem).suites:
+            if isinstance(row, Batch) and row.suite == "cross" and row.settings.get("family"):
+                assert all(row.preset()(seed, **row.settings) for seed in range(row.count))

@@ -9,12 +9,15 @@ import pytest
 from support.toy import generate, toy
 
 from schedgap.benchmarks.harness.analysis import analyse, instance_path, summaries
+from schedgap.benchmarks.harness.ratios import blocks, solved_by_all
 from schedgap.benchmarks.harness.store import Row
+from schedgap.benchmarks.ledger.verdicts import LedgerVerdict
 from schedgap.benchmarks.library import Worst
 from schedgap.benchmarks.report.metrics import metrics_text
-from schedgap.benchmarks.report.report import heuristic_grid
-from schedgap.benchmarks.report.table import heuristic_table, metrics_rows, run_text, series_points
-from schedgap.benchmarks.report.text import fixed, mean_ratio, number, seconds, table
+from schedgap.benchmarks.report.sheet import Column, Marked, Sheet
+from schedgap.benchmarks.report.sheets import claim_sheets, metrics_sheet, ratio_sheets, series_points
+from schedgap.benchmarks.report.table import run_text
+from schedgap.benchmarks.report.text import fixed, number, seconds, significant, table
 from schedgap.catalogue.problem import Problem
 
 INSTANCES = [generate(seed) for seed in range(4)]
@@ -77,8 +80,12 @@ def test_ratios_to_the_optimum_and_to_the_bound_are_never_mixed(folder: Path) ->
 def test_a_ratio_to_a_bound_of_its_own_is_shown_as_such(folder: Path) -> None:
     rows = _rows()
     rows[-1] = _row(8, 2, "outside", "feasible", 4.0, None, info={"outside_model": True, "own_ratio": 1.5})
-    found = next(s for s in summaries(analyse(rows, folder, [_problem()]).solved) if s.label == "outside")
-    assert [(r.to, r.mean_text) for r in found.ratios] == [("own bound", "1.500")]
+    found = blocks(analyse(rows, folder, [_problem()]).solved)[-1]
+    assert (found.to, [one.label for one in found.standings], found.standings[0].worst) == (
+        "own bound",
+        ["outside"],
+        1.5,
+    )
 
 
 def test_metrics_are_means_over_the_runs_that_know_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,18 +93,70 @@ def test_metrics_are_means_over_the_runs_that_know_them(folder: Path, monkeypatc
     problem = _problem()
     monkeypatch.setattr(type(problem), "metrics", {"jct": "JCT", "late": "lateness", "never": "never told"})
     solved = analyse(rows, folder, [problem]).solved
-    head, cells = metrics_rows(solved)
-    assert head == ["instances", "heuristic", "runs", "makespan", "JCT", "lateness", "never told"]
-    assert ["random", "list", "3", "12", "2.667", "-", "-"] in cells
-    assert metrics_rows(analyse(_rows(), folder, [_problem()]).solved) == ([], [])
+    found = metrics_sheet(solved)
+    titles = [column.title for column in found.columns]
+    assert titles == ["instances", "heuristic", "runs", "makespan", "JCT", "lateness", "never told"]
+    # Only the instance on which everything that ever finds a schedule has found one.
+    assert found.title == "Means over the 3 of 4 instances that every heuristic solved"
+    assert ["random", "list", "3", "12.00", "2.667", "-", "-"] in found.rows
+    assert "lateness" not in found.text()
+    assert metrics_sheet(analyse(_rows(), folder, [_problem()]).solved).text() == ""
     assert metrics_text(problem, {"jct": 2.5, "late": None}) == "JCT 2.5"
 
 
-def test_a_mean_over_infinite_ratios_says_so() -> None:
-    assert mean_ratio([1.0, 2.0]) == "1.500"
-    assert mean_ratio([1.0, 2.0, float("inf")]) == "inf (1.500 without 1)"
-    assert mean_ratio([float("inf")]) == "inf"
-    assert mean_ratio([]) == "-"
+def _compared(*found: tuple[float | None, float | None]) -> list[Row]:
+    """Instances with the optimum 10; on each the objectives of `list` and of `shuffled`, None for nothing found."""
+    rows = []
+    for k, pair in enumerate(found):
+        rows.append(_row(3 * k, k, "brute", "optimal", 10.0, 10.0))
+        for j, (method, value) in enumerate(zip(("list", "shuffled"), pair, strict=True)):
+            rows.append(_row(3 * k + 1 + j, k, method, "unknown" if value is None else "feasible", value, 8.0))
+    return rows
+
+
+def test_means_are_over_what_all_solved_and_a_failure_is_within_no_factor(folder: Path) -> None:
+    """`shuffled` finds nothing where it would be bad: that does not make it look better than `list`."""
+    solved = analyse(_compared((11.0, 10.0), (20.0, None), (12.0, 12.0), (10.0, None)), folder, [toy()]).solved
+    (block,) = blocks(solved)
+    listed, shuffled = block.standings
+    assert len(block.common) == 2
+    assert (listed.mean(block.common), shuffled.mean(block.common)) == (pytest.approx(1.15), pytest.approx(1.1))
+    assert (listed.worst, shuffled.worst) == (2.0, 1.2)
+    assert [listed.share(f) for f in (1.0, 1.1, 1.5, 2.0)] == [0.25, 0.5, 0.75, 1.0]
+    assert [shuffled.share(f) for f in (1.0, 1.1, 1.5, 2.0, 1e300)] == [0.25, 0.25, 0.5, 0.5, 0.5]
+    text = ratio_sheets(solved)[0].text()
+    head, listed_line, shuffled_line = (text.splitlines()[k].split() for k in (1, 3, 4))
+    assert head == ["heuristic", "solved", "none", "mean", "worst", "<=", "1", "<=", "1.1", "<=", "1.5", "<=", "2"]
+    assert listed_line == ["list", "4", "0", "1.150", "2.000", "25%", "50%", "75%", "100%"]
+    assert shuffled_line == ["shuffled", "2", "2", "1.100", "1.200", "25%", "25%", "50%", "50%"]
+    assert "over the 2 of 4 on which every heuristic has a finite ratio" in " ".join(text.split())
+    assert [one.name for one in solved_by_all(solved)] == ["toy-0", "toy-2"]
+
+
+def test_an_infinite_ratio_has_a_column_of_its_own(folder: Path) -> None:
+    problem = replace(toy(), sense=-1)
+    rows = _compared((8.0, 4.0), (5.0, 0.0))
+    solved = analyse([replace(row, bound=10.0) for row in rows], folder, [problem]).solved
+    lines = [line.split() for line in ratio_sheets(solved)[0].text().splitlines()]
+    assert lines[1][:5] == ["heuristic", "solved", "infinite", "mean", "worst"]
+    assert lines[3][:5] == ["list", "2", "0", "1.250", "2.000"]
+    assert lines[4][:5] == ["shuffled", "2", "1", "2.500", "inf"]
+
+
+def test_where_the_optimum_is_unknown_shares_are_of_the_best_found(folder: Path) -> None:
+    rows = [_row(0, 0, "list", "feasible", 12.0, 6.0), _row(1, 0, "shuffled", "feasible", 15.0, 6.0)]
+    (block,) = blocks(analyse(rows, folder, [toy()]).solved)
+    assert block.to == "bound" and [one.to_best for one in block.standings] == [(1.0,), (1.25,)]
+
+
+def test_methods_that_ran_on_different_instances_are_not_compared(folder: Path) -> None:
+    rows = [*_compared((12.0, 11.0))[:3], _row(3, 1, "brute", "optimal", 10.0, 10.0)]
+    rows.append(_row(4, 1, "list", "feasible", 19.0, 8.0))
+    found = blocks(analyse(rows, folder, [toy()]).solved)
+    assert [[(one.label, one.worst) for one in block.standings] for block in found] == [
+        [("list", 1.2), ("shuffled", 1.1)],
+        [("list", 1.9)],
+    ]
 
 
 def test_the_table_tells_ratios_bounds_and_verdicts(folder: Path) -> None:
@@ -106,19 +165,60 @@ def test_the_table_tells_ratios_bounds_and_verdicts(folder: Path) -> None:
     assert (
         "4 instances (4 random): 2 with a proven optimum, 1 proven infeasible, 1 with a certified bound only" in lines
     )
+    assert "Ratio to the proven optimum, 2 instances" in lines
     listed = next(line for line in lines if line.startswith("list"))
-    expected = ["list", "optimum", "2", "1.300", "1.400", "0", "-", "1.00", "refuted (2 of 2)", "1.50", "held (2)"]
-    assert listed.split() == " ".join(expected).split()
-    after = lines[lines.index(listed) + 1]
-    assert after.split() == ["bound", "1", "1.250", "1.250"]
-    assert next(line for line in lines if line.startswith("outside")).split()[1:3] == ["outside", "model"]
-    graham = next(line for line in lines if "toy-graham" in line)
-    assert "makespan <= (2 - 1/m) OPT" in graham and graham.endswith("held (2)")
-    assert "0.933" in graham  # 14 / (1.5 * 10)
+    assert listed.split() == ["list", "2", "1.300", "1.400", "0%", "0%", "100%", "100%"]
+    bound = lines.index("Ratio to a certified bound, the optimum being unknown, 1 instance")
+    assert lines[bound + 3].split()[:4] == ["list", "1", "0", "1.250"]
+    assert lines[bound + 4].split()[:4] == ["nothing", "0", "1", "-"]
+    assert "  Outside the model, so without a ratio: outside." in lines
+    false, graham = (next(line for line in lines if name in line) for name in ("toy-false", "toy-graham"))
+    assert false.split()[:4] == ["list", "toy-false", "1.000", "1.400"]
+    assert false.split("  ")[-1] == graham.split("  ")[-1] == "not in the ledger"
+    assert "  refuted (2 of 2)  " in false and "  not refuted here (2)  " in graham
+    assert "0.9333" in graham  # 14 / (1.5 * 10)
+    assert "  Not applicable: toy-never to list: never applies." in lines
+    assert any(line.split()[:2] == ["toy-graham", "makespan"] for line in lines)
     brute = next(line for line in lines if line.startswith("random"))
-    assert brute.split() == "random brute 3 2 1 0 0 0.667 1.25".replace("0.667", "0.67").split()
+    assert brute.split() == ["random", "brute", "3", "2", "1", "0.67", "1.25"]
+    assert "times hold no compilation" in " ".join(text.split())
     assert lines[-1] == "disagreements between methods, engines and checker: 0"
     assert max(map(len, lines)) <= 120
+
+
+@pytest.mark.parametrize(
+    ("shipped", "here", "beside"),
+    [
+        (LedgerVerdict("refuted", "refuted (67 of 154)", {"name": "x"}), "", "refuted"),
+        (LedgerVerdict("held", "held (200)"), "held", "held"),
+        (LedgerVerdict("not applicable", "not applicable"), "", ""),
+    ],
+)
+def test_what_the_ledger_refutes_is_never_green(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, shipped: LedgerVerdict, here: str, beside: str
+) -> None:
+    monkeypatch.setattr("schedgap.benchmarks.harness.analysis.ledger_verdict", lambda name: shipped)
+    sheet = claim_sheets(analyse(_rows(), folder, [_problem()]).solved)[0]
+    cells = {row[1]: row[-2:] for row in sheet.rows}
+    runs, ledger = cells["toy-graham"]
+    assert isinstance(runs, Marked) and isinstance(ledger, Marked)
+    assert (runs, runs.kind) == ("not refuted here (2)", here)
+    assert (ledger, ledger.kind) == (shipped.words, beside)
+    assert ledger.link == ("counterexamples/toy-graham.json" if shipped.counterexample else "")
+    false = cells["toy-false"]
+    assert [cell.kind for cell in false] == ["refuted", "refuted" if beside == "refuted" else ""]
+    green = 'class="held"' in sheet.html()
+    assert green is (beside == "held")
+
+
+def test_empty_columns_are_left_out_and_the_others_explained() -> None:
+    columns = (Column("name", right=False), Column("none", "never", count=True), Column("x", "a number"), Column("y"))
+    shown = Sheet("title", columns, [["a", "0", "1", "-"], ["b", "0", "2", ""]], ("a note",)).text()
+    assert shown == "title\nname  x\n----  -\na     1\nb     2\n  x: a number.\n  a note"
+    many = Sheet("t", tuple(Column(f"some long title {k}") for k in range(10)), [["1"] * 10]).text().splitlines()
+    assert [line.split()[0] for line in many[1:4]] == ["some", "title", "---------"] and max(map(len, many)) <= 120
+    wide = Sheet("t", columns[:1], [["a heuristic with many settings=1 and=2"]]).text().splitlines()
+    assert wide[3:] == ["a heuristic with many", "  settings=1 and=2"]
 
 
 def test_without_times_nothing_depends_on_them(folder: Path) -> None:
@@ -151,24 +251,29 @@ def test_a_series_is_a_table_of_its_axis(folder: Path) -> None:
     points = series_points(analysis.solved)
     assert points == {(1, "list"): (10.5, pytest.approx(1.05)), (2, "list"): (12.5, pytest.approx(1.25))}
     text = run_text(analysis)
-    assert "s: mean makespan in slots (mean ratio to the best bound)" in text
-    assert "12.5 (1.25)" in text
+    assert "s: mean makespan in slots\n" in text and "s: mean ratio to the optimum or the best bound\n" in text
+    assert text.count("  Over the 2 of 2 instances that every method solved.\n") == 2
+    assert [line.split() for line in text.splitlines() if line.startswith("list")] == [
+        ["list", "10.50", "12.50"],
+        ["list", "1.050", "1.250"],
+    ]
 
 
 def test_text_helpers() -> None:
     assert [number(x) for x in (None, 3.0, 3.14159265, float("inf"))] == ["-", "3", "3.14159", "inf"]
     assert [fixed(x) for x in (None, 1.0, float("inf"))] == ["-", "1.000", "inf"]
+    assert [significant(x) for x in (1, 9.99996, 348288.3, 0.00123, 1e-9, 0, None)] == [
+        *("1.000", "10.00", "348,288", "0.001230", "1.000e-09", "0", "-")
+    ]
     assert [seconds(x) for x in (None, 0.01234, 0.5, 12.3456, 432.1)] == ["-", "0.012", "0.50", "12.3", "432"]
     assert table(["a", "n"], [["x", "1"], ["long"]], "lr") == "a     n\n----  -\nx     1\nlong"
 
 
 def test_the_worst_ratio_known_stands_beside_the_bounds(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     worst = Worst("toy", "list", "toy--list.json", {}, {}, 0, 1.75)
-    monkeypatch.setattr("schedgap.benchmarks.report.table.known", lambda: {("toy", "list"): worst})
+    monkeypatch.setattr("schedgap.benchmarks.report.sheets.known", lambda: {("toy", "list"): worst})
     solved = analyse(_rows(), folder, [_problem()]).solved
-    lines = heuristic_table(solved).splitlines()
-    assert "known" in lines[0]
-    listed = next(line for line in lines if line.startswith("list"))
-    assert listed.split()[5:8] == ["0", "1.750", "1.00"]
-    assert sum("1.750" in line for line in lines) == 1
-    assert "<td" in heuristic_grid(solved) and "1.750" in heuristic_grid(solved)
+    lines = ratio_sheets(solved)[0].text().splitlines()
+    assert lines[1].split()[-1] == "known"
+    assert [line.split()[-1] for line in lines if line.startswith("list")] == ["1.750"]
+    assert "1.750" in ratio_sheets(solved)[0].html() and "1.750" not in ratio_sheets(solved)[1].html()

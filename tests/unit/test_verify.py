@@ -17,7 +17,7 @@ from schedgap.benchmarks.ledger.ledger import Ledger
 from schedgap.benchmarks.ledger.verify import instance_size, verify
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.files import check_folder
-from schedgap.heuristics.common.guarantee import Evaluation, Guarantee, Measured, Verdict, at_most
+from schedgap.heuristics.common.guarantee import Assumption, Case, Evaluation, Guarantee, Measured, Verdict, at_most
 from schedgap.solvers.result import SolveOptions
 
 
@@ -135,6 +135,93 @@ def test_samples_and_measurements_have_their_own_ways(tmp_path: Path, monkeypatc
     assert ledger.rows[0].reason == "sample 4: 4 modulo 5"
     assert ledger.rows[1].values == {"slope": 1.5}
     assert ledger.rows[1].verdict is Verdict.MEASURED
+
+
+def test_assumptions_are_tested_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A claim that fails everywhere, inside of two assumptions: what is outside refutes nothing."""
+    problem = toy()
+
+    def odd(case: Case) -> str | None:
+        return "odd sum" if sum(case.instance.jobs) % 2 else None  # type: ignore[attr-defined]
+
+    def long(case: Case) -> str | None:
+        return "a long job" if max(case.instance.jobs) > 8 else None  # type: ignore[attr-defined]
+
+    def fails(case: Case) -> Evaluation:
+        jobs = case.instance.jobs  # type: ignore[attr-defined]
+        assert sum(jobs) % 2 == 0 and max(jobs) <= 8
+        return at_most(float(sum(jobs)), 1.0)
+
+    needs = (Assumption("even sums", odd), Assumption("machines"), Assumption("short jobs", long))
+    row = replace(problem.guarantees()[0], id="even", assumptions=needs, evaluate=fails)
+    monkeypatch.setattr("support.toy.GUARANTEES", (row,))
+    (found,) = verify(instances=20, out=tmp_path, problems=[toy()]).rows
+    every = [toy().trial_families["random"](seed)[0].jobs for seed in range(20)]  # type: ignore[attr-defined]
+    odd_ones = sum(sum(jobs) % 2 for jobs in every)
+    long_ones = sum(1 for jobs in every if sum(jobs) % 2 == 0 and max(jobs) > 8)
+    assert 0 < odd_ones < 20 and long_ones > 0
+    assert (found.refuted, found.held, found.not_applicable) == (20 - odd_ones - long_ones, 0, odd_ones + long_ones)
+    assert dict(found.outside) == {"even sums": odd_ones, "short jobs": long_ones}
+    assert dict(found.reasons) == {"odd sum": odd_ones, "a long job": long_ones}
+    told = found.to_dict()
+    assert told["assumptions"] == "even sums; machines; short jobs" and told["power"] is None
+    assert [(n["text"], n["tested"], n["outside"]) for n in told["needs"]] == [
+        ("even sums", True, odd_ones),
+        ("machines", False, 0),
+        ("short jobs", True, long_ones),
+    ]
+    assert found.counterexample is not None
+    shown = json.loads(found.counterexample.read_text())
+    assert sum(shown["jobs"]) % 2 == 0 and shown["reference_counterexample"]["tested"] == ["even sums", "short jobs"]
+    text = Ledger((found,), 0).to_text()
+    assert f"needs: even sums (tested: {odd_ones} trials outside)" in text and "needs: machines\n" in text
+    assert f"not applicable ({odd_ones}): odd sum" in text
+
+
+def test_power_is_the_smallest_factor_that_is_not_refuted(tmp_path: Path) -> None:
+    """Graham's bound times c: refuted by the same trials for every c below the power, and for none above."""
+    problem = toy()
+    claim = next(g for g in problem.guarantees() if g.id == "toy-graham")
+    ledger = _verify(tmp_path, "toy-graham")
+    power = ledger.rows[0].power
+    assert power is not None and power == pytest.approx(ledger.rows[0].tightness) and power < 1
+
+    def times(factor: float) -> Verdict:
+        def evaluate(case: Case) -> Evaluation:
+            told = claim.evaluate(case)
+            if told.left is None or told.right is None:
+                return told
+            return at_most(told.left, factor * told.right)
+
+        changed = toy()
+        changed.__dict__["all_guarantees"] = (replace(claim, evaluate=evaluate),)
+        return verify(instances=20, out=tmp_path, problems=[changed]).rows[0].verdict
+
+    assert times(power * (1 + 1e-12)) is Verdict.HELD
+    assert times(power * (1 - 1e-7)) is Verdict.REFUTED
+    text = ledger.to_text(power=True)
+    assert f"power: {power:.4g} times the right side is not refuted" in text
+    assert ledger.rows[0].tightest in text and "power" not in ledger.to_text()
+    assert ledger.rows[0].tightest.startswith("family random, seed ")
+    assert _verify(tmp_path, "toy-false").rows[0].power is None
+
+
+def test_nothing_is_tight_where_both_sides_are_zero() -> None:
+    assert at_most(0.0, 0.0).tightness is None and at_most(0.0, 0.0).smallest_factor == 0.0
+    assert at_most(-1.0, 0.0).tightness is None and at_most(-2.0, -1.0).verdict is Verdict.HELD
+    assert at_most(1.0, 0.0).tightness == float("inf") and at_most(0.5, 1.0).tightness == 0.5
+    assert Evaluation(Verdict.HELD, None, 1.0).tightness is None
+    tiny = at_most(1e-12, 1e-12)
+    assert tiny.smallest_factor == 0.0  # the tolerance is larger: no factor is refuted
+    for left, right in ((1.0, 1.0), (3.0, 4.0), (1e6, 2e6)):
+        factor = at_most(left, right).smallest_factor
+        assert at_most(left, factor * right * (1 + 1e-12)).verdict is Verdict.HELD
+        assert at_most(left, factor * right * (1 - 1e-8)).verdict is Verdict.REFUTED
+
+
+def test_words_alone_are_an_assumption_without_a_test() -> None:
+    claim = toy().guarantees()[0]
+    assert claim.needs == (Assumption("none"),) and claim.needs_text == "none"
 
 
 def test_a_method_that_is_wrong_stops_the_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from schedgap.benchmarks.instances.cross import hard_numbers
 from schedgap.catalogue.method import Function, Kind, Method
 from schedgap.catalogue.workload import Batch, Measurement, Study, TableFigure
 
@@ -68,6 +69,7 @@ _CROSS = tuple(
     )
     for n, count in ((2, 100), (3, 200), (4, 20))
 )
+_HARD = hard_numbers("comm-contention", ("bb", "highs", "cbc"), _WORK)
 
 _PAPER: tuple[Batch | Measurement, ...] = (
     *(
@@ -123,5 +125,5 @@ _SCALE = (
     ),
 )
 
-ROWS: tuple[Batch | Measurement, ...] = (*_QUICK, *_CROSS, *_SCALE, *_PAPER)
+ROWS: tuple[Batch | Measurement, ...] = (*_QUICK, *_CROSS, *_HARD, *_SCALE, *_PAPER)
 """Every batch and measurement."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from schedgap.benchmarks.instances.cross import hard_numbers
 from schedgap.catalogue.workload import Batch, Measurement, Study
 
 
@@ -34,6 +35,7 @@ _QUICK = (
     Batch("quick", "tiny", 4, exact=("cp", *_JOB_SHOP), heuristics=("srsf-1", "srsf-2", "ada-srsf"), work_limit=10.0),
 )
 _CROSS = (Batch("cross", "tiny", 60, exact=("cp", *_JOB_SHOP), work_limit=20.0),)
+_HARD = hard_numbers("ddl-cluster", ("cp", *_JOB_SHOP), 20.0)
 _PAPER: tuple[Batch | Measurement, ...] = (
     Batch(
         "paper",
@@ -73,5 +75,5 @@ _SCALE = (
     ),
 )
 
-ROWS: tuple[Batch | Measurement, ...] = (*_QUICK, *_CROSS, *_SCALE, *_PAPER)
+ROWS: tuple[Batch | Measurement, ...] = (*_QUICK, *_CROSS, *_HARD, *_SCALE, *_PAPER)
 """Every batch and measurement."""

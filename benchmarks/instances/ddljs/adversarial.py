@@ -113,7 +113,7 @@ def _single(name: str, utility: Mapping[str, Any]) -> dict[str, Any]:
 def star(seed: int, named: bool = False) -> DdljsInstance:
     """Servers of one GPU around a switch, on links that hold few rings or none: what the LP does not feel."""
     rng = np.random.default_rng(seed)
-    count = 3 if named else int(rng.integers(2, 4))
+    count = 3 if named else int(rng.integers(3, 5))
     width = 0.5 if named else float(rng.choice([0.5, 1.0]))
     servers: list[dict[str, Any]] = [{"id": f"s{i}", "resources": {"gpu": 1}} for i in range(count)]
     ends = [(f"s{i}", "switch") for i in range(count)]
@@ -135,6 +135,33 @@ def star(seed: int, named: bool = False) -> DdljsInstance:
     )
 
 
+def crowded(seed: int) -> DdljsInstance:
+    """Jobs of which any two overfill a server, each drawn with probability 1/n: overloads as likely as can be.
+
+    Job i needs all of every resource but a little less of the i-th, which makes equal weights the program's only
+    optimum. Two more servers are too small; one or two slots, and a job is done when it has run once.
+    """
+    count, horizon = 5 + seed % 2, 1 + seed // 2 % 2
+    names = [f"r{r}" for r in range(count)]
+    jobs = []
+    for i in range(count):
+        demand = {name: 0.95 if r == i else 1.0 for r, name in enumerate(names)}
+        job = _single(f"j{i}", {"kind": "linear", "scale": 1.0})
+        jobs.append({**job, "demand": demand, "budget": demand})
+    sizes = (1.0, 0.5, 0.5)
+    servers = [{"id": f"s{i}", "resources": dict.fromkeys(names, size)} for i, size in enumerate(sizes)]
+    return DdljsInstance.parse(
+        {
+            "problem": "ddljs",
+            "name": f"crowded-{count}-{horizon}",
+            "servers": servers,
+            "links": [],
+            "horizon": horizon,
+            "jobs": jobs,
+        }
+    )
+
+
 NAMED_CONCAVE: tuple[DdljsInstance, ...] = (
     one_server("two-thirds", 6, 2, [("A1", 1, 2, 1, 1.01), ("B1", 1, 5, 1, 0.999), ("B2", 2, 4, 1, 0.998)]),
     tight(3),
@@ -149,9 +176,10 @@ FAMILIES: Mapping[str, Callable[[int], Trial]] = {
         {},
     ),
     "knapsack": lambda seed: (knapsack(seed), {}),
-    "tight": lambda seed: (tight(2 + seed % 4), {}),
+    "tight": lambda seed: (tight(2 + seed % 5), {}),
     "tight_batch": lambda seed: (tight_batch(), {}),
     "named_concave": lambda seed: (NAMED_CONCAVE[seed % len(NAMED_CONCAVE)], {}),
+    "crowded": lambda seed: (crowded(seed), {}),
     "sigmoid": lambda seed: (tiny(seed, utilities="sigmoid"), {}),
     "late": lambda seed: (late(seed), {}),
     "rounding": lambda seed: (tiny(seed, utilities="concave"), {"inner": "lp-rs-mde"}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from schedgap.benchmarks.instances.cross import hard_numbers
 from schedgap.catalogue.method import Function, Kind, Method
 from schedgap.catalogue.workload import Batch, Generator, Measurement
 
@@ -55,6 +56,7 @@ _CROSS = tuple(
         ("sigmoid", 80, {"utilities": "sigmoid"}),
     )
 )
+_HARD = hard_numbers("ddljs", _ENGINES, _WORK)
 
 _FILLING: Mapping[str, tuple[Mapping[str, Any], ...]] = {"gadget": ({}, {"fill": False})}
 """Algorithm 2 inside takes two minutes on each of these: it is compared in Figure 7's runs."""
@@ -109,5 +111,5 @@ _PAPER = (
     ),
 )
 
-ROWS: tuple[Batch | Measurement, ...] = (*_QUICK, *_CROSS, *_PAPER)
+ROWS: tuple[Batch | Measurement, ...] = (*_QUICK, *_CROSS, *_HARD, *_PAPER)
 """Every batch and measurement."""

@@ -9,13 +9,14 @@ import numpy as np
 
 from schedgap.benchmarks.instances.g_vne.random import small, tiny
 from schedgap.formulations.g_vne.instance import GVneInstance
-from schedgap.heuristics.g_vne.trials import three_conflicts
+from schedgap.heuristics.g_vne.trials import thirds, three_conflicts
 
 Trial = tuple[GVneInstance, dict[str, Any]]
 """An instance, and the options that the heuristic is to run with."""
 
 PRINTED: Mapping[str, Any] = {"lp": "augmented"}
-ONE_ROUNDING: Mapping[str, Any] = {"variant": "vanilla", "tries": 1}
+TRIES: Mapping[str, Any] = {**PRINTED, "variant": "vanilla"}
+ONE_ROUNDING: Mapping[str, Any] = {**TRIES, "tries": 1}
 
 
 def star(
@@ -70,10 +71,36 @@ def thin(seed: int) -> GVneInstance:
     return star(f"thin-{seed}", [1.0] * count, float(rng.choice([0.5, 1.0, 1.5])), jobs)
 
 
+def apart() -> GVneInstance:
+    """Two jobs with a server each that holds a worker and a half: the selected rings of two are worth less than OPT.
+
+    The program takes half a ring of two and half a ring of one; rings of two are worth a little more and are selected,
+    with weight 3/4. Their program is worth 0.765 OPT, so that the smaller job alone, 0.306 OPT, is enough to stop.
+    A third server holds none of the workers.
+    """
+    sizes = ({"a": 1.5}, {"b": 1.5}, {"a": 0.5, "b": 0.5})
+    return GVneInstance.parse(
+        {
+            "problem": "g-vne",
+            "name": "apart",
+            "servers": [{"id": f"s{i}", "resources": size} for i, size in enumerate(sizes)],
+            "links": [],
+            "jobs": [
+                {"id": "small", "demand": {"a": 1}, "bandwidth": 1.0, "utility": [3.0, 3.06]},
+                {"id": "large", "demand": {"b": 1}, "bandwidth": 1.0, "utility": [7.0, 7.14]},
+            ],
+        }
+    )
+
+
 def _concave(seed: int) -> GVneInstance:
-    """A tiny instance whose utilities are concave and increasing, as the paper assumes of mu."""
+    return _steadily(tiny(seed), seed)
+
+
+def _steadily(instance: GVneInstance, seed: int) -> GVneInstance:
+    """The same with utilities that are concave and increasing, as the paper assumes of mu."""
     rng = np.random.default_rng([seed, 1])
-    data = tiny(seed).to_dict()
+    data = instance.to_dict()
     for job in data["jobs"]:
         scale, power = float(rng.uniform(1, 10)), float(rng.uniform(0.3, 1.0))
         job["utility"] = [round(scale * k**power, 3) for k in range(1, len(job["utility"]) + 1)]
@@ -92,8 +119,13 @@ FAMILIES: Mapping[str, Callable[[int], Trial]] = {
     "printed_named": lambda seed: (NAMED[seed % len(NAMED)], dict(PRINTED)),
     "printed_thin": lambda seed: (thin(seed), dict(PRINTED)),
     "printed_concave": lambda seed: (_concave(seed), dict(PRINTED)),
-    "one_rounding_named": lambda seed: (three_conflicts(), {**PRINTED, **ONE_ROUNDING}),
-    "one_rounding": lambda seed: (_few(seed), {**PRINTED, **ONE_ROUNDING}),
-    "one_rounding_tiny": lambda seed: (_concave(seed), {**PRINTED, **ONE_ROUNDING}),
+    "thirds": lambda seed: (thirds(seed), {}),
+    "one_rounding_named": lambda seed: (three_conflicts(), dict(ONE_ROUNDING)),
+    "one_rounding": lambda seed: (_steadily(_few(seed), seed), dict(ONE_ROUNDING)),
+    "one_rounding_tiny": lambda seed: (_concave(seed), dict(ONE_ROUNDING)),
+    "tries_named": lambda seed: (three_conflicts() if seed % 4 == 3 else apart(), dict(TRIES)),
+    "tries": lambda seed: (_steadily(_few(seed), seed), dict(TRIES)),
+    "tries_tiny": lambda seed: (_concave(seed), dict(TRIES)),
+    "tries_thin": lambda seed: (_steadily(thin(seed), seed), dict(TRIES)),
 }
 """Where the guarantees of paper 004 on one slot are tried."""

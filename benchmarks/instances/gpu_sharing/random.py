@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
 
+from schedgap.formulations.gpu_sharing.dynamics import tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 
 BATCHES = (4, 6, 8, 16)
+
+
+def ample_horizon(instance: GpuSharingInstance) -> int:
+    """A horizon within which every schedule ends that never leaves the cluster idle while jobs wait.
+
+    The last arrival, and for every job the slots it takes with the most accumulation steps and beside the worst
+    partner all the time: in every slot after the last arrival some job makes at least such progress.
+    """
+    data = tables(instance)
+    slowest = data.slowdown.max(axis=1)
+    slots = [math.ceil(work[-1] * float(slowest[j])) + 1 for j, work in enumerate(data.work) if work]
+    return max(job.arrival for job in instance.jobs) + sum(slots)
 
 
 def tiny(
@@ -24,6 +38,9 @@ def tiny(
     ] = None,
     cap: Annotated[int | None, Field(ge=1, le=2, description="jobs per GPU; mostly 2 where not given")] = None,
     spread: Annotated[float, Field(ge=0, le=1000, description="interference is drawn from 1 to 1 + 2 spread")] = 0.5,
+    ample: Annotated[
+        bool, Field(description="instead of `horizon`, one that cuts off no schedule of any heuristic")
+    ] = False,
 ) -> GpuSharingInstance:
     """3 or 4 jobs on 2 or 3 GPUs, small enough that every schedule can be tried.
 
@@ -36,13 +53,15 @@ def tiny(
     horizon : the horizon; random between tight (sometimes infeasible) and ample where not given
     cap : jobs per GPU; 2 in five of six seeds where not given
     spread : interference is drawn from 1 to 1 + 2 * spread
+    ample : the horizon is that of ``ample_horizon`` instead
     """
     rng = np.random.default_rng(seed)
     n_jobs = int(rng.integers(3, 5)) if jobs is None else jobs
     total = int(rng.integers(2, 4)) if gpus is None else gpus
     limit = cap if cap is not None else (1 if rng.random() < 1 / 6 else 2)
     end = int(rng.integers(slots + arrivals, 4 * slots)) if horizon is None else horizon
-    return _random(rng, f"tiny-{seed}", n_jobs, total, total, slots, arrivals, end, limit, spread)
+    found = _random(rng, f"tiny-{seed}", n_jobs, total, total, slots, arrivals, end, limit, spread)
+    return _lengthened(found) if ample else found
 
 
 def contended(
@@ -68,6 +87,9 @@ def small(
     arrivals: Annotated[int, Field(ge=1, le=10**6, description="last arrival slot")] = 16,
     gang: Annotated[int, Field(ge=1, le=100000, description="most GPUs of a job")] = 4,
     spread: Annotated[float, Field(ge=0, le=1000, description="interference is drawn from 1 to 1 + 2 spread")] = 0.25,
+    ample: Annotated[
+        bool, Field(description="instead of `horizon`, one that cuts off no schedule of any heuristic")
+    ] = False,
 ) -> GpuSharingInstance:
     """16 jobs on 8 GPUs within 48 slots: the size that the exact method is meant to prove.
 
@@ -79,9 +101,15 @@ def small(
     arrivals : last arrival slot
     gang : most GPUs of a job
     spread : interference is drawn from 1 to 1 + 2 * spread
+    ample : the horizon is that of ``ample_horizon`` instead
     """
     rng = np.random.default_rng(seed)
-    return _random(rng, f"small-{seed}", jobs, gpus, gang, slots, arrivals, horizon, 2, spread)
+    found = _random(rng, f"small-{seed}", jobs, gpus, gang, slots, arrivals, horizon, 2, spread)
+    return _lengthened(found) if ample else found
+
+
+def _lengthened(instance: GpuSharingInstance) -> GpuSharingInstance:
+    return instance.model_copy(update={"horizon": ample_horizon(instance)})
 
 
 def _random(

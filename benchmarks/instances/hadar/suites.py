@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from schedgap.benchmarks.instances.cross import hard_numbers
 from schedgap.catalogue.method import Function, Kind, Method
 from schedgap.catalogue.workload import Batch, Generator, Measurement, Study, TableFigure
 
@@ -75,6 +76,7 @@ _CROSS = tuple(
     )
     for group, must in (("P2", False), ("P1", True))
 )
+_HARD = hard_numbers("hadar", ("colgen", *_ENGINES), _WORK)
 
 _SCALE = (
     Measurement(
@@ -124,5 +126,5 @@ _PAPER = (
     ),
 )
 
-ROWS: tuple[Batch | Measurement, ...] = (*_QUICK, *_CROSS, *_SCALE, *_PAPER)
+ROWS: tuple[Batch | Measurement, ...] = (*_QUICK, *_CROSS, *_HARD, *_SCALE, *_PAPER)
 """Every batch and measurement."""

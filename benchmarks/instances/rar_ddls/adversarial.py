@@ -17,6 +17,8 @@ Trial = tuple[RarDdlsInstance, dict[str, Any]]
 
 RATE = 4
 """Iterations per slot of the jobs made here that do not communicate."""
+OVERHEAD = 1 / 16
+"""xi_2 where they run: the latency of one server, which the paper takes to be positive."""
 
 
 def single_gpu(seed: int) -> Trial:
@@ -36,12 +38,15 @@ def single_gpu(seed: int) -> Trial:
 def gangs(seed: int) -> Trial:
     """Jobs of one GPU that fill the cluster, then a long gang: ratios near 2 with n_g >= 2, without contention.
 
-    The gang takes 2 or 3 of 3 to 6 GPUs of one server; the small jobs fill the rest of an optimal schedule.
+    The gang takes 2 or 3 of 3 to 6 GPUs of one server; the small jobs fill the rest of an optimal schedule. Every
+    fourth has a gang of 2 on 12 GPUs for 6 slots: 11/6, where n_g allows 2.
     """
     rng = np.random.default_rng(seed)
     gpus = int(rng.integers(3, 7))
     gang = int(rng.integers(2, 4))
     length = int(rng.integers(2, 5))
+    if seed % 4 == 3:
+        gpus, gang, length = 12, 2, 6
     jobs = [_quiet(j, 1, 1) for j in range((gpus - gang) * length)]
     jobs.append(_quiet(len(jobs), gang, length))
     return _instance(f"gangs-{seed}", [gpus], jobs, horizon=2 * len(jobs) * length), {}
@@ -54,8 +59,9 @@ def estimates(seed: int) -> Trial:
     """
     rng = np.random.default_rng(seed)
     instance = tiny(seed) if rng.random() < 0.5 else contended(seed)
-    # Algorithm 1 tries theta up to T only; a larger T leaves it room.
-    options: dict[str, Any] = {"T": 2 * instance.horizon, "u": float(rng.choice([2.0, 3.0, 5.0, 8.0]))}
+    # Algorithm 1 tries theta up to the horizon only; a longer one leaves it room.
+    instance = _positive(instance, 2 * instance.horizon)
+    options: dict[str, Any] = {"u": float(rng.choice([2.0, 3.0, 5.0, 8.0]))}
     worst = worst_durations(instance)
     if rng.random() < 0.5 and np.isfinite(worst).all():
         # The smallest u for which rho_hat / u is below every duration, as the paper assumes.
@@ -67,12 +73,20 @@ def estimates(seed: int) -> Trial:
 def random_options(seed: int) -> Trial:
     """Random tiny instances, most of them contended, with random options of the algorithm."""
     rng = np.random.default_rng(seed)
-    instance = contended(seed) if rng.random() < 0.7 else tiny(seed)
+    instance = _positive(contended(seed) if rng.random() < 0.7 else tiny(seed))
     options: dict[str, Any] = {"lambda": float(rng.choice([1.0, 1.5, 2.0, 4.0]))}
     options["bisection"] = "feasible" if rng.random() < 0.5 else "improved"
     if rng.random() < 0.3:
         options["l"] = float(rng.choice([0.25, 0.5]))
     return instance, options
+
+
+def _positive(instance: RarDdlsInstance, horizon: int | None = None) -> RarDdlsInstance:
+    """The same with xi_1 and xi_2 above 0, as the paper takes them to be, and another horizon where one is given."""
+    data = instance.to_dict()
+    data["network"]["contention_scale"] = data["network"]["contention_scale"] or 1.0
+    data["network"]["server_overhead"] = data["network"]["server_overhead"] or 0.001
+    return RarDdlsInstance.parse({**data, "horizon": horizon or instance.horizon})
 
 
 def worst_ratio(seed: int) -> Trial:
@@ -131,7 +145,7 @@ def _split(rng: np.random.Generator, gpus: int) -> list[int]:
 
 
 def _quiet(position: int, gpus: int, slots: int) -> dict[str, Any]:
-    """A job that exchanges nothing and takes `slots` slots wherever it runs."""
+    """A job that exchanges nothing and takes `slots` slots on any one server."""
     return {
         "id": f"j{position}",
         "gpus": gpus,
@@ -139,7 +153,7 @@ def _quiet(position: int, gpus: int, slots: int) -> dict[str, Any]:
         "gradient_size": 0.0,
         "batch_size": 1,
         "forward_time": 0.0,
-        "backward_time": 1 / RATE,
+        "backward_time": 1 / RATE - OVERHEAD,
     }
 
 
@@ -161,7 +175,7 @@ def _instance(
                 "intra_bandwidth": 50.0,
                 "contention_scale": 1.0,
                 "contention_penalty": 0.0,
-                "server_overhead": 0.0,
+                "server_overhead": OVERHEAD,
                 **network,
             },
             "reduce_speed": reduce_speed,

@@ -1,4 +1,4 @@
-"""A horizon within which an instance of rar-ddls is certainly feasible, by a schedule without contention."""
+"""Horizons of rar-ddls: one that is certainly feasible, and one that cuts off no schedule a heuristic makes."""
 
 from __future__ import annotations
 
@@ -76,6 +76,33 @@ def certified_horizon(instance: RarDdlsInstance) -> int | None:
             if servers.size > 1:
                 crossed[servers] = False
     return max((end for end, _ in running), default=now)
+
+
+def ample_horizon(instance: RarDdlsInstance) -> int | None:
+    """A horizon within which every schedule ends that never leaves the cluster idle while jobs wait.
+
+    The sum over the jobs of the slots each takes at its lowest positive rate. In every slot of such a schedule at
+    least one job makes progress (where all that run stall, they stall for ever), and a job makes progress in at most
+    so many slots. No GPU's load of estimates exceeds it either, so that no limit theta = T keeps a job waiting.
+
+    Returns
+    -------
+    Slots, or None where some job makes no progress even alone.
+
+    Notes
+    -----
+    O(J S p_max) for S servers and contention up to p_max: meant for small instances.
+    """
+    table = rate_table(instance)
+    if (table.best_rate == 0).any():
+        return None
+    contention = np.arange(table.p_max + 1)
+    total = 0
+    for j in range(len(instance.jobs)):
+        most = min(int(table.gpus[j]), len(instance.servers))
+        rates = table.rates(j, np.arange(1, most + 1)[:, None], contention)
+        total += -(-int(table.iterations[j]) // int(rates[rates > 0].min()))
+    return total
 
 
 def _place(idle: Integers, crossed: npt.NDArray[np.bool_], size: int, may_colocate: bool) -> tuple[Integers, Integers]:

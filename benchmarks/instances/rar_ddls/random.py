@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from schedgap.benchmarks.instances.profiles.throughputs import BUILT_IN
-from schedgap.benchmarks.instances.rar_ddls.horizon import certified_horizon
+from schedgap.benchmarks.instances.rar_ddls.horizon import ample_horizon, certified_horizon
 from schedgap.benchmarks.instances.rar_ddls.measured import Setup, measured_job
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import LARGEST_COUNT
@@ -37,6 +37,9 @@ def tiny(
     horizon: Annotated[
         int | None, Field(ge=1, le=10**9, description="slots; an instance may then be infeasible")
     ] = None,
+    ample: Annotated[
+        bool, Field(description="the horizon, where it is not given, cuts off no schedule of any heuristic")
+    ] = False,
 ) -> RarDdlsInstance:
     """3 or 4 jobs on 2 or 3 servers, small enough that every schedule can be tried.
 
@@ -48,6 +51,7 @@ def tiny(
     slots : longest duration of a job that runs alone on one server
     slack : the horizon is this factor times a certified feasible makespan, rounded up
     horizon : the horizon itself; an instance may then be infeasible
+    ample : the horizon, where it is not given, is long enough for any heuristic (``ample_horizon``)
     """
     rng = np.random.default_rng(seed)
     n_jobs = int(rng.integers(3, 5)) if jobs is None else jobs
@@ -55,7 +59,7 @@ def tiny(
     sizes = rng.integers(1, gpus + 1, n_servers).tolist()
     total = sum(sizes)
     gangs = [int(rng.integers(1, min(gpus + 1, total) + 1)) for _ in range(n_jobs)]
-    return _small_scale(rng, f"tiny-{seed}", sizes, gangs, slots, slack, horizon)
+    return _small_scale(rng, f"tiny-{seed}", sizes, gangs, slots, slack, horizon, ample)
 
 
 def contended(
@@ -72,6 +76,9 @@ def contended(
     horizon: Annotated[
         int | None, Field(ge=1, le=10**9, description="slots; an instance may then be infeasible")
     ] = None,
+    ample: Annotated[
+        bool, Field(description="the horizon, where it is not given, cuts off no schedule of any heuristic")
+    ] = False,
 ) -> RarDdlsInstance:
     """Jobs one GPU larger than every server, so that every ring crosses and rings share servers.
 
@@ -85,7 +92,7 @@ def contended(
     singles : further jobs that fit one server; 0 to 2 where not given
     servers, gpus : number of servers, GPUs of each
     slots : longest duration of a job that runs alone, not slowed by crossing
-    slack, horizon : as for ``tiny``
+    slack, horizon, ample : as for ``tiny``
     """
     rng = np.random.default_rng(seed)
     n_rings = int(rng.integers(2, 4)) if jobs is None else jobs
@@ -94,7 +101,7 @@ def contended(
         raise InputError(f"preset contended: servers: must be at least 2, got {servers}")
     gangs = [gpus + 1] * n_rings + [int(rng.integers(1, gpus + 1)) for _ in range(n_singles)]
     sizes = [gpus] * servers
-    return _small_scale(rng, f"contended-{seed}", sizes, gangs, slots, slack, horizon, (0.4, 1.2), (0.75, 1.0))
+    return _small_scale(rng, f"contended-{seed}", sizes, gangs, slots, slack, horizon, ample, (0.4, 1.2), (0.75, 1.0))
 
 
 def _small_scale(
@@ -105,6 +112,7 @@ def _small_scale(
     slots: int,
     slack: float,
     horizon: int | None,
+    ample: bool,
     exchanges: tuple[float, float] = (0.1, 1.2),
     scales: tuple[float, ...] = (0.5, 0.75, 1.0),
 ) -> RarDdlsInstance:
@@ -143,7 +151,7 @@ def _small_scale(
         "contention_penalty": float(rng.choice([0.0, 0.2, 0.5, 1.0])),
         "server_overhead": overhead,
     }
-    return _with_horizon(name, network, sizes, jobs, slack, horizon)
+    return _with_horizon(name, network, sizes, jobs, slack, horizon, ample=ample)
 
 
 def _exchanged(slots: float, gpus: int, digits: int = 4) -> float:
@@ -161,8 +169,10 @@ def _with_horizon(
     slack: float,
     horizon: int | None,
     at_least: int = 1,
+    ample: bool = False,
 ) -> RarDdlsInstance:
-    """The instance; where no horizon is given, `slack` times a certified feasible makespan, or `at_least`."""
+    """The instance; where no horizon is given, an ample one, or `slack` times a certified feasible makespan, or
+    `at_least`."""
     data = {
         "problem": "rar-ddls",
         "name": name,
@@ -178,7 +188,8 @@ def _with_horizon(
     certified = certified_horizon(instance)
     if certified is None:
         raise InputError(f"{name}: no schedule of any length exists for these settings")
-    return instance.model_copy(update={"horizon": max(at_least, math.ceil(slack * certified))})
+    slots = ample_horizon(instance) if ample else math.ceil(slack * certified)
+    return instance.model_copy(update={"horizon": max(at_least, certified, slots or 0)})
 
 
 def small(
@@ -202,6 +213,9 @@ def small(
     horizon: Annotated[
         int | None, Field(ge=1, le=10**9, description="slots; an instance may then be infeasible")
     ] = None,
+    ample: Annotated[
+        bool, Field(description="the horizon, where it is not given, cuts off no schedule of any heuristic")
+    ] = False,
 ) -> RarDdlsInstance:
     """Jobs of measured rates (``throughputs.BUILT_IN``) of 1, 2 and 4 GPUs on small servers.
 
@@ -213,7 +227,7 @@ def small(
     slots : longest duration of a job on one server, alone
     worker, slot_length, inter_bandwidth, intra_bandwidth, reduce_speed, xi_1, alpha, xi_2 : see
         ``catalogue.rar_ddls.MEASURED_OPTIONS``
-    slack, horizon : as for ``tiny``
+    slack, horizon, ample : as for ``tiny``
     """
     rng = np.random.default_rng(seed)
     setup = Setup(slot_length, inter_bandwidth, intra_bandwidth, reduce_speed, xi_1, alpha, xi_2)
@@ -230,7 +244,7 @@ def small(
         assert found is not None and consolidated is not None
         steps = math.ceil(consolidated * slot_length * slots * rng.uniform(1 / slots, 1))
         rows.append({"id": f"j{position}", "iterations": steps, **found[0]})
-    return _with_horizon(f"small-{seed}", setup.network(), [gpus] * servers, rows, slack, horizon)
+    return _with_horizon(f"small-{seed}", setup.network(), [gpus] * servers, rows, slack, horizon, ample=ample)
 
 
 def paper(

@@ -220,6 +220,7 @@ def build_ilp(instance: DdljsInstance) -> DeclarativeModel:
         sense=MAXIMISE,
         assign=lambda solution: _assignment(builder, solution),
         restated_integral=frozenset(variable.name for variable in whole),
+        resolution=builder.unit * sum(reach.most for reach in reaches(instance)),
     )
 
 

@@ -15,18 +15,16 @@ position 0 is on one up to u.
 from __future__ import annotations
 
 import itertools
-import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 
 import numpy as np
 import pulp
 
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.common.numbers import MAXIMISE, exact
+from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.formulations.g_vne.ring_routes import contiguous_ring, simple_path
 from schedgap.formulations.g_vne.tables import Tables, tables
@@ -129,31 +127,16 @@ class _Builder:
             self.row(terms, pulp.LpConstraintLE, float(data.capacity[u, r]), f"node_{u}_{r}")
         for e, terms in self.on_link.items():
             self.row(terms, pulp.LpConstraintLE, float(data.bandwidth[e]), f"link_{e}")
-        decimals = _decimals(float(np.where(np.isfinite(data.utility), data.utility, 0.0).max(axis=1).sum()))
         self.problem.setObjective(
-            pulp.LpAffineExpression(
-                [(chi, _rounded_up(float(data.utility[j, k]), decimals)) for (j, k), chi in self.chi.items()]
-            )
+            pulp.LpAffineExpression([(chi, float(data.utility[j, k])) for (j, k), chi in self.chi.items()])
         )
-
-
-def _decimals(total: float) -> int:
-    """Decimals such that a sum of utilities up to `total` has 10 significant digits."""
-    return 9 - math.floor(math.log10(total)) if total > 0 else 9
-
-
-def _rounded_up(value: float, decimals: int) -> float:
-    """The next decimal number with so many decimals: the model's optimum is then never below the true one."""
-    scale = Fraction(10) ** decimals
-    return float(Fraction(math.ceil(exact(value) * scale)) / scale)
 
 
 def build_ilp(instance: GVneInstance) -> DeclarativeModel:
     """The program (12)-(19), one set of variables for each job and ring size.
 
     Sizes that are worth nothing, or that do not fit under the job's caps, have no variables: the job is better left
-    out. Utilities are rounded up to 10 significant digits of their largest possible sum, so that engines for
-    integers can scale them; a bound stays valid, and solutions are scored by the checker.
+    out.
 
     A ring edge's flow may carry cycles beside its path; the extraction keeps a simple path of it and then puts the
     workers of a server together, which uses no link more often (servers relay).

@@ -16,16 +16,14 @@ that is the whole cluster still need w; where the cluster has one type only, w i
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from fractions import Fraction
 
 import pulp
 
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.common.numbers import MAXIMISE, exact
+from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.placement import solution_from_levels, trimmed
 from schedgap.formulations.hadar.tables import JobTable, Tables, small_units, tables
@@ -50,17 +48,6 @@ def ilp_nonzeros(instance: HadarInstance) -> int:
     return total
 
 
-def _decimals(total: float) -> int:
-    """Decimals such that a sum of utilities up to `total` has 10 significant digits."""
-    return 9 - math.floor(math.log10(total)) if total > 0 else 9
-
-
-def _rounded_up(value: float, decimals: int) -> float:
-    """The next decimal number with so many decimals: the model's optimum is then never below the true one."""
-    scaled = math.ceil(exact(value) * Fraction(10) ** decimals)
-    return float(Fraction(scaled) / Fraction(10) ** decimals)
-
-
 class _Builder:
     """Collects variables and rows job by job."""
 
@@ -73,7 +60,6 @@ class _Builder:
         self.devices: dict[tuple[int, int, int], pulp.LpVariable] = {}
         self.load: dict[tuple[int, int], list[Term]] = defaultdict(list)
         self.objective: list[Term] = []
-        self.decimals = _decimals(sum(job.most for job in data.jobs))
 
     def row(self, terms: list[Term], sense: int, right: float, name: str) -> None:
         self.problem.addConstraint(pulp.LpConstraint(pulp.LpAffineExpression(terms), sense=sense, rhs=right), name=name)
@@ -86,7 +72,7 @@ class _Builder:
         for t in finishes:
             variable = pulp.LpVariable(f"f_{j}_{t}", cat="Binary")
             self.finish[j, t] = variable
-            self.objective.append((variable, _rounded_up(float(table.utility[t]), self.decimals)))
+            self.objective.append((variable, float(table.utility[t])))
         for t in slots:
             for level in range(table.levels):
                 self.run[j, t, level] = pulp.LpVariable(f"z_{j}_{t}_{level}", cat="Binary")
@@ -139,8 +125,6 @@ class _Builder:
 def build_ilp(instance: HadarInstance) -> DeclarativeModel:
     """The time-indexed program of P2, or of P1 where the instance says that every job must finish.
 
-    Utilities are rounded up to 10 significant digits of their largest possible sum, so that engines for integers
-    can scale them; a bound stays valid, and solutions are scored by the checker.
     A job that cannot finish by the horizon even alone has no variables in P2; in P1 it makes an infeasible row.
 
     Complexity: O(J T (T + R L)) nonzeros, see :func:`ilp_nonzeros`. Source: paper 002, (1a)-(1e), (2).

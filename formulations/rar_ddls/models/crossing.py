@@ -17,7 +17,7 @@ _FINEST_SHARE = 5040
 def add_crossing(frame: Frame, j: int, job: JobOptions, count_rings: bool) -> None:
     """Variables and rows of job j on several servers.
 
-    `count_rings`: rates depend on the number of its servers, or some job's rate on the rings it meets; then its
+    `count_rings`: its servers must be counted, or some job's rate depends on the rings it meets; then its
     rings are variables, and ``add_links`` limits them.
     """
     variables = frame.variables
@@ -75,7 +75,7 @@ def _rings(frame: Frame, j: int, job: JobOptions, servers: list[int], t: int) ->
             frame.at_most([(ring, 1.0), *((run[m], -1.0) for m in _modes_at(job, level))], 0)
         frame.at_most([(held, 1.0), *((ring, -float(job.share[s])) for ring, _ in rings)], 0)
         frame.at_least([(held, 1.0), *((ring, -1.0) for ring, _ in rings)], 0)
-    if len(job.classes) > 1:
+    if job.counts_servers:
         rings = [(variables.ring[j, s, t, level], 1.0) for s in servers for level in job.levels]
         frame.at_most([*rings, *((run[m], -float(mode.servers)) for m, mode in enumerate(job.modes))], 0)
     for level in job.levels:

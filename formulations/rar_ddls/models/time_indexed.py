@@ -85,7 +85,7 @@ class _Builder:
         for j, job in enumerate(self.jobs):
             self._local(j, job)
             if job.modes and job.shortest <= self.slots:
-                add_crossing(frame, j, job, contended or len(job.classes) > 1)
+                add_crossing(frame, j, job, contended or job.counts_servers)
             self._once(j, job)
         for (s, t), terms in sorted(frame.load.items()):
             self._within(terms, frame.sizes[s], t)
@@ -227,8 +227,8 @@ def ilp_nonzeros(instance: RarDdlsInstance) -> int:
         total += len(job.local) * (starts * (2 + job.local_duration * counted) + late * min(starts, late))
         if job.modes and job.shortest <= slots:
             servers = sum(share > 0 for share in job.share)
-            levels, modes, classes = len(job.levels), len(job.modes), len(job.classes)
-            row = servers * (6 + 6 * levels + (levels if classes > 1 else 0))
+            levels, modes = len(job.levels), len(job.modes)
+            row = servers * (6 + 6 * levels + (levels if job.counts_servers else 0))
             row += modes * (counted + servers + 5 + 2 * levels) + job.shortest
             total += slots * row + late * late
     return total

@@ -25,12 +25,12 @@ LARGEST = 20
 """More tasks than this are not searched: the stack would not fit the memory."""
 _FIRST = 20_000
 """Nodes without open starts that are searched first, for a good schedule."""
-_MARGIN = 1e-8
+_MARGIN = 2e-10
 """Relative: schedules better by less than this are not looked for; the bound is lowered by as much."""
-_ROUNDING = 1e-11
+_ROUNDING = 2e-12
 """Relative to the span of time: what floating point may be wrong by."""
-_PROVEN = 1e-6
-"""Relative to the objective alone: a gap below this is a proof, however small the objective is."""
+_SAME = 1e-6
+"""Relative: where the search's and the checker's value of a schedule differ by less, rounding explains it."""
 
 
 def solve_bb(instance: CommContentionInstance, options: SolveOptions) -> Result:
@@ -43,8 +43,8 @@ def solve_bb(instance: CommContentionInstance, options: SolveOptions) -> Result:
     make them optimal; docs/proofs-comm-contention.md has the proof that the search misses no optimum. The
     bound of a node is its cost so far plus ``rest_bound``.
 
-    Guarantee: the bound is OPT less 1e-8 of the objective and what rounding may be wrong by; status OPTIMAL means
-    that it is still within 1e-6 of the objective, relative. Where sizes, releases and penalty differ by so many
+    Guarantee: the bound is OPT less 2e-10 of the objective and what rounding may be wrong by; status OPTIMAL means
+    that it is still within 1e-9 of the objective, relative. Where sizes, releases and penalty differ by so many
     orders of magnitude that rounding is more than that, the status is FEASIBLE.
 
     Parameters
@@ -113,9 +113,7 @@ class _Search:
         points[0, 0] = 0.0
         numbers[0] = (1, -1, 0, 0, 0)
         start = np.zeros(n)
-        best = self._total(self.mean)
-        volume, margin = self._tolerances(best)
-        kept = np.array([best, math.inf, _ROUNDING * self.span, volume, margin])
+        kept = self._kept(self._total(self.mean))
         top, later = 1, False
         while top:
             before = kept[BEST]
@@ -148,6 +146,7 @@ class _Search:
                 top, later, numbers[0], states[0], bounds[0] = 1, True, (1, -1, 0, 0, 0), 0, 0.0
                 points[0, 0] = 0.0
                 self.info["first nodes"], self.info["nodes"] = self.info["nodes"], 0
+                kept = self._kept(float(kept[BEST]))
             elif later:
                 open_bound = float(bounds[:top].min()) if top else math.inf
                 self.best.tighten(self._mean(min(open_bound, float(kept[SKIPPED]), float(kept[BEST] - kept[MARGIN]))))
@@ -158,11 +157,13 @@ class _Search:
             return Termination.FAILED
         return None if top else Termination.GAP_LIMIT
 
-    def _tolerances(self, best: float) -> tuple[float, float]:
-        """The tolerance of volumes, and by how much a schedule must be better than `best` to be looked for.
+    def _kept(self, best: float) -> NDArray[np.float64]:
+        """What a search from the root begins with: the best known, nothing skipped, and the tolerances.
+
+        Those are of time, of volumes, and by how much a schedule must be better than `best` to be looked for.
 
         No schedule as good as the best known one ends after `span`, the last release and the sum of its flow
-        times, whatever the penalty is. A volume may be wrong by what takes 1e-11 of the span at the rate of all
+        times, whatever the penalty is. A volume may be wrong by what takes 2e-12 of the span at the rate of all
         tasks, but floating point cannot tell volumes apart that differ by less than a few units in the last place.
         """
         n, total = self.n, float(self.size.sum())
@@ -170,7 +171,8 @@ class _Search:
         pace = n * self.b + (n - 1) * self.eta
         finest = 8 * np.finfo(float).eps * total
         volume = max(finest, _ROUNDING * min(total, self.span / pace))
-        return volume, _MARGIN * best + n * (_ROUNDING * self.span + 2 * (self.b + self.eta) * volume)
+        time = _ROUNDING * self.span
+        return np.array([best, math.inf, time, volume, _MARGIN * best + n * (time + 2 * (self.b + self.eta) * volume)])
 
     def _nodes_left(self, later: bool) -> int:
         """Nodes up to the next limit that counts nodes."""
@@ -210,7 +212,7 @@ class _Search:
                 found.append((float(told), solution))
         told, solution = min(found, key=lambda pair: pair[0])
         value = self._mean(total)
-        if math.isclose(told, value, rel_tol=_PROVEN):
+        if math.isclose(told, value, rel_tol=_SAME):
             return
         growth = min(self.n * math.log1p(2 * self.eta / self.b), 700.0)
         if abs(told - value) > _ROUNDING * (self.span + self.shift) * math.exp(growth):

@@ -17,7 +17,7 @@ from schedgap.formulations.ddl_cluster.sharing import Sharing
 from schedgap.formulations.ddl_cluster.simulate_plain import Run
 from schedgap.formulations.ddl_cluster.timetable import AllReduce, Compute, Plan
 from schedgap.solvers.cp_session import Value
-from schedgap.solvers.exact.ddl_cluster.grid import Grid
+from schedgap.solvers.exact.ddl_cluster.grid import FINEST_WEIGHT, Grid
 
 LARGEST_TERMS = 20_000
 """Sets of all-reduces whose overlaps a model may count."""
@@ -25,7 +25,6 @@ LARGEST_TASKS = 20_000
 """Compute tasks a model may have."""
 MOST_NEIGHBOURS = 5
 """Jobs that may share servers with one job: their sets are counted one by one."""
-_FINEST_WEIGHT = 10**7
 
 
 def model_size(grid: Grid) -> str:
@@ -185,7 +184,7 @@ class GridModel:
         for j in grid.spanning:
             losses = grid.losses(j)
             scale = lcm(*(mu.denominator for mu in losses.values())) if losses else 1
-            scale = min(scale, _FINEST_WEIGHT)
+            scale = min(scale, FINEST_WEIGHT)
             for i in range(self.jobs[j].iterations):
                 terms = []
                 for others, mu in losses.items():

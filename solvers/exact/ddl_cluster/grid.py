@@ -20,14 +20,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
-from math import floor
+from math import floor, lcm
 
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.ddl_cluster.bounds import alone_times
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
 
-RESOLUTION = 10**8
+RESOLUTION = 10**10
 """Grid steps that the time until the last possible finish is divided into, or up to ten times as many."""
+COARSEST = 10**8
+"""The same where the weights of overlaps are long: CP-SAT aborts where products come near 2^63."""
+LARGEST_PRODUCT = 10**17
+FINEST_WEIGHT = 10**7
+"""Weights of overlaps are whole numbers over at most this."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +53,20 @@ class Grid:
 
     @classmethod
     def of(cls, instance: DdlClusterInstance, placement: Sequence[Sequence[Gpu]], most: float) -> Grid:
-        """The grid whose last possible finish is between RESOLUTION and 10 RESOLUTION steps away."""
+        """The grid whose last possible finish is between RESOLUTION and 10 RESOLUTION steps away, or fewer steps.
+
+        It is coarser, down to COARSEST, where steps times weights would be more than LARGEST_PRODUCT.
+        """
         last = max(job.arrival for job in instance.jobs) + most
         digits = 0
         while last * 10**digits < RESOLUTION:
             digits += 1
         while last * 10**digits >= 10 * RESOLUTION:
+            digits -= 1
+        _, b, eta = instance.link.exact_parameters()
+        weight = lcm(*((b / (k * b + (k - 1) * eta)).denominator for k in range(1, 1 + min(6, len(instance.jobs)))))
+        weight = min(weight, FINEST_WEIGHT)
+        while last * 10**digits * weight > LARGEST_PRODUCT and last * 10**digits >= 10 * COARSEST:
             digits -= 1
         return cls(instance, tuple(tuple(gpus) for gpus in placement), digits, most)
 

@@ -37,7 +37,7 @@ def solve_cp(instance: DdlClusterInstance, options: SolveOptions) -> Result:
 
     1. Every policy is simulated, and the job shop of :func:`solve_job_shop` is searched for a quarter of the
        time: the best is the incumbent, and no better schedule leaves the windows that it implies.
-    2. CP-SAT minimises the sum of finish times over moments rounded down to a grid of 10^8 to 10^9 steps, under
+    2. CP-SAT minimises the sum of finish times over moments rounded down to a grid of 10^10 to 10^11 steps, under
        constraints that every schedule in continuous time satisfies: its bound is certified.
     3. Every point it finds is carried out in continuous time (:mod:`.timetable`) and scored by the checker.
 
@@ -46,7 +46,7 @@ def solve_cp(instance: DdlClusterInstance, options: SolveOptions) -> Result:
     1 + theta, theta the largest s / (b M - s) in steps (and 1 / floor(d) for a duration d that is no whole number
     of steps), makes it a schedule. So the optimum is at most (1 + theta) times the model's sum of finish times.
     The gap that is reported is that of the two numbers found, and the status is OPTIMAL only where they agree to
-    1e-6.
+    1e-9.
 
     Parameters
     ----------

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import Annotated
 
+import numpy as np
 from pydantic import Field
 
 from schedgap.formulations.common.numbers import exact
@@ -16,10 +16,13 @@ from schedgap.formulations.g_vne.check import check
 from schedgap.formulations.g_vne.instance import GVneInstance, in_ordinary_units
 from schedgap.formulations.g_vne.tables import tables
 from schedgap.solvers.exact.g_vne.search import RingSearch
+from schedgap.solvers.exact.g_vne.subproblem import RingSubproblem
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
 FINEST = 1e-6
 """A common unit of the utilities is used where it is at least this share of their largest."""
+FINE = (2.0**13, 2.0**23)
+"""Where the largest utility that a job can have alone should be: tolerances of 1e-9 are 1e-13 of it then."""
 MOST_STATES = 20_000_000
 """(Job, node, size) triples beyond which exact pricing is not tried."""
 MOST_STEPS = 5_000_000_000
@@ -80,14 +83,46 @@ def solve_colgen(
         return Result(
             Status.UNKNOWN, termination=Termination.TOO_LARGE, solve_seconds=time.monotonic() - began, info=info
         )
-    scaled, unit = in_ordinary_units(instance)
-    step = utility_unit(instance) / unit
-    search = RingSearch(scaled, options, partial(check, instance), unit=unit, step=step, root_tolerance=root_tolerance)
-    result = search.solve()
+    search = _searched(instance, options, root_tolerance)
     facts = {
         "cuts": len(search.subproblem.cuts),
         "columns": len(search.pool),
         "rows": len(search.subproblem.rows),
         "relaxed": 0 if search.subproblem.graph is None else search.subproblem.graph.relaxed,
     }
-    return replace(result, info={**result.info, **facts})
+    search.best.info.update(facts)
+    return search.result()
+
+
+def _searched(instance: GVneInstance, options: SolveOptions, root_tolerance: float) -> RingSearch:
+    """A search that is over, in units in which tolerances are relative to what a job can be worth alone.
+
+    Where a ring that does not fit even alone (it would use a link twice) is worth so much that the others vanish
+    beside it, the bound shows that, and the search is repeated without it.
+    """
+    bound: float | None = None
+    given = instance
+    while True:
+        rings = RingSubproblem(given)
+        alone = rings.price_all(np.zeros(len(rings.rows)), 1.0).best
+        scaled, unit = in_ordinary_units(given, max(0.0, float(alone.max())), FINE)
+        step = utility_unit(given) / unit
+        search = RingSearch(
+            scaled, options, partial(check, instance), unit=unit, step=step, root_tolerance=root_tolerance
+        )
+        search.best.tighten(None if bound is None else bound / unit)
+        search.run()
+        bound = search.best.in_own(search.best.bound)
+        over = search.best.proven or search.best.interrupted or search.stopped()
+        if bound is None or over or bound >= unit:
+            return search
+        given = _without(given, bound)
+
+
+def _without(instance: GVneInstance, bound: float) -> GVneInstance:
+    """The instance in which rings that are worth more than a bound on all solutions are worth nothing."""
+    jobs = tuple(
+        job.model_copy(update={"utility": tuple(0.0 if value > bound else value for value in job.utility)})
+        for job in instance.jobs
+    )
+    return GVneInstance.model_construct(**{**dict(instance), "jobs": jobs})

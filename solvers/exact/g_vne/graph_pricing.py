@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.formulations.g_vne.tables import Tables
 from schedgap.solvers.exact.g_vne.graph import all_roots, layered, shortest_paths
 from schedgap.solvers.exact.g_vne.rules import Rules
@@ -229,3 +230,10 @@ class GraphPricing:
             if np.isfinite(far):
                 found[where[here], where[after]] = tuple(self._path(last[0], after))
         return found
+
+
+def warm_up(instance: GVneInstance) -> None:
+    """Compile the search with critical hosts, or load it from the cache: most instances do not need it."""
+    del instance
+    between = np.zeros((2, 2), order="F")  # as the searches get it
+    layered(0, between, np.zeros((2, 2)), np.ones(2, dtype=np.int64), 1, np.full(2, -1, dtype=np.int64), 0)

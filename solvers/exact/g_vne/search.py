@@ -43,6 +43,8 @@ class RingSearch(BranchAndPrice[Rules, Column, Floats]):
     """
 
     again_after = 40
+    prune = 1.001e-9
+    """Limits give way by 1e-9, as the checker's do, so bounds are larger by as much where a limit is tight."""
 
     def __init__(
         self,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, MAXIMISE
+from schedgap.formulations.common.substrate import common_step, reachable_limit
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.formulations.g_vne.tables import Forest, Tables, tables
 from schedgap.solvers.column_generation import Column, Master, Priced, RowBounds
@@ -60,8 +61,8 @@ class RingSubproblem:
 
     Notes
     -----
-    Rows that no choice of one ring per job can fill are left out. Row limits carry the checker's tolerance of 1e-9,
-    so that a bound on the master is one on everything the checker accepts.
+    Rows that no choice of one ring per job can fill are left out. Row limits have the checker's tolerance of 1e-9
+    where whole workers and ring edges need it, so that a bound on the master is one on everything the checker accepts.
     """
 
     def __init__(
@@ -92,9 +93,11 @@ class RingSubproblem:
         rows: list[RowBounds] = []
         self.node_row = np.full(data.capacity.shape, -1, dtype=np.int64)
         heaviest = np.where(data.eligible, self.longest[:, None], 0).T @ data.demand
+        steps = [common_step(data.demand[:, r].tolist()) for r in range(data.demand.shape[1])]
         for v, r in zip(*np.nonzero(heaviest > data.capacity), strict=True):
             self.node_row[v, r] = len(rows)
-            rows.append(RowBounds(upper=data.capacity[v, r] * (1 + TOLERANCE)))
+            rows.append(RowBounds(upper=reachable_limit(float(data.capacity[v, r]), steps[r])))
+        edge = common_step(data.job_bandwidth.tolist())
         several = np.where(self.longest >= 2, data.job_bandwidth, 0.0)
         if self.forest is not None:
             self.link_row = np.full(data.nodes, -1, dtype=np.int64)
@@ -107,7 +110,7 @@ class RingSubproblem:
             # a ring crosses a tree link at most once each way
             for v in np.flatnonzero(both & (several.sum() > self.edge_capacity)):
                 self.link_row[v] = len(rows)
-                rows.append(RowBounds(upper=self.edge_capacity[v] * (1 + TOLERANCE)))
+                rows.append(RowBounds(upper=reachable_limit(float(self.edge_capacity[v]), edge)))
             self.passable = np.zeros((data.jobs, data.nodes), dtype=bool)
             self.passable[:, both] = self.wide[:, up[both]] & self.wide[:, down[both]] if self.linked else True
             counts = np.bincount(self.forest.parent[self.forest.parent >= 0], minlength=data.nodes)
@@ -119,7 +122,7 @@ class RingSubproblem:
             most = float((several * self.longest).sum())
             for e in np.flatnonzero(most > data.bandwidth):
                 self.link_row[e] = len(rows)
-                rows.append(RowBounds(upper=data.bandwidth[e] * (1 + TOLERANCE)))
+                rows.append(RowBounds(upper=reachable_limit(float(data.bandwidth[e]), edge)))
         self.rows = rows
         self.first_cut = len(rows)
 

@@ -7,11 +7,13 @@ import math
 from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.hadar.instance import HadarInstance
-from schedgap.formulations.hadar.tables import Tables, tables
+from schedgap.formulations.hadar.tables import Tables, in_units, tables
 from schedgap.solvers.column_generation import GenerationLimits, Master
 from schedgap.solvers.exact.hadar.blocks import block_bound
 from schedgap.solvers.exact.hadar.schedules import Scheduler
 
+ORDINARY = (0.1, 1e6)
+"""Where the largest utility may be so that tolerances of 1e-9 mean what they should."""
 SMALL = 1_000
 """Up to so many (job, slot) pairs prices are by slot and schedules exact."""
 MEDIUM = 20_000
@@ -33,7 +35,8 @@ def upper_bound(instance: HadarInstance) -> float | None:
     -------
     ``bound >= optimum``; 0 where no job can finish.
     """
-    return _bound(tables(instance))
+    scaled, unit = in_units(instance, ORDINARY)
+    return _bound(tables(scaled)) * unit
 
 
 def warm_up(instance: HadarInstance) -> None:

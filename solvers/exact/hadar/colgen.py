@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import Disagreement
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.hadar.check import check
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.placement import solution_from_levels
-from schedgap.formulations.hadar.tables import Tables, tables
+from schedgap.formulations.hadar.tables import Tables, in_units, tables
 from schedgap.solvers.branch_and_price import BranchAndPrice
 from schedgap.solvers.column_generation import (
     Column,
@@ -42,6 +42,8 @@ KEEP_FOR = 40
 """Nodes after which a column that was not used may be forgotten."""
 MOST_COLUMNS = 1200
 """Columns above which they are."""
+FINE = (2.0**13, 2.0**23)
+"""Where the largest utility of a job should be: tolerances of 1e-9 are 1e-13 of it then."""
 COMPACT_NODES = 200
 """Nodes of HiGHS in the second of the compact program's tries; the limit grows with ours."""
 
@@ -57,21 +59,24 @@ class ScheduleSearch(BranchAndPrice[JobRules, Schedule, Prices]):
     ----------
     instance : the instance; ``all_jobs_must_finish`` makes equality rows (P1)
     options : limits, seed, warm start, reporting
+    check : the checker for the instance in its own units
+    unit : what a utility of 1 is worth there
     """
 
     round_every = 5
     node_rounds = 30
     root_cut_rounds = 40
     node_cut_rounds = 2
-    prune = 1e-7
 
-    def __init__(self, instance: HadarInstance, options: SolveOptions) -> None:
+    def __init__(
+        self, instance: HadarInstance, options: SolveOptions, check: Callable[[Solution], CheckReport], unit: float
+    ) -> None:
         self.instance = instance
         self.data: Tables = tables(instance)
         self.must = instance.all_jobs_must_finish
         self.scheduler = Scheduler(self.data, MOST_STATES)
         choices = ScheduleChoices(self.scheduler, self.must, options.seed)
-        super().__init__(options, choices, partial(check, instance))
+        super().__init__(options, choices, check, unit=unit)
         self.master = Master(MAXIMISE, self.scheduler.capacity_rows(), [self.must] * len(self.data.jobs))
         self.pool = Pool(len(self.data.jobs))
         self.last_used: list[int] = []
@@ -175,7 +180,10 @@ class ScheduleSearch(BranchAndPrice[JobRules, Schedule, Prices]):
 
     def solved_root(self, root: Generated) -> None:
         """Report prices and payoffs."""
-        self.facts.update(duals_report(self.instance, self.scheduler, root, self.root_rules()))
+        report = duals_report(self.instance, self.scheduler, root, self.root_rules())
+        prices = {kind: [price * self.unit for price in row] for kind, row in report.pop("prices").items()}
+        rest = {name: {key: value * self.unit for key, value in row.items()} for name, row in report.items()}
+        self.facts.update(prices=prices, **rest)
 
     def polish(self, root: Generated, attempt: int) -> bool:
         """The integer master, once; then the compact program on what the root's bound leaves open.
@@ -239,15 +247,16 @@ def solve_colgen(instance: HadarInstance, options: SolveOptions) -> Result:
     002, (2) to (4), (8); the
     certificate of every iteration is in :mod:`schedgap.solvers.column_generation`.
     """
-    data = tables(instance)
     began = time.monotonic()
+    data = tables(instance)
     if _too_large(data):
         seconds = time.monotonic() - began
         info = {"reason": "too many jobs, slots, device types or progress states for exact schedules"}
         return Result(Status.UNKNOWN, termination=Termination.TOO_LARGE, solve_seconds=seconds, info=info)
     if instance.all_jobs_must_finish and not data.possible.all():
         return Result(Status.INFEASIBLE, termination=Termination.PROVEN, solve_seconds=0.0, engine="highs")
-    search = ScheduleSearch(instance, options)
-    result = search.solve()
-    facts = {"columns": len(search.master.columns), "cuts": len(search.scheduler.cuts.slots)}
-    return replace(result, info={**result.info, **facts})
+    scaled, unit = in_units(instance, FINE)
+    search = ScheduleSearch(scaled, options, partial(check, instance), unit)
+    search.run()
+    search.best.info.update(columns=len(search.master.columns), cuts=len(search.scheduler.cuts.slots))
+    return search.result()

@@ -19,6 +19,11 @@ from schedgap.solvers.exact.hadar.schedules import Rules, Schedule, Scheduler
 from schedgap.solvers.integer_master import IntegerProgram, SearchLimits
 from schedgap.solvers.linear_program import INFINITY
 
+MARGIN = 4e-10
+"""What is looked for is better than the incumbent by this, relatively; optimal means within 1e-9."""
+ROUNDING = 1e-10
+"""What HiGHS's bound may be off by, relatively, where utilities are far above its tolerances."""
+
 
 @dataclass(frozen=True)
 class CompactAnswer:
@@ -128,14 +133,16 @@ class Compact:
         program.add_columns(-cost, np.ones(n))
         rows = list(self.rows)
         if np.isfinite(above):
-            margin = 1e-8 * max(1.0, abs(above))
             objective = {i: float(c) for i, c in enumerate(cost) if c}
-            rows.append((objective, above + margin, bound + margin))
+            rows.append((objective, above * (1 + MARGIN), bound * (1 + MARGIN)))
         low, high = np.array([low for _, low, _ in rows]), np.array([high for _, _, high in rows])
         program.add_rows(low, high, [(np.array(list(row)), np.array(list(row.values()))) for row, _, _ in rows])
         answer = program.search(limits)
+        if answer.complete and answer.x is None:
+            return CompactAnswer(None, above * (1 + MARGIN) if np.isfinite(above) else None, True)
         chosen = None if answer.x is None else self._chosen(answer.x)
-        return CompactAnswer(chosen, None if answer.bound is None else -answer.bound, answer.complete)
+        proven = None if answer.bound is None else -answer.bound * (1 + ROUNDING)
+        return CompactAnswer(chosen, proven, answer.complete)
 
     def _chosen(self, values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> list[Schedule | None]:
         """The schedules of a solution, cut where the work is done."""

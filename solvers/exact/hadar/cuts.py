@@ -10,6 +10,7 @@ alpha >= 0, cuts them off. It charges a job by slot and class, so pricing only s
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +27,12 @@ VIOLATION = 1e-3
 MOST_PACKINGS = 4000
 """With more maximal packings than this there are no cuts."""
 
+MOST_STEPS = 40_000
+"""Nor with more steps than this to find them: about half a second."""
+
 
 class SlotCuts:
-    """The classes of an instance, its maximal packings of one slot, and the cuts so far.
+    """The classes of an instance and the cuts so far; its maximal packings of one slot when a cut is looked for first.
 
     Parameters
     ----------
@@ -47,10 +51,16 @@ class SlotCuts:
                 most[key] = most.get(key, 0) + 1
             self.classes.append(np.array([wanted[key] for key in own], dtype=np.int64))
         self.keys = list(wanted)
-        self.packings = maximal_packings(self.keys, [most[key] for key in self.keys], data.capacity.tolist())
+        self._most = [most[key] for key in self.keys]
+        self._capacity: list[int] = data.capacity.tolist()
         self.slots = np.zeros(0, dtype=np.int64)
         self.alpha = np.zeros((0, len(self.keys)))
         self._separator: LinearProgram | None = None
+
+    @cached_property
+    def packings(self) -> Ints | None:
+        """(packings, classes) the maximal packings of one slot; None where there are too many."""
+        return maximal_packings(self.keys, self._most, self._capacity)
 
     def charges(self, duals: Floats) -> Floats | None:
         """(T + 1, classes) what a job of a class pays for running in a slot, from the cuts' duals."""
@@ -140,7 +150,7 @@ def maximal_packings(keys: Sequence[tuple[int, int]], most: Sequence[int], capac
     def extend(position: int, left: Ints) -> bool:
         nonlocal steps
         steps += 1
-        if steps > 200 * MOST_PACKINGS or len(found) > MOST_PACKINGS:
+        if steps > MOST_STEPS or len(found) > MOST_PACKINGS:
             return False
         if position == len(keys):
             fits = (weight <= left[None, :]).all(axis=1) & (counts < np.array(most))

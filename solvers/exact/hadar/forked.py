@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.numbers import MAXIMISE
+from schedgap.formulations.common.numbers import MAXIMISE, exact
 from schedgap.formulations.hadar.block_pricing import geometric_blocks, price_forked
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import worth_of
@@ -47,7 +47,7 @@ def forked_bound(
     jobs = [j for j, slot in enumerate(earliest) if slot <= instance.horizon]
     if not jobs:
         return 0.0
-    values = [worth_of(instance.jobs[j], instance.horizon, float(instance.slot_length), earliest[j]) for j in jobs]
+    values = [worth_of(instance.jobs[j], instance.horizon, exact(instance.slot_length), earliest[j]) for j in jobs]
     trivial = math.fsum(value.at(value.earliest) for value in values)
     if deadline.passed or len(instance.jobs) * instance.horizon > LARGE:
         return trivial

@@ -10,6 +10,7 @@ from ortools.sat.python import cp_model
 
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.job_options import JobOptions
+from schedgap.solvers.cp_solver import cp_solver
 
 MOST_PATTERNS = 3_000
 
@@ -74,12 +75,7 @@ class OneSlot:
             list(self.runs.values()), [weights.get(label, 0) for label in self.runs]
         )
         self.model.maximize(expression)
-        solver = cp_model.CpSolver()
-        solver.parameters.num_workers = 1
-        solver.parameters.max_deterministic_time = 5.0
-        if seconds is not None:
-            solver.parameters.max_time_in_seconds = max(0.01, seconds)
-        solver.parameters.catch_sigint_signal = False
+        solver = cp_solver(workers=1, work=5.0, seconds=None if seconds is None else max(0.01, seconds))
         status = solver.solve(self.model)
         spent = float(solver.response_proto.deterministic_time)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):

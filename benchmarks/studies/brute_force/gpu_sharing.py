@@ -8,9 +8,16 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 from typing import Any
 
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance, Job
+from schedgap.solvers.result import Result, SolveOptions, Status, Termination
+
+Running = dict[int, tuple[int, float]]
+"""Accumulation steps and iterations done of each running job."""
+Holders = tuple[tuple[int, ...], ...]
+"""Jobs on each GPU."""
 
 
 def divisors(batch: int) -> list[int]:
@@ -26,7 +33,7 @@ def iteration_time(job: Job, s: int) -> float:
     if job.gpus > 1:
         sending = job.communication.latency + job.communication.per_unit * job.communication.message
     d = job.overlap
-    return (s - 1) * computing + (computing**d + sending**d) ** (1 / d)
+    return float((s - 1) * computing + (computing**d + sending**d) ** (1 / d))
 
 
 def load(job: Job, s: int) -> float:
@@ -89,11 +96,11 @@ class BruteForce:
         """The smallest sum of JCT divided by the number of jobs, or None when infeasible."""
         if any(not options for options in self.options):
             return None
-        holders: tuple[tuple[int, ...], ...] = tuple(() for _ in range(self.instance.total_gpus))
+        holders: Holders = tuple(() for _ in range(self.instance.total_gpus))
         self._slot(1, frozenset(range(len(self.jobs))), {}, holders, 0)
         return None if math.isinf(self.best) else self.best / len(self.jobs)
 
-    def _slot(self, slot: int, waiting: frozenset[int], running: dict, holders: tuple, cost: int) -> None:
+    def _slot(self, slot: int, waiting: frozenset[int], running: Running, holders: Holders, cost: int) -> None:
         if not waiting and not running:
             self.best = min(self.best, cost)
             return
@@ -111,7 +118,7 @@ class BruteForce:
         self._choose(slot, here, 0, waiting, running, holders, cost)
 
     def _choose(
-        self, slot: int, here: list[int], i: int, waiting: frozenset[int], running: dict, holders: tuple, cost: int
+        self, slot: int, here: list[int], i: int, waiting: frozenset[int], running: Running, holders: Holders, cost: int
     ) -> None:
         self.nodes += 1
         if i == len(here):
@@ -124,7 +131,7 @@ class BruteForce:
                 self._choose(slot, here, i + 1, waiting - {j}, {**running, j: (s, 0.0)}, after, cost)
         self._choose(slot, here, i + 1, waiting, running, holders, cost)
 
-    def _subsets(self, j: int, s: int, holders: tuple, running: dict) -> list[set[int]]:
+    def _subsets(self, j: int, s: int, holders: Holders, running: Running) -> list[set[int]]:
         instance = self.instance
         classes: dict[tuple[int, ...], list[int]] = {}
         for g, here in enumerate(holders):
@@ -139,7 +146,7 @@ class BruteForce:
                 found.append({g for m, c in zip(members, counts, strict=True) for g in m[:c]})
         return found
 
-    def _advance(self, slot: int, waiting: frozenset[int], running: dict, holders: tuple, cost: int) -> None:
+    def _advance(self, slot: int, waiting: frozenset[int], running: Running, holders: Holders, cost: int) -> None:
         after = {}
         ended = set()
         for j, (s, done) in running.items():
@@ -157,3 +164,14 @@ class BruteForce:
 def brute_force(instance: GpuSharingInstance) -> float | None:
     """The optimal mean JCT, or None when infeasible."""
     return BruteForce(instance).solve()
+
+
+def solve_brute_force(instance: GpuSharingInstance, options: SolveOptions) -> Result:
+    """The search as an exact method, for the suite ``cross``; limits are not kept."""
+    del options
+    began = time.monotonic()
+    value = brute_force(instance)
+    seconds = time.monotonic() - began
+    if value is None:
+        return Result(Status.INFEASIBLE, termination=Termination.PROVEN, solve_seconds=seconds)
+    return Result(Status.OPTIMAL, value, value, termination=Termination.PROVEN, solve_seconds=seconds)

@@ -1,20 +1,33 @@
 """The optimum of tiny ddl-cluster instances by enumeration: every order of events, a linear program for each.
 
 Independent of the grid model: time is continuous, levels of contention follow from the order of the begins and ends
-of the transfers. Memory is not modelled: instances must have plenty.
+of the transfers. Memory is not modelled: instances must have plenty. Programs are solved in floats first; those that
+come near the best one are solved again in rational numbers, so that near ties are told apart.
 """
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator
+from fractions import Fraction
 from itertools import product
 from typing import Any
 
 import numpy as np
 from scipy.optimize import linprog
 
+from schedgap.benchmarks.studies.brute_force.exact_lp import ZERO, minimum
+from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
+from schedgap.solvers.result import Result, SolveOptions, Status, Termination
+
+MOST_ORDERS = 90
+"""More orders than this are not gone through by :func:`solve_brute_force`."""
+NEAR = 1e-5
+"""Relative: what the floats of a program may be off by."""
+
+Terms = dict[Any, Fraction]
 
 
 def merges(lengths: list[int]) -> Iterator[tuple[int, ...]]:
@@ -54,20 +67,34 @@ def orders(instance: DdlClusterInstance) -> int:
     return total
 
 
+def solve_brute_force(instance: DdlClusterInstance, options: SolveOptions) -> Result:
+    """The search as an exact method, for the suite ``cross``; "unknown" where there are too many orders."""
+    del options
+    began = time.monotonic()
+    if instance.gpu_memory < sum(job.memory for job in instance.jobs) or orders(instance) > MOST_ORDERS:
+        return Result(Status.UNKNOWN, termination=Termination.TOO_LARGE)
+    value = optimum(instance)
+    seconds = time.monotonic() - began
+    return Result(Status.OPTIMAL, value, value, termination=Termination.PROVEN, solve_seconds=seconds)
+
+
 def optimum(instance: DdlClusterInstance, *, exclusive: bool = False) -> float:
     """The least mean of finish - arrival; with `exclusive`, of schedules that obey srsf-1's limit."""
     spanning, shared, servers = _parts(instance)
     jobs = instance.jobs
-    best = math.inf
     gpu_orders = [list(merges([2 * jobs[j].iterations for j in here])) for _, here in shared]
+    programs: list[tuple[float, list[tuple[Terms, Fraction]]]] = []
     for events in merges([2 * jobs[j].iterations for j in spanning]):
         levels = _levels(instance, events, spanning, servers)
         if exclusive and any(k > 1 for active in levels for k in active.values()):
             continue
         for chosen in product(*gpu_orders):
-            value = _program(instance, events, levels, list(zip(shared, chosen, strict=True)), spanning, exclusive)
-            best = min(best, value)
-    return best - sum(job.arrival for job in jobs) / len(jobs)
+            rows = _rows(instance, events, levels, list(zip(shared, chosen, strict=True)), spanning, exclusive)
+            programs.append((_in_floats(rows), rows))
+    least = min(value for value, _ in programs)
+    exactly = [_exactly(rows) for value, rows in programs if value <= least * (1 + NEAR)]
+    best = min(value for value in exactly if value is not None)
+    return float((best - sum(exact(job.arrival) for job in jobs)) / len(jobs))
 
 
 def _levels(
@@ -83,24 +110,23 @@ def _levels(
     return levels
 
 
-def _program(
+def _rows(
     instance: DdlClusterInstance,
     events: tuple[int, ...],
     levels: list[dict[int, int]],
     gpu_orders: list[tuple[tuple[Any, list[int]], tuple[int, ...]]],
     spanning: list[int],
     exclusive: bool,
-) -> float:
-    """The best schedule with this order of begins and ends of transfers, and these orders on the GPUs."""
-    jobs, link = instance.jobs, instance.link
-    names: dict[Any, int] = {}
-    rows: list[tuple[dict[Any, float], float]] = []  # sum of coefficients times variables <= right side
+) -> list[tuple[Terms, Fraction]]:
+    """What holds with this order of begins and ends of transfers, and these orders on the GPUs.
 
-    def column(name: Any) -> int:
-        return names.setdefault(name, len(names))
+    Each row: coefficients by variable, whose sum of products is at most the right side.
+    """
+    jobs, link = instance.jobs, instance.link
+    rows: list[tuple[Terms, Fraction]] = []
 
     def after(late: Any, early: Any, seconds: float) -> None:
-        rows.append(({early: 1.0, late: -1.0}, -seconds))
+        rows.append(({early: Fraction(1), late: Fraction(-1)}, -exact(seconds)))
 
     for j, job in enumerate(jobs):
         ready: Any = None
@@ -108,7 +134,7 @@ def _program(
             for gpu in instance.given[j] or ():
                 forward, backward = ("c", j, i, 0, gpu), ("c", j, i, 1, gpu)
                 if ready is None:
-                    rows.append(({forward: -1.0}, -job.arrival))
+                    rows.append(({forward: Fraction(-1)}, -exact(job.arrival)))
                 else:
                     after(forward, ready, 0.0)
                 after(backward, forward, job.forward)
@@ -117,56 +143,70 @@ def _program(
             if j in spanning:
                 after(("begin", j, i), ready, link.latency)
                 ready = ("end", j, i)
-        rows.append(({ready: 1.0, ("finish", j): -1.0}, 0.0))
+        after(("finish", j), ready, 0.0)
     seen = dict.fromkeys(spanning, 0)
-    line = []
+    line: list[tuple[str, int, int]] = []
     for event in events:
         j = spanning[event]
         line.append((("begin", "end")[seen[j] % 2], j, seen[j] // 2))
         seen[j] += 1
-    moved: dict[Any, dict[Any, float]] = {}
+    moved: dict[Any, Terms] = {}
     seen = dict.fromkeys(spanning, 0)
     for position, (here, active) in enumerate(zip(line, levels, strict=True)):
         if position + 1 < len(line):
             after(line[position + 1], here, 0.0)
             for j, k in active.items():
                 i = sum(1 for kind, other, _ in line[: position + 1] if other == j and kind == "begin") - 1
-                rate = 1.0 / (k * link.seconds_per_unit + (k - 1) * link.contention_penalty)
+                rate = 1 / (k * exact(link.seconds_per_unit) + (k - 1) * exact(link.contention_penalty))
                 terms = moved.setdefault((j, i), {})
-                terms[here] = terms.get(here, 0.0) + rate
-                terms[line[position + 1]] = terms.get(line[position + 1], 0.0) - rate
+                terms[here] = terms.get(here, ZERO) + rate
+                terms[line[position + 1]] = terms.get(line[position + 1], ZERO) - rate
     for (j, _), terms in moved.items():
-        rows.append((terms, -jobs[j].message))
+        rows.append((terms, -exact(jobs[j].message)))
     if exclusive:  # active from its admission, a latency before it begins
         for before, (kind, j, i) in enumerate(line):
             if kind == "begin":
                 for ended, k, r in line[:before]:
                     if ended == "end" and k != j and instance_shares(instance, j, k):
                         after(("begin", j, i), ("end", k, r), link.latency)
-    for (gpu, here), order in gpu_orders:
-        step = dict.fromkeys(here, 0)
+    for (gpu, queue), order in gpu_orders:
+        step = dict.fromkeys(queue, 0)
         previous: Any = None
         for which in order:
-            j = here[which]
+            j = queue[which]
             task = ("c", j, step[j] // 2, step[j] % 2, gpu)
             step[j] += 1
             if previous is not None:
                 after(task, previous, jobs[previous[1]].backward if previous[3] else jobs[previous[1]].forward)
             previous = task
-    for terms, _ in rows:
-        for name in terms:
-            column(name)
-    matrix = np.zeros((len(rows), len(names)))
-    right = np.zeros(len(rows))
-    for row, (terms, limit) in enumerate(rows):
+    return rows
+
+
+def _variables(rows: list[tuple[Terms, Fraction]]) -> dict[Any, int]:
+    return {name: place for place, name in enumerate(dict.fromkeys(name for terms, _ in rows for name in terms))}
+
+
+def _in_floats(rows: list[tuple[Terms, Fraction]]) -> float:
+    """The least sum of finishing times, roughly."""
+    place = _variables(rows)
+    matrix = np.zeros((len(rows), len(place)))
+    for row, (terms, _) in enumerate(rows):
         for name, coefficient in terms.items():
-            matrix[row, names[name]] += coefficient
-        right[row] = limit
-    cost = np.zeros(len(names))
-    for j in range(len(jobs)):
-        cost[names["finish", j]] = 1.0 / len(jobs)
-    result = linprog(cost, A_ub=matrix, b_ub=right, bounds=(0, None), method="highs")
+            matrix[row, place[name]] = float(coefficient)
+    cost = np.array([float(name[0] == "finish") for name in place])
+    result = linprog(cost, A_ub=matrix, b_ub=np.array([float(b) for _, b in rows]), bounds=(0, None), method="highs")
     return float(result.fun) if result.status == 0 else math.inf
+
+
+def _exactly(rows: list[tuple[Terms, Fraction]]) -> Fraction | None:
+    """The least sum of finishing times."""
+    place = _variables(rows)
+    dense = [[ZERO] * len(place) for _ in rows]
+    for row, (terms, _) in zip(dense, rows, strict=True):
+        for name, coefficient in terms.items():
+            row[place[name]] = coefficient
+    found = minimum([Fraction(name[0] == "finish") for name in place], dense, [limit for _, limit in rows])
+    return None if found is None else found[0]
 
 
 def instance_shares(instance: DdlClusterInstance, j: int, k: int) -> bool:

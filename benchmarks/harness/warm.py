@@ -1,0 +1,90 @@
+"""Before a clock starts: what a method needs is imported and compiled, so that no time holds either."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from schedgap.benchmarks.instances import workload_of
+from schedgap.catalogue.agreement import DISAGREEMENTS
+from schedgap.catalogue.method import Kind, Method
+from schedgap.catalogue.problem import Problem
+from schedgap.catalogue.workload import Measurement
+from schedgap.formulations.common.errors import Disagreement, InputError
+from schedgap.solvers.result import SolveOptions
+
+_warm: set[str] = set()
+"""What this process has warmed."""
+
+
+def preload(problem: Problem, method: Method) -> None:
+    """Import what `method` needs, so that a time limit does not pay for it.
+
+    Raises
+    ------
+    EngineMissing
+        The method's engine is not installed, or does not load here.
+    """
+    if method.kind is Kind.ENGINE:
+        from schedgap.solvers import declarative  # noqa: F401
+        from schedgap.solvers.engines import engine
+
+        engine(method.id)
+    elif not method.users:
+        _ = method.call
+    for preset in workload_of(problem).presets[:1]:
+        instance = preset.generator(0, **preset.settings)
+        problem.bound(instance)
+        with suppress(InputError):  # an empty solution: the checker is imported
+            problem.check(instance, {})
+        if method.kind is Kind.ENGINE:
+            problem.model_size(instance)
+            problem.model(instance)
+
+
+def warm_up(
+    problem: Problem,
+    method: Method,
+    settings: Mapping[str, Any] | None = None,
+    disagreements: Path = DISAGREEMENTS,
+) -> None:
+    """Compile what `method` needs, or load it from the cache: run it on the first instance of the first preset.
+
+    That takes about 0.1 s once everything is compiled. A method that only a suite knows is imported: it is plain
+    Python.
+    """
+    from schedgap.catalogue.run import run_method
+
+    if method.users or not workload_of(problem).presets:
+        return
+    if method.id not in {known.id for known in problem.methods}:
+        _ = method.call
+        return
+    preset = workload_of(problem).presets[0]
+    instance = preset.generator(0, **preset.settings)
+    problem.bound(instance)
+    problem.warm_up(instance)
+    options = SolveOptions(threads=1, work_limit=1.0)
+    run_method(problem, instance, method, options, settings, disagreements=disagreements)
+
+
+def warm_once(problem: Problem, what: Method | Measurement, settings: Mapping[str, Any], disagreements: Path) -> None:
+    """Warm this process for one kind of work, the first time it is asked to; a measurement for every method.
+
+    Raises
+    ------
+    Disagreement
+        Parts contradict each other already here. Any other failure is left to the work itself to tell.
+    """
+    pairs = [(m, {}) for m in problem.methods] if isinstance(what, Measurement) else [(what, settings)]
+    for method, own in pairs:
+        name = repr((problem.id, method.id, sorted(own.items())))
+        if name not in _warm:
+            _warm.add(name)
+            try:
+                warm_up(problem, method, own, disagreements)
+            except Exception as error:
+                if isinstance(error, Disagreement):
+                    raise

@@ -1,0 +1,100 @@
+"""The ledger's verdicts as they ship: what the last whole ``verify`` found, so that no table contradicts it.
+
+``python -m schedgap.benchmarks.ledger.verdicts FOLDER`` writes the file anew from the ``ledger.json`` and the
+counterexamples that ``schedgap verify --out FOLDER`` has left.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from schedgap.formulations.common.files import write_text
+from schedgap.formulations.common.instance import read_json
+
+FILE = Path(__file__).with_name("ledger_verdicts.json")
+FOLDER = "counterexamples"
+"""Where a report keeps the counterexamples that it links to."""
+
+
+@dataclass(frozen=True)
+class LedgerVerdict:
+    """One row of the ledger.
+
+    Attributes
+    ----------
+    verdict : "held", "refuted", "measured" or "not applicable"
+    words : the same with its counts
+    counterexample : the instance that refutes it, as its file holds it; None where there is none
+    """
+
+    verdict: str
+    words: str
+    counterexample: Mapping[str, Any] | None = None
+
+
+NONE = LedgerVerdict("", "not in the ledger")
+
+
+@cache
+def _shipped() -> Mapping[str, LedgerVerdict]:
+    rows = read_json(FILE.name, FILE.read_text(encoding="utf-8"))["verdicts"]
+    return {name: LedgerVerdict(**row) for name, row in rows.items()}
+
+
+def ledger_verdict(guarantee: str) -> LedgerVerdict:
+    """What the ledger says of a guarantee; :data:`NONE` for one it does not have."""
+    return _shipped().get(guarantee, NONE)
+
+
+def all_verdicts() -> Mapping[str, LedgerVerdict]:
+    """Every row of the ledger that ships."""
+    return _shipped()
+
+
+def run_verdict(held: int, refuted: int) -> str:
+    """What runs say of a claim, with their number."""
+    if not held + refuted:
+        return "not applicable"
+    return f"refuted ({refuted} of {held + refuted})" if refuted else f"not refuted here ({held})"
+
+
+def verdict_kind(refuted: bool, ledger: LedgerVerdict) -> str:
+    """Refuted where this run or the ledger refutes it, held where the ledger says so, else empty: a colour's name."""
+    if refuted or ledger.verdict == "refuted":
+        return "refuted"
+    return "held" if ledger.verdict == "held" else ""
+
+
+def write_counterexamples(folder: Path, guarantees: Iterable[str]) -> None:
+    """The counterexamples of those guarantees as instance files in ``folder/counterexamples``."""
+    for name in dict.fromkeys(guarantees):
+        data = ledger_verdict(name).counterexample
+        if data is not None:
+            (folder / FOLDER).mkdir(exist_ok=True)
+            write_text(folder / FOLDER / f"{name}.json", json.dumps(data, indent=1) + "\n")
+
+
+def collect(folder: Path) -> dict[str, Any]:
+    """The verdicts of the ledger in `folder`, as :data:`FILE` holds them."""
+    found = {}
+    ledger = read_json(folder / "ledger.json")
+    for row in ledger["guarantees"]:
+        held, refuted = row["held"], row["refuted"]
+        counts = {"held": f" ({held * row['per_sample'][0]:,})", "refuted": f" ({refuted:,} of {held + refuted:,})"}
+        one = {"verdict": row["verdict"], "words": row["verdict"] + counts.get(row["verdict"], "")}
+        if row["counterexample"] is not None:
+            one["counterexample"] = read_json(folder / Path(row["counterexample"]).name)
+        found[row["id"]] = one
+    return {"seed": ledger["seed"], "verdicts": found}
+
+
+if __name__ == "__main__":
+    content = collect(Path(sys.argv[1]))
+    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(row)}" for name, row in content["verdicts"].items())
+    write_text(FILE, f'{{"seed": {content["seed"]}, "verdicts": {{\n{lines}\n}}}}\n')

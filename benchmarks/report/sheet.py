@@ -1,0 +1,125 @@
+"""Tables that explain themselves: a title, rows, and under them a sentence for every column that needs one."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from schedgap.benchmarks.report.text import table
+
+WIDE = 120
+"""Characters beyond which a table is made narrower where that is possible."""
+NARROW = 80
+"""Characters to which text under a table is wrapped."""
+LABEL = 24
+"""Characters after which a cell of text goes on in the next line."""
+
+
+class Marked(str):
+    """A cell with a colour ("held", "refuted" or none) and perhaps a link, both of which only HTML shows."""
+
+    kind: str
+    link: str
+
+    def __new__(cls, words: str, kind: str = "", link: str = "") -> Marked:
+        """The words with their colour and link."""
+        found = super().__new__(cls, words)
+        found.kind, found.link = kind, link
+        return found
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its title, what it means where the title does not say it, and how it stands.
+
+    Attributes
+    ----------
+    right : right-aligned, as numbers are
+    page : only on a page, which has more room than text
+    width : characters of text after which a cell goes on in the next line
+    count : of what is seldom there: a column of zeros is as good as empty
+    """
+
+    title: str
+    meaning: str = ""
+    right: bool = True
+    page: bool = False
+    width: int = LABEL
+    count: bool = False
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table for text and for HTML. Columns with nothing in them are left out of both.
+
+    Attributes
+    ----------
+    title : one line above it
+    columns, rows : as many cells in every row as there are columns
+    notes : sentences below the meanings of the columns
+    """
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: Sequence[Sequence[str]]
+    notes: tuple[str, ...] = ()
+
+    def _kept(self, page: bool) -> list[int]:
+        wanted = [i for i, column in enumerate(self.columns) if page or not column.page]
+        empty = [("", "-", "0") if column.count else ("", "-") for column in self.columns]
+        return [i for i in wanted if any(row[i] not in empty[i] for row in self.rows)]
+
+    def _legend(self, kept: Sequence[int]) -> str:
+        told = [self.columns[i] for i in kept]
+        return "; ".join(f"{column.title}: {column.meaning}" for column in told if column.meaning)
+
+    def text(self) -> str:
+        """As fixed-width text; empty without rows."""
+        if not self.rows:
+            return ""
+        kept = self._kept(page=False)
+        rows = [[_folded(row[i], self.columns[i]) for i in kept] for row in self.rows]
+        right = "".join("r" if self.columns[i].right else "l" for i in kept)
+        legend = self._legend(kept)
+        titles = [self.columns[i].title for i in kept]
+        shown = table(titles, rows, right)
+        if max(map(len, shown.splitlines())) > WIDE:  # then titles of several words go over several lines
+            shown = table(
+                ["\n".join(textwrap.wrap(title, 10, break_long_words=False)) for title in titles], rows, right
+            )
+        lines = [self.title, shown]
+        for line in filter(None, [legend and f"{legend}.", *self.notes]):
+            lines += textwrap.wrap(line, NARROW, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+        return "\n".join(lines)
+
+    def html(self) -> str:
+        """As HTML with its title as a heading; empty without rows."""
+        from schedgap.benchmarks.report.page import grid, text  # with matplotlib, which text tables have no use for
+
+        if not self.rows:
+            return ""
+        kept = self._kept(page=True)
+        rows = [[_linked(row[i]) for i in kept] for row in self.rows]
+        right = "".join("r" if self.columns[i].right else "l" for i in kept)
+        legend = self._legend(kept)
+        below = [f'<p class="soft">{text(line)}</p>' for line in [legend and f"{legend}.", *self.notes] if line]
+        return f"<h3>{text(self.title)}</h3>{grid([self.columns[i].title for i in kept], rows, right)}{''.join(below)}"
+
+
+def _folded(cell: str, column: Column) -> str:
+    """A long cell of text on several lines."""
+    if column.right or len(cell) <= column.width:
+        return cell
+    lines = textwrap.wrap(cell, column.width, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
+    return "\n".join(lines)
+
+
+def _linked(cell: str) -> str:
+    """The cell as HTML, in its colour and with its link."""
+    from schedgap.benchmarks.report.page import Raw, text
+
+    if not isinstance(cell, Marked):
+        return cell
+    words = f'<a href="{text(cell.link)}">{text(cell)}</a>' if cell.link else text(cell)
+    return Raw(f'<span class="{cell.kind}">{words}</span>' if cell.kind else words)

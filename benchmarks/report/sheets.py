@@ -1,0 +1,270 @@
+"""The tables of a run as sheets, the same for text and for the report."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from schedgap.benchmarks.harness.analysis import Claim, Solved, engine_summaries, summaries
+from schedgap.benchmarks.harness.ratios import WITHIN, Block, blocks, solved_by_all
+from schedgap.benchmarks.harness.store import Row
+from schedgap.benchmarks.instances import workload_of
+from schedgap.benchmarks.ledger.verdicts import FOLDER
+from schedgap.benchmarks.library import known
+from schedgap.benchmarks.report.metrics import mean_metrics, metrics_of
+from schedgap.benchmarks.report.sheet import Column, Marked, Sheet
+from schedgap.benchmarks.report.text import number, seconds, significant, span
+from schedgap.catalogue.method import Kind
+from schedgap.catalogue.methods import label
+from schedgap.catalogue.problem import Problem
+from schedgap.catalogue.workload import Measurement
+
+CLOCK = "every worker runs a method once before its clock starts, so times hold no compilation and no import"
+_TARGETS = {
+    "optimum": "Ratio to the proven optimum",
+    "bound": "Ratio to a certified bound, the optimum being unknown",
+    "own bound": "Ratio to a bound of the method's own model (its schedules are outside the problem's)",
+    "": "Heuristics on instances without a bound",
+}
+MOST_POINTS = 8
+"""A series of at most so many points has a column for each, a longer one has a row."""
+
+
+def ratio_sheets(solved: Sequence[Solved]) -> list[Sheet]:
+    """Per comparison: how often each heuristic solved, mean and worst ratio, and the shares within a factor."""
+    found = blocks(solved)
+    sheets = [_ratio_sheet(block, sum(b.to == block.to for b in found) > 1) for block in found]
+    outside = {s.label: s.runs for s in summaries(solved) if s.outside and not s.ratios}
+    if outside and sheets:
+        names = ", ".join(outside)
+        note = f"Outside the model, so without a ratio: {names}."
+        first = sheets[0]
+        sheets[0] = Sheet(first.title, first.columns, first.rows, (*first.notes, note))
+    return sheets
+
+
+def _ratio_sheet(block: Block, several: bool) -> Sheet:
+    count, common = len(block.solved), block.common
+    where = f" ({', '.join(dict.fromkeys(one.batch for one in block.solved))})" if several else ""
+    best = "its own bound" if block.to == "own bound" else "the best schedule known, the optimum where it is proven"
+    others = ", ".join(f"<= {factor:g}" for factor in WITHIN[1:])
+    shares = f"share of all {count} on which it has a schedule within this factor of {best}; {others} likewise"
+    columns = (
+        Column("heuristic", right=False),
+        Column("solved", f"on how many of the {count} it found a schedule"),
+        Column("none", "on how many it found nothing", count=True),
+        Column("infinite", "on how many it earned nothing of something, so that the ratio is infinite", count=True),
+        Column("mean", f"over the {len(common)} of {count} on which every heuristic has a finite ratio"),
+        Column("worst", "the largest ratio on what it solved"),
+        *(Column(f"<= {factor:g}", shares if factor == WITHIN[0] else "") for factor in WITHIN),
+        Column("known", "the largest ratio to an optimum that any hunt found for it, with its default options"),
+    )
+    rows = []
+    for one in block.standings:
+        shown = worst_known(block.solved[0].problem, one.label) if block.to == "optimum" else ""
+        rows.append(
+            [
+                one.label,
+                str(len(one.ratios)),
+                str(count - len(one.ratios)),
+                str(one.infinite),
+                significant(one.mean(common)),
+                significant(one.worst),
+                # Rounded down: 100% is all of them.
+                *(f"{math.floor(100 * one.share(factor) + 1e-9)}%" for factor in WITHIN),
+                shown,
+            ]
+        )
+    return Sheet(f"{_TARGETS[block.to]}, {count} instance{'s' * (count > 1)}{where}", columns, rows)
+
+
+def worst_known(problem: Problem, label: str) -> str:
+    """The worst ratio known for a heuristic with its default options, whatever this run has seen."""
+    one = known().get((problem.id, label))
+    return "-" if one is None else significant(one.ratio)
+
+
+def claim_sheets(solved: Sequence[Solved]) -> list[Sheet]:
+    """Every claim that applies, with its verdict on these runs and the ledger's; then what the claims say."""
+    names = {s.hash: s.name for s in solved}
+    rows, said, missing = [], {}, []
+    for summary in summaries(solved):
+        for claim in summary.claims:
+            g = claim.guarantee
+            if not claim.held + claim.refuted:
+                missing.append((g.id, claim.reasons.most_common(1)[0][0], summary.label))
+                continue
+            said[g.id] = [g.id, g.source, g.statement, str(g.needs_text)]
+            file = f"instances/{claim.worst[:16]}.json" if claim.worst else ""
+            name = names.get(claim.worst, "") or claim.worst[:12]
+            cells = [summary.label, g.id, "-" if claim.least is None else span(claim.least, claim.most)]
+            rows.append([*cells, significant(claim.tightness), Marked(name, "", file), *_verdicts(claim)])
+    columns = (
+        Column("heuristic", right=False),
+        Column("claim", right=False, width=26),
+        Column("bound", "values that the proven bound on the ratio takes on these instances"),
+        Column("left/right", "the claim where it is nearest to failing, 1 is tight and more refutes it"),
+        Column("on", "the instance where that is", right=False, page=True),
+        Column("these runs", "a run can refute a claim; one that does not has not proven it", right=False),
+        Column("ledger", "what verify found on all its instances", right=False),
+    )
+    grouped: dict[tuple[str, str], list[str]] = {}
+    for name, reason, who in missing:
+        grouped.setdefault((name, reason), []).append(who)
+    notes = tuple(f"Not applicable: {name} to {', '.join(who)}: {why}." for (name, why), who in grouped.items())
+    if any(row[-1].startswith("refuted") for row in rows):
+        notes = (f"Counterexamples of what the ledger refutes are in {FOLDER}/ beside the report.", *notes)
+    text = (
+        Column("claim", right=False, width=26),
+        Column("source", right=False, page=True),
+        Column("statement", right=False, width=52),
+        Column("assumptions", right=False, page=True),
+    )
+    return [
+        Sheet("Guarantees on these runs, and in the ledger", columns, rows, notes),
+        Sheet("What the claims say", text, list(said.values())),
+    ]
+
+
+def _verdicts(claim: Claim) -> list[str]:
+    """The verdict of these runs and that of the ledger, in their colours; nothing that is refuted is green."""
+    ledger = claim.ledger
+    link = f"{FOLDER}/{claim.guarantee.id}.json" if ledger.counterexample is not None else ""
+    here = "refuted" if claim.refuted else "held" if claim.kind == "held" else ""
+    beside = "refuted" if ledger.verdict == "refuted" else "held" if claim.kind == "held" else ""
+    return [Marked(claim.verdict, here), Marked(ledger.words, beside, link)]
+
+
+def exact_sheet(solved: Sequence[Solved], times: bool) -> Sheet:
+    """Per exact method and group: how many instances it proved, and its seconds."""
+    columns = [
+        Column("instances", right=False),
+        Column("exact method", right=False),
+        Column("runs"),
+        Column("optimal", "the optimum is proven"),
+        Column("infeasible", "proven to have no schedule", count=True),
+        Column("feasible", "a schedule without proof", count=True),
+        Column("nothing", "neither a schedule nor a proof, or an error", count=True),
+    ]
+    if times:
+        columns += [Column("mean s", f"seconds of a run, building included; {CLOCK}"), Column("worst s")]
+    rows = []
+    for one in engine_summaries(solved):
+        counts = (one.runs, one.proven, one.infeasible, one.feasible, one.nothing + one.errors)
+        mean = statistics.fmean(one.seconds) if one.seconds else None
+        timed = [seconds(mean), seconds(max(one.seconds, default=None))] if times else []
+        rows.append([one.batch, one.label, *map(str, counts), *timed])
+    return Sheet("Exact methods", tuple(columns), rows)
+
+
+def metrics_sheet(solved: Sequence[Solved]) -> Sheet:
+    """Per group of instances and heuristic the mean of the objective and of each metric; no rows without metrics."""
+    if not solved or not solved[0].problem.metrics:
+        return Sheet("", (), [])
+    problem = solved[0].problem
+    groups: dict[tuple[str, str], list[dict[str, float | None]]] = {}
+    common = solved_by_all(solved)
+    for one in common:
+        for entry in one.entries:
+            if entry.method.kind is Kind.HEURISTIC and entry.row.objective is not None:
+                found = {problem.objective_name: entry.row.objective, **metrics_of(problem, entry.row.info)}
+                groups.setdefault((one.batch, entry.label), []).append(found)
+    titles = [problem.objective_name, *problem.metrics.values()]
+    rows = []
+    for (batch, name), runs in groups.items():
+        means = mean_metrics(runs)
+        rows.append([batch, name, str(len(runs)), *(significant(means.get(title)) for title in titles)])
+    columns = (Column("instances", right=False), Column("heuristic", right=False), Column("runs"))
+    return Sheet(
+        f"Means over the {_of(common, solved)} that every heuristic solved",
+        (*columns, *(Column(title) for title in titles)),
+        rows,
+    )
+
+
+def _of(common: Sequence[Solved], solved: Sequence[Solved]) -> str:
+    return f"{len(common)} of {len(solved)} instance{'s' * (len(solved) > 1)}"
+
+
+def series_sheets(solved: Sequence[Solved]) -> list[Sheet]:
+    """For each series the mean objective and the mean ratio of every method, over x where there is one."""
+    result = []
+    for name in dict.fromkeys(s.entries[0].row.series for s in solved):
+        members = [s for s in solved if s.entries[0].row.series == name]
+        problem, axis = members[0].problem, members[0].entries[0].row.axis
+        points = series_points(members)
+        note = f"Over the {_of(solved_by_all(members), members)} that every method solved."
+        titles = (f"{mean_of(problem)} in {problem.unit}", "mean ratio to the optimum or the best bound")
+        for which, what in enumerate(titles):
+            result.append(_series_sheet(f"{name}: {what}", note, axis, {k: v[which] for k, v in points.items()}))
+    return result
+
+
+def _series_sheet(title: str, note: str, axis: str, points: dict[tuple[Any, str], float | None]) -> Sheet:
+    methods = list(dict.fromkeys(method for _, method in points))
+    places = list(dict.fromkeys(x for x, _ in points))
+    if not axis:
+        rows = [[method, significant(points[places[0], method])] for method in methods]
+        return Sheet(title, (Column("method", right=False), Column("mean")), rows, (note,))
+    if len(places) > MOST_POINTS:
+        rows = [[str(x), *(significant(points.get((x, method))) for method in methods)] for x in places]
+        return Sheet(title, (Column(axis), *(Column(method) for method in methods)), rows, (note,))
+    rows = [[method, *(significant(points.get((x, method))) for x in places)] for method in methods]
+    columns = (Column(f"method \\ {axis}", right=False), *(Column(str(x)) for x in places))
+    return Sheet(title, columns, rows, (note,))
+
+
+def mean_of(problem: Problem) -> str:
+    """The name of an objective's mean."""
+    name = problem.objective_name
+    return name if name.startswith("mean ") else f"mean {name}"
+
+
+def series_points(solved: Iterable[Solved]) -> dict[tuple[Any, str], tuple[float, float | None]]:
+    """(x, method without the axis) to (mean objective, mean ratio) over the instances that every method solved."""
+    gathered: dict[tuple[Any, str], list[tuple[float, float | None]]] = {}
+    for one in solved_by_all(list(solved)):
+        for entry in one.entries:
+            row = entry.row
+            if row.objective is None:
+                continue
+            own = {key: value for key, value in row.settings.items() if key != row.axis}
+            x = row.at if row.axis else ""
+            gathered.setdefault((x, label(row.method, own)), []).append((row.objective, entry.ratio))
+    points: dict[tuple[Any, str], tuple[float, float | None]] = {}
+    for key, values in gathered.items():
+        ratios = [ratio for _, ratio in values if ratio is not None]
+        points[key] = (statistics.fmean(v for v, _ in values), statistics.fmean(ratios) if ratios else None)
+    return points
+
+
+def measurement_sheet(row: Row, problem: Problem, times: bool) -> Sheet:
+    """The rows that a measurement gave, with its own columns; those that hold times only with `times`."""
+    part = measurement_of(row, problem)
+    timed = () if part is None else part.timed
+    lines = row.payload or []
+    names = [c for c in dict.fromkeys(key for line in lines for key in line) if times or c not in timed]
+    columns = (Column(c.replace("_", " "), right=all(_is_number(line.get(c)) for line in lines)) for c in names)
+    return Sheet(row.batch, tuple(columns), [[_cell(line.get(name)) for name in names] for line in lines])
+
+
+def measurement_of(row: Row, problem: Problem) -> Measurement | None:
+    """The part of a suite whose rows these are; None where this version has no such part."""
+    for part in workload_of(problem).suites:
+        if isinstance(part, Measurement) and (part.suite, part.id) == (row.suite, row.method):
+            return part
+    return None
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return number(value, 4) if isinstance(value, int | float) else str(value)

@@ -1,0 +1,160 @@
+"""The bound of ddl-cluster against its definition, worked out plainly in rationals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from schedgap.formulations.common.numbers import exact
+from schedgap.formulations.ddl_cluster.bounds import alone_times, lower_bound, servers_spanned
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
+from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES, simulate_plain
+
+
+def drawn(seed: int) -> DdlClusterInstance:
+    """Two to four jobs on three servers of different sizes, some with a placement and some without."""
+    rng = np.random.default_rng(seed)
+    sizes = [int(x) for x in rng.integers(1, 5, 3)]
+    jobs = []
+    for k in range(int(rng.integers(2, 5))):
+        gpus = int(rng.integers(1, 1 + sum(sizes)))
+        job = {
+            "id": f"j{k}",
+            "arrival": round(float(rng.choice([0.0, rng.uniform(0, 6)])), 2),
+            "gpus": gpus,
+            "iterations": int(rng.integers(1, 5)),
+            "forward": round(float(rng.uniform(0.05, 1)), 2),
+            "backward": round(float(rng.uniform(0.05, 2)), 2),
+            "message": round(float(rng.uniform(0.1, 3)), 2),
+            "memory": 1.0,
+        }
+        if rng.random() < 0.7:
+            places = [[f"s{s}", g] for s, size in enumerate(sizes) for g in range(size)]
+            job["placement"] = [places[i] for i in rng.choice(len(places), gpus, replace=False)]
+        jobs.append(job)
+    return DdlClusterInstance.parse(
+        {
+            "problem": "ddl-cluster",
+            "gpu_memory": 10.0,
+            "servers": [{"id": f"s{s}", "gpus": size} for s, size in enumerate(sizes)],
+            "link": {"latency": 0.1, "seconds_per_unit": float(rng.choice([0.2, 1.0])), "contention_penalty": 0.3},
+            "jobs": jobs,
+        }
+    )
+
+
+@dataclass
+class Work:
+    """One job's share of a machine: release, work, and what its finish is later than the end and the mean of it."""
+
+    arrival: Fraction
+    release: Fraction
+    work: Fraction
+    tail: Fraction
+    after_mean: Fraction
+
+
+def preempted(works: list[Work], rank: Callable[[Work, Fraction], Fraction]) -> tuple[Fraction, Fraction]:
+    """Sum of ends and sum of mean busy moments on one machine that always runs the one of least rank."""
+    left = [w.work for w in works]
+    busy = [Fraction(0)] * len(works)
+    clock = min(w.release for w in works)
+    ends = Fraction(0)
+    while any(left):
+        later = [w.release for w in works if w.release > clock]
+        here = [k for k, w in enumerate(works) if w.release <= clock and left[k]]
+        if not here:
+            clock = min(later)
+            continue
+        k = min(here, key=lambda k: (rank(works[k], left[k]), k))
+        step = min([left[k], *(r - clock for r in later)])
+        busy[k] += step * (clock + step / 2)
+        clock += step
+        left[k] -= step
+        ends += clock if not left[k] else 0
+    return ends, sum((b / w.work for b, w in zip(busy, works, strict=True)), Fraction(0))
+
+
+def plain_bound(instance: DdlClusterInstance) -> Fraction:
+    """The definition in the docstring of ``lower_bound``, resource by resource."""
+    a, b, _ = instance.link.exact_parameters()
+    sizes = sorted((server.gpus for server in instance.servers), reverse=True)
+    gpus, links = sum(sizes), len(sizes)
+    jobs = instance.jobs
+    spanned = [
+        len({s for s, _ in given}) if given is not None else next(n for n in range(1, 4) if sum(sizes[:n]) >= job.gpus)
+        for job, given in zip(jobs, instance.given, strict=True)
+    ]
+    compute = [exact(job.forward) + exact(job.backward) for job in jobs]
+    message = [a + b * exact(job.message) if n > 1 else Fraction(0) for job, n in zip(jobs, spanned, strict=True)]
+    alone = [job.iterations * (c + m) for job, c, m in zip(jobs, compute, message, strict=True)]
+
+    def tasks(j: int, share: Fraction) -> tuple[int, Work]:
+        arrival = exact(jobs[j].arrival)
+        work = jobs[j].iterations * compute[j] * share
+        return j, Work(arrival, arrival, work, message[j], (alone[j] + message[j]) / 2)
+
+    def messages(j: int, share: Fraction) -> tuple[int, Work]:
+        arrival, one = exact(jobs[j].arrival), b * exact(jobs[j].message)
+        mean = (jobs[j].iterations - 1) * (compute[j] + message[j]) / 2 + one / 2
+        return j, Work(arrival, arrival + compute[j] + a, jobs[j].iterations * one * share, Fraction(0), mean)
+
+    wide = [j for j, n in enumerate(spanned) if n > 1]
+    resources = [[tasks(j, Fraction(job.gpus, gpus)) for j, job in enumerate(jobs)]]
+    resources.append([messages(j, Fraction(spanned[j], links)) for j in wide])
+    places = {place for given in instance.given for place in given or ()}
+    resources += [
+        [tasks(j, Fraction(1)) for j, given in enumerate(instance.given) if p in (given or ())] for p in places
+    ]
+    for s in range(links):
+        here = [j for j in wide if s in {server for server, _ in instance.given[j] or ()}]
+        resources.append([messages(j, Fraction(1)) for j in here])
+    best = sum(alone)
+    for resource in resources:
+        if len(resource) > 1:
+            works = [work for _, work in resource]
+            ends, _ = preempted(works, lambda work, left: left)
+            _, means = preempted(works, lambda work, left: work.work)
+            value = max(ends + sum(w.tail for w in works), means + sum(w.after_mean for w in works))
+            rest = sum(alone[j] for j in range(len(jobs)) if j not in {j for j, _ in resource})
+            best = max(best, rest + value - sum(w.arrival for w in works))
+    return best / len(jobs)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_bound_is_its_definition(seed: int) -> None:
+    instance = drawn(seed)
+    wanted = plain_bound(instance)
+    assert lower_bound(instance) == pytest.approx(float(wanted), rel=1e-11)
+    assert exact(lower_bound(instance)) <= wanted
+
+
+def test_every_part_of_the_bound_is_the_best_somewhere() -> None:
+    above = sum(lower_bound(drawn(seed)) > sum(alone_times(drawn(seed))) / len(drawn(seed).jobs) for seed in range(60))
+    assert 10 <= above <= 58
+
+
+def test_servers_that_a_job_needs() -> None:
+    data = drawn(0).to_dict()
+    data["servers"] = [{"id": "s0", "gpus": 1}, {"id": "s1", "gpus": 4}, {"id": "s2", "gpus": 3}]
+    shape = {"arrival": 0.0, "iterations": 1, "forward": 1.0, "backward": 1.0, "message": 1.0, "memory": 1.0}
+    data["jobs"] = [shape | {"id": f"j{gpus}", "gpus": gpus} for gpus in (1, 4, 5, 7, 8)]
+    assert servers_spanned(DdlClusterInstance.parse(data)) == [1, 1, 2, 2, 3]
+
+
+def test_no_policy_is_below_the_bound() -> None:
+    tried = 0
+    for seed in range(200):
+        instance = drawn(seed)
+        if all(given is not None for given in instance.given):
+            placement = [given or () for given in instance.given]
+            for policy in POLICIES:
+                finish = simulate_plain(instance, placement, policy).finish
+                flow = sum(end - job.arrival for end, job in zip(finish, instance.jobs, strict=True))
+                assert lower_bound(instance) <= flow / len(finish) * (1 + 1e-12)
+                tried += 1
+    assert tried > 50

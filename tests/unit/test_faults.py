@@ -1,0 +1,47 @@
+"""Faults of exact methods in a run: what counts, and that the instance is written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support.toy import toy
+
+from schedgap.benchmarks.harness.faults import Faults, faults_in
+from schedgap.benchmarks.harness.runner import run_suites
+from schedgap.benchmarks.report.table import TABLE
+
+
+def test_a_run_without_faults_says_so(tmp_path: Path) -> None:
+    run = run_suites(["quick"], out=tmp_path / "r", workers=1, problems=[toy()])
+    faults = faults_in(run.analysis.solved)
+    assert faults.none and faults.instances > 0 and faults.answers >= faults.instances
+    assert "0 false optima, 0 false infeasible, 0 wrong bounds, 0 exits 5, 0 exceptions" in run.text
+    assert faults.to_text() in (tmp_path / "r" / TABLE).read_text()
+    assert not (tmp_path / "r" / "disagreements").exists()
+
+
+@pytest.mark.parametrize(
+    ("suite", "odd", "wrong"),
+    [
+        ("wrong", "too-good", "false_optima"),
+        ("wrong", "too-good", "wrong_bounds"),
+        ("impossible", "no-solution", "false_infeasible"),
+        ("lie", "liar", "exits"),
+    ],
+)
+def test_a_fault_is_counted_and_its_instance_written(suite: str, odd: str, wrong: str, tmp_path: Path) -> None:
+    run = run_suites([suite], out=tmp_path / "r", workers=1, problems=[toy(odd)])
+    faults = faults_in(run.analysis.solved)
+    assert getattr(faults, wrong) > 0 and not faults.none
+    assert faults.to_text() in run.text
+    files = sorted((tmp_path / "r" / "disagreements").iterdir())
+    assert files
+    told = json.loads(files[0].read_text())["reference_disagreement"]
+    assert "exact answers to 1 instances" in told["message"] and odd in told["answers"]
+
+
+def test_counts_add_up() -> None:
+    one, other = Faults(1, 4, 1, 0, 2, 0, 0), Faults(1, 3, 0, 1, 0, 1, 1)
+    assert one + other == Faults(2, 7, 1, 1, 2, 1, 1)

@@ -1,0 +1,52 @@
+"""The one rule of when a bound proves an optimum."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import pytest
+
+from schedgap.formulations.common.numbers import MAXIMISE, MINIMISE
+from schedgap.solvers.incumbent import Incumbent, contradicts, optimal
+
+
+@pytest.mark.parametrize(
+    ("objective", "bound", "sense", "proven"),
+    [
+        (10.0, 10.0, MINIMISE, True),
+        (10.0, 10.0 - 9e-9, MINIMISE, True),
+        (10.0, 10.0 - 11e-9, MINIMISE, False),
+        (10.0, 10.0 + 9e-9, MAXIMISE, True),
+        (10.0, 10.0 + 11e-9, MAXIMISE, False),
+        (1e-7, 0.0, MINIMISE, False),  # no absolute tolerance hides small objectives
+        (0.0, 1e-12, MAXIMISE, False),
+        (0.0, 0.0, MAXIMISE, True),
+        (10**12, 10**12 - 1, MINIMISE, False),  # whole numbers are compared exactly
+        (Fraction(1, 3), Fraction(10**12, 3 * 10**12 + 1), MINIMISE, False),
+        (10**12, 10.0**12 - 1, MINIMISE, True),  # a float is only as exact as it is
+        (5.0, None, MINIMISE, False),
+        (None, 5.0, MINIMISE, False),
+        (5.0, math.inf, MAXIMISE, False),
+        (5.0, math.nan, MAXIMISE, False),
+    ],
+)
+def test_a_bound_proves_an_optimum(objective: float, bound: float, sense: int, proven: bool) -> None:
+    assert optimal(objective, bound, sense) is proven
+
+
+def test_a_better_objective_contradicts_a_bound_beyond_rounding() -> None:
+    assert contradicts(9.0, 10.0, MINIMISE) and contradicts(11.0, 10.0, MAXIMISE)
+    assert not contradicts(11.0, 10.0, MINIMISE) and not contradicts(None, 10.0, MINIMISE)
+    assert not contradicts(10.0 - 9e-9, 10.0, MINIMISE) and contradicts(10.0 - 11e-9, 10.0, MINIMISE)
+    assert contradicts(10**12 - 1, 10**12, MINIMISE)
+
+
+def test_an_incumbent_keeps_the_best_of_both() -> None:
+    best = Incumbent(MAXIMISE)
+    assert not best.proven and not best.contradictory
+    assert best.offer({"a": 1}, 3.0) and not best.offer({"b": 1}, 3.0) and not best.offer({"c": 1}, 2.0)
+    assert best.learn(5.0) and not best.learn(6.0) and not best.learn(None) and not best.learn(math.inf)
+    assert (best.solution, best.objective, best.bound, best.proven) == ({"a": 1}, 3.0, 5.0, False)
+    assert best.learn(3.0) and best.proven
+    assert best.offer({"d": 1}, 4.0) and best.contradictory
