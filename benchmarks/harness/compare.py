@@ -252,7 +252,7 @@ def compare(
         own = {name: value for name, value in given.items() if name in method.options}
         if printed:
             own = {**method.printed, **own}
-        plans.append((method, {name: method.options[name].parse(name, value) for name, value in own.items()}))
+        plans.append((method, {name: method.options[name].parse(value) for name, value in own.items()}))
 
     limit = options.deadline.left()
     answered: list[tuple[Method, dict[str, Any], tuple[Result, ...], str]] = []
