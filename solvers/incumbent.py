@@ -256,7 +256,7 @@ class Incumbent:
             return Termination.GAP_LIMIT
         if self.out_of_work:
             return Termination.WORK_LIMIT
-        if self.options.deadline.moment is not None:  # engines stop a little before it
+        if self.out_of_time() or self.options.deadline.moment is not None:  # engines stop a little before it
             return Termination.TIME_LIMIT
         return Termination.FINISHED if self.options.work_limit is None else Termination.WORK_LIMIT
 

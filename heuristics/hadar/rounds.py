@@ -58,14 +58,15 @@ def worth(
         return 0.0
     rounds = -(-left // step)
     finish = slot + rounds - 1
-    if finish < utility[5] or finish > utility[6]:
+    kind, scale, length, whole, part, limit, came, earliest, horizon = utility
+    if finish < earliest or finish > horizon:
         return 0.0
-    duration = (finish - utility[4] + 1) * utility[3]
-    value: float = utility[1]
-    if utility[0] == 0:
-        value = utility[1] / duration
-    elif utility[0] == 1:
-        value = max(0.0, utility[1] * (1.0 - duration / utility[2]))
+    slots = finish - came + 1
+    value: float = scale
+    if kind == 0:
+        value = scale / (slots * length)
+    elif kind == 1:
+        value = 0.0 if slots > whole else scale * ((whole - slots) + part) / limit
     return value / rounds if density else value
 
 
