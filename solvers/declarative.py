@@ -13,13 +13,13 @@ from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import Disagreement, EngineMissing, InputError, ModelRefused
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import RELATIVE_TOLERANCE, agrees
-from schedgap.solvers.cut_off import TIGHT_TOLERANCE, Miss, cut_off, worst_miss
 from schedgap.solvers.engines import engine
 from schedgap.solvers.engines.answer import Engine, EngineAnswer, rounded_bound
 from schedgap.solvers.engines.arrays import model_arrays
 from schedgap.solvers.engines.dual_bound import exact_bound
 from schedgap.solvers.engines.whole import BOUND_TOLERANCE, whole_model
 from schedgap.solvers.incumbent import Incumbent, contradicts
+from schedgap.solvers.no_good_cuts import TIGHT_TOLERANCE, BrokenRow, add_no_good_cut, worst_broken_row
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 from schedgap.solvers.size import too_large
 
@@ -48,26 +48,26 @@ class _Search:
     def sense(self) -> int:
         return self.model.sense
 
-    def learn(self, bound: float | None) -> None:
+    def tighten(self, bound: float | None) -> None:
         """Keep a proven bound when it is the best so far."""
         if bound is not None and self.model.objective_is_integral:
             bound = rounded_bound(bound, self.sense)
         self.best.tighten(bound)
 
-    def learn_from(self, answer: EngineAnswer) -> None:
+    def tighten_from(self, answer: EngineAnswer) -> None:
         """A bound on the model: one on the problem too, where the engine is believed and the model no restriction."""
         if self.model.restriction:
             if answer.bound is not None:
                 self.info["restricted bound"] = answer.bound
         elif not answer.doubt:
-            self.learn(answer.bound)
+            self.tighten(answer.bound)
 
-    def explained(self, told: float, said: float, answer: EngineAnswer) -> bool:
-        """Whether rounding explains that a point is worth `told` to the checker and `said` to the model."""
+    def explained(self, checked: float, said: float, answer: EngineAnswer) -> bool:
+        """Whether rounding explains that a point is worth `checked` to the checker and `said` to the model."""
         if self.model.objective_is_integral:
-            return abs(told - said) < 0.5
+            return abs(checked - said) < 0.5
         within = BOUND_TOLERANCE if answer.doubt else RELATIVE_TOLERANCE
-        return abs(told - said) <= within * max(abs(told), abs(said)) + self.model.resolution + answer.resolution
+        return abs(checked - said) <= within * max(abs(checked), abs(said)) + self.model.resolution + answer.resolution
 
 
 def solve_declarative(
@@ -124,7 +124,7 @@ def solve_declarative(
             _take_start(search, start)
     if search.best.solution is not None:
         options = replace(options, start=search.best.solution)
-    search.learn(model.bound)
+    search.tighten(model.bound)
     try:
         if options.deadline.moment is not None and not model.restriction:
             _bound_beforehand(search, options)
@@ -156,7 +156,7 @@ def _bound_beforehand(search: _Search, options: SolveOptions) -> None:
     whole = whole_model(model_arrays(search.model))
     left = options.deadline.left()
     if left and not whole.arrays.contradiction and search.engine.limits.exceeded(whole):
-        search.learn(exact_bound(whole, options.deadline.capped(RELAXATION_SHARE * left)))
+        search.tighten(exact_bound(whole, options.deadline.capped(RELAXATION_SHARE * left)))
 
 
 def _solve(search: _Search, options: SolveOptions) -> tuple[Status | None, Termination]:
@@ -169,7 +169,7 @@ def _solve(search: _Search, options: SolveOptions) -> tuple[Status | None, Termi
     if not answer.claimed and not failed and answer.status not in (Status.INFEASIBLE, Status.UNBOUNDED):
         return None, termination
     if options.deadline.moment is None and search.best.solution is not None:  # else it is known already
-        search.learn(exact_bound(whole_model(model_arrays(search.model)), options.deadline))
+        search.tighten(exact_bound(whole_model(model_arrays(search.model)), options.deadline))
     if search.best.proven:
         search.info["proof"] = "exact bound"
         return None, Termination.PROVEN
@@ -204,15 +204,15 @@ def _second_opinion(
         if second is None:
             return None, termination
         search.info["second engine"] = name
-        told = None if second.values is None else _scored(search, second)
-        same_value = first is not None and told is not None and agrees(first, told)
+        checked = None if second.values is None else _scored(search, second)
+        same_value = first is not None and checked is not None and agrees(first, checked)
         without = second.status is answer.status and second.status in (Status.INFEASIBLE, Status.UNBOUNDED)
         if not second.doubt:
             search.info["proof"] = "agreed" if same_value or without else "claimed"
             return _without_solution(search, second), termination
         if same_value and second.claimed:
             search.info["proof"] = "agreed"
-            search.learn(first)
+            search.tighten(first)
         elif without and search.best.solution is None:
             search.info["proof"] = "agreed"
             return second.status, termination
@@ -253,20 +253,20 @@ def _run(search: _Search, solver: Engine, options: SolveOptions) -> tuple[Engine
             return answer, Termination.FINISHED if restricted else answer.termination
         if answer.status is Status.ERROR:
             return answer, answer.termination
-        miss = None if answer.values is None else _judge(search, solver, answer)
-        search.learn_from(answer)  # tolerances only add points, so the bound holds whatever the point misses
-        if miss is None:
+        broken = None if answer.values is None else _judge(search, solver, answer)
+        search.tighten_from(answer)  # tolerances only add points, so the bound holds whatever the point misses
+        if broken is None:
             return answer, answer.termination
         if not (answer.claimed or answer.status is Status.OPTIMAL or answer.termination is Termination.GAP_LIMIT):
             return answer, answer.termination
-        after = _after_miss(search, solver, miss, options, answer, attempt)
+        after = _after_broken_row(search, solver, broken, options, answer, attempt)
         if after is None:
             return replace(answer, claimed=False), Termination.FAILED
         options = after
     return None, Termination.FAILED
 
 
-def _judge(search: _Search, solver: Engine, answer: EngineAnswer) -> Miss | None:
+def _judge(search: _Search, solver: Engine, answer: EngineAnswer) -> BrokenRow | None:
     """Accept the answer's solution, or say by what it misses.
 
     Raises
@@ -279,33 +279,33 @@ def _judge(search: _Search, solver: Engine, answer: EngineAnswer) -> Miss | None
     try:
         solution = search.model.extract(answer.value)
     except ValueError as error:
-        miss = worst_miss(search.model, answer.values)
-        if miss is None:
+        broken = worst_broken_row(search.model, answer.values)
+        if broken is None:
             raise disagreement(solver, f"engine {solver.name}: {error}", None) from error
-        return miss
+        return broken
     try:
         report = search.check(solution)
     except InputError as error:
         raise disagreement(solver, f"engine {solver.name}: malformed solution: {error}", solution) from error
-    told = None if report.objective is None else float(report.objective)
-    if report.feasible and told is not None:
-        search.best.accept(solution, told)
-        if search.sense * (told - answer.objective) <= 0 or search.explained(told, answer.objective, answer):
+    checked = None if report.objective is None else float(report.objective)
+    if report.feasible and checked is not None:
+        search.best.accept(solution, checked)
+        if search.sense * (checked - answer.objective) <= 0 or search.explained(checked, answer.objective, answer):
             if not (search.model.restriction or answer.doubt):
-                _refute_bound(search, solver, answer.bound, told, solution)
+                _refute_bound(search, solver, answer.bound, checked, solution)
             return None
-    miss = worst_miss(search.model, answer.values)
+    broken = worst_broken_row(search.model, answer.values)
     violations = [violation.message for violation in report.violations]
-    if miss is None or (miss.amount > miss.allowed and not answer.doubt):
-        why = "; ".join(violations[:3]) or f"objective {told:.12g} where the model says {answer.objective:.12g}"
-        if miss is not None:
-            why += f"; the engine's point misses row {miss.row} by {miss.amount:.3g}"
+    if broken is None or (broken.amount > broken.allowed and not answer.doubt):
+        why = "; ".join(violations[:3]) or f"objective {checked:.12g} where the model says {answer.objective:.12g}"
+        if broken is not None:
+            why += f"; the engine's point misses row {broken.row} by {broken.amount:.3g}"
         raise disagreement(
             solver,
             f"engine {solver.name} and checker disagree: {why}",
             solution,
             objective=answer.objective,
-            checked_objective=told,
+            checked_objective=checked,
             violations=violations,
         )
     if search.model.repair is not None and not report.feasible:
@@ -316,7 +316,7 @@ def _judge(search: _Search, solver: Engine, answer: EngineAnswer) -> Miss | None
                 search.best.accept(mended, float(again.objective))
                 if search.explained(float(again.objective), answer.objective, answer):
                     return None
-    return miss
+    return broken
 
 
 def _refute_bound(
@@ -335,11 +335,11 @@ def _refute_bound(
         )
 
 
-def _after_miss(
-    search: _Search, solver: Engine, miss: Miss, options: SolveOptions, answer: EngineAnswer, attempt: int
+def _after_broken_row(
+    search: _Search, solver: Engine, broken: BrokenRow, options: SolveOptions, answer: EngineAnswer, attempt: int
 ) -> SolveOptions | None:
     """Make the next attempt differ: the point cut off, or a tighter tolerance; None where doubt is left."""
-    if cut_off(search.model, miss, search.cuts):
+    if add_no_good_cut(search.model, broken, search.cuts):
         search.cuts += 1
         return options
     if options.feasibility_tolerance is None:
@@ -348,7 +348,7 @@ def _after_miss(
         return None
     raise disagreement(
         solver,
-        f"engine {solver.name}: row {miss.row} is missed by {miss.amount:.3g} even with the tightest tolerance",
+        f"engine {solver.name}: row {broken.row} is missed by {broken.amount:.3g} even with the tightest tolerance",
         None,
     )
 
@@ -378,7 +378,8 @@ def _result(
     build_seconds: float,
     solve_seconds: float,
 ) -> Result:
-    objective, bound = search.best.objective, search.best.bound
+    best = search.best
+    objective, bound = best.in_own(best.objective), best.in_own(best.bound)
     if objective is not None:
         _refute_bound(search, search.engine, bound, objective, search.best.solution)
     if search.best.proven:

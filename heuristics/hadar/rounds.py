@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from schedgap.formulations.common.compiled import forget_stale
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import Tables, tables
-from schedgap.formulations.common.compiled import forget_stale
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.hadar import cluster
 from schedgap.heuristics.hadar.cluster import bottleneck, cheapest, cost_on_one
