@@ -31,18 +31,16 @@ from schedgap.solvers.ruin_and_recreate import Choice, Item, Prices, RuinAndRecr
 Floats = NDArray[np.float64]
 Rules = TypeVar("Rules")
 
-LOG_EVERY = 20
-"""Nodes between two lines of the log."""
+LOG_EVERY = 20  # nodes
 ROUNDING = 1e-10
 """What sums of floats may be off by, relatively."""
 TOLERANCE = 1e-10
 """Relative difference of bound and value at which a relaxation counts as solved."""
 MASTER_COLUMNS = 3_000
-"""Largest integer master."""
 MASTER_NODES = 500
 MASTER_WORK = 300_000
 MASTER_SHARE = 0.3
-"""Limits of the integer master: nodes, nodes times columns, and part of the time that is left."""
+"""Limits of the integer master: columns, nodes, nodes times columns, and part of the time that is left."""
 USED = 1e-6
 """Least weight of a column that an incumbent is made from."""
 
@@ -75,11 +73,10 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
     """
 
     root_rounds: int = 400
-    """Rounds of ruin and recreate at the root."""
-    round_every: int = 1
-    """Nodes between two incumbents made from fractional weights,"""
     node_rounds: int = 0
-    """and rounds of ruin and recreate then."""
+    """Rounds of ruin and recreate at the root, and at other nodes whose weights are rounded:"""
+    round_every: int = 1
+    """one in so many."""
     root_cut_rounds: int = 15
     node_cut_rounds: int = 0
     """Rounds of cuts at the root, and at every other node."""
@@ -109,8 +106,6 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
         self.nodes = 0
         self.pricings = 0
         self._ended: Termination | None = None
-
-    # -- what a problem says ------------------------------------------------------------------------------------
 
     @abstractmethod
     def root_rules(self) -> Rules:
@@ -150,8 +145,6 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
     @abstractmethod
     def polish(self, root: Generated, attempt: int) -> bool:
         """Look for incumbents by other means, at the root (0) and later; whether nothing better is left."""
-
-    # -- incumbent and bound ------------------------------------------------------------------------------------
 
     @property
     def value(self) -> float:
@@ -247,8 +240,6 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
         self.accept(self.choices.choice(items))
         self.best.log("integer master")
         return self.incumbent is not before
-
-    # -- search -------------------------------------------------------------------------------------------------
 
     def limits(self, tolerance: float = TOLERANCE) -> GenerationLimits:
         """Of a relaxation."""
