@@ -19,11 +19,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-import highspy
 import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.common.numbers import MAXIMISE
+from schedgap.solvers.linear_program import LinearProgram, Optimum
 from schedgap.solvers.result import Deadline
 
 Ints = NDArray[np.int64]
@@ -36,7 +36,7 @@ FEASIBLE = 1e-7
 
 
 @dataclass(frozen=True)
-class Row:
+class RowBounds:
     """``lower <= sum a y <= upper``; equal bounds make an equality, an infinite one is absent."""
 
     lower: float = -INFINITY
@@ -74,7 +74,7 @@ Pricing = Callable[[Floats, float], Priced]
 """``pricing(duals, weight)``: objective coefficients count `weight` times (0 while looking for feasibility)."""
 
 
-class Outcome(StrEnum):
+class GenerationStatus(StrEnum):
     """Why generation stopped."""
 
     CONVERGED = "converged"
@@ -90,23 +90,25 @@ class Generated:
 
     Attributes
     ----------
-    outcome : why it stopped
+    status : why it stopped
     bound : the best valid bound on the master over all columns (upper when maximising); None where no pricing
         was finished, and for an infeasible master
     value : the objective of the restricted master, None where it is infeasible
     duals : (I,) row duals that gave `bound`
     payoffs : (G,) the groups' best values at `duals`, at least 0 for groups with ``<= 1``
+    columns : of the restricted master
     weights : (columns,) the restricted master's y
     master_duals, master_payoffs : the restricted master's own optimal duals of rows and groups
     iterations : pricings
     history : (value, bound) after every pricing; value None while looking for feasibility
     """
 
-    outcome: Outcome
+    status: GenerationStatus
     bound: float | None
     value: float | None
     duals: Floats
     payoffs: Floats
+    columns: tuple[Column, ...]
     weights: Floats
     master_duals: Floats
     master_payoffs: Floats
@@ -115,7 +117,7 @@ class Generated:
 
 
 @dataclass(frozen=True)
-class Limits:
+class GenerationLimits:
     """When to stop.
 
     Attributes
@@ -144,7 +146,7 @@ class Master:
     must : for each group whether exactly one column has to be chosen (else at most one)
     """
 
-    def __init__(self, sense: int, rows: Sequence[Row], must: Sequence[bool]) -> None:
+    def __init__(self, sense: int, rows: Sequence[RowBounds], must: Sequence[bool]) -> None:
         self.sign = 1.0 if sense == MAXIMISE else -1.0
         self.lower = np.array([row.lower for row in rows], dtype=float)
         self.upper = np.array([row.upper for row in rows], dtype=float)
@@ -152,21 +154,13 @@ class Master:
         self.columns: list[Column] = []
         self._cost: list[float] = []
         self.allowed: list[bool] = []
-        self._lp = highspy.Highs()
-        for option, value in (
-            ("output_flag", False),
-            ("threads", 1),
-            ("simplex_strategy", 4),  # primal: new columns leave the basis primal feasible
-            ("primal_feasibility_tolerance", 1e-9),
-            ("dual_feasibility_tolerance", 1e-9),
-        ):
-            self._lp.setOptionValue(option, value)
+        # primal: new columns leave the basis primal feasible
+        self._lp = LinearProgram(primal=True, tolerance=1e-9)
         # groups come first, so that coupling rows can be added later
         self._groups = len(self.must)
         low = np.concatenate([self.must.astype(float), self.lower])
         high = np.concatenate([np.ones(self._groups), self.upper])
-        empty = np.zeros(0, dtype=np.int32)
-        self._lp.addRows(len(low), _bounded(low), _bounded(high), 0, np.zeros(len(low), np.int32), empty, np.zeros(0))
+        self._lp.add_rows(low, high)
         self._phase_one = False
         self._artificials = self._add_artificials()
 
@@ -176,36 +170,19 @@ class Master:
         entries += [(self._groups + int(i), 1.0) for i in np.flatnonzero(self.lower > 0)]
         entries += [(self._groups + int(i), -1.0) for i in np.flatnonzero(self.upper < 0)]
         n = len(entries)
-        self._lp.addCols(
-            n,
-            np.zeros(n),
-            np.zeros(n),
-            np.zeros(n),
-            n,
-            np.arange(n, dtype=np.int32),
-            np.array([row for row, _ in entries], dtype=np.int32),
-            np.array([value for _, value in entries], dtype=float),
-        )
+        self._lp.add_columns(np.zeros(n), np.zeros(n), [(np.array([row]), np.array([value])) for row, value in entries])
         return n
 
     def add(self, columns: Sequence[Column]) -> None:
         """Add columns; all of them are allowed until :meth:`restrict` says otherwise."""
         if not columns:
             return
-        starts = np.cumsum([0] + [len(column.rows) + 1 for column in columns])
-        index = np.concatenate([np.append(column.rows + self._groups, column.group) for column in columns])
-        value = np.concatenate([np.append(column.values, 1.0) for column in columns])
         n = len(columns)
         costs = np.array([-self.sign * column.objective for column in columns])
-        self._lp.addCols(
-            n,
+        self._lp.add_columns(
             np.zeros(n) if self._phase_one else costs,
-            np.zeros(n),
-            np.full(n, highspy.kHighsInf),
-            len(index),
-            starts[:-1].astype(np.int32),
-            index.astype(np.int32),
-            value,
+            np.full(n, INFINITY),
+            [(np.append(c.rows + self._groups, c.group), np.append(c.values, 1.0)) for c in columns],
         )
         self.columns.extend(columns)
         self._cost.extend(costs)
@@ -216,13 +193,13 @@ class Master:
         gone = np.flatnonzero(~keep)
         if not len(gone):
             return
-        self._lp.deleteCols(len(gone), (gone + self._artificials).astype(np.int32))
+        self._lp.remove_columns(gone + self._artificials)
         kept = np.flatnonzero(keep)
         self.columns = [self.columns[i] for i in kept]
         self._cost = [self._cost[i] for i in kept]
         self.allowed = [self.allowed[i] for i in kept]
 
-    def add_rows(self, rows: Sequence[Row], entries: Sequence[tuple[Ints, Floats]]) -> None:
+    def add_rows(self, rows: Sequence[RowBounds], entries: Sequence[tuple[Ints, Floats]]) -> None:
         """Add coupling rows that zero satisfies (cuts), with their entries on the columns there are.
 
         Parameters
@@ -230,108 +207,72 @@ class Master:
         rows : the rows; their numbers follow those of the rows there are
         entries : for each row the columns, as positions in `columns`, and the values
         """
-        for row, (columns, values) in zip(rows, entries, strict=True):
-            if row.lower > 0 or row.upper < 0:
-                raise ValueError("a row that zero breaks needs an artificial column: give it to the constructor")
-            self._lp.addRow(
-                max(row.lower, -highspy.kHighsInf),
-                min(row.upper, highspy.kHighsInf),
-                len(columns),
-                (columns + self._artificials).astype(np.int32),
-                values,
-            )
-        self.lower = np.append(self.lower, [row.lower for row in rows])
-        self.upper = np.append(self.upper, [row.upper for row in rows])
+        if any(row.lower > 0 or row.upper < 0 for row in rows):
+            raise ValueError("a row that zero breaks needs an artificial column: give it to the constructor")
+        low, high = np.array([row.lower for row in rows]), np.array([row.upper for row in rows])
+        self._lp.add_rows(low, high, [(columns + self._artificials, values) for columns, values in entries])
+        self.lower, self.upper = np.append(self.lower, low), np.append(self.upper, high)
 
     def restrict(self, allowed: Bools, must: Bools) -> None:
         """Allow only these columns, and set which groups must choose one: a node of a search tree."""
         now = np.array(self.allowed, dtype=bool)
         changed = np.flatnonzero(now != allowed)
         if len(changed):
-            self._lp.changeColsBounds(
-                len(changed),
-                (changed + self._artificials).astype(np.int32),
-                np.zeros(len(changed)),
-                np.where(allowed[changed], highspy.kHighsInf, 0.0),
-            )
+            self._lp.set_upper(changed + self._artificials, np.where(allowed[changed], INFINITY, 0.0))
             self.allowed = allowed.tolist()
         for group in np.flatnonzero(must != self.must):
-            self._lp.changeRowBounds(int(group), float(must[group]), 1.0)
+            self._lp.set_row(int(group), float(must[group]), 1.0)
         self.must = must.copy()
 
     def _set_phase(self, one: bool) -> None:
         """Phase one minimises the artificial slacks; phase two forbids them."""
         self._phase_one = one
         slack = self._artificials
-        which = np.arange(slack, dtype=np.int32)
         needed = np.ones(slack, dtype=bool)
         needed[: len(self.must)] = self.must
-        top = np.where(needed & one, highspy.kHighsInf, 0.0)
-        self._lp.changeColsBounds(slack, which, np.zeros(slack), top)
+        self._lp.set_upper(np.arange(slack), np.where(needed & one, INFINITY, 0.0))
         n = len(self.columns)
-        index = np.arange(slack + n, dtype=np.int32)
         cost = np.concatenate([np.full(slack, 1.0 if one else 0.0), np.zeros(n) if one else np.array(self._cost)])
-        self._lp.changeColsCost(slack + n, index, cost)
+        self._lp.set_costs(np.arange(slack + n), cost)
 
-    def _solve(self, deadline: Deadline) -> bool:
-        """Solve the restricted master; False where it is infeasible or the time is over."""
-        left = deadline.left()
-        # HiGHS counts its run time over the life of the object
-        limit = highspy.kHighsInf if left is None else self._lp.getRunTime() + max(0.01, left)
-        self._lp.setOptionValue("time_limit", limit)
-        self._lp.run()
-        status = self._lp.getModelStatus()
-        if status == highspy.HighsModelStatus.kOptimal:
-            return True
-        if status in (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kTimeLimit):
-            return False
-        self._lp.clearSolver()
-        self._lp.run()
-        status = self._lp.getModelStatus()
-        if status != highspy.HighsModelStatus.kOptimal:
-            raise RuntimeError(f"restricted master: HiGHS answers {self._lp.modelStatusToString(status)}")
-        return True
-
-    def _state(self) -> tuple[float, Floats, Floats, Floats]:
-        """(internal value to maximise, internal duals, group duals, y) of the last solve."""
-        solution = self._lp.getSolution()
-        duals = -np.array(solution.row_dual)
+    def _state(self, found: Optimum) -> tuple[float, Floats, Floats, Floats]:
+        """(internal value to maximise, internal duals, group duals, y) of a solved restricted master."""
+        duals = -found.duals
         rows = np.clip(duals[self._groups :], np.where(np.isfinite(self.lower), -INFINITY, 0.0), None)
         rows = np.clip(rows, None, np.where(np.isfinite(self.upper), INFINITY, 0.0))
-        weights = np.array(solution.col_value)[self._artificials :]
-        return -self._lp.getInfo().objective_function_value, rows, duals[: self._groups], weights
+        return -found.value, rows, duals[: self._groups], found.x[self._artificials :]
 
     def _row_part(self, duals: Floats) -> float:
         """sum_i pi_i times the bound its sign selects."""
         bounds = np.where(duals > 0, self.upper, self.lower)
         return float(np.sum(duals * np.where(duals == 0, 0.0, bounds)))
 
-    def generate(self, pricing: Pricing, limits: Limits | None = None) -> Generated:
+    def generate(self, pricing: Pricing, limits: GenerationLimits | None = None) -> Generated:
         """Generate columns until the master is solved over all of them, or a limit.
 
         Returns
         -------
         Generated
-            With outcome CONVERGED, `bound` and `value` agree within the tolerance; with any outcome but
+            With status CONVERGED, `bound` and `value` agree within the tolerance; with any status but
             INFEASIBLE, `bound` is valid.
 
         Notes
         -----
         Smoothing of duals after Wentges (1997); a mispricing is followed by pricing at the master's own duals.
         """
-        limits = limits or Limits()
+        limits = limits or GenerationLimits()
         spent = 0
         if self.must.any() or (self.lower > 0).any() or (self.upper < 0).any():
             self._set_phase(True)
             first = self._run(pricing, limits, 0.0, 0)
             spent = first.iterations
-            if first.outcome != Outcome.CONVERGED:
+            if first.status != GenerationStatus.CONVERGED:
                 return first
         if self._phase_one:
             self._set_phase(False)
         return self._run(pricing, limits, 1.0, spent)
 
-    def _run(self, pricing: Pricing, limits: Limits, weight: float, spent: int) -> Generated:
+    def _run(self, pricing: Pricing, limits: GenerationLimits, weight: float, spent: int) -> Generated:
         """One phase: `weight` 0 looks for feasibility, 1 optimises."""
         best_bound, centre, centre_payoffs = INFINITY, None, np.zeros(len(self.must))
         history: list[tuple[float | None, float]] = []
@@ -339,11 +280,11 @@ class Master:
         weights = np.zeros(0)
         duals, group_duals = np.zeros(len(self.lower)), np.zeros(self._groups)
         smoothing = limits.smoothing
-        outcome = Outcome.LIMIT
-        while not limits.deadline.passed and spent < limits.iterations and self._solve(limits.deadline):
-            value, duals, group_duals, weights = self._state()
+        status = GenerationStatus.LIMIT
+        while spent < limits.iterations and (found := self._lp.solve(limits.deadline)) is not None:
+            value, duals, group_duals, weights = self._state(found)
             if weight == 0.0 and value >= -FEASIBLE:
-                outcome = Outcome.CONVERGED
+                status = GenerationStatus.CONVERGED
                 break
             at = duals if centre is None or smoothing == 0.0 else smoothing * centre + (1 - smoothing) * duals
             priced = pricing(self.sign * at, weight)
@@ -355,23 +296,24 @@ class Master:
             history.append((self.sign * value if weight else None, self.sign * best_bound))
             ended = self._ended(value, best_bound, weight, limits)
             if ended is not None:
-                outcome = ended
+                status = ended
                 break
             fresh = [column for column in priced.columns if self._improves(column, duals, group_duals, weight)]
             self.add(fresh)
             if not fresh and at is duals:
                 near = best_bound - value <= 1e-6 * max(1.0, abs(value))
-                outcome = Outcome.CONVERGED if weight and near else Outcome.STALLED
+                status = GenerationStatus.CONVERGED if weight and near else GenerationStatus.STALLED
                 break
             # a mispricing at smoothed duals is followed by pricing at the master's own
             smoothing = limits.smoothing if fresh else 0.0
         known = weight > 0 and np.isfinite(best_bound)
         return Generated(
-            outcome=outcome,
+            status=status,
             bound=self.sign * best_bound if known else None,
             value=None if value is None or weight == 0.0 else self.sign * value,
             duals=self.sign * (duals if centre is None else centre),
             payoffs=self.sign * centre_payoffs,
+            columns=tuple(self.columns),
             weights=np.append(weights, np.zeros(len(self.columns) - len(weights))),
             master_duals=self.sign * duals,
             master_payoffs=self.sign * group_duals,
@@ -385,22 +327,17 @@ class Master:
             return np.where(self.must, np.maximum(best, -1.0), np.maximum(best, 0.0))
         return np.where(self.must, best, np.maximum(best, 0.0))
 
-    def _ended(self, value: float, bound: float, weight: float, limits: Limits) -> Outcome | None:
+    def _ended(self, value: float, bound: float, weight: float, limits: GenerationLimits) -> GenerationStatus | None:
         """Whether value and bound settle the question (internal sense: maximise)."""
         if weight == 0.0:
-            return Outcome.INFEASIBLE if bound < -FEASIBLE else None
+            return GenerationStatus.INFEASIBLE if bound < -FEASIBLE else None
         if bound - value <= limits.tolerance * max(1.0, abs(value)):
-            return Outcome.CONVERGED
+            return GenerationStatus.CONVERGED
         if limits.cutoff is not None and bound <= self.sign * limits.cutoff:
-            return Outcome.CUT_OFF
+            return GenerationStatus.CUT_OFF
         return None
 
     def _improves(self, column: Column, duals: Floats, group_duals: Floats, weight: float) -> bool:
         value = weight * self.sign * column.objective - float(duals[column.rows] @ column.values)
         # above what the duals may be off by (1e-9), and above the rounding of large numbers
         return bool(value > group_duals[column.group] + max(1e-9, 1e-11 * abs(weight * column.objective)))
-
-
-def _bounded(values: Floats) -> Floats:
-    """HiGHS's own infinity for ours."""
-    return np.clip(values, -highspy.kHighsInf, highspy.kHighsInf)

@@ -11,10 +11,15 @@ from ortools.sat.python import cp_model
 
 from schedgap.solvers.cp_solver import cp_solver
 from schedgap.solvers.engines.watch import watched
+from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.result import Deadline
 
 Value = Callable[[Any], int]
 """The value of a variable or of a linear expression in one solution."""
+
+BOUND_WORK = 0.01
+"""Deterministic time that a better bound counts for at least: on fine grids CP-SAT can raise it by one step at a time,
+for minutes, of which it counts next to nothing."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,7 @@ def run_cp(
     parameters: Mapping[str, Any] | None = None,
     log: Callable[[str], None] | None = None,
 ) -> CpAnswer:
-    """Search a model with a whole-number objective to be minimised, or without one.
+    """Search a model with a whole-number objective of at least 0 to be minimised, or without one.
 
     Parameters
     ----------
@@ -129,14 +134,37 @@ def run_cp(
     name = solver.status_name(run.value)
     spent = max(float(solver.response_proto.deterministic_time), bounds * BOUND_WORK)
     found = name in ("OPTIMAL", "FEASIBLE")
-    bound = _whole(solver.best_objective_bound) if found and model.has_objective() else None
+    bounded_from = found or name == "UNKNOWN"
+    bound = _whole(solver.best_objective_bound) if bounded_from and model.has_objective() else None
     value: Value | None = solver.value if found else None
     return CpAnswer(name == "INFEASIBLE", name == "OPTIMAL", found, bound, run.interrupted, spent, value)
 
 
-BOUND_WORK = 0.01
-"""Deterministic time that a better bound counts for at least: on fine grids CP-SAT can raise it by one step at a time,
-for minutes, of which it counts next to nothing."""
+def search_cp(
+    model: cp_model.CpModel,
+    incumbent: Incumbent,
+    *,
+    seen: Callable[[Value], bool] | None = None,
+    bounded: Callable[[int], bool] | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    share: float = 1.0,
+    workers: int | None = None,
+) -> CpAnswer:
+    """:func:`run_cp` in a share of the time and work that an incumbent's run has left, which are counted there."""
+    answer = run_cp(
+        model,
+        seconds=incumbent.seconds_left(share),
+        work=incumbent.work_left(share),
+        workers=workers or incumbent.workers,
+        seed=incumbent.options.seed,
+        seen=seen,
+        bounded=bounded,
+        parameters=parameters,
+        log=incumbent.options.log,
+    )
+    incumbent.work += answer.work
+    incumbent.interrupted = incumbent.interrupted or answer.interrupted
+    return answer
 
 
 def _whole(value: float) -> int:

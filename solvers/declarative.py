@@ -5,69 +5,27 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
-from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.declarative import DeclarativeModel
-from schedgap.formulations.common.errors import Disagreement, EngineMissing, InputError, ModelRefused
+from schedgap.formulations.common.errors import EngineMissing, InputError, ModelRefused
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.common.numbers import RELATIVE_TOLERANCE, agrees
-from schedgap.solvers.cut_off import TIGHT_TOLERANCE, Miss, cut_off, worst_miss
+from schedgap.formulations.common.numbers import agrees
+from schedgap.solvers.engine_run import Check, ModelSearch, disagreement, refute_bound, run_engine
 from schedgap.solvers.engines import engine
-from schedgap.solvers.engines.answer import Engine, EngineAnswer, rounded_bound
+from schedgap.solvers.engines.answer import Engine, EngineAnswer
 from schedgap.solvers.engines.arrays import model_arrays
 from schedgap.solvers.engines.dual_bound import exact_bound
-from schedgap.solvers.engines.whole import BOUND_TOLERANCE, whole_model
-from schedgap.solvers.incumbent import Incumbent, contradicts
+from schedgap.solvers.engines.whole import whole_model
+from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 from schedgap.solvers.size import too_large
 
-Check = Callable[[Solution], CheckReport]
-
-ATTEMPTS = 50
-"""How often a model is solved again after a solution that missed by tolerance was cut off."""
 SECOND = {"highs": ("cpsat", "cbc"), "cbc": ("cpsat", "highs"), "cpsat": ("highs", "cbc")}
 """Engines of other makes to ask where an engine's declared range is exceeded, the most exact one first."""
 RELAXATION_SHARE = 0.3
 """Of the time that is left, for the linear relaxation where its bound is the only one that counts."""
-
-
-@dataclass
-class _Search:
-    """What is known so far while one model is solved, possibly several times and by several engines."""
-
-    model: DeclarativeModel
-    engine: Engine
-    check: Check
-    best: Incumbent
-    cuts: int = 0
-    info: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def sense(self) -> int:
-        return self.model.sense
-
-    def learn(self, bound: float | None) -> None:
-        """Keep a proven bound when it is the best so far."""
-        if bound is not None and self.model.objective_is_integral:
-            bound = rounded_bound(bound, self.sense)
-        self.best.learn(bound)
-
-    def learn_from(self, answer: EngineAnswer) -> None:
-        """A bound on the model: one on the problem too, where the engine is believed and the model no restriction."""
-        if self.model.restriction:
-            if answer.bound is not None:
-                self.info["restricted bound"] = answer.bound
-        elif not answer.doubt:
-            self.learn(answer.bound)
-
-    def explained(self, told: float, said: float, answer: EngineAnswer) -> bool:
-        """Whether rounding explains that a point is worth `told` to the checker and `said` to the model."""
-        if self.model.objective_is_integral:
-            return abs(told - said) < 0.5
-        within = BOUND_TOLERANCE if answer.doubt else RELATIVE_TOLERANCE
-        return abs(told - said) <= within * max(abs(told), abs(said)) + self.model.resolution + answer.resolution
 
 
 def solve_declarative(
@@ -118,13 +76,13 @@ def solve_declarative(
     except KeyboardInterrupt:
         return _unsolved(solver, version, Termination.INTERRUPTED, began, _first_feasible(check, options.start), {})
     built = time.monotonic()
-    search = _Search(model, solver, check, Incumbent(model.sense))
+    search = ModelSearch(model, solver, check, Incumbent(model.sense))
     for start in (options.start, model.start):
         if start is not None:
             _take_start(search, start)
     if search.best.solution is not None:
         options = replace(options, start=search.best.solution)
-    search.learn(model.bound)
+    search.tighten(model.bound)
     try:
         if options.deadline.moment is not None and not model.restriction:
             _bound_beforehand(search, options)
@@ -145,23 +103,23 @@ def _built(build: Callable[[], DeclarativeModel]) -> DeclarativeModel:
             gc.enable()
 
 
-def _take_start(search: _Search, start: Solution) -> None:
+def _take_start(search: ModelSearch, start: Solution) -> None:
     report = search.check(start)
     if report.feasible and report.objective is not None:
-        search.best.offer(start, float(report.objective))
+        search.best.accept(start, float(report.objective))
 
 
-def _bound_beforehand(search: _Search, options: SolveOptions) -> None:
+def _bound_beforehand(search: ModelSearch, options: SolveOptions) -> None:
     """The exact bound of the linear relaxation, where the engine's own would not count and time may run out."""
     whole = whole_model(model_arrays(search.model))
     left = options.deadline.left()
     if left and not whole.arrays.contradiction and search.engine.limits.exceeded(whole):
-        search.learn(exact_bound(whole, options.deadline.capped(RELAXATION_SHARE * left)))
+        search.tighten(exact_bound(whole, options.deadline.capped(RELAXATION_SHARE * left)))
 
 
-def _solve(search: _Search, options: SolveOptions) -> tuple[Status | None, Termination]:
+def _solve(search: ModelSearch, options: SolveOptions) -> tuple[Status | None, Termination]:
     """Solve until the answer stands. The status where one was proven without a solution."""
-    answer, termination = _run(search, search.engine, options)
+    answer, termination = run_engine(search, search.engine, options)
     if answer is None or search.model.restriction or not answer.doubt:
         return (None if answer is None else _without_solution(search, answer)), termination
     search.info["doubt"] = answer.doubt
@@ -169,7 +127,7 @@ def _solve(search: _Search, options: SolveOptions) -> tuple[Status | None, Termi
     if not answer.claimed and not failed and answer.status not in (Status.INFEASIBLE, Status.UNBOUNDED):
         return None, termination
     if options.deadline.moment is None and search.best.solution is not None:  # else it is known already
-        search.learn(exact_bound(whole_model(model_arrays(search.model)), options.deadline))
+        search.tighten(exact_bound(whole_model(model_arrays(search.model)), options.deadline))
     if search.best.proven:
         search.info["proof"] = "exact bound"
         return None, Termination.PROVEN
@@ -181,7 +139,7 @@ def _solve(search: _Search, options: SolveOptions) -> tuple[Status | None, Termi
 
 
 def _second_opinion(
-    search: _Search, options: SolveOptions, answer: EngineAnswer, first: float | None
+    search: ModelSearch, options: SolveOptions, answer: EngineAnswer, first: float | None
 ) -> tuple[Status | None, Termination]:
     """What an engine of another make says of an answer that its engine cannot prove alone.
 
@@ -198,21 +156,21 @@ def _second_opinion(
     for name in SECOND.get(search.engine.name, ()):
         try:
             hint = options.start if name == "cpsat" else None  # a start would make an engine in doubt agree
-            second, termination = _run(search, engine(name), replace(options, start=hint, log=None))
+            second, termination = run_engine(search, engine(name), replace(options, start=hint, log=None))
         except (EngineMissing, ModelRefused):
             continue
         if second is None:
             return None, termination
         search.info["second engine"] = name
-        told = None if second.values is None else _scored(search, second)
-        same_value = first is not None and told is not None and agrees(first, told)
+        checked = None if second.values is None else _scored(search, second)
+        same_value = first is not None and checked is not None and agrees(first, checked)
         without = second.status is answer.status and second.status in (Status.INFEASIBLE, Status.UNBOUNDED)
         if not second.doubt:
             search.info["proof"] = "agreed" if same_value or without else "claimed"
             return _without_solution(search, second), termination
         if same_value and second.claimed:
             search.info["proof"] = "agreed"
-            search.learn(first)
+            search.tighten(first)
         elif without and search.best.solution is None:
             search.info["proof"] = "agreed"
             return second.status, termination
@@ -220,7 +178,7 @@ def _second_opinion(
     return None, Termination.FINISHED
 
 
-def _scored(search: _Search, answer: EngineAnswer) -> float | None:
+def _scored(search: ModelSearch, answer: EngineAnswer) -> float | None:
     """The checker's objective of the answer's own point; None where it is not feasible."""
     try:
         report = search.check(search.model.extract(answer.value))
@@ -229,7 +187,7 @@ def _scored(search: _Search, answer: EngineAnswer) -> float | None:
     return float(report.objective) if report.feasible and report.objective is not None else None
 
 
-def _without_solution(search: _Search, answer: EngineAnswer) -> Status | None:
+def _without_solution(search: ModelSearch, answer: EngineAnswer) -> Status | None:
     """The status of an answer that proves that there is no solution, or no bounded one."""
     if answer.status not in (Status.INFEASIBLE, Status.UNBOUNDED):
         return Status.ERROR if answer.status is Status.ERROR and search.best.solution is None else None
@@ -239,126 +197,7 @@ def _without_solution(search: _Search, answer: EngineAnswer) -> Status | None:
     return answer.status
 
 
-def _run(search: _Search, solver: Engine, options: SolveOptions) -> tuple[EngineAnswer | None, Termination]:
-    """Run one engine until its answer stands: the answer, or None where a limit came first, and why it ended."""
-    for attempt in range(ATTEMPTS):
-        if options.deadline.passed:
-            return None, Termination.TIME_LIMIT
-        answer = solver.solve(search.model, options)
-        search.info.update(answer.info)
-        if answer.nodes is not None:
-            search.info["nodes"] = search.info.get("nodes", 0) + answer.nodes
-        if answer.status in (Status.INFEASIBLE, Status.UNBOUNDED):
-            restricted = search.model.restriction and answer.status is Status.INFEASIBLE
-            return answer, Termination.FINISHED if restricted else answer.termination
-        if answer.status is Status.ERROR:
-            return answer, answer.termination
-        miss = None if answer.values is None else _judge(search, solver, answer)
-        search.learn_from(answer)  # tolerances only add points, so the bound holds whatever the point misses
-        if miss is None:
-            return answer, answer.termination
-        if not (answer.claimed or answer.status is Status.OPTIMAL or answer.termination is Termination.GAP_LIMIT):
-            return answer, answer.termination
-        after = _after_miss(search, solver, miss, options, answer, attempt)
-        if after is None:
-            return replace(answer, claimed=False), Termination.FAILED
-        options = after
-    return None, Termination.FAILED
-
-
-def _judge(search: _Search, solver: Engine, answer: EngineAnswer) -> Miss | None:
-    """Accept the answer's solution, or say by what it misses.
-
-    Raises
-    ------
-    Disagreement
-        Model and checker contradict each other at a point that satisfies the model.
-    """
-    assert answer.objective is not None
-    assert answer.values is not None
-    try:
-        solution = search.model.extract(answer.value)
-    except ValueError as error:
-        miss = worst_miss(search.model, answer.values)
-        if miss is None:
-            raise disagreement(solver, f"engine {solver.name}: {error}", None) from error
-        return miss
-    try:
-        report = search.check(solution)
-    except InputError as error:
-        raise disagreement(solver, f"engine {solver.name}: malformed solution: {error}", solution) from error
-    told = None if report.objective is None else float(report.objective)
-    if report.feasible and told is not None:
-        search.best.offer(solution, told)
-        if search.sense * (told - answer.objective) <= 0 or search.explained(told, answer.objective, answer):
-            if not (search.model.restriction or answer.doubt):
-                _refute_bound(search, solver, answer.bound, told, solution)
-            return None
-    miss = worst_miss(search.model, answer.values)
-    violations = [violation.message for violation in report.violations]
-    if miss is None or (miss.amount > miss.allowed and not answer.doubt):
-        why = "; ".join(violations[:3]) or f"objective {told:.12g} where the model says {answer.objective:.12g}"
-        if miss is not None:
-            why += f"; the engine's point misses row {miss.row} by {miss.amount:.3g}"
-        raise disagreement(
-            solver,
-            f"engine {solver.name} and checker disagree: {why}",
-            solution,
-            objective=answer.objective,
-            checked_objective=told,
-            violations=violations,
-        )
-    if search.model.repair is not None and not report.feasible:
-        mended = search.model.repair(solution)
-        if mended is not None:
-            again = search.check(mended)
-            if again.feasible and again.objective is not None:
-                search.best.offer(mended, float(again.objective))
-                if search.explained(float(again.objective), answer.objective, answer):
-                    return None
-    return miss
-
-
-def _refute_bound(
-    search: _Search, solver: Engine, bound: float | None, objective: float, solution: Solution | None
-) -> None:
-    """No confirmed solution may be better than a bound that is believed."""
-    if bound is not None and search.model.objective_is_integral:
-        bound = rounded_bound(bound, search.sense)
-    if contradicts(objective, bound, search.sense):
-        raise disagreement(
-            solver,
-            f"engine {solver.name} proves the bound {bound:.12g}, the checker confirms a solution of {objective:.12g}",
-            solution,
-            objective=objective,
-            bound=bound,
-        )
-
-
-def _after_miss(
-    search: _Search, solver: Engine, miss: Miss, options: SolveOptions, answer: EngineAnswer, attempt: int
-) -> SolveOptions | None:
-    """Make the next attempt differ: the point cut off, or a tighter tolerance; None where doubt is left."""
-    if cut_off(search.model, miss, search.cuts):
-        search.cuts += 1
-        return options
-    if options.feasibility_tolerance is None:
-        return replace(options, feasibility_tolerance=TIGHT_TOLERANCE)
-    if answer.doubt:
-        return None
-    raise disagreement(
-        solver,
-        f"engine {solver.name}: row {miss.row} is missed by {miss.amount:.3g} even with the tightest tolerance",
-        None,
-    )
-
-
-def disagreement(solver: Engine, message: str, solution: Solution | None, **details: Any) -> Disagreement:
-    """The error, with what is needed to reproduce it."""
-    return Disagreement(message, solution=solution, details={"engine": solver.name, **details})
-
-
-def _refute_by_solution(search: _Search, answer: EngineAnswer) -> None:
+def _refute_by_solution(search: ModelSearch, answer: EngineAnswer) -> None:
     """No solution may be known where a believed engine proves that there is none."""
     if answer.status is Status.INFEASIBLE and search.best.solution is not None:
         raise disagreement(
@@ -371,16 +210,17 @@ def _refute_by_solution(search: _Search, answer: EngineAnswer) -> None:
 
 
 def _result(
-    search: _Search,
+    search: ModelSearch,
     status: Status | None,
     termination: Termination,
     version: str,
     build_seconds: float,
     solve_seconds: float,
 ) -> Result:
-    objective, bound = search.best.objective, search.best.bound
+    best = search.best
+    objective, bound = best.in_own(best.objective), best.in_own(best.bound)
     if objective is not None:
-        _refute_bound(search, search.engine, bound, objective, search.best.solution)
+        refute_bound(search, search.engine, bound, objective, search.best.solution)
     if search.best.proven:
         status, termination, bound = Status.OPTIMAL, Termination.PROVEN, objective
     if status is None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Self, TypeVar, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
@@ -206,3 +207,22 @@ def _first_error(error: ValidationError) -> str:
         text = f"{where}: {message.replace('tuple', 'list')}, got {_shown(first['input'])}"
     more = len(errors) - 1
     return text + (f" (and {more} more)" if more else "")
+
+
+InstanceT = TypeVar("InstanceT", bound=Instance)
+Value = TypeVar("Value")
+
+
+def once_per_instance(function: Callable[[InstanceT], Value]) -> Callable[[InstanceT], Value]:
+    """A function of an instance that is computed once per instance object and kept with it."""
+    key = f"_{function.__module__}.{function.__qualname__}"
+
+    @wraps(function)
+    def kept(instance: InstanceT) -> Value:
+        owner, found = instance.__dict__.get(key, (None, None))
+        if owner != id(instance):  # a copy inherits the dict of what it was copied from
+            found = function(instance)
+            instance.__dict__[key] = (id(instance), found)
+        return cast(Value, found)
+
+    return kept

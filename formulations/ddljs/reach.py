@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
+from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
 from schedgap.formulations.ddljs.instance import DdljsInstance
 
@@ -45,23 +45,20 @@ class Reach:
     most: int
 
 
+@once_per_instance
 def reaches(instance: DdljsInstance) -> tuple[Reach, ...]:
     """The reach of every job, computed once per instance object; O((V + E) J)."""
-    owner, found = instance.__dict__.get("_reaches", (None, None))
-    if found is None or owner != id(instance):  # a copy inherits the dict of what it was copied from
-        parts: dict[tuple[tuple[int, ...], float], tuple[Region, ...]] = {}
-        rows = []
-        for job, caps in zip(instance.jobs, instance.caps, strict=True):
-            key = (caps, job.bandwidth)
-            if key not in parts:
-                parts[key] = _regions(instance, caps, job.bandwidth)
-            regions = parts[key]
-            ring = min(job.max_workers, max((sum(caps[u] for u in region.hosts) for region in regions), default=0))
-            most = ring * (instance.horizon - job.arrival + 1)
-            rows.append(Reach(regions, ring, most if job.slot_limit is None else min(most, job.slot_limit)))
-        found = tuple(rows)
-        instance.__dict__["_reaches"] = (id(instance), found)
-    return cast(tuple[Reach, ...], found)
+    parts: dict[tuple[tuple[int, ...], float], tuple[Region, ...]] = {}
+    rows = []
+    for job, caps in zip(instance.jobs, instance.caps, strict=True):
+        key = (caps, job.bandwidth)
+        if key not in parts:
+            parts[key] = _regions(instance, caps, job.bandwidth)
+        regions = parts[key]
+        ring = min(job.max_workers, max((sum(caps[u] for u in region.hosts) for region in regions), default=0))
+        most = ring * (instance.horizon - job.arrival + 1)
+        rows.append(Reach(regions, ring, most if job.slot_limit is None else min(most, job.slot_limit)))
+    return tuple(rows)
 
 
 def _regions(instance: DdljsInstance, caps: tuple[int, ...], bandwidth: float) -> tuple[Region, ...]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.common.substrate import most_multiples
 from schedgap.formulations.g_vne.instance import GVneInstance
 
@@ -117,13 +117,10 @@ class Forest:
         return left + right[-2::-1]
 
 
+@once_per_instance
 def tables(instance: GVneInstance) -> Tables:
     """The arrays of an instance, made once per instance object; O(V J R + E J)."""
-    owner, found = instance.__dict__.get("_tables", (None, None))
-    if found is None or owner != id(instance):  # a copy inherits the dict of what it was copied from
-        found = _tables(instance)
-        instance.__dict__["_tables"] = (id(instance), found)
-    return cast(Tables, found)
+    return _tables(instance)
 
 
 def _tables(instance: GVneInstance) -> Tables:

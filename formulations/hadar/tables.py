@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
 from schedgap.formulations.common.units import unit_of
 from schedgap.formulations.hadar.instance import HadarInstance, Job
@@ -156,16 +156,13 @@ class Tables:
         return np.array([job.earliest <= self.horizon for job in self.jobs])
 
 
+@once_per_instance
 def tables(instance: HadarInstance) -> Tables:
     """The tables of `instance`, computed once per instance object.
 
     Complexity: O(J R (log R + log of the numbers)), whatever the horizon.
     """
-    owner, found = instance.__dict__.get("_tables", (None, None))
-    if found is None or owner != id(instance):  # a copy inherits the dict of what it was copied from
-        found = _build(instance)
-        instance.__dict__["_tables"] = (id(instance), found)
-    return cast(Tables, found)
+    return _build(instance)
 
 
 def in_units(instance: HadarInstance, ordinary: tuple[float, float]) -> tuple[HadarInstance, float]:

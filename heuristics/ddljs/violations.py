@@ -117,10 +117,10 @@ def _outcomes(plan: Plan, jobs: list[int], state: State) -> Iterator[tuple[float
 
 def _rows(plan: Plan) -> dict[int, Row]:
     """What each row of the program stands for; the same in every slot."""
-    space = plan.second.space
+    subproblem = plan.second.subproblem
     named: dict[int, Row] = {}
-    for (node, resource), row in np.ndenumerate(space.node_row):
+    for (node, resource), row in np.ndenumerate(subproblem.node_row):
         named[int(row)] = ("server", int(node), int(resource))
-    for place, link in enumerate(space.link_row.tolist()):
+    for place, link in enumerate(subproblem.link_row.tolist()):
         named[int(link)] = ("link", place, 0)
     return named

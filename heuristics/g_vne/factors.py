@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.heuristics.g_vne.mixture import Mixture
-from schedgap.solvers.exact.g_vne.space import Space
+from schedgap.solvers.exact.g_vne.subproblem import RingSubproblem
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -46,7 +46,7 @@ def _largest(values: Floats) -> float | None:
     return float(finite.max()) if len(finite) else None
 
 
-def factors(space: Space, mixture: Mixture, sizes: Ints) -> Factors:
+def factors(subproblem: RingSubproblem, mixture: Mixture, sizes: Ints) -> Factors:
     """Both pairs of factors.
 
     Printed (Theorem 8): beta^r = 1 + epsilon sqrt(2 Delta^r log V) with Delta^r = max_u sum_i (C_i / d_i)^2, where a
@@ -60,13 +60,13 @@ def factors(space: Space, mixture: Mixture, sizes: Ints) -> Factors:
 
     Parameters
     ----------
-    space, mixture : the program with fixed sizes and its weighted rings
+    subproblem, mixture : the program with fixed sizes and its weighted rings
     sizes : (J,) kappa
     """
-    data = space.data
+    data = subproblem.data
     row_count = len(mixture.capacity)
     of_link = np.zeros(row_count, dtype=bool)
-    of_link[space.link_row[space.link_row >= 0]] = True
+    of_link[subproblem.link_row[subproblem.link_row >= 0]] = True
     nodes, links = math.log(max(1, data.nodes)), math.log(max(1, len(data.tail)))
     logs = np.where(of_link, links, nodes)
     printed = np.ones(row_count)
@@ -76,12 +76,12 @@ def factors(space: Space, mixture: Mixture, sizes: Ints) -> Factors:
         spread = float((np.where(takes, sizes[:, None], 0.0) ** 2).sum(axis=0).max(initial=0.0))
         with np.errstate(divide="ignore", invalid="ignore"):
             part = np.where(takes, data.demand[:, r][:, None] / data.capacity[None, :, r], 0.0)
-        rows = space.node_row[:, r]
+        rows = subproblem.node_row[:, r]
         printed[rows[rows >= 0]] = 1 + float(part.max(initial=0.0)) * math.sqrt(2 * spread * nodes)
     edges = (sizes > 1) & (data.job_bandwidth > 0)
     positive = data.bandwidth > 0
     if edges.any() and positive.any():
-        usable = space.wide & edges[:, None] & positive[None, :]
+        usable = subproblem.wide & edges[:, None] & positive[None, :]
         spread = float((np.where(usable, sizes[:, None], 0.0) ** 2).sum(axis=0).max(initial=0.0))
         part = np.where(usable, data.job_bandwidth[:, None] / np.where(positive, data.bandwidth, 1.0)[None, :], 0.0)
         printed[of_link] = 1 + float(part.max(initial=0.0)) * math.sqrt(2 * spread * links)

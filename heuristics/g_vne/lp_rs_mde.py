@@ -13,11 +13,11 @@ from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.g_vne.instance import GVneInstance, in_ordinary_units
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.g_vne.factors import Factors, factors
-from schedgap.heuristics.g_vne.knapsack import best_choice
 from schedgap.heuristics.g_vne.mixture import Mixture, fits_alone
 from schedgap.heuristics.g_vne.relaxation import Relaxation, relax
 from schedgap.solvers.column_generation import Column
-from schedgap.solvers.exact.g_vne.space import TOLERANCE
+from schedgap.solvers.exact.g_vne.subproblem import TOLERANCE
+from schedgap.solvers.integer_master import SearchLimits, integer_master
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 Ints = NDArray[np.int64]
@@ -64,7 +64,7 @@ def make_plan(
         second = first
         sizes = np.where(first.chi > 0, np.arange(first.chi.shape[1])[None, :], 0).max(axis=1).astype(np.int64)
     mixture = Mixture.of(second, drop=capped)
-    return Plan(first, second, sizes, mixture, factors(second.space, mixture, sizes))
+    return Plan(first, second, sizes, mixture, factors(second.subproblem, mixture, sizes))
 
 
 def lp_rs_mde(
@@ -197,7 +197,7 @@ def _without_violations(
 
 def _knapsack(relaxation: Relaxation, rings: list[Column], nodes: int, seed: int, deadline: Deadline) -> list[Column]:
     """The best choice over all generated rings; those whose reduced cost rules them out are left out."""
-    capacity = np.array([row.upper for row in relaxation.space.rows], dtype=float)
+    capacity = np.array([row.upper for row in relaxation.subproblem.rows], dtype=float)
     known = sum(column.objective for column in rings)
     spare = relaxation.value - known + 1e-6 * max(1.0, abs(known)) if relaxation.complete else np.inf
     held = {id(column.payload) for column in rings}
@@ -207,14 +207,15 @@ def _knapsack(relaxation: Relaxation, rings: list[Column], nodes: int, seed: int
         if id(column.payload) in held or (reduced >= -spare and column.objective > 0 and fits_alone(column, capacity))
     ]
     start = [place for place, column in enumerate(pool) if id(column.payload) in held]
-    jobs = relaxation.space.data.jobs
-    chosen = best_choice(pool, capacity, jobs, start, nodes=nodes, seed=seed, deadline=deadline)
-    return [pool[place] for place in chosen]
+    jobs = relaxation.subproblem.data.jobs
+    limits = SearchLimits(nodes, deadline, seed=seed)
+    found = [pool[place] for place in integer_master(pool, capacity, jobs, limits, start=start) or ()]
+    return found if sum(column.objective for column in found) > known else rings
 
 
 def _solution(plan: Plan, rings: list[Column]) -> Solution:
     ordered = sorted(rings, key=lambda column: column.group)
-    return plan.second.space.solution([column.payload for column in ordered])
+    return plan.second.subproblem.solution([column.payload for column in ordered])
 
 
 def _info(instance: GVneInstance, plan: Plan, rings: list[Column]) -> dict[str, Any]:
@@ -231,7 +232,7 @@ def _info(instance: GVneInstance, plan: Plan, rings: list[Column]) -> dict[str, 
         "lp_complete": plan.first.complete and plan.second.complete,
         "sizes_in_lp": int((plan.first.chi > _SAME).sum(axis=1).max(initial=0)),
         "gamma": int(np.ceil(plan.first.workers - _SAME).max(initial=0)),
-        "largest_ring": int(plan.first.space.data.largest_ring.max(initial=0)),
+        "largest_ring": int(plan.first.subproblem.data.largest_ring.max(initial=0)),
         "kappa": {job.id: int(k) for job, k in zip(instance.jobs, plan.sizes, strict=True)},
         "q": {job.id: float(q) for job, q in zip(instance.jobs, plan.first.workers, strict=True)},
         "dropped": plan.mixture.dropped,

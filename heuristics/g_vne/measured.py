@@ -140,7 +140,7 @@ def augmented_variables(plan: Plan) -> int:
 
     A copy of job i for one of its H_i eligible servers has 1 + (kappa - 1) H_i placements and kappa E flows.
     """
-    data = plan.first.space.data
+    data = plan.first.subproblem.data
     total = 0
     for hosts, size in zip(data.eligible.sum(axis=1).tolist(), plan.sizes.tolist(), strict=True):
         copy = 1 + (size - 1) * hosts + size * len(data.tail) if size > 1 else size

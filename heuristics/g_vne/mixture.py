@@ -41,7 +41,7 @@ class Mixture:
     @classmethod
     def of(cls, relaxation: Relaxation, drop: bool) -> Mixture:
         """The rings of a solved program, optionally without those that fit not even alone."""
-        capacity = np.array([row.upper for row in relaxation.space.rows], dtype=float)
+        capacity = np.array([row.upper for row in relaxation.subproblem.rows], dtype=float)
         chosen: list[tuple[Column, float]] = []
         dropped = 0.0
         for column, weight in zip(relaxation.columns, relaxation.weights, strict=True):
@@ -54,7 +54,7 @@ class Mixture:
         chosen.sort(key=lambda pair: pair[0].group)
         columns = tuple(column for column, _ in chosen)
         weights = np.array([weight for _, weight in chosen], dtype=float)
-        totals = np.zeros(relaxation.space.data.jobs)
+        totals = np.zeros(relaxation.subproblem.data.jobs)
         np.add.at(totals, [c.group for c in columns], weights)
         if len(columns):  # a sum above 1 is rounding of the simplex method
             weights = weights / np.maximum(1.0, totals[[c.group for c in columns]])

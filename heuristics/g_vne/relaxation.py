@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.g_vne.instance import GVneInstance
-from schedgap.solvers.column_generation import Column, Limits, Master, Outcome
-from schedgap.solvers.exact.g_vne.space import Space
+from schedgap.solvers.column_generation import Column, GenerationLimits, GenerationStatus
+from schedgap.solvers.exact.g_vne.subproblem import RingSubproblem
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 Ints = NDArray[np.int64]
@@ -28,7 +26,7 @@ class Relaxation:
 
     Attributes
     ----------
-    space : rows of the master, and the way from columns to rings
+    subproblem : rows of the master, and the way from columns to rings
     columns : all that were generated
     weights : (columns,) of an optimal solution; of a feasible one where `complete` is False
     value : the solution's utility
@@ -37,7 +35,7 @@ class Relaxation:
     reduced : (columns,) reduced costs, at most 0 for an optimal solution
     """
 
-    space: Space
+    subproblem: RingSubproblem
     columns: tuple[Column, ...]
     weights: Floats
     value: float
@@ -48,7 +46,7 @@ class Relaxation:
     @cached_property
     def chi(self) -> Floats:
         """(J, K + 1) weight of each ring size of each job, chi of (13)."""
-        table = np.zeros_like(self.space.worth)
+        table = np.zeros_like(self.subproblem.worth)
         for column, weight in zip(self.columns, self.weights, strict=True):
             if weight > LEAST_WEIGHT:
                 table[column.group, column.payload.size] += weight
@@ -57,7 +55,7 @@ class Relaxation:
     @cached_property
     def utility_chi(self) -> Floats:
         """(J, K + 1) pi times chi."""
-        worth = np.where(np.isfinite(self.space.worth), self.space.worth, 0.0)
+        worth = np.where(np.isfinite(self.subproblem.worth), self.subproblem.worth, 0.0)
         product: Floats = worth * self.chi
         return product
 
@@ -93,17 +91,17 @@ def relax(
     start : a program over more sizes whose columns this one begins with
     deadline : where it passes, the solution found so far is returned
     """
-    space = Space(instance, capped=capped, sizes=sizes)
-    master = Master(MAXIMISE, space.rows, [False] * space.data.jobs)
+    subproblem = RingSubproblem(instance, capped=capped, sizes=sizes)
+    master = subproblem.master()
     first: list[Column] = []
     known = np.zeros(0)
     if start is not None:
         kept = [i for i, c in enumerate(start.columns) if sizes is None or c.payload.size == sizes[c.group]]
-        first = [space.column(start.columns[i].payload) for i in kept]
+        first = [subproblem.column(start.columns[i].payload) for i in kept]
         known = start.weights[kept]
         master.add(first)
-    done = master.generate(lambda duals, weight: space.price_all(duals, weight, space.free_rules), Limits(deadline))
-    columns: Sequence[Column] = master.columns
+    done = master.generate(subproblem.price_all, GenerationLimits(deadline))
+    columns = done.columns
     weights = np.zeros(len(columns))
     solved = done.value is not None
     given = done.weights if solved else known
@@ -116,4 +114,6 @@ def relax(
         ]
     )
     value = float(worth @ weights) if len(columns) else 0.0
-    return Relaxation(space, tuple(columns), weights, value, done.bound, done.outcome is Outcome.CONVERGED, reduced)
+    return Relaxation(
+        subproblem, columns, weights, value, done.bound, done.status is GenerationStatus.CONVERGED, reduced
+    )

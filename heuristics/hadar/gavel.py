@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-import highspy
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
@@ -21,6 +20,7 @@ from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.hadar.baselines import one_type
 from schedgap.heuristics.hadar.options import RestartDelay
 from schedgap.heuristics.hadar.simulate import State, refuse_long_delay, run_of, simulate
+from schedgap.solvers.linear_program import INFINITY, LinearProgram
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 Ints = NDArray[np.int64]
@@ -54,11 +54,11 @@ def time_fractions(data: Tables, jobs: Ints, left: Floats, policy: str) -> tuple
     able: Bools = np.asarray(fits.any(axis=1), dtype=np.bool_).reshape(n)
     columns = n * kinds + 1  # Y by job and type, then the value
     cost = np.zeros(columns)
-    upper = np.append(fits.astype(float).ravel(), highspy.kHighsInf)
+    upper = np.append(fits.astype(float).ravel(), INFINITY)
     lines: list[tuple[Ints, Floats, float, float]] = []
     for i in range(n):
         own = np.arange(i * kinds, (i + 1) * kinds)
-        lines.append((own, np.ones(kinds), -highspy.kHighsInf, 1.0))
+        lines.append((own, np.ones(kinds), -INFINITY, 1.0))
         if policy == "max-sum" or not able[i]:
             continue
         if policy == "makespan":
@@ -66,39 +66,28 @@ def time_fractions(data: Tables, jobs: Ints, left: Floats, policy: str) -> tuple
         else:
             equal = float((share[i] * fits[i] * data.capacity).sum() / data.capacity.sum())
             scale = equal / workers[i]
-        lines.append((np.append(own, columns - 1), np.append(share[i], -scale), 0.0, highspy.kHighsInf))
+        lines.append((np.append(own, columns - 1), np.append(share[i], -scale), 0.0, INFINITY))
     for r in range(kinds):
-        lines.append((np.arange(n) * kinds + r, workers, -highspy.kHighsInf, float(data.capacity[r])))
+        lines.append((np.arange(n) * kinds + r, workers, -INFINITY, float(data.capacity[r])))
     if policy == "max-sum":
         rate = np.array([[_rate(data, int(j), r) for r in range(kinds)] for j in jobs])
         cost[:-1] = -(rate * workers[:, None]).ravel()
         upper[-1] = 0.0
     else:
         cost[-1] = -1.0
-    solver = highspy.Highs()
-    solver.setOptionValue("output_flag", False)
-    solver.setOptionValue("threads", 1)
-    empty = np.zeros(0, dtype=np.int32)
-    solver.addCols(columns, cost, np.zeros(columns), upper, 0, np.zeros(columns, np.int32), empty, np.zeros(0))
-    starts = np.cumsum([0] + [len(index) for index, _, _, _ in lines])
-    solver.addRows(
-        len(lines),
-        np.array([low for _, _, low, _ in lines]),
-        np.array([high for _, _, _, high in lines]),
-        int(starts[-1]),
-        starts[:-1].astype(np.int32),
-        np.concatenate([index for index, _, _, _ in lines]).astype(np.int32),
-        np.concatenate([values for _, values, _, _ in lines]),
-    )
-    solver.run()
-    if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:  # no job fits any type: the value is unbounded
+    program = LinearProgram()
+    program.add_columns(cost, upper)
+    low, high = np.array([line[2] for line in lines]), np.array([line[3] for line in lines])
+    program.add_rows(low, high, [(index, values) for index, values, _, _ in lines])
+    found = program.solve()
+    if found is None:  # no job fits any type: the value is unbounded
         return np.zeros((n, kinds)), 0.0
-    values = np.array(solver.getSolution().col_value)
+    values = found.x
     fractions = np.where(fits, values[:-1].reshape(n, kinds), 0.0)
     fractions[fractions < 1e-9] = 0.0
     if policy == "makespan":
         return fractions, float("inf") if values[-1] <= 0 else 1.0 / float(values[-1])
-    return fractions, float(values[-1]) if policy == "max-min" else -float(solver.getInfo().objective_function_value)
+    return fractions, float(values[-1]) if policy == "max-min" else -found.value
 
 
 def _rate(data: Tables, j: int, kind: int) -> float:

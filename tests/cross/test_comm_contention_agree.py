@@ -112,7 +112,7 @@ def test_comm_contention_bb_checks_once_where_it_does_not_search(monkeypatch: py
         seen.append(solution)
         return check(case, solution)
 
-    monkeypatch.setattr("schedgap.solvers.exact.comm_contention.check", counted)
+    monkeypatch.setattr("schedgap.solvers.exact.comm_contention.branch_and_bound.check", counted)
     assert solve_bb(instance, SolveOptions(start=start)).solution is start
     assert seen == [start]
     solve_bb(instance, SolveOptions())

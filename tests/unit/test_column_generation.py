@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from schedgap.formulations.common.numbers import MAXIMISE, MINIMISE
-from schedgap.solvers.column_generation import Column, Limits, Master, Outcome, Priced, Row
+from schedgap.solvers.column_generation import Column, GenerationLimits, GenerationStatus, Master, Priced, RowBounds
 from schedgap.solvers.result import Deadline
 
 Floats = NDArray[np.float64]
@@ -33,9 +33,9 @@ def by_enumeration(columns: list[Column], groups: int, sense: int):  # type: ign
     return pricing
 
 
-def packing(seed: int) -> tuple[list[Column], list[Row], int]:
+def packing(seed: int) -> tuple[list[Column], list[RowBounds], int]:
     rng = np.random.default_rng(seed)
-    rows = [Row(upper=float(rng.integers(2, 6))) for _ in range(5)]
+    rows = [RowBounds(upper=float(rng.integers(2, 6))) for _ in range(5)]
     columns = []
     for group in range(4):
         for _ in range(12):
@@ -44,7 +44,7 @@ def packing(seed: int) -> tuple[list[Column], list[Row], int]:
     return columns, rows, 4
 
 
-def lp(columns: list[Column], rows: list[Row], groups: int, sense: int, must: bool) -> float | None:
+def lp(columns: list[Column], rows: list[RowBounds], groups: int, sense: int, must: bool) -> float | None:
     import highspy
 
     h = highspy.Highs()
@@ -74,11 +74,11 @@ def test_the_master_over_all_columns_is_solved(seed: int, sense: int, must: bool
     columns, rows, groups = packing(seed)
     expected = lp(columns, rows, groups, sense, must)
     master = Master(sense, rows, [must] * groups)
-    found = master.generate(by_enumeration(columns, groups, sense), Limits(smoothing=smoothing))
+    found = master.generate(by_enumeration(columns, groups, sense), GenerationLimits(smoothing=smoothing))
     if expected is None:
-        assert found.outcome is Outcome.INFEASIBLE and found.bound is None
+        assert found.status is GenerationStatus.INFEASIBLE and found.bound is None
         return
-    assert found.outcome is Outcome.CONVERGED
+    assert found.status is GenerationStatus.CONVERGED
     assert found.value == pytest.approx(expected, abs=1e-7) and found.bound == pytest.approx(expected, abs=1e-6)
     side = 1.0 if sense == MAXIMISE else -1.0
     for value, bound in found.history:  # valid at every iteration
@@ -98,18 +98,18 @@ def test_cutting_stock_with_rows_that_zero_breaks() -> None:
     patterns = [p for p in itertools.product(range(4), range(3), range(3)) if 0 < 3 * p[0] + 4 * p[1] + 5 * p[2] <= 10]
     rolls = 6
     columns = [column(g, 1.0, {i: float(n) for i, n in enumerate(p) if n}) for g in range(rolls) for p in patterns]
-    rows = [Row(lower=4.0), Row(lower=3.0), Row(lower=2.0)]
+    rows = [RowBounds(lower=4.0), RowBounds(lower=3.0), RowBounds(lower=2.0)]
     found = Master(MINIMISE, rows, [False] * rolls).generate(by_enumeration(columns, rolls, MINIMISE))
     expected = lp(columns, rows, rolls, MINIMISE, False)
-    assert found.outcome is Outcome.CONVERGED and expected is not None
+    assert found.status is GenerationStatus.CONVERGED and expected is not None
     assert found.value == pytest.approx(expected, abs=1e-7)
 
 
 def test_equality_rows() -> None:
     columns = [column(0, 3.0, {0: 1.0}), column(0, 5.0, {0: 2.0}), column(1, 1.0, {0: 1.0}), column(1, 0.0, {})]
-    rows = [Row(2.0, 2.0)]
+    rows = [RowBounds(2.0, 2.0)]
     found = Master(MAXIMISE, rows, [False, False]).generate(by_enumeration(columns, 2, MAXIMISE))
-    assert found.outcome is Outcome.CONVERGED
+    assert found.status is GenerationStatus.CONVERGED
     assert found.value == pytest.approx(5.0)
     assert found.bound == pytest.approx(5.0)
 
@@ -125,7 +125,7 @@ def test_restricting_columns_and_groups_is_a_node_of_a_tree() -> None:
     assert whole.value is not None
     must = [True, False, True, True]
     reference = Master(MAXIMISE, rows, must).generate(by_enumeration(fewer, groups, MAXIMISE))
-    assert part.outcome is reference.outcome
+    assert part.status is reference.status
     if part.value is not None:
         assert part.value == pytest.approx(reference.value, abs=1e-7) and part.value <= whole.value + 1e-7
     master.restrict(np.ones(len(master.columns), dtype=bool), np.zeros(groups, dtype=bool))
@@ -140,20 +140,20 @@ def test_cuts_are_added_and_columns_forgotten() -> None:
     assert before.value is not None
     # at most half of one column of group 0 in all
     mine = [i for i, c in enumerate(master.columns) if c.group == 0]
-    master.add_rows([Row(upper=0.5)], [(np.array(mine, dtype=np.int64), np.ones(len(mine)))])
+    master.add_rows([RowBounds(upper=0.5)], [(np.array(mine, dtype=np.int64), np.ones(len(mine)))])
     cut = [
         Column(c.group, c.objective, np.append(c.rows, len(rows)), np.append(c.values, 1.0)) if c.group == 0 else c
         for c in columns
     ]
     after = master.generate(by_enumeration(cut, groups, MAXIMISE))
-    expected = lp(cut, [*rows, Row(upper=0.5)], groups, MAXIMISE, False)
+    expected = lp(cut, [*rows, RowBounds(upper=0.5)], groups, MAXIMISE, False)
     assert after.value == pytest.approx(expected, abs=1e-7) and after.value < before.value
     keep = after.weights > 1e-9
     master.drop(keep)
     assert len(master.columns) == int(keep.sum())
     assert master.generate(by_enumeration(cut, groups, MAXIMISE)).value == pytest.approx(expected, abs=1e-7)
     with pytest.raises(ValueError, match="zero breaks"):
-        master.add_rows([Row(lower=1.0)], [(np.zeros(0, dtype=np.int64), np.zeros(0))])
+        master.add_rows([RowBounds(lower=1.0)], [(np.zeros(0, dtype=np.int64), np.zeros(0))])
 
 
 def test_an_over_estimate_keeps_the_bound_valid() -> None:
@@ -166,7 +166,7 @@ def test_an_over_estimate_keeps_the_bound_valid() -> None:
         return Priced(found.best + 0.25, found.columns)
 
     found = Master(MAXIMISE, rows, [False] * groups).generate(generous)
-    assert found.outcome is Outcome.STALLED
+    assert found.status is GenerationStatus.STALLED
     assert found.bound is not None and expected is not None
     assert expected <= found.bound <= expected + 0.25 * groups + 1e-6
 
@@ -176,10 +176,10 @@ def test_limits_stop_with_a_valid_bound() -> None:
     pricing = by_enumeration(columns, groups, MAXIMISE)
     expected = lp(columns, rows, groups, MAXIMISE, False)
     assert expected is not None
-    one = Master(MAXIMISE, rows, [False] * groups).generate(pricing, Limits(iterations=1))
-    assert one.outcome is Outcome.LIMIT and one.iterations == 1
+    one = Master(MAXIMISE, rows, [False] * groups).generate(pricing, GenerationLimits(iterations=1))
+    assert one.status is GenerationStatus.LIMIT and one.iterations == 1
     assert one.bound is not None and one.bound >= expected - 1e-9
-    late = Master(MAXIMISE, rows, [False] * groups).generate(pricing, Limits(deadline=Deadline(0.0)))
-    assert late.outcome is Outcome.LIMIT and late.bound is None and late.iterations == 0
-    cut = Master(MAXIMISE, rows, [False] * groups).generate(pricing, Limits(cutoff=1e9))
-    assert cut.outcome is Outcome.CUT_OFF
+    late = Master(MAXIMISE, rows, [False] * groups).generate(pricing, GenerationLimits(deadline=Deadline(0.0)))
+    assert late.status is GenerationStatus.LIMIT and late.bound is None and late.iterations == 0
+    cut = Master(MAXIMISE, rows, [False] * groups).generate(pricing, GenerationLimits(cutoff=1e9))
+    assert cut.status is GenerationStatus.CUT_OFF

@@ -23,11 +23,11 @@ from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.rar_ddls.models.time_indexed import build_ilp, ilp_nonzeros
 from schedgap.solvers import size
-from schedgap.solvers.cut_off import cut_off, worst_miss
 from schedgap.solvers.declarative import solve_declarative
 from schedgap.solvers.engines import engine, engine_names, watch
 from schedgap.solvers.engines.answer import EngineAnswer
 from schedgap.solvers.engines.whole import FLOATING_RANGE
+from schedgap.solvers.no_good_cuts import add_no_good_cut, worst_broken_row
 from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, Termination
 
 ONE = SolveOptions(threads=1)
@@ -380,10 +380,10 @@ def test_a_cut_removes_one_point_and_no_other() -> None:
             maker.minimise([(x, 1.0), (y, 1.0)])
             maker.row([(x, 1.0), (y, 1.0)], ">=", cut_x + cut_y + 1e-8, "row")  # what the point just misses
             model = maker.model()
-            miss = worst_miss(model, {x: float(cut_x), y: float(cut_y)})
-            assert miss is not None
-            assert (miss.row, miss.amount <= miss.allowed) == ("row", True)
-            assert cut_off(model, miss, 0)
+            broken = worst_broken_row(model, {x: float(cut_x), y: float(cut_y)})
+            assert broken is not None
+            assert (broken.row, broken.amount <= broken.allowed) == ("row", True)
+            assert add_no_good_cut(model, broken, 0)
             del rows_by_name(model)["row"]
             left = set()
             for a in range(4):

@@ -10,12 +10,12 @@ from support.engine_models import ModelMaker, enumerate_optimum
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
 from schedgap.formulations.common.substrate import common_step, row_limit
-from schedgap.solvers.cut_off import worst_miss
 from schedgap.solvers.engines import engine
 from schedgap.solvers.engines.arrays import model_arrays
 from schedgap.solvers.engines.domains import bound_domains
 from schedgap.solvers.engines.integers import integer_model
 from schedgap.solvers.engines.whole import whole_model
+from schedgap.solvers.no_good_cuts import worst_broken_row
 from schedgap.solvers.result import SolveOptions, Status
 
 ONE = SolveOptions(threads=1)
@@ -225,7 +225,7 @@ def test_rows_of_loads_mean_what_the_checkers_mean(capacity: float, amounts: tup
             fits = used <= exact(capacity) * (1 + CHECK_TOLERANCE)
             fitting += fits
             assert (row.coefficients[0] * a + row.coefficients[1] * b <= row.high) == fits
-            assert (worst_miss(model, {x: float(a), y: float(b)}) is None) == fits
+            assert (worst_broken_row(model, {x: float(a), y: float(b)}) is None) == fits
             if (whole.coefficients == whole.coefficients.round()).all():
                 assert (float(whole.coefficients @ [a, b]) <= whole.row_upper[0]) == fits
     assert 0 < fitting < 121

@@ -10,13 +10,13 @@ from schedgap.catalogue.g_vne import PROBLEM as G_VNE
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.g_vne.check import check
+from schedgap.solvers.branch_and_price import ROUNDING, BranchAndPrice
 from schedgap.solvers.exact.g_vne import colgen as g_vne
 from schedgap.solvers.exact.g_vne import graph_pricing as g_vne_graph_pricing
 from schedgap.solvers.exact.g_vne import search as g_vne_search
 from schedgap.solvers.exact.g_vne.bound import ring_lp, upper_bound
 from schedgap.solvers.exact.g_vne.pooled import pooled_bound
-from schedgap.solvers.exact.g_vne.space import Space
-from schedgap.solvers.exact.hadar import colgen as hadar
+from schedgap.solvers.exact.g_vne.subproblem import RingSubproblem
 from schedgap.solvers.incumbent import optimal
 from schedgap.solvers.result import SolveOptions, Status, Termination
 
@@ -85,16 +85,16 @@ def test_the_bound_of_a_large_tree_is_near_and_repeatable() -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_two_values_of_the_dual_function_bound_the_lp(seed: int) -> None:
     tree, general = small(seed, shape="tree", tightness=1 + seed), small(seed, shape="general")
-    for space, lp in (
-        (Space(tree), ring_lp(tree)),
-        (Space(tree, linked=False), ring_lp(tree, linked=False)),
-        (Space(general, linked=False), ring_lp(general, linked=False)),
+    for subproblem, lp in (
+        (RingSubproblem(tree), ring_lp(tree)),
+        (RingSubproblem(tree, linked=False), ring_lp(tree, linked=False)),
+        (RingSubproblem(general, linked=False), ring_lp(general, linked=False)),
     ):
-        assert lp.converged and pooled_bound(space) >= lp.value * (1 - 1e-9)
-        assert pooled_bound(space) <= np.maximum(space.worth, 0).max(axis=1).sum() * (1 + 1e-9)
+        assert lp.converged and pooled_bound(subproblem) >= lp.value * (1 - 1e-9)
+        assert pooled_bound(subproblem) <= np.maximum(subproblem.worth, 0).max(axis=1).sum() * (1 + 1e-9)
 
 
 def test_a_node_is_closed_only_where_optimal_is_true() -> None:
     """A bound at the threshold, and rounded up, still agrees with the value within 1e-9; as in hadar."""
-    for closing, rounding in ((g_vne_search.PRUNE, g_vne_search.ROUNDING), (hadar.PRUNE, hadar.ROUNDING)):
-        assert optimal(1.0, (1 + closing) * (1 + rounding), MAXIMISE)
+    for closing in (g_vne_search.Search.prune, BranchAndPrice.prune):
+        assert optimal(1.0, (1 + closing) * (1 + ROUNDING), MAXIMISE)

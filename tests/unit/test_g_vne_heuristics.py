@@ -8,13 +8,13 @@ from support.work import PASSED
 
 from schedgap.benchmarks.instances.g_vne.adversarial import NAMED, star
 from schedgap.benchmarks.instances.g_vne.random import fat, random, small, tiny
+from schedgap.benchmarks.studies.g_vne_relaxations import augmented_relaxation, node_relaxation
 from schedgap.catalogue.g_vne import PROBLEM as G_VNE
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.g_vne.check import check
 from schedgap.formulations.g_vne.check_loads import check_loads
 from schedgap.formulations.g_vne.instance import GVneInstance
-from schedgap.formulations.g_vne.models.relaxations import augmented_relaxation, node_relaxation
 from schedgap.heuristics.common.rings import RingNetwork
 from schedgap.heuristics.g_vne.greedy import greedy
 from schedgap.heuristics.g_vne.lp_rs_mde import lp_rs_mde, make_plan

@@ -14,7 +14,7 @@ from schedgap.formulations.g_vne.tables import tables
 from schedgap.solvers.exact.g_vne.bound import ring_lp
 from schedgap.solvers.exact.g_vne.colgen import solve_colgen
 from schedgap.solvers.exact.g_vne.cuts import clique, most_violated
-from schedgap.solvers.exact.g_vne.space import Space
+from schedgap.solvers.exact.g_vne.subproblem import RingSubproblem
 from schedgap.solvers.result import SolveOptions, Status
 
 
@@ -22,11 +22,11 @@ from schedgap.solvers.result import SolveOptions, Status
 @pytest.mark.parametrize("seed", range(6))
 def test_the_best_ring_of_every_job_is_that_of_a_plain_search(seed: int, shape: str) -> None:
     instance = small(seed, shape=shape, servers=5, jobs=3, workers=4, memory=bool(seed % 2))
-    data, space = tables(instance), Space(instance)
+    data, subproblem = tables(instance), RingSubproblem(instance)
     rng = np.random.default_rng(seed)
-    duals = np.where(rng.random(len(space.rows)) < 0.7, rng.uniform(0, 8, len(space.rows)), 0.0)
-    priced = space.price_all(duals, 1.0, space.free_rules)
-    node, link = space.prices(duals, space.free_rules)
+    duals = np.where(rng.random(len(subproblem.rows)) < 0.7, rng.uniform(0, 8, len(subproblem.rows)), 0.0)
+    priced = subproblem.price_all(duals, 1.0, subproblem.free_rules)
+    node, link = subproblem.prices(duals, subproblem.free_rules)
     if data.forest is not None:  # the price of a tree link is that of both directions
         price = np.zeros(len(data.tail))
         for v in np.flatnonzero(data.forest.up >= 0):
@@ -43,7 +43,7 @@ def test_the_best_ring_of_every_job_is_that_of_a_plain_search(seed: int, shape: 
     for column in priced.columns:
         value = column.objective - float(duals[column.rows] @ column.values)
         assert value <= priced.best[column.group] + 1e-9
-        report = space.solution([column.payload])
+        report = subproblem.solution([column.payload])
         assert len(report["rings"]) == 1
     for j in range(data.jobs):
         own = [c.objective - float(duals[c.rows] @ c.values) for c in priced.columns if c.group == j]

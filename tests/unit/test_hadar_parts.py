@@ -169,6 +169,7 @@ def test_placement_agrees_with_halls_condition() -> None:
     for _ in range(300):
         running = []
         packing = Packing(data)
+        load = packing.empty()
         fits = True
         for j in rng.permutation(10)[: rng.integers(1, 5)].tolist():
             job = data.jobs[j]
@@ -176,8 +177,8 @@ def test_placement_agrees_with_halls_condition() -> None:
                 continue
             level = int(rng.integers(job.levels))
             permit = np.ones((data.horizon + 1, job.levels + 1), dtype=np.bool_)
-            fits = fits and bool(packing.permits(j, permit)[1, level + 1])
-            packing.load[1, (packing.sets & packing.masks[j][level]) == packing.masks[j][level]] += job.workers
+            fits = fits and bool(packing.permits(load, j, permit)[1, level + 1])
+            load[1, (packing.sets & packing.masks[j][level]) == packing.masks[j][level]] += job.workers
             running.append((j, level))
         given = devices_by_type(running, data)
         assert (given is not None) == fits

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from schedgap.benchmarks.instances.g_vne.random import large_tree, racks, random, small, tiny
+from schedgap.benchmarks.studies.g_vne_relaxations import augmented_relaxation, plain_relaxation
 from schedgap.formulations.common.numbers import MAXIMISE, ratio
 from schedgap.formulations.g_vne.instance import GVneInstance
-from schedgap.formulations.g_vne.models.relaxations import augmented_relaxation, plain_relaxation
 from schedgap.solvers.exact.g_vne.bound import ring_lp
 from schedgap.solvers.exact.g_vne.colgen import solve_colgen
 from schedgap.solvers.result import Deadline, Result, SolveOptions, Status

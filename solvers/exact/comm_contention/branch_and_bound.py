@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import time
-from typing import Any
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,14 +12,14 @@ from schedgap.formulations.comm_contention.bounds import lower_bound
 from schedgap.formulations.comm_contention.check import check
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
 from schedgap.formulations.comm_contention.quick import one_at_a_time
-from schedgap.formulations.common.errors import Disagreement, InputError
+from schedgap.formulations.common.errors import Disagreement
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.solvers.exact.comm_contention.events import BEST, MARGIN, POINTS, SKIPPED
 from schedgap.solvers.exact.comm_contention.exact import after_completions
 from schedgap.solvers.exact.comm_contention.search import search
-from schedgap.solvers.incumbent import contradicts, optimal
-from schedgap.solvers.result import Result, SolveOptions, Status, Termination
+from schedgap.solvers.incumbent import Incumbent
+from schedgap.solvers.result import Result, SolveOptions, Termination
 
 LARGEST = 20
 """More tasks than this are not searched: the stack would not fit the memory."""
@@ -67,8 +66,8 @@ def solve_bb(instance: CommContentionInstance, options: SolveOptions) -> Result:
     -----
     Exponential in the worst case; a node costs O(n^3). Source: ours.
     """
-    began = time.monotonic()
-    return _Search(instance, options).run(began)
+    search = _Search(instance, options)
+    return search.best.result(search.run())
 
 
 class _Search:
@@ -85,20 +84,26 @@ class _Search:
         self.shift = first
         self.span = 0.0
         self.b, self.eta = link.seconds_per_unit, link.contention_penalty
-        self.bound = lower_bound(instance)
-        self.best = math.inf
-        self.solution: Solution | None = None
-        self.info: dict[str, Any] = {"nodes": 0}
+        self.best = Incumbent(MINIMISE, options, partial(check, instance))
+        self.best.tighten(lower_bound(instance))
+        self.info = self.best.info
+        self.info["nodes"] = 0
         if options.start is not None:
-            self._consider(options.start)
-        if math.isinf(self.best) or self.n <= LARGEST:  # one check is enough where nothing is searched
-            self._consider(one_at_a_time(instance))
+            self.best.propose(options.start)
+        if self.best.objective is None or self.n <= LARGEST:  # one check is enough where nothing is searched
+            self.best.propose(one_at_a_time(instance))
 
-    def run(self, began: float) -> Result:
-        """Search until it is over or a limit is met."""
+    @property
+    def mean(self) -> float:
+        """The best objective."""
+        assert self.best.objective is not None  # one task at a time is always feasible
+        return float(self.best.objective)
+
+    def run(self) -> Termination | None:
+        """Search until it is over or a limit is met; why it stopped, where the incumbent does not tell."""
         if self.n > LARGEST:
             self.info["reason"] = f"{self.n} tasks, at most {LARGEST} are searched"
-            return self._result(Termination.TOO_LARGE, began)
+            return Termination.TOO_LARGE
         n, width = self.n, 3 + 2 * self.n
         depth = 2 * n * n * (5 + n) + 1
         points = np.empty((depth, POINTS, width))
@@ -108,11 +113,10 @@ class _Search:
         points[0, 0] = 0.0
         numbers[0] = (1, -1, 0, 0, 0)
         start = np.zeros(n)
-        kept = self._kept(self._total(self.best))
-        top, termination, later = 1, Termination.PROVEN, False
+        kept = self._kept(self._total(self.mean))
+        top, later = 1, False
         while top:
             before = kept[BEST]
-            interrupted = False
             try:
                 top, nodes = search(
                     self.size,
@@ -130,13 +134,13 @@ class _Search:
                     later,
                 )
                 self.info["nodes"] += int(nodes)
+                self.best.work = 1e-3 * self.info["nodes"] if later else 0.0
             except KeyboardInterrupt:
-                interrupted = True
+                self.best.interrupted = True
             if kept[BEST] < before:
                 self._take(start, float(kept[BEST]))
-                kept[BEST] = min(kept[BEST], self._total(self.best))
-            if interrupted:
-                termination = Termination.INTERRUPTED
+                kept[BEST] = min(kept[BEST], self._total(self.mean))
+            if self.best.interrupted:
                 break
             if not later and (top == 0 or self.info["nodes"] >= _FIRST):  # now the whole tree
                 top, later, numbers[0], states[0], bounds[0] = 1, True, (1, -1, 0, 0, 0), 0, 0.0
@@ -145,15 +149,13 @@ class _Search:
                 kept = self._kept(float(kept[BEST]))
             elif later:
                 open_bound = float(bounds[:top].min()) if top else math.inf
-                self._learn(min(open_bound, float(kept[SKIPPED]), float(kept[BEST] - kept[MARGIN])))
-            stopped = self._stopped()
-            if top and stopped is not None:
-                termination = stopped
+                self.best.tighten(self._mean(min(open_bound, float(kept[SKIPPED]), float(kept[BEST] - kept[MARGIN]))))
+            if self.best.finished():
                 break
         if not top and kept[SKIPPED] < math.inf:
-            termination = Termination.FAILED
             self.info["reason"] = f"a set of schedules needed more than {POINTS} points"
-        return self._result(termination, began)
+            return Termination.FAILED
+        return None if top else Termination.GAP_LIMIT
 
     def _kept(self, best: float) -> NDArray[np.float64]:
         """What a search from the root begins with: the best known, nothing skipped, and the tolerances.
@@ -205,9 +207,9 @@ class _Search:
         found: list[tuple[float, Solution]] = []
         for tolerance in (0.0, 1e-14, 1e-12, 1e-10):
             solution = after_completions(self.instance, times, tolerance * (self.span + self.shift))
-            told = self._consider(solution)
+            told = self.best.propose(solution)
             if told is not None:
-                found.append((told, solution))
+                found.append((float(told), solution))
         told, solution = min(found, key=lambda pair: pair[0])
         value = self._mean(total)
         if math.isclose(told, value, rel_tol=_SAME):
@@ -216,53 +218,3 @@ class _Search:
         if abs(told - value) > _ROUNDING * (self.span + self.shift) * math.exp(growth):
             raise Disagreement(f"bb: the checker says {told}, the search {value:.10g}", solution=solution)
         self.info["reason"] = "a schedule of the search cannot be written down exactly enough"
-
-    def _consider(self, solution: Solution) -> float | None:
-        """Keep a solution when it is feasible and better; its objective, None where it is not feasible."""
-        try:
-            report = check(self.instance, solution)
-        except InputError:
-            return None
-        if not report.feasible or report.objective is None:
-            return None
-        value = float(report.objective)
-        if value < self.best:
-            self.best, self.solution = value, solution
-            self._tell()
-        return value
-
-    def _learn(self, total: float) -> None:
-        value = self._mean(total)
-        if value > self.bound:
-            self.bound = value
-            self._tell()
-
-    def _tell(self) -> None:
-        if self.options.report is not None:
-            self.options.report(self.solution, None if self.solution is None else self.best, self.bound)
-
-    def _stopped(self) -> Termination | None:
-        if self.best - self.bound <= self.options.relative_gap * self.best:
-            return Termination.GAP_LIMIT
-        if self.options.work_limit is not None and self.info["nodes"] >= 1000 * self.options.work_limit:
-            return Termination.WORK_LIMIT
-        return Termination.TIME_LIMIT if self.options.deadline.passed else None
-
-    def _result(self, termination: Termination, began: float) -> Result:
-        if contradicts(self.best, self.bound, MINIMISE):
-            raise Disagreement(f"bb: the bound {self.bound:.10g} exceeds the objective {self.best:.10g}")
-        proven = optimal(self.best, self.bound, MINIMISE)
-        if proven:
-            termination = Termination.PROVEN
-        elif termination is Termination.PROVEN:
-            termination = Termination.GAP_LIMIT
-        return Result(
-            Status.OPTIMAL if proven else Status.FEASIBLE,
-            objective=self.best,
-            bound=min(self.best, self.bound),
-            solution=self.solution,
-            termination=termination,
-            build_seconds=0.0,
-            solve_seconds=time.monotonic() - began,
-            info=self.info,
-        )

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from importlib.metadata import version
-from typing import Any
 
-from schedgap.formulations.common.errors import Disagreement, InputError
-from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.common.errors import Disagreement
 from schedgap.formulations.common.numbers import MINIMISE, exact
 from schedgap.formulations.ddl_cluster.bounds import lower_bound
 from schedgap.formulations.ddl_cluster.check import check
@@ -17,12 +15,14 @@ from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
 from schedgap.formulations.ddl_cluster.sharing import given_placement
 from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES, Run, simulate_plain, solution_of, task_count
 from schedgap.formulations.ddl_cluster.timetable import timetable
-from schedgap.solvers.cp_session import Value, run_cp
+from schedgap.solvers.cp_session import Value, search_cp
 from schedgap.solvers.exact.ddl_cluster.cp_model import LARGEST_TASKS, GridModel, Point, model_size, rounded_run
 from schedgap.solvers.exact.ddl_cluster.grid import RESOLUTION, Grid
-from schedgap.solvers.incumbent import contradicts, optimal
-from schedgap.solvers.result import Result, SolveOptions, Status, Termination
+from schedgap.solvers.incumbent import Incumbent
+from schedgap.solvers.result import Result, SolveOptions, Termination
 
+WORKERS = 8
+"""Of CP-SAT, which then search in different ways, where the caller does not say how many."""
 _JOB_SHOP_PART = 0.25
 """Of the time: the job shop comes first, since its schedules are good ones and easy to find."""
 _SECONDS_PER_TASK = 5e-6
@@ -85,115 +85,85 @@ def solve_job_shop(instance: DdlClusterInstance, options: SolveOptions) -> Resul
 
 
 def _solve(instance: DdlClusterInstance, options: SolveOptions, *, exclusive: bool) -> Result:
-    began = time.monotonic()
     placement = given_placement(instance, "job-shop" if exclusive else "cp")
-    state = _State(instance, placement, options)
-    restricted: float | None = None
+    best = Incumbent(MINIMISE, options, partial(check, instance))
+    ended: Termination | None = None
     try:
-        restricted, termination = state.run(exclusive)
+        ended = _Stages(instance, placement, best).run(exclusive)
     except KeyboardInterrupt:
-        termination = Termination.INTERRUPTED
-    if restricted is not None and exclusive:
-        state.info["restricted bound"] = restricted
-    objective, bound = state.objective, state.bound
-    met = optimal(objective, bound, MINIMISE)
-    if met:
-        bound = objective if objective is not None else bound
-        termination = Termination.PROVEN
-    elif termination is Termination.PROVEN:
-        termination = Termination.FINISHED
-    status = Status.OPTIMAL if met else Status.UNKNOWN if objective is None else Status.FEASIBLE
-    return Result(
-        status,
-        objective=objective,
-        bound=bound,
-        solution=state.solution,
-        termination=termination,
-        solve_seconds=time.monotonic() - began,
-        engine="cpsat",
-        engine_version=version("ortools"),
-        info=state.info,
-    )
+        best.interrupted = True
+    return best.result(ended, "cpsat", version("ortools"))
 
 
 @dataclass
-class _State:
-    """The incumbent and the certified bound, as mean JCT in seconds."""
+class _Stages:
+    """The steps; objectives are mean JCT in seconds."""
 
     instance: DdlClusterInstance
     placement: list[tuple[Gpu, ...]]
-    options: SolveOptions
-    objective: float | None = None
-    solution: Solution | None = None
-    bound: float = 0.0
-    info: dict[str, Any] = field(default_factory=dict)
-    work: float = 0.0
+    best: Incumbent
     _points: dict[int, Point] = field(default_factory=dict)
 
-    def run(self, exclusive: bool) -> tuple[float | None, Termination]:
-        """All steps; the bound of the job shop where that is what was solved."""
-        self.bound = lower_bound(self.instance)
+    def run(self, exclusive: bool) -> Termination | None:
+        """All steps; why they ended, where the incumbent does not tell."""
+        best = self.best
+        best.tighten(lower_bound(self.instance))
         first = self._start()
-        if self._met():
-            return None, Termination.PROVEN
+        best.log("policies")
+        if best.proven:
+            return None
         if first is None:
-            return None, Termination.TIME_LIMIT if self._late() else Termination.TOO_LARGE
+            return None if best.out_of_time() else Termination.TOO_LARGE
         arrivals = sum(job.arrival for job in self.instance.jobs)
         grid = Grid.of(self.instance, self.placement, sum(first.finish) - arrivals)
-        self.info["grid"] = grid.seconds(1)
+        best.info["grid"] = grid.seconds(1)
         hint = rounded_run(self.instance, first, grid.digits)
         model = GridModel(grid, exclusive=True)
         model.hint(hint)
-        part = 1.0 if exclusive else _JOB_SHOP_PART
-        restricted, termination = self._search(model, grid, part)
-        if exclusive or self._met() or self._close_enough() or termination is Termination.INTERRUPTED:
-            return restricted, termination
+        closed = self._search(model, grid, 1.0 if exclusive else _JOB_SHOP_PART)
+        best.log("job shop")
+        if exclusive:
+            return Termination.FINISHED if closed else None
+        if best.proven or best.gap_reached or best.interrupted:
+            return None
         if reason := model_size(grid):
-            self.info["reason"] = reason
-            return None, Termination.TOO_LARGE
-        if self._late():
-            return None, Termination.TIME_LIMIT
+            best.info["reason"] = reason
+            return Termination.TOO_LARGE
+        if best.out_of_time():
+            return None
         hint = self._points.get(grid.digits, hint)
-        assert self.objective is not None
-        grid = replace(grid, most=min(grid.most, self.objective * len(self.instance.jobs)))
+        assert best.objective is not None
+        grid = replace(grid, most=min(grid.most, float(best.objective) * len(self.instance.jobs)))
         model = GridModel(grid)
         model.hint(hint)
-        return self._search(model, grid, 1.0)
+        return Termination.FINISHED if self._search(model, grid, 1.0) else None
 
     def _start(self) -> Run | None:
         """Simulate the policies, as far as there is time; the run of srsf-1, which is feasible for the job shop."""
-        if self.options.start is not None:
-            self._offer(self.options.start, "start")
-        small = task_count(self.instance) <= LARGEST_TASKS
-        left = self.options.deadline.left()
-        if left is not None and task_count(self.instance) * _SECONDS_PER_TASK > left:
-            self.info["reason"] = (
-                f"{task_count(self.instance)} compute tasks cannot be simulated and checked in {left:.3g} s"
-            )
+        if self.best.options.start is not None:
+            self.best.propose(self.best.options.start, "start")
+        tasks = task_count(self.instance)
+        small = tasks <= LARGEST_TASKS
+        left = self.best.seconds_left()
+        if left is not None and tasks * _SECONDS_PER_TASK > left:
+            self.best.info["reason"] = f"{tasks} compute tasks cannot be simulated and checked in {left:.3g} s"
             return None
-        best: tuple[float, str, Run] | None = None
-        first: Run | None = None
+        runs: list[tuple[float, str, Run]] = []
         for policy in POLICIES:
-            left = self.options.deadline.left()
-            if best is not None and left is not None and task_count(self.instance) * _SECONDS_PER_TASK > left:
+            left = self.best.seconds_left()
+            if runs and left is not None and tasks * _SECONDS_PER_TASK > left:
                 break
             run = simulate_plain(self.instance, self.placement, policy, record=small)
-            first = run if first is None else first
-            if best is None or sum(run.finish) < best[0]:
-                best = (sum(run.finish), policy, run)
-        if best is not None:
-            _, policy, run = best
-            self._offer(solution_of(self.instance, self.placement, policy, run), policy)
+            runs.append((sum(run.finish), policy, run))
+        _, policy, run = min(runs, key=lambda found: found[0])
+        self.best.propose(solution_of(self.instance, self.placement, policy, run), policy, trusted=True)
         if not small:
-            self.info["reason"] = f"{task_count(self.instance)} compute tasks, at most {LARGEST_TASKS}"
-        return first if small and not self._late() else None
+            self.best.info["reason"] = f"{tasks} compute tasks, at most {LARGEST_TASKS}"
+        return runs[0][2] if small and not self.best.out_of_time() else None
 
-    def _late(self) -> bool:
-        return self.options.deadline.passed
-
-    def _search(self, model: GridModel, grid: Grid, part: float) -> tuple[float | None, Termination]:
-        """CP-SAT in the given part of the time that is left; the bound of the model, and why it stopped."""
-        options = self.options
+    def _search(self, model: GridModel, grid: Grid, share: float) -> bool:
+        """CP-SAT in the given share of what is left; whether the model is solved to its optimum."""
+        best = self.best
         exclusive = model.exclusive
         count = len(self.instance.jobs)
         arrivals = sum((exact(job.arrival) for job in self.instance.jobs), Fraction(0))
@@ -205,84 +175,27 @@ class _State:
             if exclusive:
                 self._points[grid.digits] = model.point(value)
             for early in (_EARLY, 10 * RESOLUTION) if exclusive else (0, _EARLY):
-                self._offer(timetable(self.instance, self.placement, model.plan(value, early)), "cp", must=True)
-            return self._met() or self._close_enough()
+                plan = model.plan(value, early)
+                best.propose(timetable(self.instance, self.placement, plan), "cp", trusted=True)
+            return best.proven or best.gap_reached
 
         def bounded(total: int) -> bool:
             if not exclusive:
-                self._learn(mean(total))
-            return self._met() or self._close_enough()
+                best.tighten(mean(total))
+            return best.proven or best.gap_reached
 
-        left = options.deadline.left()
-        work = None if options.work_limit is None else max(1e-3, part * (options.work_limit - self.work))
-        answer = run_cp(
-            model.model,
-            seconds=None if left is None else part * left,
-            work=work,
-            workers=options.threads or 8,
-            seed=options.seed,
-            seen=seen,
-            bounded=bounded,
-            # overlaps are linear once their order is known; without this the search divides time itself
-            parameters={"linearization_level": 2},
-            log=options.log,
+        # overlaps are linear once their order is known; without this the search divides time itself
+        parameters = {"linearization_level": 2}
+        workers = best.options.threads or WORKERS
+        answer = search_cp(
+            model.model, best, seen=seen, bounded=bounded, parameters=parameters, share=share, workers=workers
         )
         if answer.infeasible:
             raise Disagreement(
-                "cp: the model is infeasible although a policy's run satisfies it", solution=self.solution
+                "cp: the model is infeasible although a policy's run satisfies it", solution=best.solution
             )
-        self.work += answer.work
-        restricted = None if answer.bound is None else mean(answer.bound)
-        if restricted is not None and not exclusive:
-            self._learn(restricted)
-        if answer.optimal or self._met():
-            return restricted, Termination.PROVEN
-        if self._close_enough():
-            return restricted, Termination.GAP_LIMIT
-        if answer.interrupted:
-            return restricted, Termination.INTERRUPTED
-        limited = work is not None and answer.work >= 0.99 * work
-        return restricted, Termination.WORK_LIMIT if limited else Termination.TIME_LIMIT
-
-    def _offer(self, solution: Solution, source: str, must: bool = False) -> None:
-        """Keep a solution when it is feasible and better."""
-        try:
-            report = check(self.instance, solution)
-        except InputError:
-            if source == "start":
-                return
-            raise
-        if not report.feasible or report.objective is None:
-            if must or source in POLICIES:
-                reasons = "; ".join(violation.message for violation in report.violations[:3])
-                raise Disagreement(f"cp: the checker refuses what {source} found: {reasons}", solution=solution)
-            return
-        value = float(report.objective)
-        if contradicts(value, self.bound, MINIMISE):
-            raise Disagreement(
-                f"cp: {source} found {value:.10g}, below the certified bound {self.bound:.10g}", solution=solution
-            )
-        if self.objective is None or value < self.objective:
-            self.objective, self.solution = value, solution
-            self.info["found by"] = source
-            self._tell()
-
-    def _learn(self, bound: float) -> None:
-        if self.objective is not None and contradicts(self.objective, bound, MINIMISE):
-            raise Disagreement(
-                f"cp: the bound {bound:.10g} is above the confirmed {self.objective:.10g}", solution=self.solution
-            )
-        if bound > self.bound:
-            self.bound = bound
-            self._tell()
-
-    def _tell(self) -> None:
-        if self.options.report is not None:
-            self.options.report(self.solution, self.objective, self.bound)
-
-    def _met(self) -> bool:
-        return optimal(self.objective, self.bound, MINIMISE)
-
-    def _close_enough(self) -> bool:
-        gap = self.options.relative_gap
-        return gap > 0 and self.objective is not None and self.objective - self.bound <= gap * self.objective
+        if answer.bound is not None and exclusive:
+            best.info["restricted bound"] = mean(answer.bound)
+        elif answer.bound is not None:
+            best.tighten(mean(answer.bound))
+        return answer.optimal

@@ -14,16 +14,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import cast
 
-import highspy
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.ddljs.instance import DdljsInstance, Job
 from schedgap.formulations.ddljs.reach import Reach, reaches
 from schedgap.formulations.ddljs.utility import utility
+from schedgap.solvers.linear_program import INFINITY, solve_once
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -73,6 +73,7 @@ class _User:
     slots: Ints
 
 
+@once_per_instance
 def upper_bound(instance: DdljsInstance) -> float | None:
     """A certified upper bound on the utility.
 
@@ -85,11 +86,7 @@ def upper_bound(instance: DdljsInstance) -> float | None:
     A linear program of at most about 60,000 variables, then O(J (K C + B)). With complete tables and a block for
     every arrival it is the LP over the concave envelopes of mu_i, without links.
     """
-    owner, found = instance.__dict__.get("_upper_bound", (None, None))
-    if found is None or owner != id(instance):  # a copy inherits the dict of what it was copied from
-        found = _bound(instance)
-        instance.__dict__["_upper_bound"] = (id(instance), found)
-    return cast(float, found)
+    return _bound(instance)
 
 
 def _bound(instance: DdljsInstance) -> float:
@@ -192,7 +189,7 @@ def _prices(blocks: _Blocks, users: list[_User]) -> Floats | None:
     costs: list[Floats] = []
     uppers: list[Floats] = []
     right: list[float] = (blocks.slots(1)[:, None, None] * blocks.capacity[None]).ravel().tolist()
-    low = [-highspy.kHighsInf] * len(right)
+    low = [-INFINITY] * len(right)
     n = 0
     for user in users:
         at, worth = _envelope(user.job, user.reach.most)
@@ -212,7 +209,7 @@ def _prices(blocks: _Blocks, users: list[_User]) -> Floats | None:
             columns.append(x)
             values.append(np.ones(len(k)))
             right.extend((user.slots[used] * user.reach.ring).tolist())
-            low.extend([-highspy.kHighsInf] * len(used))
+            low.extend([-INFINITY] * len(used))
         n += len(k)
         steps = np.diff(at)
         z = n + np.arange(len(steps), dtype=np.int64)
@@ -223,38 +220,15 @@ def _prices(blocks: _Blocks, users: list[_User]) -> Floats | None:
         columns.append(np.concatenate([x, z]))
         values.append(np.concatenate([np.full(len(k), -1.0), np.ones(len(steps))]))
         right.append(0.0)
-        low.append(-highspy.kHighsInf)
-    duals = _solve(
-        sparse.csc_matrix(
-            (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))), shape=(len(right), n)
-        ),
-        np.concatenate(costs),
-        np.concatenate(uppers),
-        np.array(low),
-        np.array(right),
-    )
-    if duals is None:
-        return None
-    return np.maximum(0.0, duals[: stretch * count * kinds]).reshape(stretch, count, kinds)
-
-
-def _solve(matrix: sparse.csc_matrix, cost: Floats, upper: Floats, low: Floats, high: Floats) -> Floats | None:
-    """Duals (>= 0 for <=) of max cost x."""
-    solver = highspy.Highs()
-    for option, value in (("output_flag", False), ("threads", 1)):
-        solver.setOptionValue(option, value)
-    lp = highspy.HighsLp()
-    lp.num_col_, lp.num_row_ = len(cost), len(high)
+        low.append(-INFINITY)
+    places = np.concatenate(rows), np.concatenate(columns)
+    matrix = sparse.csc_matrix((np.concatenate(values), places), shape=(len(right), n))
+    cost = np.concatenate(costs)
     scale = float(np.abs(cost).max()) or 1.0
-    lp.col_cost_, lp.col_lower_, lp.col_upper_ = -cost / scale, np.zeros(len(cost)), upper
-    lp.row_lower_, lp.row_upper_ = low, high
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
-    solver.passModel(lp)
-    solver.run()
-    if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+    found = solve_once(matrix, -cost / scale, np.concatenate(uppers), np.array(low), np.array(right))
+    if found is None:
         return None
-    return -np.array(solver.getSolution().row_dual) * scale
+    return np.maximum(0.0, -found.duals[: stretch * count * kinds] * scale).reshape(stretch, count, kinds)
 
 
 def _certified(instance: DdljsInstance, blocks: _Blocks, users: list[_User], prices: Floats) -> float:

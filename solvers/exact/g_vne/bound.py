@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.numbers import MAXIMISE
+from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.g_vne.instance import GVneInstance, in_ordinary_units
 from schedgap.formulations.g_vne.tables import tables
-from schedgap.solvers.column_generation import Limits, Master, Outcome
+from schedgap.solvers.column_generation import GenerationLimits, GenerationStatus
 from schedgap.solvers.exact.g_vne.pooled import pooled_bound
-from schedgap.solvers.exact.g_vne.space import Embedding, Space
+from schedgap.solvers.exact.g_vne.subproblem import Embedding, RingSubproblem
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 Ints = NDArray[np.int64]
@@ -40,7 +39,7 @@ class RingLp:
     value : of the rings generated; equal to `bound` where `converged`
     rings : rings with a positive weight, and their weights: a joint decomposition for all resources
     history : (value, bound) after every pricing
-    space : of the instance in the units it is solved in
+    subproblem : of the instance in the units it is solved in
     """
 
     bound: float
@@ -48,7 +47,7 @@ class RingLp:
     converged: bool
     rings: tuple[tuple[Embedding, float], ...]
     history: tuple[tuple[float, float], ...]
-    space: Space
+    subproblem: RingSubproblem
 
 
 def ring_lp(
@@ -83,23 +82,23 @@ def ring_lp(
     Source: paper 004, section V; Rost and Schmid (IFIP Networking 2018) for the augmented LP.
     """
     instance, unit = in_ordinary_units(instance)
-    space = Space(instance, capped=capped, sizes=sizes, linked=linked)
-    master = Master(MAXIMISE, space.rows, [False] * len(instance.jobs))
-    limits = Limits(deadline=deadline, iterations=pricings, tolerance=tolerance)
-    found = master.generate(lambda duals, weight: space.price_all(duals, weight, space.free_rules), limits)
-    top = float(np.maximum(space.worth, 0.0).max(axis=1).sum())  # every job at its best
+    subproblem = RingSubproblem(instance, capped=capped, sizes=sizes, linked=linked)
+    limits = GenerationLimits(deadline=deadline, iterations=pricings, tolerance=tolerance)
+    found = subproblem.master().generate(subproblem.price_all, limits)
+    top = float(np.maximum(subproblem.worth, 0.0).max(axis=1).sum())  # every job at its best
     bound = top if found.bound is None else min(top, found.bound)
     weights = found.weights
     return RingLp(
         _rounded_up(bound) * unit,
         (found.value or 0.0) * unit,
-        found.outcome == Outcome.CONVERGED,
-        tuple((master.columns[i].payload, float(weights[i])) for i in np.flatnonzero(weights > 1e-9)),
+        found.status == GenerationStatus.CONVERGED,
+        tuple((found.columns[i].payload, float(weights[i])) for i in np.flatnonzero(weights > 1e-9)),
         tuple((value * unit, b * unit) for value, b in found.history if value is not None),
-        space,
+        subproblem,
     )
 
 
+@once_per_instance
 def upper_bound(instance: GVneInstance) -> float | None:
     """A certified upper bound on the optimum: the capped LP, or its last valid bound.
 
@@ -112,11 +111,7 @@ def upper_bound(instance: GVneInstance) -> float | None:
     -------
     ``bound >= optimum``
     """
-    owner, found = instance.__dict__.get("_upper_bound", (None, None))
-    if found is None or owner != id(instance):  # a copy inherits the dict of what it was copied from
-        found = _bound(instance)
-        instance.__dict__["_upper_bound"] = (id(instance), found)
-    return cast(float, found)
+    return _bound(instance)
 
 
 def _bound(instance: GVneInstance) -> float:
@@ -132,7 +127,7 @@ def _bound(instance: GVneInstance) -> float:
             pricings = STEPS // max(1, steps)
     if states > MOST_STATES and not (linked and data.forest is None):
         scaled, unit = in_ordinary_units(instance)
-        return _rounded_up(pooled_bound(Space(scaled, linked=linked))) * unit
+        return _rounded_up(pooled_bound(RingSubproblem(scaled, linked=linked))) * unit
     return ring_lp(instance, linked=linked, tolerance=1e-7, pricings=int(min(MOST_PRICINGS, pricings))).bound
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from schedgap.solvers.column_generation import Column
 from schedgap.solvers.exact.g_vne.rules import Edge, Rules
-from schedgap.solvers.exact.g_vne.space import Embedding, Space
+from schedgap.solvers.exact.g_vne.subproblem import Embedding, RingSubproblem
 
 Floats = NDArray[np.float64]
 
@@ -54,7 +54,9 @@ def edges(ring: Embedding) -> list[Edge]:
     return [(ring.job, a, b) for a, b in zip(ring.hosts, after, strict=True)]
 
 
-def branch(space: Space, rules: Rules, columns: Sequence[Column], weights: Floats) -> tuple[Rules, Rules] | None:
+def branch(
+    subproblem: RingSubproblem, rules: Rules, columns: Sequence[Column], weights: Floats
+) -> tuple[Rules, Rules] | None:
     """Two sets of rules that lose no choice of rings and both exclude these weights.
 
     Returns
@@ -65,7 +67,7 @@ def branch(space: Space, rules: Rules, columns: Sequence[Column], weights: Float
     for place in np.flatnonzero(weights > WHOLE).tolist():
         parts.setdefault(columns[place].group, []).append((columns[place].payload, float(weights[place])))
     for choose in (_on_jobs, _on_workers, _on_edges, _on_links):
-        pair = choose(space, rules, parts)
+        pair = choose(subproblem, rules, parts)
         if pair is not None:
             return pair
     return None
@@ -76,12 +78,12 @@ def _away(value: float) -> float:
     return abs(value - round(value))
 
 
-def _on_jobs(space: Space, rules: Rules, parts: dict[int, Part]) -> tuple[Rules, Rules] | None:
+def _on_jobs(subproblem: RingSubproblem, rules: Rules, parts: dict[int, Part]) -> tuple[Rules, Rules] | None:
     covered = {j: sum(weight for _, weight in part) for j, part in parts.items()}
     open_jobs = [j for j, value in covered.items() if _away(value) > WHOLE]
     if not open_jobs:
         return None
-    j = max(open_jobs, key=lambda i: (_away(covered[i]) * max(1e-9, float(np.max(space.worth[i]))), -i))
+    j = max(open_jobs, key=lambda i: (_away(covered[i]) * max(1e-9, float(np.max(subproblem.worth[i]))), -i))
     return without(rules, j), replace(rules, must=rules.must | {j})
 
 
@@ -92,7 +94,7 @@ def without(rules: Rules, j: int) -> Rules:
     return replace(rules, out=out, at_least=tuple(row for row in rules.at_least if row[0] != j))
 
 
-def _on_workers(space: Space, rules: Rules, parts: dict[int, Part]) -> tuple[Rules, Rules] | None:
+def _on_workers(subproblem: RingSubproblem, rules: Rules, parts: dict[int, Part]) -> tuple[Rules, Rules] | None:
     best: tuple[float, int, int, float] | None = None
     for j, part in parts.items():
         if len(part) < 2:
@@ -123,8 +125,8 @@ def _on_workers(space: Space, rules: Rules, parts: dict[int, Part]) -> tuple[Rul
     return fewer, more
 
 
-def _on_edges(space: Space, rules: Rules, parts: dict[int, Part]) -> tuple[Rules, Rules] | None:
-    if space.forest is not None:
+def _on_edges(subproblem: RingSubproblem, rules: Rules, parts: dict[int, Part]) -> tuple[Rules, Rules] | None:
+    if subproblem.forest is not None:
         return None
     for j, part in parts.items():
         common = set.intersection(*(set(edges(ring)) for ring, _ in part))
@@ -138,8 +140,8 @@ def _on_edges(space: Space, rules: Rules, parts: dict[int, Part]) -> tuple[Rules
     return None
 
 
-def _on_links(space: Space, rules: Rules, parts: dict[int, Part]) -> tuple[Rules, Rules] | None:
-    data = space.data
+def _on_links(subproblem: RingSubproblem, rules: Rules, parts: dict[int, Part]) -> tuple[Rules, Rules] | None:
+    data = subproblem.data
     for part in parts.values():
         paths: dict[Edge, set[tuple[int, ...]]] = {}
         for ring, _ in part:

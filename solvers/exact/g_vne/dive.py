@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.common.numbers import MAXIMISE
-from schedgap.solvers.column_generation import Column, Generated, Limits, Master, Priced, Row
-from schedgap.solvers.exact.g_vne.primal import Choice, Improver
+from schedgap.solvers.column_generation import Column, Generated, GenerationLimits, Master, Priced, RowBounds
+from schedgap.solvers.exact.g_vne.primal import RingChoices
 from schedgap.solvers.exact.g_vne.rules import Rules
-from schedgap.solvers.exact.g_vne.space import Space
+from schedgap.solvers.exact.g_vne.subproblem import RingSubproblem
 from schedgap.solvers.result import Deadline
 
 Floats = NDArray[np.float64]
@@ -22,48 +24,55 @@ PRICINGS = 5
 ALL_OF_IT = 0.999
 
 
-def dive(space: Space, improver: Improver, columns: list[Column], root: Generated, deadline: Deadline) -> Choice:
+def dive(
+    subproblem: RingSubproblem, rings: RingChoices, root: Generated, deadline: Deadline
+) -> tuple[list[Column | None], Floats]:
     """A choice of rings from the LP's weights, with new rings for what the fixed ones leave.
 
     Parameters
     ----------
-    columns : those that `root`'s weights belong to
     root : the solved LP
     deadline : when to stop; what is fixed by then is returned
 
     Returns
     -------
-    At most one ring for each job, together within all limits.
+    At most one ring for each job, together within all limits; and what they use.
 
     Notes
     -----
     About 1 / SHARE log J steps of `PRICINGS` pricings and LPs that shrink.
     """
-    choice: Choice = [None] * space.data.jobs
-    load = np.zeros(len(improver.limit))
-    free = set(range(space.data.jobs))
+    choice: list[Column | None] = [None] * subproblem.data.jobs
+    load = np.zeros(len(rings.limit))
+    free = set(range(subproblem.data.jobs))
     weights: Floats = root.weights
+    columns: Sequence[Column] = root.columns
     while free and not deadline.passed:
-        if not _fix(improver, choice, load, free, columns, weights):
+        if not _fix(rings, choice, load, free, columns, weights):
             break
-        gone = np.array([j not in free for j in range(space.data.jobs)])
-        rules = Rules(_caps(space, improver.limit - load), gone)
+        gone = np.array([j not in free for j in range(subproblem.data.jobs)])
+        rules = Rules(_caps(subproblem, rings.limit - load), gone)
 
         def pricing(duals: Floats, weight: float, rules: Rules = rules) -> Priced:
-            priced = space.price_all(duals, weight, rules)
-            return Priced(priced.best, [column for column in priced.columns if improver.fits(column, load)])
+            priced = subproblem.price_all(duals, weight, rules)
+            return Priced(priced.best, [c for c in priced.columns if rings.fits(load, c.group, c)])
 
-        rows = [Row(upper=max(0.0, left)) for left in improver.limit - load]
-        master = Master(MAXIMISE, rows, [False] * space.data.jobs)
-        master.add([column for column in columns if column.group in free and improver.fits(column, load)])
-        limits = Limits(deadline=deadline, tolerance=1e-4, iterations=PRICINGS, smoothing=0.0)
-        weights = master.generate(pricing, limits).weights
-        columns = master.columns
-    return choice
+        rows = [RowBounds(upper=max(0.0, left)) for left in rings.limit - load]
+        master = Master(MAXIMISE, rows, [False] * subproblem.data.jobs)
+        master.add([c for c in columns if c.group in free and rings.fits(load, c.group, c)])
+        limits = GenerationLimits(deadline=deadline, tolerance=1e-4, iterations=PRICINGS, smoothing=0.0)
+        solved = master.generate(pricing, limits)
+        weights, columns = solved.weights, solved.columns
+    return choice, load
 
 
 def _fix(
-    improver: Improver, choice: Choice, load: Floats, free: set[int], columns: list[Column], weights: Floats
+    rings: RingChoices,
+    choice: list[Column | None],
+    load: Floats,
+    free: set[int],
+    columns: Sequence[Column],
+    weights: Floats,
 ) -> int:
     """Fix the rings of largest weight that fit; how many there were. Changes choice, load and free."""
     most = max(1, int(SHARE * len(free)))
@@ -74,7 +83,7 @@ def _fix(
         column = columns[place]
         if weights[place] < ALL_OF_IT and split >= most:
             break
-        if column.group in free and improver.fits(column, load):
+        if column.group in free and rings.fits(load, column.group, column):
             free.discard(column.group)
             choice[column.group] = column
             load[column.rows] += column.values
@@ -83,12 +92,12 @@ def _fix(
     return fixed
 
 
-def _caps(space: Space, left: Floats) -> Ints:
+def _caps(subproblem: RingSubproblem, left: Floats) -> Ints:
     """(J, V) workers of each job that fit on each node beside the fixed rings."""
     room = np.append(np.maximum(0.0, left), np.inf)
-    cap = space.cap.copy()
-    for r in range(space.data.demand.shape[1]):
-        needy = np.flatnonzero(space.data.demand[:, r] > 0)
-        fits = room[space.node_row[:, r]][None, :] / space.data.demand[needy, r][:, None] + 1e-9
-        cap[needy] = np.minimum(cap[needy], np.minimum(fits, space.data.longest.max())).astype(np.int64)
+    cap = subproblem.cap.copy()
+    for r in range(subproblem.data.demand.shape[1]):
+        needy = np.flatnonzero(subproblem.data.demand[:, r] > 0)
+        fits = room[subproblem.node_row[:, r]][None, :] / subproblem.data.demand[needy, r][:, None] + 1e-9
+        cap[needy] = np.minimum(cap[needy], np.minimum(fits, subproblem.data.longest.max())).astype(np.int64)
     return cap

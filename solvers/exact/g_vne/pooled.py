@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.common.numbers import MAXIMISE
-from schedgap.solvers.column_generation import Column, Limits, Master, Priced, Row
-from schedgap.solvers.exact.g_vne.space import Space
+from schedgap.solvers.column_generation import Column, GenerationLimits, Master, Priced, RowBounds
+from schedgap.solvers.exact.g_vne.subproblem import RingSubproblem
 
 Floats = NDArray[np.float64]
 
@@ -15,7 +15,7 @@ PRICINGS = 30
 """Of the linear program of R rows; prices that are not optimal are valid too."""
 
 
-def pooled_bound(space: Space) -> float:
+def pooled_bound(subproblem: RingSubproblem) -> float:
     """The smaller of L(0) and L(pi), where L(pi) = sum_i pi_i u_i + sum_j max(0, best ring of j at pi) >= the LP.
 
     L(0) lets every job have its best ring alone; pi has one price for each resource on all servers and none on
@@ -24,45 +24,44 @@ def pooled_bound(space: Space) -> float:
 
     Parameters
     ----------
-    space : of a network without cycles, or without its links
+    subproblem : of a network without cycles, or without its links
 
     Returns
     -------
-    bound : at least the LP over the rings of `space`
+    bound : at least the LP over the rings of `subproblem`
 
     Notes
     -----
     O(J V K^2) for pricing twice, and a linear program of R rows.
     """
-    limit = np.array([row.upper for row in space.rows], dtype=float)
+    limit = np.array([row.upper for row in subproblem.rows], dtype=float)
     found = np.inf
-    for duals in (np.zeros(len(limit)), _pooled_duals(space)):
-        best = space.price_tree_values(duals, 1.0, space.free_rules)[0][:, 1:].max(axis=1)
-        found = min(found, float(duals @ limit) + float(np.maximum(best, 0.0).sum()))
+    for duals in (np.zeros(len(limit)), _pooled_duals(subproblem)):
+        found = min(found, float(duals @ limit) + float(np.maximum(subproblem.best_values(duals), 0.0).sum()))
     return found
 
 
-def _pooled_duals(space: Space) -> Floats:
+def _pooled_duals(subproblem: RingSubproblem) -> Floats:
     """(rows,) the same price of a resource on every server."""
-    data = space.data
-    numbers = np.arange(space.worth.shape[1])
+    data = subproblem.data
+    numbers = np.arange(subproblem.worth.shape[1])
     total = data.capacity.sum(axis=0)
     every = np.arange(len(total))
 
     def pricing(duals: Floats, weight: float) -> Priced:
-        value = weight * space.worth - (data.demand @ duals)[:, None] * numbers
+        value = weight * subproblem.worth - (data.demand @ duals)[:, None] * numbers
         size = 1 + np.argmax(value[:, 1:], axis=1)
         best = np.take_along_axis(value, size[:, None], axis=1)[:, 0]
         rings = [
-            Column(j, float(space.worth[j, size[j]]), every, size[j] * data.demand[j])
+            Column(j, float(subproblem.worth[j, size[j]]), every, size[j] * data.demand[j])
             for j in np.flatnonzero(best > 0).tolist()
         ]
         return Priced(best, rings)
 
-    master = Master(MAXIMISE, [Row(upper=float(amount)) for amount in total], [False] * data.jobs)
-    found = master.generate(pricing, Limits(iterations=PRICINGS, tolerance=1e-4))
+    master = Master(MAXIMISE, [RowBounds(upper=float(amount)) for amount in total], [False] * data.jobs)
+    found = master.generate(pricing, GenerationLimits(iterations=PRICINGS, tolerance=1e-4))
     prices = np.maximum(0.0, found.duals)
-    duals = np.zeros(len(space.rows))
-    nodes, resources = np.nonzero(space.node_row >= 0)
-    duals[space.node_row[nodes, resources]] = prices[resources]
+    duals = np.zeros(len(subproblem.rows))
+    nodes, resources = np.nonzero(subproblem.node_row >= 0)
+    duals[subproblem.node_row[nodes, resources]] = prices[resources]
     return duals

@@ -8,12 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.solvers.column_generation import Column
-from schedgap.solvers.exact.g_vne.space import Space
+from schedgap.solvers.exact.g_vne.subproblem import RingSubproblem
+from schedgap.solvers.ruin_and_recreate import Choice, RuinAndRecreate
 
 Floats = NDArray[np.float64]
-
-Choice = list[Column | None]
-"""A ring or None for every job."""
 
 SLACK = 1e-12
 """Rounding of sums that is no overuse; row limits carry the checker's tolerance already."""
@@ -21,113 +19,93 @@ COOLING = 0.02
 """First temperature of the search over the mean worth of a job."""
 
 
-class Improver:
+class RingChoices(RuinAndRecreate[Column, Floats]):
     """Choices of rings that fit together.
 
     Parameters
     ----------
-    space : the rings, with their caps
-    seed : of the search
+    subproblem : the rings, with their caps
+    seed : of all randomness
     """
 
-    def __init__(self, space: Space, seed: int) -> None:
-        self.space = space
-        self.limit = np.array([row.upper for row in space.rows])
-        self.rng = np.random.default_rng(seed)
+    def __init__(self, subproblem: RingSubproblem, seed: int) -> None:
+        super().__init__(subproblem.data.jobs, False, seed)
+        self.subproblem = subproblem
+        self.limit = np.array([row.upper for row in subproblem.rows])
 
     def renew(self) -> None:
-        """Take the rows of the space over, after some were added."""
-        self.limit = np.array([row.upper for row in self.space.rows])
+        """Take the rows of the subproblem over, after some were added."""
+        self.limit = np.array([row.upper for row in self.subproblem.rows])
 
-    def load(self, choice: Sequence[Column | None]) -> Floats:
-        """(rows,) what a choice uses."""
-        load = np.zeros(len(self.limit))
-        for column in choice:
-            if column is not None:
-                load[column.rows] += column.values
-        return load
+    def empty(self) -> Floats:
+        """(rows,) zeros."""
+        return np.zeros(len(self.limit))
 
-    def fits(self, column: Column, load: Floats) -> bool:
-        """Whether a ring fits beside the others."""
-        return bool(np.all(load[column.rows] + column.values <= self.limit[column.rows] * (1 + SLACK)))
+    def change(self, load: Floats, group: int, item: Column, sign: int) -> None:
+        """Add (+1) or take away (-1) a ring."""
+        del group
+        load[item.rows] += sign * item.values
 
-    @staticmethod
-    def value(choice: Sequence[Column | None]) -> float:
-        """Sum of the utilities."""
-        return float(sum(column.objective for column in choice if column is not None))
+    def fits(self, load: Floats, group: int, item: Column) -> bool:
+        """Whether a ring is worth something and fits beside the others."""
+        del group
+        within = load[item.rows] + item.values <= self.limit[item.rows] * (1 + SLACK)
+        return item.objective > 0 and bool(np.all(within))
 
-    def greedy(self, wanted: Sequence[Column], duals: Floats) -> Choice:
-        """Take rings in the given order where they fit, then the best ring that fits for each job left."""
-        choice: Choice = [None] * self.space.data.jobs
-        load = np.zeros(len(self.limit))
-        for column in wanted:
-            if choice[column.group] is None and column.objective > 0 and self.fits(column, load):
-                choice[column.group] = column
-                load[column.rows] += column.values
-        left = [j for j in range(len(choice)) if choice[j] is None and self.space.longest[j] > 0]
-        self.insert(choice, load, sorted(left, key=lambda j: -float(np.max(self.space.worth[j]))), duals)
-        return choice
+    def best(self, load: Floats, group: int, prices: Floats) -> Column | None:
+        """The best ring at the prices that fits beside the others."""
+        ring = self.subproblem.best_fitting(group, self.limit - load, prices)
+        return ring if ring is not None and self.fits(load, group, ring) else None
 
-    def insert(self, choice: Choice, load: Floats, jobs: Sequence[int], duals: Floats) -> None:
-        """Give each of the jobs its best ring at the prices that fits beside the others; changes both arguments."""
-        for j in jobs:
-            column = self.space.best_fitting(j, self.limit - load, duals)
-            if column is not None and column.objective > 0 and self.fits(column, load):
-                choice[j] = column
-                load[column.rows] += column.values
+    def worth(self, group: int, item: Column) -> float:
+        """The ring's utility."""
+        del group
+        return item.objective
 
-    def improve(self, choice: Choice, duals: Floats, rounds: int, stop: Callable[[], bool]) -> Choice:
-        """Ruin and recreate: take some jobs out, put them and those left out back in another order.
+    def order(self) -> list[int]:
+        """Jobs that can have a ring, the largest utility first."""
+        able = [j for j in range(self.groups) if self.subproblem.longest[j] > 0]
+        return sorted(able, key=lambda j: -float(np.max(self.subproblem.worth[j])))
 
-        Worse choices are accepted at a temperature that falls to 0 over the rounds; the best choice is returned.
-        Repeatable for a seed unless `stop` ends it.
-        """
-        jobs = len(choice)
-        current, best = list(choice), list(choice)
-        load = self.load(current)
-        value = top = self.value(current)
-        scale = COOLING * max(1e-9, top / max(1, sum(c is not None for c in current)))
-        for number in range(rounds):
-            if stop():
-                break
-            ruined = list(current)
-            trial = load.copy()
-            out = self._neighbours(ruined, int(self.rng.integers(1, max(2, min(7, jobs + 1)))))
-            for j in out:
-                column = ruined[j]
-                if column is not None:
-                    trial[column.rows] -= column.values
-                    ruined[j] = None
-            absent = [j for j in range(jobs) if ruined[j] is None and self.space.longest[j] > 0]
-            if len(absent) > len(out) + 4:
-                others = [j for j in absent if j not in out]
-                absent = [*out, *self.rng.choice(others, size=4, replace=False).tolist()]
+    def ruin(self, items: Sequence[Column | None]) -> tuple[list[int], Callable[[list[int]], list[int]]]:
+        """A job and up to five others that use the same rows; they come back with at most four of the others."""
+        removed = self._neighbours(items, int(self.rng.integers(1, max(2, min(7, self.groups + 1)))))
+
+        def ordered(out: list[int]) -> list[int]:
+            absent = [j for j in out if self.subproblem.longest[j] > 0]
+            if len(absent) > len(removed) + 4:
+                others = [j for j in absent if j not in removed]
+                absent = [*removed, *self.rng.choice(others, size=4, replace=False).tolist()]
             self.rng.shuffle(absent)
-            noise = duals * self.rng.uniform(0.0, 1.6)
-            self.insert(ruined, trial, absent, noise)
-            new = self.value(ruined)
-            heat = scale * (1 - number / rounds)
-            if new >= value or self.rng.random() < np.exp((new - value) / max(1e-12, heat)):
-                current, load, value = ruined, trial, new
-                if value > top + 1e-12 * abs(top):
-                    best, top = list(current), value
-                if number % 64 == 0:
-                    load = self.load(current)  # sums of differences drift
-        return best
+            return absent
 
-    def _neighbours(self, choice: Choice, count: int) -> list[int]:
+        return removed, ordered
+
+    def perturbed(self, prices: Floats) -> Floats:
+        """Every price times noise."""
+        return prices * self.rng.uniform(0.0, 1.6)
+
+    def accepts(self, loss: float, progress: float, start: Choice[Column], best: Choice[Column]) -> bool:
+        """No loss, or one by the Metropolis rule at a temperature that falls to 0."""
+        del best
+        if loss <= 0:
+            return True
+        scale = COOLING * max(1e-9, start.worth / max(1, sum(item is not None for item in start.items)))
+        return bool(self.rng.random() < np.exp(-loss / max(1e-12, scale * (1 - progress))))
+
+    def _neighbours(self, items: Sequence[Column | None], count: int) -> list[int]:
         """A job and others that use the same rows."""
-        there = [j for j, column in enumerate(choice) if column is not None]
+        there = [j for j, item in enumerate(items) if item is not None]
         if not there:
             return []
         seed = int(self.rng.choice(there))
-        first = choice[seed]
+        first = items[seed]
         assert first is not None
         rows = set(first.rows.tolist())
         near = []
         for j in there:
-            column = choice[j]
-            if j != seed and column is not None and not rows.isdisjoint(column.rows.tolist()):
+            item = items[j]
+            if j != seed and item is not None and not rows.isdisjoint(item.rows.tolist()):
                 near.append(j)
         self.rng.shuffle(near)
         return [seed, *near[: count - 1]]

@@ -1,292 +1,137 @@
-"""One run of branch and price over rings."""
+"""Branch and price over rings."""
 
 from __future__ import annotations
 
-import heapq
-import itertools
-import time
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.common.numbers import MAXIMISE, gap
+from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.g_vne.instance import GVneInstance
-from schedgap.solvers.column_generation import Column, Generated, Limits, Master, Outcome, Priced
+from schedgap.solvers.branch_and_price import BranchAndPrice
+from schedgap.solvers.column_generation import Column, Generated, GenerationLimits, GenerationStatus, Master, Priced
 from schedgap.solvers.exact.g_vne.branching import allowed, branch
 from schedgap.solvers.exact.g_vne.dive import dive
-from schedgap.solvers.exact.g_vne.master import integer_master
-from schedgap.solvers.exact.g_vne.primal import Choice, Improver
+from schedgap.solvers.exact.g_vne.primal import RingChoices
 from schedgap.solvers.exact.g_vne.rules import Rules
-from schedgap.solvers.exact.g_vne.space import Space
-from schedgap.solvers.result import SolveOptions, Termination
+from schedgap.solvers.exact.g_vne.subproblem import RingSubproblem
+from schedgap.solvers.result import SolveOptions
 
 Floats = NDArray[np.float64]
 
-PRUNE = 8e-10
-"""A node whose bound is within this of the incumbent, relatively, is closed: with what rounding adds to a bound at the
-end, optimal means within 1e-9."""
-ROUNDING = 1e-10
-"""What sums of floats may be off by, relatively."""
-TOLERANCE = 1e-10
-"""Relative difference of a linear program's bound and value at which its columns suffice."""
-ROOT_ROUNDS = 400
-"""Rounds of ruin and recreate at the root."""
-CUT_ROUNDS = 15
-"""Rounds of cuts at the root."""
 CUT_SIZE = 30_000
 """Jobs times nodes beyond which the LP is too large to be solved again and again."""
 DIVE_JOBS = 10
 """With fewer jobs branching is as quick."""
-KNAPSACK_AGAIN = 40
-"""Nodes after which the integer master is tried again, with the columns found since; then four times as many."""
-KNAPSACK_COLUMNS = 3_000
-"""Largest integer master."""
 
 
-@dataclass(order=True)
-class Node:
-    """An open node: the best bound first, the deepest among equals."""
-
-    key: float
-    depth: int
-    number: int
-    bound: float = field(compare=False)
-    rules: Rules = field(compare=False)
-
-
-class Search:
+class RingSearch(BranchAndPrice[Rules, Column, Floats]):
     """Branch and price on an instance.
 
     Parameters
     ----------
     instance : the instance
     options : limits, seed, warm start, reporting
-    unit : every utility is a multiple of it; 0 where that is not known
+    check : the checker for the instance in its own units
+    unit : what a utility of 1 is worth there
+    step : every utility is a multiple of it; 0 where that is not known
     root_tolerance : relative difference of bound and value at which the root's LP is left
     """
 
-    def __init__(self, instance: GVneInstance, options: SolveOptions, unit: float, root_tolerance: float) -> None:
-        self.options = options
-        self.unit = unit
+    again_after = 40
+    prune = 8e-10
+    """With what rounding adds to a bound at the end, optimal means within 1e-9."""
+
+    def __init__(
+        self,
+        instance: GVneInstance,
+        options: SolveOptions,
+        check: Callable[[Solution], CheckReport],
+        *,
+        unit: float,
+        step: float,
+        root_tolerance: float,
+    ) -> None:
+        self.subproblem = RingSubproblem(instance)
+        self.rings = RingChoices(self.subproblem, options.seed)
+        super().__init__(options, self.rings, check, unit=unit, step=step)
+        data = self.subproblem.data
+        self.root_rounds = min(self.root_rounds, 40 * data.jobs)
+        self.root_cut_rounds = self.root_cut_rounds if data.jobs * data.nodes <= CUT_SIZE else 0
         self.root_tolerance = root_tolerance
-        self.space = Space(instance)
-        self.improver = Improver(self.space, options.seed)
         self.pool: list[Column] = []
-        self.choice: Choice = [None] * self.space.data.jobs
-        self.value = 0.0
-        self.nodes = 0
-        self.pricings = 0
-        self.facts: dict[str, Any] = {}
 
-    @property
-    def stopped(self) -> bool:
-        """Whether the time is over."""
-        return self.options.deadline.passed
+    def root_rules(self) -> Rules:
+        """All rings."""
+        return self.subproblem.free_rules
 
-    def offer(self, choice: Choice) -> None:
-        """Keep a choice of rings if it is the best so far."""
-        value = self.improver.value(choice)
-        if value > self.value + 1e-12 * max(1.0, abs(value)):
-            self.choice, self.value = list(choice), value
-            if self.options.report is not None:
-                self.options.report(self.solution(), value, None)
+    def start(self) -> None:
+        """A first choice at no prices."""
+        first = self.rings.complete([], np.zeros(len(self.subproblem.rows)))
+        self.accept(first)
+        self.pool.extend(ring for ring in first.items if ring is not None)
 
-    def solution(self) -> Solution:
-        """The best choice as a solution object."""
-        return self.space.solution([column.payload for column in self.choice if column is not None])
-
-    def threshold(self) -> float:
-        """What a bound has to exceed for its node to be worth a look."""
-        return self.value + max(PRUNE * self.value, self.unit * (1 - 1e-6))
-
-    def relax(self, rules: Rules, limits: Limits) -> tuple[Generated, Master]:
+    def relax(self, rules: Rules, limits: GenerationLimits) -> Generated:
         """LP over all rings that keep the rules."""
-        must = [j in rules.must for j in range(self.space.data.jobs)]
-        master = Master(MAXIMISE, self.space.rows_of(rules), must)
-        master.add([self.space.ruled(column, rules) for column in self.pool if allowed(column.payload, rules)])
+        must = [j in rules.must for j in range(self.subproblem.data.jobs)]
+        master = Master(MAXIMISE, self.subproblem.rows_of(rules), must)
+        master.add([self.subproblem.ruled(column, rules) for column in self.pool if allowed(column.payload, rules)])
         known = len(master.columns)
 
         def pricing(duals: Floats, weight: float) -> Priced:
             self.pricings += 1
-            priced = self.space.price_all(duals, weight, rules)
+            priced = self.subproblem.price_all(duals, weight, rules)
             if not rules.at_least:
                 return priced
-            return Priced(priced.best, [self.space.ruled(column, rules) for column in priced.columns])
+            return Priced(priced.best, [self.subproblem.ruled(column, rules) for column in priced.columns])
 
         generated = master.generate(pricing, limits)
-        own = len(self.space.rows)
-        for column in master.columns[known:]:
-            keep = column.rows < own
-            self.pool.append(
-                column
-                if keep.all()
-                else Column(column.group, column.objective, column.rows[keep], column.values[keep], column.payload)
-            )
-        return generated, master
+        self.pool.extend(self.item(column) for column in master.columns[known:])
+        return generated
 
-    def run(self) -> tuple[float | None, Termination]:
-        """Search until proven, or a limit: the bound, and why it stopped."""
-        began = time.monotonic()
-        self.start()
-        limits = Limits(deadline=self.options.deadline, tolerance=self.root_tolerance)
-        root, master = self.relax(self.space.free_rules, limits)
-        if root.bound is None:
-            return None, Termination.TIME_LIMIT
-        self.facts["lp_seconds"] = time.monotonic() - began
-        self.facts["lp_bound"] = root.bound
-        self.facts["lp_value"] = root.value
-        self.facts["lp_gap"] = gap(root.value, root.bound)
-        if self.options.report is not None:
-            self.options.report(None, None, root.bound)
-        self.round(root, master, min(ROOT_ROUNDS, 40 * self.space.data.jobs))
-        bound = root.bound
-        if self.worthwhile(bound):
-            root, master, bound = self.tighten(root, master, limits)
-            if root.bound is None:  # the time was over before the first pricing
-                return bound, Termination.TIME_LIMIT
-        if self.worthwhile(bound) and self.space.data.jobs >= DIVE_JOBS:
-            choice = dive(self.space, self.improver, master.columns, root, self.options.deadline)
-            load = self.improver.load(choice)
-            absent = [j for j, column in enumerate(choice) if column is None]
-            self.improver.insert(choice, load, absent, root.duals)
-            self.offer(choice)
-            self.offer(self.improver.improve(self.choice, root.duals, ROOT_ROUNDS, lambda: self.stopped))
-        if self.worthwhile(bound):
-            self.knapsack(root, master.columns)
-        return self.branch_and_price(replace(root, bound=bound), master)
+    def separate(self, generated: Generated) -> bool:
+        """Add the cuts that the weights break as rows; all rings so far are made anew with their entries in them."""
+        if not self.subproblem.separate(generated.columns, generated.weights):
+            return False
+        self.pool = [self.subproblem.column(column.payload) for column in self.pool]
+        self.rings.renew()
+        if self.incumbent is not None:
+            rings = [None if ring is None else self.subproblem.column(ring.payload) for ring in self.incumbent.items]
+            self.incumbent = self.rings.choice(rings)
+        return True
 
-    def worthwhile(self, bound: float) -> bool:
-        """Whether a better choice is worth looking for: the gap is open, and there is time."""
-        return bound > self.threshold() and not self.gap_reached(bound) and not self.stopped
+    def branch(self, rules: Rules, generated: Generated) -> Sequence[Rules] | None:
+        """On jobs, workers on a server, ring edges and their links."""
+        return branch(self.subproblem, rules, generated.columns, generated.weights)
 
-    def tighten(self, root: Generated, master: Master, limits: Limits) -> tuple[Generated, Master, float]:
-        """Cuts at the root: its LP, and the best bound on the way (the fact ``cut_bound``)."""
-        best = root.bound
-        assert best is not None
-        rounds = CUT_ROUNDS if self.space.data.jobs * self.space.data.nodes <= CUT_SIZE else 0
-        for _ in range(rounds):
-            if root.outcome != Outcome.CONVERGED or best <= self.threshold() or self.stopped:
-                break
-            if not self.space.separate(master.columns, root.weights):
-                break
-            self.pool = [self.space.column(column.payload) for column in self.pool]
-            self.choice = [None if c is None else self.space.column(c.payload) for c in self.choice]
-            self.improver.renew()
-            root, master = self.relax(self.space.free_rules, limits)
-            best = best if root.bound is None else min(best, root.bound)
-        self.facts["cut_bound"] = best
-        self.facts["cuts"] = len(self.space.cuts)
-        return root, master, best
+    def item(self, column: Column) -> Column:
+        """The column without its entries in rules' rows."""
+        keep = column.rows < len(self.subproblem.rows)
+        return column if keep.all() else replace(column, rows=column.rows[keep], values=column.values[keep])
 
-    def start(self) -> None:
-        """A first choice at no prices."""
-        self.offer(self.improver.greedy([], np.zeros(len(self.space.rows))))
-        self.pool.extend(column for column in self.choice if column is not None)
+    def prices(self, duals: Floats) -> Floats:
+        """Of the capacities and cuts."""
+        return duals[: len(self.subproblem.rows)]
 
-    def round(self, generated: Generated, master: Master, rounds: int) -> None:
-        """Choices from fractional weights, completed and improved."""
-        duals = generated.duals[: len(self.space.rows)]
-        order = np.argsort(-generated.weights, kind="stable")
-        wanted = [self.plain(master.columns[i]) for i in order if generated.weights[i] > 1e-6]
-        choice = self.improver.greedy(wanted, duals)
-        self.offer(choice)
-        if rounds and generated.bound is not None and generated.bound > self.threshold():
-            self.offer(self.improver.improve(self.choice, duals, rounds, lambda: self.stopped))
+    def solution_of(self, items: Sequence[Column | None]) -> Solution:
+        """Workers and routes."""
+        return self.subproblem.solution([column.payload for column in items if column is not None])
 
-    def plain(self, column: Column) -> Column:
-        """A column without its entries in rules' rows."""
-        keep = column.rows < len(self.space.rows)
-        if keep.all():
-            return column
-        return Column(column.group, column.objective, column.rows[keep], column.values[keep], column.payload)
-
-    def knapsack(self, root: Generated, columns: list[Column]) -> None:
-        """The integer master over the columns that may be part of a better choice, by the root's duals."""
-        assert root.bound is not None
-        slack = root.bound - self.value
-        reduced = np.array(
-            [c.objective - float(root.duals[c.rows] @ c.values) - root.payoffs[c.group] for c in columns]
-        )
-        near = np.flatnonzero(reduced > -slack)
-        if len(near) > KNAPSACK_COLUMNS:
-            near = np.sort(near[np.argsort(-reduced[near], kind="stable")[:KNAPSACK_COLUMNS]])
-        chosen = integer_master(
-            [row.upper for row in self.space.rows],
-            self.space.data.jobs,
-            [columns[i] for i in near],
-            self.choice,
-            self.options,
-        )
-        if chosen is not None:
-            self.offer(chosen)
-
-    def branch_and_price(self, root: Generated, master: Master) -> tuple[float, Termination]:
-        """Best bound first; the root's LP is solved already."""
-        numbers = itertools.count()
-        assert root.bound is not None
-        heap = [Node(-root.bound, 0, next(numbers), root.bound, self.space.free_rules)]
-        limit = None if self.options.work_limit is None else self.options.work_limit * 1000
-        unsettled = -np.inf  # the largest bound of nodes that could not be branched on
-        closed = -np.inf  # the largest bound of nodes that were closed by the tolerance
-        termination = Termination.PROVEN
-        again = KNAPSACK_AGAIN
-        solved: tuple[Generated, Master] | None = (root, master)
-        if root.outcome not in (Outcome.CONVERGED, Outcome.STALLED):
-            return root.bound, Termination.TIME_LIMIT
-        while heap:
-            best = heap[0].bound
-            if best <= self.threshold():
-                closed = max(closed, best)
-                break
-            if self.gap_reached(best):
-                termination = Termination.GAP_LIMIT
-                break
-            if self.stopped or (limit is not None and self.nodes >= limit):
-                termination = Termination.TIME_LIMIT if self.stopped else Termination.WORK_LIMIT
-                break
-            node = heapq.heappop(heap)
-            self.nodes += 1
-            if solved is None or (node.depth == 0 and self.root_tolerance > TOLERANCE):
-                limits = Limits(deadline=self.options.deadline, tolerance=TOLERANCE, cutoff=self.threshold())
-                solved = self.relax(node.rules, limits)
-            generated, master = solved
-            solved = None
-            if generated.outcome == Outcome.INFEASIBLE:
-                continue
-            bound = node.bound if generated.bound is None else min(node.bound, generated.bound)
-            if generated.outcome == Outcome.CUT_OFF or bound <= self.threshold():
-                closed = max(closed, min(bound, self.threshold()))
-                continue
-            if generated.outcome == Outcome.LIMIT:
-                heapq.heappush(heap, Node(-bound, -node.depth, next(numbers), bound, node.rules))
-                continue
-            self.round(generated, master, 0)
-            pair = branch(self.space, node.rules, master.columns, generated.weights)
-            if pair is None:
-                if bound > self.threshold():
-                    unsettled = max(unsettled, bound)
-                continue
-            if self.nodes == again:
-                self.knapsack(root, self.pool)
-                again *= 4
-            for rules in pair:
-                heapq.heappush(heap, Node(-bound, -(node.depth + 1), next(numbers), bound, rules))
-            if self.options.report is not None and self.nodes % 20 == 0:
-                self.options.report(None, None, max(bound, heap[0].bound))
-        left = max(heap[0].bound if heap else -np.inf, unsettled)
-        if left > self.threshold() and termination is Termination.PROVEN:
-            termination = Termination.FINISHED
-        if left > self.threshold():
-            closed = max(closed, left)
-        # where utilities are multiples of a unit, what is closed holds nothing better than the choice there was
-        elif self.unit * (1 - 1e-6) > PRUNE * self.value:
-            closed = self.value
-        return max(closed, self.value), termination
-
-    def gap_reached(self, bound: float) -> bool:
-        """Whether the gap that was asked for is reached."""
-        found = gap(self.value, bound)
-        return self.options.relative_gap > 0 and found is not None and found <= self.options.relative_gap
+    def polish(self, root: Generated, attempt: int) -> bool:
+        """At the root diving; then the integer master, again with the columns found since."""
+        if root.status not in (GenerationStatus.CONVERGED, GenerationStatus.STALLED) or root.bound is None:
+            return False
+        if attempt == 0 and self.subproblem.data.jobs >= DIVE_JOBS:
+            items, load = dive(self.subproblem, self.rings, root, self.options.deadline)
+            absent = [j for j, ring in enumerate(items) if ring is None]
+            self.rings.insert(items, load, absent, root.duals)
+            self.accept(self.rings.choice(items))
+            self.improve(root.duals, type(self).root_rounds)
+        if self.worthwhile(root.bound) and self.incumbent is not None:
+            known = [ring for ring in self.incumbent.items if ring is not None]
+            self.solve_master(root, root.columns if attempt == 0 else self.pool, self.rings.limit, known)
+        return False

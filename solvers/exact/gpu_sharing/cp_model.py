@@ -11,10 +11,7 @@ from ortools.sat.python import cp_model
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import Choices
-from schedgap.solvers.cp_solver import cp_solver
-from schedgap.solvers.engines.watch import watched
 from schedgap.solvers.exact.gpu_sharing.lp import Columns
-from schedgap.solvers.result import SolveOptions
 
 Run = tuple[int, int, int, int]
 """Job, mode index, first slot, slots."""
@@ -27,16 +24,6 @@ class Point:
     runs: tuple[Run, ...]
     overlap: dict[tuple[int, int], int]
     total: int
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What one search found: a point, a bound on the model's optimum, whether it is closed, deterministic work."""
-
-    point: Point | None
-    bound: int | None
-    closed: bool
-    work: float
 
 
 @dataclass
@@ -177,35 +164,6 @@ class SharingModel:
                 allowed = cp_model.LinearExpr.weighted_sum(literals, limits)
                 model.add(cp_model.LinearExpr.sum(steps) <= allowed)
 
-    def solve(self, options: SolveOptions, told: Callable[[Point], bool]) -> Answer:
-        """Search until closed, a limit, or `told` (called at each better point) returns True."""
-        left = options.deadline.left()
-        solver = cp_solver(
-            seed=options.seed,
-            workers=options.threads,
-            seconds=None if left is None else max(0.01, left),
-            work=options.work_limit,
-            log=options.log,
-        )
-        watcher = _Watcher(self, told)
-        run = watched(lambda: solver.solve(self.model, watcher), solver.stop_search, options.deadline)
-        if watcher.error is not None:
-            raise watcher.error
-        if run.interrupted:
-            raise KeyboardInterrupt
-        if not run.finished:
-            return Answer(None, self.least, False, 0.0)
-        status = run.value
-        work = solver.response_proto.deterministic_time
-        if status == cp_model.MODEL_INVALID:
-            raise RuntimeError(f"CP-SAT refuses the model: {self.model.validate()}")
-        if status == cp_model.INFEASIBLE:
-            return Answer(None, None, True, work)
-        bound = math.ceil(solver.best_objective_bound - 1e-6)
-        if status == cp_model.UNKNOWN:
-            return Answer(None, max(bound, self.least), False, work)
-        return Answer(self.point(solver.value), max(bound, self.least), status == cp_model.OPTIMAL, work)
-
     def point(self, value: Callable[[cp_model.IntVar], int]) -> Point:
         """The solution that `value` describes."""
         runs = tuple(next(run for run, x in own if value(x)) for own in self.of_job)
@@ -213,21 +171,3 @@ class SharingModel:
         jobs = self.instance.jobs
         total = sum(t + d - jobs[j].arrival for j, _, t, d in runs)
         return Point(runs, overlap, total)
-
-
-class _Watcher(cp_model.CpSolverSolutionCallback):
-    """Passes points on; an exception must not unwind through native code, so it is kept and raised later."""
-
-    def __init__(self, owner: SharingModel, told: Callable[[Point], bool]) -> None:
-        super().__init__()
-        self._owner, self._told = owner, told
-        self.error: BaseException | None = None
-
-    def on_solution_callback(self) -> None:
-        """Called by CP-SAT at every better solution."""
-        try:
-            if self._told(self._owner.point(self.value)):
-                self.stop_search()
-        except BaseException as error:
-            self.error = error
-            self.stop_search()

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import highspy
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import Choices
+from schedgap.solvers.linear_program import solve_once
 from schedgap.solvers.result import Deadline
 
 Ints = NDArray[np.int64]
@@ -109,9 +109,10 @@ def column_bound(
     high = np.zeros(matrix.shape[0])
     low[:job_rows] = high[:job_rows] = 1.0
     high[job_rows : job_rows + slots] = instance.total_gpus
-    duals = _solve(matrix, cost, upper, low, high, deadline)
-    if duals is None:
+    found = solve_once(matrix, cost, upper, low, high, deadline)
+    if found is None:
         return None
+    duals = found.duals
     duals[job_rows:] = np.minimum(duals[job_rows:], 0.0)
     reduced = cost - matrix.T @ duals
     value = float(duals[: job_rows + slots] @ high[: job_rows + slots])
@@ -170,28 +171,3 @@ def _budgets(jobs: int, slots: int) -> int:
 
 def _triples(columns: Columns) -> Iterator[tuple[int, int, int]]:
     return zip(columns.job.tolist(), columns.mode.tolist(), columns.slots.tolist(), strict=True)
-
-
-def _solve(
-    matrix: sparse.csc_matrix, cost: Floats, upper: Floats, low: Floats, high: Floats, deadline: Deadline
-) -> Floats | None:
-    """Row duals of min cost x, low <= A x <= high, 0 <= x <= upper; None when there is no optimum in time."""
-    left = deadline.left()
-    if left is not None and left <= 0:
-        return None
-    highs = highspy.Highs()
-    highs.setOptionValue("output_flag", False)
-    highs.setOptionValue("threads", 1)
-    if left is not None:
-        highs.setOptionValue("time_limit", left)
-    lp = highspy.HighsLp()
-    lp.num_row_, lp.num_col_ = matrix.shape
-    lp.col_cost_, lp.col_lower_, lp.col_upper_ = cost, np.zeros(len(cost)), upper
-    lp.row_lower_, lp.row_upper_ = low, high
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
-    highs.passModel(lp)
-    highs.run()
-    if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-        return None
-    return np.array(highs.getSolution().row_dual)

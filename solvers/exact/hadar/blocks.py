@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.hadar.block_pricing import geometric_blocks, price_job
 from schedgap.formulations.hadar.tables import Tables
-from schedgap.solvers.column_generation import Column, Generated, Limits, Master, Priced, Row
+from schedgap.solvers.column_generation import Column, Generated, GenerationLimits, Master, Priced, RowBounds
 from schedgap.solvers.result import Deadline
 
 Floats = NDArray[np.float64]
@@ -68,7 +68,7 @@ def block_bound(
     size = len(blocks.start)
     possible = [j for j in range(len(data.jobs)) if data.possible[j]]
     trivial = sum(data.jobs[j].most for j in possible)
-    rows = [Row(upper=float(c) * float(n)) for n in blocks.length for c in data.capacity]
+    rows = [RowBounds(upper=float(c) * float(n)) for n in blocks.length for c in data.capacity]
     master = Master(MAXIMISE, rows, [False] * len(possible))
     shares = {j: data.jobs[j].step / float(data.jobs[j].target) for j in possible}
 
@@ -101,7 +101,7 @@ def block_bound(
             progress(float(price.ravel() @ master.upper) + float(np.maximum(best, 0.0).sum()))
         return Priced(best, columns)
 
-    limits = Limits(deadline or Deadline(), iterations, tolerance, smoothing=0.6)
+    limits = GenerationLimits(deadline or Deadline(), iterations, tolerance, smoothing=0.6)
     found: Generated = master.generate(pricing, limits)
     # float sums of up to 1e5 terms: widen by what rounding could have taken away
     bound = trivial if found.bound is None else min(trivial, found.bound * (1 + 1e-9) + 1e-9)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import cast
 
+from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import Tables, in_units, tables
-from schedgap.solvers.column_generation import Limits, Master, Row
+from schedgap.solvers.column_generation import GenerationLimits, Master
 from schedgap.solvers.exact.hadar.blocks import block_bound
 from schedgap.solvers.exact.hadar.schedules import Scheduler
 
@@ -22,6 +22,7 @@ LARGE = 5_000_000
 """Beyond so many, utilities by slot are not made: the bound is the sum of the largest utilities."""
 
 
+@once_per_instance
 def upper_bound(instance: HadarInstance) -> float | None:
     """A certified upper bound on the utility of P2, and so of P1.
 
@@ -34,12 +35,8 @@ def upper_bound(instance: HadarInstance) -> float | None:
     -------
     ``bound >= optimum``; 0 where no job can finish.
     """
-    owner, found = instance.__dict__.get("_upper_bound", (None, None))
-    if found is None or owner != id(instance):  # a copy inherits the dict of what it was copied from
-        scaled, unit = in_units(instance, ORDINARY)
-        found = _bound(tables(scaled)) * unit
-        instance.__dict__["_upper_bound"] = (id(instance), found)
-    return cast(float, found)
+    scaled, unit = in_units(instance, ORDINARY)
+    return _bound(tables(scaled)) * unit
 
 
 def warm_up(instance: HadarInstance) -> None:
@@ -67,12 +64,10 @@ def _slot_prices(data: Tables) -> float | None:
     scheduler = Scheduler(data, most_states=2_000)
     if not scheduler.exact:
         return None
-    capacity = [float(c) for c in data.capacity]
-    rows = [Row(upper=capacity[i % scheduler.kinds]) for i in range(scheduler.rows())]
-    master = Master(MAXIMISE, rows, [False] * len(data.jobs))
+    master = Master(MAXIMISE, scheduler.capacity_rows(), [False] * len(data.jobs))
     found = master.generate(
         lambda duals, weight: scheduler.price_all(duals, weight, scheduler.free_rules),
-        Limits(iterations=200, tolerance=1e-7),
+        GenerationLimits(iterations=200, tolerance=1e-7),
     )
     # rounding of the sums must not cut an optimum off
     return None if found.bound is None else found.bound * (1 + 1e-9) + 1e-9

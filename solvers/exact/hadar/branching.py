@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,21 +15,6 @@ Bools = NDArray[np.bool_]
 
 FRACTION = 1e-6
 """A sum of weights this close to a whole number counts as whole."""
-
-
-@dataclass(order=True)
-class Node:
-    """A node of the search: the best bound first, then the deepest, then the oldest."""
-
-    key: tuple[float, int, int]
-    rules: tuple[Rules, ...] = field(compare=False)
-    bound: float = field(compare=False)
-    depth: int = field(compare=False)
-
-
-def node(rules: tuple[Rules, ...], bound: float, depth: int, number: int) -> Node:
-    """A node for the heap."""
-    return Node((-bound, -depth, number), rules, bound, depth)
 
 
 def schedule_of(column: Column) -> Schedule:

@@ -12,13 +12,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import highspy
 import numpy as np
 
 from schedgap.formulations.hadar.tables import small_units
-from schedgap.solvers.exact.hadar.primal import Chosen
 from schedgap.solvers.exact.hadar.schedules import Rules, Schedule, Scheduler
-from schedgap.solvers.result import Deadline
+from schedgap.solvers.integer_master import IntegerProgram, SearchLimits
+from schedgap.solvers.linear_program import INFINITY
 
 MARGIN = 4e-10
 """What is looked for is better than the incumbent by this, relatively; optimal means within 1e-9."""
@@ -37,7 +36,7 @@ class CompactAnswer:
     complete : the search was finished: `chosen` is the best, or nothing beats the incumbent
     """
 
-    chosen: Chosen | None
+    chosen: list[Schedule | None] | None
     bound: float | None
     complete: bool
 
@@ -86,11 +85,11 @@ class Compact:
             running = [level for level in range(job.levels) if (j, t, level) in self.run]
             row = {self.run[j, t, level]: 1.0 for level in running}
             row.update({self.finish[j, u]: -1.0 for u in finishes if u >= t})
-            self.rows.append((row, -highspy.kHighsInf, 0.0))
+            self.rows.append((row, -INFINITY, 0.0))
             progress.update({self.run[j, t, level]: float(step[level]) for level in running})
             if rule.finish[t]:
                 done = {self.finish[j, u]: -float(target) for u in finishes if u <= t}
-                self.rows.append(({**progress, **done}, 0.0, highspy.kHighsInf))
+                self.rows.append(({**progress, **done}, 0.0, INFINITY))
 
     def _capacity(self) -> None:
         data, cuts = self.scheduler.data, self.scheduler.cuts
@@ -107,7 +106,7 @@ class Compact:
         for (_, s), row in wanted.items():
             room = float(sum(int(c) for r, c in enumerate(data.capacity) if s >> r & 1))
             if sum(row.values()) > room:
-                self.rows.append((row, -highspy.kHighsInf, room))
+                self.rows.append((row, -INFINITY, room))
         by_slot: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
         for j, t, level in self.run:
             by_slot[t].append((j, level, self.run[j, t, level]))
@@ -115,71 +114,44 @@ class Compact:
             row = {v: float(alpha[cuts.classes[j][level]]) for j, level, v in by_slot[slot]}
             row = {v: a for v, a in row.items() if a > 0}
             if sum(row.values()) > 1:
-                self.rows.append((row, -highspy.kHighsInf, 1.0))
+                self.rows.append((row, -INFINITY, 1.0))
 
-    def solve(self, above: float, bound: float, deadline: Deadline, node_limit: int, seed: int) -> CompactAnswer:
-        """Look for the best solution worth more than `above`; `bound` is a known upper bound.
+    def solve(self, above: float, bound: float, limits: SearchLimits) -> CompactAnswer:
+        """Look for the best solution worth more than `above`.
 
         Parameters
         ----------
         above : the incumbent's value, -inf where there is none
         bound : a valid upper bound
-        deadline, node_limit, seed : limits and seed of HiGHS
+        limits : of the search
         """
         n = len(self.cost)
         if n == 0:
             return CompactAnswer([None] * len(self.rules), 0.0, True) if above < 0 else CompactAnswer(None, None, True)
         cost = np.array(self.cost)
-        solver = highspy.Highs()
-        left = deadline.left()
-        for option, value in (
-            ("output_flag", False),
-            ("threads", 1),
-            ("mip_rel_gap", 0.0),
-            ("mip_abs_gap", 1e-9),
-            ("dual_feasibility_tolerance", 1e-9),
-            ("mip_max_nodes", node_limit),
-            ("random_seed", seed % 2**31),
-            ("mip_feasibility_tolerance", 1e-7),
-            ("time_limit", highspy.kHighsInf if left is None else max(0.01, left)),
-        ):
-            solver.setOptionValue(option, value)
-        empty = np.zeros(0, dtype=np.int32)
-        solver.addCols(n, -cost, np.zeros(n), np.ones(n), 0, np.zeros(n, np.int32), empty, np.zeros(0))
-        solver.changeColsIntegrality(n, np.arange(n, dtype=np.int32), np.full(n, highspy.HighsVarType.kInteger))
+        program = IntegerProgram()
+        program.add_columns(-cost, np.ones(n))
         rows = list(self.rows)
         if np.isfinite(above):
             objective = {i: float(c) for i, c in enumerate(cost) if c}
             rows.append((objective, above * (1 + MARGIN), bound * (1 + MARGIN)))
-        starts = np.cumsum([0] + [len(row) for row, _, _ in rows])
-        solver.addRows(
-            len(rows),
-            np.array([low for _, low, _ in rows]),
-            np.array([high for _, _, high in rows]),
-            int(starts[-1]),
-            starts[:-1].astype(np.int32),
-            np.array([i for row, _, _ in rows for i in row], dtype=np.int32),
-            np.array([a for row, _, _ in rows for a in row.values()]),
-        )
-        solver.run()
-        status, info = solver.getModelStatus(), solver.getInfo()
-        if status == highspy.HighsModelStatus.kInfeasible:
+        low, high = np.array([low for _, low, _ in rows]), np.array([high for _, _, high in rows])
+        program.add_rows(low, high, [(np.array(list(row)), np.array(list(row.values()))) for row, _, _ in rows])
+        answer = program.search(limits)
+        if answer.complete and answer.x is None:
             return CompactAnswer(None, above * (1 + MARGIN) if np.isfinite(above) else None, True)
-        chosen: Chosen | None = None
-        if info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible:
-            chosen = self._chosen(np.array(solver.getSolution().col_value))
-        proven = -float(info.mip_dual_bound)
-        complete = status == highspy.HighsModelStatus.kOptimal
-        return CompactAnswer(chosen, proven * (1 + ROUNDING) if np.isfinite(proven) else None, complete)
+        chosen = None if answer.x is None else self._chosen(answer.x)
+        proven = None if answer.bound is None else -answer.bound * (1 + ROUNDING)
+        return CompactAnswer(chosen, proven, answer.complete)
 
-    def _chosen(self, values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Chosen:
+    def _chosen(self, values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> list[Schedule | None]:
         """The schedules of a solution, cut where the work is done."""
         data = self.scheduler.data
         lines: dict[int, np.ndarray[tuple[int], np.dtype[np.int64]]] = {}
         for (j, t, level), variable in self.run.items():
             if values[variable] > 0.5:
                 lines.setdefault(j, np.zeros(data.horizon + 1, dtype=np.int64))[t] = level + 1
-        chosen: Chosen = [None] * len(data.jobs)
+        chosen: list[Schedule | None] = [None] * len(data.jobs)
         for j, line in lines.items():
             done = 0
             for t in np.flatnonzero(line).tolist():

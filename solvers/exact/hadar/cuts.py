@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-import highspy
 import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.hadar.tables import Tables
+from schedgap.solvers.linear_program import INFINITY, LinearProgram
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -55,7 +55,7 @@ class SlotCuts:
         self._capacity: list[int] = data.capacity.tolist()
         self.slots = np.zeros(0, dtype=np.int64)
         self.alpha = np.zeros((0, len(self.keys)))
-        self._separator: highspy.Highs | None = None
+        self._separator: LinearProgram | None = None
 
     @cached_property
     def packings(self) -> Ints | None:
@@ -110,36 +110,23 @@ class SlotCuts:
         assert self.packings is not None
         if self._separator is None:
             self._separator = _separator(self.packings)
-        solver = self._separator
-        n = len(load)
         # a little on every class lifts the coefficients of those that do not run here
-        solver.changeColsCost(n, np.arange(n, dtype=np.int32), -(load + 1e-4))
-        solver.run()
-        alpha = np.clip(np.array(solver.getSolution().col_value), 0.0, 1.0)
+        self._separator.set_costs(np.arange(len(load)), -(load + 1e-4))
+        found = self._separator.solve()
+        assert found is not None  # 0 is feasible, and 1 the largest coefficient
+        alpha = np.clip(found.x, 0.0, 1.0)
         alpha[alpha < 1e-9] = 0.0
         return np.asarray(alpha / max(1.0, float((self.packings @ alpha).max())))
 
 
-def _separator(packings: Ints) -> highspy.Highs:
-    solver = highspy.Highs()
-    solver.setOptionValue("output_flag", False)
-    solver.setOptionValue("threads", 1)
+def _separator(packings: Ints) -> LinearProgram:
     rows, n = packings.shape
-    solver.addCols(
-        n, np.zeros(n), np.zeros(n), np.ones(n), 0, np.zeros(n, np.int32), np.zeros(0, np.int32), np.zeros(0)
-    )
-    where_rows, where_columns = np.nonzero(packings)
-    starts = np.searchsorted(where_rows, np.arange(rows))
-    solver.addRows(
-        rows,
-        np.full(rows, -highspy.kHighsInf),
-        np.ones(rows),
-        len(where_rows),
-        starts.astype(np.int32),
-        where_columns.astype(np.int32),
-        packings[where_rows, where_columns].astype(float),
-    )
-    return solver
+    program = LinearProgram()
+    program.add_columns(np.zeros(n), np.ones(n))
+    used = [np.flatnonzero(packing) for packing in packings]
+    entries = [(index, packing[index].astype(float)) for index, packing in zip(used, packings, strict=True)]
+    program.add_rows(np.full(rows, -INFINITY), np.ones(rows), entries)
+    return program
 
 
 def maximal_packings(keys: Sequence[tuple[int, int]], most: Sequence[int], capacity: Sequence[int]) -> Ints | None:

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from schedgap.formulations.hadar.instance import HadarInstance
-from schedgap.solvers.column_generation import Generated, Master
+from schedgap.solvers.column_generation import Generated
 from schedgap.solvers.exact.hadar.schedules import Rules, Scheduler
 
 
 def duals_report(
-    instance: HadarInstance, scheduler: Scheduler, master: Master, root: Generated, rules: Sequence[Rules]
+    instance: HadarInstance, scheduler: Scheduler, root: Generated, rules: Sequence[Rules]
 ) -> dict[str, Any]:
     """Prices k^r(t), payoffs mu_j, and how far they are from solving P3 together with the LP's weights.
 
@@ -40,7 +40,7 @@ def duals_report(
     used = np.zeros(scheduler.rows())
     share = np.zeros(len(data.jobs))
     column_slackness = 0.0
-    for column, weight in zip(master.columns, root.weights, strict=False):
+    for column, weight in zip(root.columns, root.weights, strict=True):
         if weight > 0:
             np.add.at(used, column.rows, weight * column.values)
             share[column.group] += weight

@@ -11,7 +11,7 @@ from schedgap.formulations.common.numbers import MAXIMISE, exact
 from schedgap.formulations.hadar.block_pricing import geometric_blocks, price_forked
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import worth_of
-from schedgap.solvers.column_generation import Column, Limits, Master, Priced, Row
+from schedgap.solvers.column_generation import Column, GenerationLimits, Master, Priced, RowBounds
 from schedgap.solvers.exact.hadar.bound import LARGE
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
@@ -60,7 +60,7 @@ def forked_bound(
     nodes = len(many)
     size = len(blocks.start)
     worth = {j: value.array() for j, value in zip(jobs, values, strict=True)}
-    rows = [Row(upper=float(length * n)) for length in blocks.length for n in many]
+    rows = [RowBounds(upper=float(length * n)) for length in blocks.length for n in many]
     master = Master(MAXIMISE, rows, [False] * len(jobs))
     # a copy holds its node for the whole round, even when it is done sooner
     first = np.array([group[0] for group in kinds.values()])
@@ -82,7 +82,7 @@ def forked_bound(
                 columns.append(Column(group, float(worth[j][finish]), where, used[where], finish))
         return Priced(best, columns)
 
-    found = master.generate(pricing, Limits(deadline, iterations=iterations, tolerance=1e-3, smoothing=0.6))
+    found = master.generate(pricing, GenerationLimits(deadline, iterations=iterations, tolerance=1e-3, smoothing=0.6))
     return trivial if found.bound is None else min(trivial, found.bound * (1 + 1e-9) + 1e-9)
 
 

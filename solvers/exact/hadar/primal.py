@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numba
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from schedgap.formulations.hadar.tables import Tables
 from schedgap.solvers.exact.hadar.schedules import Prices, Rules, Schedule, Scheduler
+from schedgap.solvers.ruin_and_recreate import Choice, RuinAndRecreate
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -17,9 +18,8 @@ Bools = NDArray[np.bool_]
 
 MOST_TYPES = 12
 """Fits are decided over all subsets of device types, 2^R of them."""
-
-Chosen = list[Schedule | None]
-"""The schedule of each job, None where it is rejected."""
+WARMTH = 0.02
+"""Of the utility: by how much a choice may be worse at first."""
 
 
 class Packing:
@@ -27,7 +27,7 @@ class Packing:
 
     Devices of a slot are a transportation problem from jobs (W devices each, of the types their level allows) to
     types. It has a solution exactly when for every set S of types the jobs whose allowed types all lie in S want
-    no more than S has (Hall's condition). ``load[t, S]`` is what they want.
+    no more than S has (Hall's condition). A load is (T + 1, sets), what they want by slot and set.
     """
 
     def __init__(self, data: Tables) -> None:
@@ -37,21 +37,24 @@ class Packing:
         sets = np.arange(1 << len(data.types))
         self.sets = sets
         self.room = sum((((sets >> r) & 1) * int(c) for r, c in enumerate(data.capacity)), np.zeros_like(sets))
-        self.load = np.zeros((data.horizon + 1, len(sets)), dtype=np.int64)
         self.masks = [
             np.array([sum(1 << r for r in np.flatnonzero(row)) for row in job.allowed], dtype=np.int64)
             for job in data.jobs
         ]
 
-    def permits(self, j: int, permit: Bools) -> Bools:
-        """`permit` (T + 1, L + 1) without the levels that do not fit any more."""
-        return _permits(permit, self.load, self.room, self.masks[j], self.data.jobs[j].workers)
+    def empty(self) -> Ints:
+        """The load of no job."""
+        return np.zeros((self.data.horizon + 1, len(self.sets)), dtype=np.int64)
 
-    def change(self, j: int, schedule: Schedule, sign: int) -> None:
+    def permits(self, load: Ints, j: int, permit: Bools) -> Bools:
+        """`permit` (T + 1, L + 1) without the levels that do not fit beside a load."""
+        return _permits(permit, load, self.room, self.masks[j], self.data.jobs[j].workers)
+
+    def change(self, load: Ints, j: int, schedule: Schedule, sign: int) -> None:
         """Add (+1) or remove (-1) a job's schedule."""
         for t in np.flatnonzero(schedule.levels):
             mask = self.masks[j][schedule.levels[t] - 1]
-            self.load[t, (self.sets & mask) == mask] += sign * self.data.jobs[j].workers
+            load[t, (self.sets & mask) == mask] += sign * self.data.jobs[j].workers
 
 
 @numba.njit(cache=True)
@@ -69,100 +72,76 @@ def _permits(permit: Bools, load: Ints, room: Ints, masks: Ints, workers: int) -
     return found
 
 
-class Improver:
-    """Builds and improves feasible choices of schedules; deterministic for a seed.
+class ScheduleChoices(RuinAndRecreate[Schedule, Prices]):
+    """Schedules of the jobs that run together on the devices.
 
     Parameters
     ----------
     scheduler : schedules of the jobs
-    must : whether unfinished jobs count first (P1)
-    seed : of the order in which jobs are tried
+    must : every job has to finish (P1)
+    seed : of all randomness
     """
 
     def __init__(self, scheduler: Scheduler, must: bool, seed: int) -> None:
+        super().__init__(len(scheduler.data.jobs), must, seed)
         self.scheduler = scheduler
-        self.must = must
-        self.rng = np.random.default_rng(seed)
+        self.packing = Packing(scheduler.data)
         jobs = scheduler.data.jobs
         self.flat = [
             np.linspace(1.0, 0.0, scheduler.horizon + 1) + job.utility if must else job.utility for job in jobs
         ]
 
-    def key(self, chosen: Sequence[Schedule | None]) -> tuple[int, float]:
-        """(unfinished jobs that must finish, negative; utility): larger is better."""
-        worth = sum(
-            float(job.utility[s.finish])
-            for job, s in zip(self.scheduler.data.jobs, chosen, strict=True)
-            if s is not None
-        )
-        missing = sum(s is None for s in chosen) if self.must else 0
-        return -missing, worth
+    def empty(self) -> Ints:
+        """The load of no job."""
+        return self.packing.empty()
 
-    def insert(self, chosen: Chosen, packing: Packing, order: Sequence[int], price: Prices) -> None:
-        """Give every job of `order` that has no schedule the best one that fits, by utility less its cost."""
-        for j in order:
-            if chosen[j] is not None:
-                continue
-            free = self.scheduler.free_rules[j]
-            rules = Rules(packing.permits(j, free.permit), free.finish, False)
-            payoff, found = self.scheduler.best(j, price, rules, 1.0, self.flat[j])
-            finish = int(np.argmax(payoff))
-            if np.isfinite(payoff[finish]) and (self.must or self.scheduler.data.jobs[j].utility[finish] > 0):
-                schedule = Schedule(found.levels(finish), finish)
-                chosen[j] = schedule
-                packing.change(j, schedule, 1)
+    def change(self, load: Ints, group: int, item: Schedule, sign: int) -> None:
+        """Add (+1) or remove (-1) a job's schedule."""
+        self.packing.change(load, group, item, sign)
 
-    def complete(self, wanted: Sequence[tuple[int, Schedule]], price: Prices) -> Chosen:
-        """Take the wanted (job, schedule) pairs in order where they fit, then insert the other jobs."""
+    def fits(self, load: Ints, group: int, item: Schedule) -> bool:
+        """Whether the schedule's levels fit in all its slots."""
+        permit = self.packing.permits(load, group, self.scheduler.free_rules[group].permit)
+        return bool(permit[np.arange(len(item.levels)), item.levels].all())
+
+    def best(self, load: Ints, group: int, prices: Prices) -> Schedule | None:
+        """The best schedule that fits, by utility less its cost."""
+        free = self.scheduler.free_rules[group]
+        rules = Rules(self.packing.permits(load, group, free.permit), free.finish, False)
+        payoff, found = self.scheduler.best(group, prices, rules, 1.0, self.flat[group])
+        finish = int(np.argmax(payoff))
+        if not np.isfinite(payoff[finish]):
+            return None
+        if not self.must and self.scheduler.data.jobs[group].utility[finish] <= 0:
+            return None
+        return Schedule(found.levels(finish), finish)
+
+    def worth(self, group: int, item: Schedule) -> float:
+        """The utility of the finish slot."""
+        return float(self.scheduler.data.jobs[group].utility[item.finish])
+
+    def order(self) -> list[int]:
+        """The largest utility for a device-slot first."""
         jobs = self.scheduler.data.jobs
-        chosen: Chosen = [None] * len(jobs)
-        packing = Packing(self.scheduler.data)
-        for j, schedule in wanted:
-            if chosen[j] is None:
-                permit = packing.permits(j, self.scheduler.free_rules[j].permit)
-                if permit[np.arange(len(schedule.levels)), schedule.levels].all():
-                    chosen[j] = schedule
-                    packing.change(j, schedule, 1)
-        order = np.argsort([-job.most / max(1, job.workers * job.min_slots) for job in jobs])
-        self.insert(chosen, packing, [int(j) for j in order], price.scaled(0.5))
-        return chosen
+        return [int(j) for j in np.argsort([-job.most / max(1, job.workers * job.min_slots) for job in jobs])]
 
-    def improve(self, chosen: Chosen, price: Prices, rounds: int, stop: Callable[[], bool]) -> Chosen:
-        """Remove a few jobs and insert all that are out again, `rounds` times; returns the best seen.
+    def complete(self, wanted: Iterable[tuple[int, Schedule]], prices: Prices) -> Choice[Schedule]:
+        """Take the wanted schedules, then insert the other jobs at half the prices."""
+        return super().complete(wanted, prices.scaled(0.5))
 
-        Insertion prices are perturbed at random. A trial is kept when it is not worse, or worse by less than a
-        temperature that falls from 2% of the utility to 0.
-        """
-        n = len(chosen)
-        best, best_key = list(chosen), self.key(chosen)
-        now, now_key = best, best_key
-        packing = Packing(self.scheduler.data)
-        for j, schedule in enumerate(best):
-            if schedule is not None:
-                packing.change(j, schedule, 1)
-        for step in range(rounds):
-            if stop():
-                break
-            trial = list(now)
-            inside = [j for j in range(n) if trial[j] is not None]
-            size = min(len(inside), int(self.rng.integers(1, 7)))
-            removed = [int(j) for j in self.rng.permutation(inside)[:size]] if inside else []
-            saved = packing.load.copy()
-            for j in removed:
-                schedule = trial[j]
-                if schedule is not None:
-                    packing.change(j, schedule, -1)
-                    trial[j] = None
-            order = [int(j) for j in self.rng.permutation([j for j in range(n) if trial[j] is None])]
-            factor = float(self.rng.choice([0.0, 0.3, 0.6, 1.0]))
-            noise = self.rng.uniform(0.4, 1.6, price.devices.shape)
-            self.insert(trial, packing, order, Prices(factor * noise * price.devices))
-            trial_key = self.key(trial)
-            warmth = 0.02 * (1 - step / rounds) ** 2 * abs(best_key[1]) * float(self.rng.random())
-            if trial_key[0] >= now_key[0] and trial_key[1] >= now_key[1] - warmth:
-                now, now_key = trial, trial_key
-                if now_key > best_key:
-                    best, best_key = now, now_key
-            else:
-                packing.load = saved
-        return best
+    def ruin(self, items: Sequence[Schedule | None]) -> tuple[list[int], Callable[[list[int]], list[int]]]:
+        """Up to six jobs at random; all that are out come back in random order."""
+        inside = [j for j, item in enumerate(items) if item is not None]
+        size = min(len(inside), int(self.rng.integers(1, 7)))
+        removed = [int(j) for j in self.rng.permutation(inside)[:size]] if inside else []
+        return removed, lambda absent: [int(j) for j in self.rng.permutation(absent)]
+
+    def perturbed(self, prices: Prices) -> Prices:
+        """Prices of devices times a common factor and noise."""
+        factor = float(self.rng.choice([0.0, 0.3, 0.6, 1.0]))
+        return Prices(factor * self.rng.uniform(0.4, 1.6, prices.devices.shape) * prices.devices)
+
+    def accepts(self, loss: float, progress: float, start: Choice[Schedule], best: Choice[Schedule]) -> bool:
+        """A loss below a random threshold that falls from 2% of the utility to 0."""
+        del start
+        return loss <= WARMTH * (1 - progress) ** 2 * abs(best.worth) * float(self.rng.random())

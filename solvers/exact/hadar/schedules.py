@@ -21,7 +21,7 @@ from schedgap.formulations.hadar.pricing import (
     trace,
 )
 from schedgap.formulations.hadar.tables import JobTable, Tables
-from schedgap.solvers.column_generation import Column, Priced
+from schedgap.solvers.column_generation import Column, Priced, RowBounds
 from schedgap.solvers.exact.hadar.cuts import SlotCuts
 
 Ints = NDArray[np.int64]
@@ -133,6 +133,10 @@ class Scheduler:
     def rows(self) -> int:
         """T R."""
         return self.horizon * self.kinds
+
+    def capacity_rows(self) -> list[RowBounds]:
+        """The rows of the master without cuts."""
+        return [RowBounds(upper=float(c)) for _ in range(self.horizon) for c in self.data.capacity]
 
     def prices(self, duals: Floats) -> Prices:
         """Prices from row duals: of devices, and of running in a slot, which is what cuts charge for."""

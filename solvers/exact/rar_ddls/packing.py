@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import highspy
 import numpy as np
 
 from schedgap.formulations.rar_ddls.job_options import JobOptions
+from schedgap.solvers.exact.rar_ddls.incumbent import BestSchedule
 from schedgap.solvers.exact.rar_ddls.patterns import Label, OneSlot
 from schedgap.solvers.exact.rar_ddls.rows import Need, contention_grades, job_needs
-from schedgap.solvers.exact.rar_ddls.state import Known
+from schedgap.solvers.linear_program import INFINITY, LinearProgram
+from schedgap.solvers.result import NO_DEADLINE
 
 _SCALE = 10**7
 _MOST_COLUMNS = 2_000
@@ -51,14 +52,14 @@ class SlotPacking:
     cuts : the strongest cuts found, strongest first
     """
 
-    def __init__(self, known: Known, options: Sequence[JobOptions]) -> None:
-        instance = known.instance
+    def __init__(self, incumbent: BestSchedule, options: Sequence[JobOptions]) -> None:
+        instance = incumbent.instance
         self.grades = contention_grades(instance)
         self.needs: list[Need] = job_needs(options, self.grades)
         self.cuts: list[SlotCut] = []
         self._slot = OneSlot(instance, options, self.grades)
 
-    def raise_bound(self, known: Known, share: float, keep: int = 6) -> None:
+    def raise_bound(self, incumbent: BestSchedule, share: float, keep: int = 6) -> None:
         """Column generation until the bound cannot rise any more, or `share` of what is left is used.
 
         Notes
@@ -68,24 +69,24 @@ class SlotPacking:
         """
         if self._slot.too_large:
             return
-        budget = known.work_left(share)
-        limit = None if known.options.deadline.left() is None else known.options.deadline
-        stop = known.seconds_left(1.0 - share)
+        budget = incumbent.work_left(share)
+        left = incumbent.seconds_left(share)
+        deadline = NO_DEADLINE if left is None else incumbent.options.deadline.capped(left)
         master = _Master(self.needs, list(self._slot.runs))
         spent = 0.0
         for _ in range(_MOST_COLUMNS):
             value, duals = master.solve()
             if duals is None:
                 break
-            cut, labels, work = self._cut(duals, known.seconds_left())
+            cut, labels, work = self._cut(duals, incumbent.seconds_left())
             spent += work
-            known.work += work
+            incumbent.work += work
             self._keep(cut, keep)
-            known.learn(cut.bound)
+            incumbent.tighten(cut.bound)
             best = max(c.bound for c in self.cuts)
-            if best >= np.ceil(value - 1e-6) or not labels or not master.add(labels) or known.finished:
+            if best >= np.ceil(value - 1e-6) or not labels or not master.add(labels) or incumbent.finished():
                 break
-            if (budget is not None and spent >= budget) or (limit is not None and _at_most(limit.left(), stop)):
+            if (budget is not None and spent >= budget) or deadline.passed:
                 break
 
     def _cut(self, duals: Sequence[float], seconds: float | None) -> tuple[SlotCut, list[Label], float]:
@@ -109,22 +110,15 @@ class SlotPacking:
         del self.cuts[keep:]
 
 
-def _at_most(left: float | None, stop: float | None) -> bool:
-    return left is not None and stop is not None and left <= stop
-
-
 class _Master:
     """The linear program over the columns so far, on HiGHS."""
 
     def __init__(self, needs: Sequence[Need], labels: Sequence[Label]) -> None:
-        self._highs = highspy.Highs()
-        self._highs.setOptionValue("output_flag", False)
-        self._highs.setOptionValue("threads", 1)
+        self._program = LinearProgram()
+        self._program.add_rows(np.ones(len(needs)), np.full(len(needs), INFINITY))
         self._rows: dict[Label, list[tuple[int, float]]] = {label: [] for label in labels}
         self._amounts = [need.amount for need in needs]
         for row, need in enumerate(needs):
-            nothing = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.float64)
-            self._highs.addRow(1.0, highspy.kHighsInf, 0, *nothing)
             for way, value in enumerate(need.values):
                 if value and (need.job, way) in self._rows:
                     self._rows[need.job, way].append((row, value / need.amount))
@@ -142,15 +136,13 @@ class _Master:
         for label in key:
             for row, value in self._rows[label]:
                 column[row] = column.get(row, 0.0) + value
-        rows = np.array(list(column), dtype=np.int32)
-        self._highs.addCol(1.0, 0.0, highspy.kHighsInf, len(column), rows, np.array(list(column.values())))
+        entries = [(np.array(list(column), dtype=np.int64), np.array(list(column.values())))]
+        self._program.add_columns(np.ones(1), np.full(1, INFINITY), entries)
         return True
 
     def solve(self) -> tuple[float, list[float] | None]:
-        """(value, dual per unit of each need's amount), or no duals where HiGHS gives none."""
-        self._highs.run()
-        if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        """(value, dual per unit of each need's amount), or no duals where there are none."""
+        found = self._program.solve()
+        if found is None:
             return 0.0, None
-        duals = self._highs.getSolution().row_dual
-        value = float(self._highs.getInfo().objective_function_value)
-        return value, [max(0.0, float(d)) / b for d, b in zip(duals, self._amounts, strict=True)]
+        return found.value, [max(0.0, float(d)) / b for d, b in zip(found.duals, self._amounts, strict=True)]

@@ -19,7 +19,7 @@ from schedgap.formulations.rar_ddls.schedule import (
     uniform_choices,
 )
 from schedgap.solvers.exact.rar_ddls.annealing import anneal
-from schedgap.solvers.exact.rar_ddls.state import Known
+from schedgap.solvers.exact.rar_ddls.incumbent import BestSchedule
 
 _LEG = 10**8
 """Size of one uninterrupted leg, in units of J^2 S; about a tenth of a second."""
@@ -55,12 +55,12 @@ class LocalSearch:
         self._scratch = scratch_for(self._work)
         self._size = self._jobs * self._jobs * self._servers
 
-    def run(self, known: Known, effort: float) -> None:
+    def run(self, incumbent: BestSchedule, effort: float) -> None:
         """Search until `effort` is spent, the bound is met or the time is up.
 
         Parameters
         ----------
-        known : receives every better schedule
+        incumbent : receives every better schedule
         effort : roughly tenths of a second: 10^8 / (J^2 S) schedules, but at most 1000 J, for each
 
         Notes
@@ -70,14 +70,14 @@ class LocalSearch:
         if self.too_large:
             return
         left = max(1, min(int(effort * _LEG / self._size), int(effort * 1000 * self._jobs)))
-        while left > 0 and not known.finished:
+        while left > 0 and not incumbent.finished():
             choices = self._random_choices()
             total = min(left, _LONGEST_RUN)
             step, cost = 0, math.inf
-            while step < total and not known.finished:
+            while step < total and not incumbent.finished():
                 leg = (step, min(total - step, max(1, _LEG // self._size)), total)
-                target = max(known.bound, 1 if known.makespan is None else known.makespan - 1)
-                limit = max(2 * target, known.ceiling) if known.makespan is not None else 2**60
+                target = max(incumbent.lower, 1 if incumbent.makespan is None else incumbent.makespan - 1)
+                limit = max(2 * target, incumbent.ceiling) if incumbent.makespan is not None else 2**60
                 shortest, built, cost = anneal(
                     self._work,
                     choices,
@@ -91,8 +91,8 @@ class LocalSearch:
                     self._rng,
                 )
                 step += built
-                if 0 <= shortest <= known.ceiling:
-                    self._offer(known)
+                if 0 <= shortest <= incumbent.ceiling:
+                    self._propose(incumbent)
                 if not math.isfinite(cost):
                     break
             left -= max(1, step)
@@ -109,5 +109,5 @@ class LocalSearch:
         rule = rng.integers(0, RULES, jobs)
         return uniform_choices(self._work, order, cross, rule)
 
-    def _offer(self, known: Known) -> None:
-        known.offer_schedule(self._best.jobs["start"][:-1].tolist(), placements(self._best))
+    def _propose(self, incumbent: BestSchedule) -> None:
+        incumbent.propose_schedule(self._best.jobs["start"][:-1].tolist(), placements(self._best))

@@ -21,7 +21,7 @@ LARGEST_ROW = 10_000
 
 
 @dataclass(frozen=True)
-class Miss:
+class BrokenRow:
     """The row that a point breaks most, beyond the checker's tolerance.
 
     Attributes
@@ -39,12 +39,12 @@ class Miss:
     point: Mapping[pulp.LpVariable, float]
 
 
-def worst_miss(model: DeclarativeModel, values: Mapping[pulp.LpVariable, float]) -> Miss | None:
+def worst_broken_row(model: DeclarativeModel, values: Mapping[pulp.LpVariable, float]) -> BrokenRow | None:
     """The row that `values` breaks most in exact arithmetic, or None where all hold within 1e-9 relative.
 
     The limit of a row over integers gives way just as it does where engines round it to a whole number.
     """
-    worst: Miss | None = None
+    worst: BrokenRow | None = None
     ratio = Fraction(0)
     for name, row in rows_of(model.problem):
         level = exact(float(-row.constant))
@@ -59,7 +59,7 @@ def worst_miss(model: DeclarativeModel, values: Mapping[pulp.LpVariable, float])
         if amount > slack and amount / size > ratio:
             ratio = amount / size
             weight = sum(abs(float(c)) for c in row.values()) + abs(float(level))
-            worst = Miss(
+            worst = BrokenRow(
                 name,
                 float(amount),
                 INTEGRALITY_TOLERANCE * max(1.0, weight),
@@ -68,8 +68,8 @@ def worst_miss(model: DeclarativeModel, values: Mapping[pulp.LpVariable, float])
     return worst
 
 
-def cut_off(model: DeclarativeModel, miss: Miss, number: int) -> bool:
-    """Forbid the values that break ``miss.row``, when its variables are all integer.
+def add_no_good_cut(model: DeclarativeModel, broken: BrokenRow, number: int) -> bool:
+    """Forbid the values that break ``broken.row``, when its variables are all integer.
 
     Their combination breaks the row in exact arithmetic, whatever the other variables are, so no feasible
     point is lost. Adds to ``model.problem``: for a binary x with value 1 the term 1 - x, with value 0 the term
@@ -81,9 +81,9 @@ def cut_off(model: DeclarativeModel, miss: Miss, number: int) -> bool:
     bool
         False where a variable of the row is continuous or unbounded: then no such cut exists.
     """
-    if len(miss.point) > LARGEST_ROW:
+    if len(broken.point) > LARGEST_ROW:
         return False
-    for variable, value in miss.point.items():
+    for variable, value in broken.point.items():
         bounds = (variable.lowBound, variable.upBound)
         if variable.cat != pulp.LpInteger or None in bounds or value != round(value):
             return False
@@ -91,7 +91,7 @@ def cut_off(model: DeclarativeModel, miss: Miss, number: int) -> bool:
     create = getattr(problem, "add_variable", pulp.LpVariable)
     terms: list[tuple[pulp.LpVariable, float]] = []
     constant = 0.0
-    for place, (variable, value) in enumerate(miss.point.items()):
+    for place, (variable, value) in enumerate(broken.point.items()):
         low, high = math.ceil(variable.lowBound), math.floor(variable.upBound)
         if low == high:
             continue

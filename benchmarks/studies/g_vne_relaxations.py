@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.optimize import linprog
 
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.formulations.g_vne.tables import Tables, tables
+from schedgap.solvers.linear_program import solve_once
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -64,26 +64,19 @@ class _Matrix:
         self._equal.append(_block(rows, columns, values))
 
     def maximum(self) -> Relaxed:
-        """Solve with HiGHS (SciPy)."""
+        """The optimum."""
         if not self.variables:
             return Relaxed(0.0, 0, 0, 0)
-        upper, equal = _matrix(self._upper, len(self.at_most), self.variables), None
-        nonzeros = upper.nnz
-        if self.equalities:
-            equal = _matrix(self._equal, self.equalities, self.variables)
-            nonzeros += equal.nnz
-        solve: Any = linprog
-        found = solve(
-            -np.concatenate(self.cost),
-            A_ub=upper,
-            b_ub=np.array(self.at_most),
-            A_eq=equal,
-            b_eq=None if equal is None else np.zeros(self.equalities),
-            method="highs",
-        )
-        if found.status != 0:
-            raise RuntimeError(f"g-vne relaxation: {found.message}")
-        return Relaxed(-float(found.fun), self.variables, len(self.at_most) + self.equalities, nonzeros)
+        rows = len(self.at_most) + self.equalities
+        below = [(len(self.at_most) + row, column, value) for row, column, value in self._equal]
+        matrix = _matrix(self._upper + below, rows, self.variables)
+        high = np.concatenate([np.array(self.at_most), np.zeros(self.equalities)])
+        low = np.concatenate([np.full(len(self.at_most), -np.inf), np.zeros(self.equalities)])
+        free = np.full(self.variables, np.inf)
+        found = solve_once(matrix, -np.concatenate(self.cost), free, low, high)
+        if found is None:
+            raise RuntimeError("g-vne relaxation: no optimum")
+        return Relaxed(-found.value, self.variables, rows, matrix.nnz)
 
 
 def _block(rows: Any, columns: Ints, values: Any) -> tuple[Ints, Ints, Floats]:
@@ -91,9 +84,9 @@ def _block(rows: Any, columns: Ints, values: Any) -> tuple[Ints, Ints, Floats]:
     return np.broadcast_to(rows, count), columns, np.broadcast_to(np.asarray(values, dtype=float), count)
 
 
-def _matrix(blocks: list[tuple[Ints, Ints, Floats]], rows: int, columns: int) -> Any:
+def _matrix(blocks: list[tuple[Ints, Ints, Floats]], rows: int, columns: int) -> sparse.csc_matrix:
     parts = [np.concatenate([block[i] for block in blocks]) if blocks else np.zeros(0) for i in range(3)]
-    return sparse.coo_matrix((parts[2], (parts[0].astype(int), parts[1].astype(int))), shape=(rows, columns)).tocsr()
+    return sparse.csc_matrix((parts[2], (parts[0].astype(int), parts[1].astype(int))), shape=(rows, columns))
 
 
 class _Builder:

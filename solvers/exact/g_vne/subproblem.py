@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.common.numbers import CHECK_TOLERANCE
+from schedgap.formulations.common.numbers import CHECK_TOLERANCE, MAXIMISE
 from schedgap.formulations.common.substrate import common_step, reachable_limit
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.formulations.g_vne.tables import Forest, Tables, tables
-from schedgap.solvers.column_generation import Column, Priced, Row
+from schedgap.solvers.column_generation import Column, Master, Priced, RowBounds
 from schedgap.solvers.exact.g_vne.cuts import Cut, clique, most_violated
 from schedgap.solvers.exact.g_vne.graph_pricing import GraphPricing, Walk
 from schedgap.solvers.exact.g_vne.rules import Rules
@@ -48,7 +48,7 @@ class Embedding:
         return sum(self.counts)
 
 
-class Space:
+class RingSubproblem:
     """All rings of an instance, as columns of a master.
 
     Parameters
@@ -90,13 +90,13 @@ class Space:
 
     def _make_rows(self) -> None:
         data = self.data
-        rows: list[Row] = []
+        rows: list[RowBounds] = []
         self.node_row = np.full(data.capacity.shape, -1, dtype=np.int64)
         heaviest = np.where(data.eligible, self.longest[:, None], 0).T @ data.demand
         steps = [common_step(data.demand[:, r].tolist()) for r in range(data.demand.shape[1])]
         for v, r in zip(*np.nonzero(heaviest > data.capacity), strict=True):
             self.node_row[v, r] = len(rows)
-            rows.append(Row(upper=reachable_limit(float(data.capacity[v, r]), steps[r])))
+            rows.append(RowBounds(upper=reachable_limit(float(data.capacity[v, r]), steps[r])))
         edge = common_step(data.job_bandwidth.tolist())
         several = np.where(self.longest >= 2, data.job_bandwidth, 0.0)
         if self.forest is not None:
@@ -110,7 +110,7 @@ class Space:
             # a ring crosses a tree link at most once each way
             for v in np.flatnonzero(both & (several.sum() > self.edge_capacity)):
                 self.link_row[v] = len(rows)
-                rows.append(Row(upper=reachable_limit(float(self.edge_capacity[v]), edge)))
+                rows.append(RowBounds(upper=reachable_limit(float(self.edge_capacity[v]), edge)))
             self.passable = np.zeros((data.jobs, data.nodes), dtype=bool)
             self.passable[:, both] = self.wide[:, up[both]] & self.wide[:, down[both]] if self.linked else True
             counts = np.bincount(self.forest.parent[self.forest.parent >= 0], minlength=data.nodes)
@@ -122,7 +122,7 @@ class Space:
             most = float((several * self.longest).sum())
             for e in np.flatnonzero(most > data.bandwidth):
                 self.link_row[e] = len(rows)
-                rows.append(Row(upper=reachable_limit(float(data.bandwidth[e]), edge)))
+                rows.append(RowBounds(upper=reachable_limit(float(data.bandwidth[e]), edge)))
         self.rows = rows
         self.first_cut = len(rows)
 
@@ -154,7 +154,7 @@ class Space:
         return Column(ring.job, float(self.worth[ring.job, ring.size]), rows, values, ring)
 
     def separate(self, columns: Sequence[Column], weights: Floats) -> int:
-        """Add the cuts that a solution of the master breaks as rows of the space; how many.
+        """Add the cuts that a solution of the master breaks as rows of the subproblem; how many.
 
         Columns made before lack their entries: make them anew with :meth:`column`.
         """
@@ -179,7 +179,7 @@ class Space:
         for cut in fresh:
             self._cuts_of.setdefault(cut.server, []).append(len(self.cuts))
             self.cuts.append(cut)
-            self.rows.append(Row(upper=float(cut.most)))
+            self.rows.append(RowBounds(upper=float(cut.most)))
         return len(fresh)
 
     def links_used(self, ring: Embedding) -> list[int]:
@@ -227,36 +227,38 @@ class Space:
             cost[:, cut.server] += duals[self.first_cut + number] * cut.share
         return cost, padded[self.link_row]
 
-    def price_all(self, duals: Floats, weight: float, rules: Rules) -> Priced:
+    def master(self) -> Master:
+        """A restricted master of the capacities without columns."""
+        return Master(MAXIMISE, self.rows, [False] * self.data.jobs)
+
+    def price_all(self, duals: Floats, weight: float, rules: Rules | None = None) -> Priced:
         """The best ring of every job and size at the duals.
 
         Parameters
         ----------
         duals : of `rows`, then of the rules' own rows
         weight : of the utilities
+        rules : that the rings keep; None allows all
         """
-        node, link = self.prices(duals, rules)
-        worth = np.where(np.isfinite(self.worth), weight * np.where(np.isfinite(self.worth), self.worth, 0.0), -np.inf)
-        longest = np.where(rules.out, 0, self.longest)
-        worth[rules.out] = -np.inf
+        rules = self.free_rules if rules is None else rules
+        node, link, worth, longest = self._priced(duals, weight, rules)
         if self.forest is not None:
             return self._price_tree(node, link, worth, longest, rules)
         assert self.graph is not None
         best, walks = self.graph.price_all(node, link, worth, longest, rules)
         return Priced(best, [self.column(_of_walk(walk)) for walk in walks])
 
-    def price_tree_values(self, duals: Floats, weight: float, rules: Rules) -> tuple[Floats, Ints, Ints]:
-        """(J, K + 1) value, (J, K + 1, K) hosts and counts of the best ring of each size, on a forest.
+    def best_values(self, duals: Floats) -> Floats:
+        """(J,) value of each job's best ring at the duals, on a forest."""
+        values = self._tree_values(*self._priced(duals, 1.0, self.free_rules), self.free_rules)[0][0]
+        return np.asarray(values[:, 1:].max(axis=1))
 
-        Parameters
-        ----------
-        duals, weight : as for :meth:`price_all`
-        """
+    def _priced(self, duals: Floats, weight: float, rules: Rules) -> tuple[Floats, Floats, Floats, Ints]:
+        """Prices of nodes and links, and what rings of each size are worth and the largest one, under rules."""
         node, link = self.prices(duals, rules)
         worth = np.where(np.isfinite(self.worth), weight * np.where(np.isfinite(self.worth), self.worth, 0.0), -np.inf)
-        longest = np.where(rules.out, 0, self.longest)
         worth[rules.out] = -np.inf
-        return self._tree_values(node, link, worth, longest, rules)[0]
+        return node, link, worth, np.where(rules.out, 0, self.longest)
 
     def _tree_values(
         self, node: Floats, link: Floats, worth: Floats, longest: Ints, rules: Rules
@@ -342,9 +344,9 @@ class Space:
         chosen, workers = hosts[used][order].tolist(), counts[used][order].tolist()
         return self.column(Embedding(int(j), tuple(chosen), tuple(workers), None))
 
-    def rows_of(self, rules: Rules) -> list[Row]:
+    def rows_of(self, rules: Rules) -> list[RowBounds]:
         """The rows of a master for these rules: the capacities, then the rules' own."""
-        return [*self.rows, *(Row(lower=float(least)) for _, _, least in rules.at_least)]
+        return [*self.rows, *(RowBounds(lower=float(least)) for _, _, least in rules.at_least)]
 
     def ruled(self, column: Column, rules: Rules) -> Column:
         """The column with its entries in the rules' own rows."""
