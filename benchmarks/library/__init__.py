@@ -1,4 +1,4 @@
-"""The worst instance known for every heuristic, one file ``<problem>--<heuristic>.json`` each, found by hunts."""
+"""The worst instance known for every heuristic, one file ``<problem>/worst-<heuristic>.json`` each, found by hunts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ class Worst:
 
 def file_name(problem: str, method: str) -> str:
     """The file of a heuristic: characters that do not belong in names of files are written as words."""
-    return f"{problem}--{re.sub('[^A-Za-z0-9_.-]', '_', method.replace('+', '-plus'))}{SUFFIX}"
+    method = re.sub("[^A-Za-z0-9_.-]", "_", method.replace("+", "-plus"))
+    return f"{problem.replace('-', '_')}/worst-{method}{SUFFIX}"
 
 
 @cache
@@ -47,8 +48,10 @@ def known() -> dict[tuple[str, str], Worst]:
     """The worst instances by (problem, heuristic), in the order of their files' names."""
     found = {}
     here = files(__package__)
-    for name in sorted(entry.name for entry in here.iterdir() if entry.name.endswith(SUFFIX)):
-        data = read_json(name, (here / name).read_text(encoding="utf-8"))
+    folders = (folder for folder in here.iterdir() if folder.is_dir())
+    names = (f"{folder.name}/{entry.name}" for folder in folders for entry in folder.iterdir())
+    for name in sorted(name for name in names if name.endswith(SUFFIX)):
+        data = read_json(name, here.joinpath(*name.split("/")).read_text(encoding="utf-8"))
         facts = data["reference_hunt"]
         ratio = float(facts["ratio"])  # infinity is written as the text "inf"
         one = Worst(facts["problem"], facts["method"], name, data, facts["options"], facts["seed"], ratio)

@@ -78,6 +78,7 @@ def _kept(found: Hunted, old: float | None, path: Path) -> str:
     if found.worst is None or (old is not None and found.worst.value <= old):
         value = "nothing" if found.worst is None else f"{found.worst.value:.6g}"
         return f"{found.target.id}: found {value}, known {known_before}: kept"
+    path.parent.mkdir(parents=True, exist_ok=True)
     write_found(path, found.target, found.worst, "the worst instance known")
     return f"{found.target.id}: found {found.worst.value:.6g}, known {known_before}: written to {path.name}"
 

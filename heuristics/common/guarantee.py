@@ -187,6 +187,8 @@ class Guarantee:
                 continue
             outside = outside or Evaluation(Verdict.NOT_APPLICABLE, reason=why, outside=needed.text)
             sides = sides and needed.shown
+            if not sides:  # what comes after may not be known of such a run
+                break
         if outside is None:
             return self.evaluate(case)
         if not sides or self.ratio_bound is None:

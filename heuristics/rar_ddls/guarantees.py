@@ -83,6 +83,8 @@ def _paper_constants(case: Case) -> tuple[float, float, float] | str:
     phi is the largest ratio of two durations of one job, with contention up to max_s O_s as the paper estimates
     it; u is the option; l is the option, or less where l rho <= rho_hat needs it.
     """
+    if "rho_hat" not in case.info:
+        return "the run ended before anything was estimated"
     instance = _instance(case)
     worst, best = worst_durations(instance), rate_table(instance).best_duration
     if not np.isfinite(worst).all():

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import extreme_tiny, gpu_sharing_brute_force
+from support import extreme_tiny
 
 from schedgap.benchmarks.studies.brute_force import ddljs as brute_force_ddljs
 from schedgap.benchmarks.studies.brute_force import g_vne as brute_force_g_vne
+from schedgap.benchmarks.studies.brute_force import gpu_sharing as brute_force_gpu_sharing
 from schedgap.benchmarks.studies.brute_force import hadar as brute_force_hadar
 from schedgap.benchmarks.studies.brute_force import rar_ddls as brute_force_rar_ddls
 from schedgap.catalogue.registry import parse_instance
@@ -41,7 +42,7 @@ OPTIMUM: dict[str, Callable[[Any], Any]] = {
     "hadar": first(brute_force_hadar.brute_force),
     "g-vne": first(brute_force_g_vne.brute_force),
     "ddljs": first(brute_force_ddljs.brute_force),
-    "gpu-sharing": gpu_sharing_brute_force.brute_force,
+    "gpu-sharing": brute_force_gpu_sharing.brute_force,
 }
 
 

@@ -96,7 +96,7 @@ def test_three_jobs_in_conflict_may_all_be_refused() -> None:
 
 def test_the_chance_of_a_third_by_hand() -> None:
     """One ring always, 0.333 or so; 24 rings worth 1 with equal weights: a third of W unless none of them is drawn."""
-    instance = GVneInstance.parse(json.loads((DATA / "g-vne-thirds.json").read_text()))
+    instance = GVneInstance.parse(json.loads((DATA / "claims-g-vne-thirds.json").read_text()))
     mixture = make_plan(instance).mixture
     weight = 0.668 / 23.95
     assert mixture.value == pytest.approx(0.332893 + 24 * weight, abs=1e-6)
@@ -111,7 +111,7 @@ def test_the_chance_of_a_third_by_hand() -> None:
 
 def test_the_promise_is_nearly_reached() -> None:
     """On an instance that is kept: nine tenths of the chance there is, where e^(-2/9) promised four tenths of it."""
-    instance = GVneInstance.parse(json.loads((DATA / "g-vne-thirds.json").read_text()))
+    instance = GVneInstance.parse(json.loads((DATA / "claims-g-vne-thirds.json").read_text()))
     case = Case(instance, 1.0, {}, 1.0, 1.0, {"lp": "capped", "ring_sizes": "selected"})
     told = ROWS["004-theorem-8-repaired"].on(case)
     assert told.verdict is Verdict.HELD and told.tightness is not None and told.tightness >= 0.905

@@ -142,7 +142,7 @@ def test_constants_are_reached_on_instances_that_are_kept(name: str, claim: str,
 
 def test_a_constant_of_nine_tenths_is_refuted() -> None:
     """OPT <= 0.9 alpha_step ALG, which random instances do not refute."""
-    instance = HadarInstance.parse(json.loads((DATA / "hadar-steps-of-price.json").read_text()))
+    instance = HadarInstance.parse(json.loads((DATA / "claims-hadar-steps-of-price.json").read_text()))
     case = case_on(instance, "hadar-online", {})
     assert case.objective is not None and case.optimum is not None
     assert at_most(case.optimum, 0.9 * case.info["alpha_step"] * case.objective).verdict is Verdict.REFUTED

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.registry import all_problems
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.ddl_cluster.check import check
@@ -98,7 +99,7 @@ def test_job_shop_keeps_what_it_finds_on_a_row_of_all_reduces() -> None:
 
 def test_a_bound_that_creeps_over_the_grid_is_stopped_by_the_work_limit() -> None:
     """CP-SAT raises the bound of this one by a grid step at a time and counts nearly no work for it."""
-    instance, _ = all_problems()["ddl-cluster"].trial_families["tiny"](50)
+    instance, _ = workload_of(all_problems()["ddl-cluster"]).trials()["tiny"](50)
     result = solve_cp(instance, SolveOptions(threads=1, seed=50, work_limit=0.5))
     assert result.objective == 14 and result.bound is not None and 13 <= result.bound <= 14
     assert result.status is Status.OPTIMAL or result.termination is Termination.WORK_LIMIT

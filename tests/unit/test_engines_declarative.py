@@ -256,14 +256,14 @@ def test_the_estimate_is_the_best_of_its_measurements(monkeypatch: pytest.Monkey
 
 
 def test_what_is_measured_is_near_what_building_takes() -> None:
-    """In calls per nonzero, which are the same on every machine; within a factor of 2 and of 5."""
+    """In calls per nonzero, which are the same on every machine; within a factor of 2 and of 8."""
     sample = calls(size.build_sample) / size.SAMPLE_NONZEROS
     plain = calls(sparse_model, 2000, 5) / 2000
     assert sample / 2 < plain < 2 * sample
     instance = small(0)
     build_ilp(instance)  # fills what is cached
     built = calls(build_ilp, instance) / ilp_nonzeros(instance)
-    assert sample * size.BUILDER_FACTOR / 5 < built < sample * size.BUILDER_FACTOR * 5
+    assert sample * size.BUILDER_FACTOR / 8 < built < sample * size.BUILDER_FACTOR * 8
 
 
 def test_time_spent_on_building_counts(name: str) -> None:

@@ -96,5 +96,5 @@ def test_two_values_of_the_dual_function_bound_the_lp(seed: int) -> None:
 
 def test_a_node_is_closed_only_where_optimal_is_true() -> None:
     """A bound at the threshold, and rounded up, still agrees with the value within 1e-9; as in hadar."""
-    for closing in (g_vne_search.Search.prune, BranchAndPrice.prune):
+    for closing in (g_vne_search.RingSearch.prune, BranchAndPrice.prune):
         assert optimal(1.0, (1 + closing) * (1 + ROUNDING), MAXIMISE)
