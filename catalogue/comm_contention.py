@@ -37,7 +37,7 @@ class CommContention(ProblemOf[CommContentionInstance]):
     unit = "seconds"
     instance_class = CommContentionInstance
     methods = (
-        Method("bb", "branch and bound over sequences of starts and completions", Kind.EXACT, _exact),
+        Method("bb", "branch and bound over sequences of starts and completions", Kind.EXACT, _exact, untunable=True),
         *ENGINES,
         Method("adadual-k", "AdaDUAL's decision beside any number of transfers", Kind.HEURISTIC, _heuristics),
         Method(

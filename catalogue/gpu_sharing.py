@@ -62,7 +62,7 @@ class GpuSharing(ProblemOf[GpuSharingInstance]):
         "queuing small": "queuing small",
     }
     methods = (
-        Method("cp", "local search, column LP, CP-SAT with overlap integers", Kind.EXACT, _exact),
+        Method("cp", "local search, column LP, CP-SAT with overlap integers", Kind.EXACT, _exact, untunable=True),
         *ENGINES,
         Method(
             "sjf-bsbf",

@@ -68,6 +68,7 @@ class Hadar(ProblemOf[HadarInstance]):
             Kind.EXACT,
             _exact,
             "paper 002, P2, P3, eqs. (4) and (8)",
+            untunable=True,
         ),
         *ENGINES,
         Method(

@@ -40,6 +40,7 @@ class Method:
     checker : imports its own checker, where some of its schedules are outside the model
     solution_key : a key by which its solutions are known where they are not of the problem's form
     printed : the options that make it the algorithm as its paper prints it, where they are not the defaults
+    untunable : it has no options, which can be told without importing an engine
     users : it is a user's own, and its errors are theirs
     """
 
@@ -52,6 +53,7 @@ class Method:
     checker: Callable[[], Checker] | None = None
     solution_key: str = ""
     printed: Mapping[str, Any] = field(default_factory=dict)
+    untunable: bool = False
     users: bool = False
 
     @property
@@ -64,7 +66,7 @@ class Method:
     @property
     def options(self) -> Mapping[str, Option]:
         """What ``--set`` accepts: the function's annotated keywords."""
-        return {} if self.load is None else options_of(self.call)
+        return {} if self.load is None or self.untunable else options_of(self.call)
 
     def takes(self, keyword: str) -> bool:
         """Whether the function has this keyword, such as ``deadline``."""

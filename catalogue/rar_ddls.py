@@ -39,7 +39,7 @@ class RarDdls(ProblemOf[RarDdlsInstance]):
     unit = "slots"
     instance_class = RarDdlsInstance
     methods = (
-        Method("cp", "staged CP-SAT: relaxation, avoidance, time-indexed", Kind.EXACT, _exact),
+        Method("cp", "staged CP-SAT: relaxation, avoidance, time-indexed", Kind.EXACT, _exact, untunable=True),
         *ENGINES,
         Method(
             "sjf-bco",

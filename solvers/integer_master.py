@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import highspy
 import numpy as np
 from numpy.typing import NDArray
 
@@ -57,7 +56,9 @@ class IntegerProgram(LinearProgram):
     def search(self, limits: SearchLimits, start: Floats | None = None) -> IntegerAnswer:
         """Branch and bound from scratch, from a feasible point where one is given."""
         n = self.columns
-        self._highs.changeColsIntegrality(n, np.arange(n, dtype=np.int32), np.full(n, highspy.HighsVarType.kInteger))
+        self._highs.changeColsIntegrality(
+            n, np.arange(n, dtype=np.int32), np.full(n, self._engine.HighsVarType.kInteger)
+        )
         self._set("mip_rel_gap", 0.0)
         self._set("mip_abs_gap", 1e-9)
         self._set("mip_max_nodes", limits.nodes)
@@ -67,14 +68,14 @@ class IntegerProgram(LinearProgram):
         self._set("dual_feasibility_tolerance", 1e-9)
         self._limit(limits.deadline, limits.seconds)
         if start is not None:
-            point = highspy.HighsSolution()
+            point = self._engine.HighsSolution()
             point.col_value = start.tolist()
             self._highs.setSolution(point)
         status = self._run()
         if status == "kInfeasible":
             return IntegerAnswer(None, None, True)
         info = self._highs.getInfo()
-        feasible = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+        feasible = info.primal_solution_status == self._engine.SolutionStatus.kSolutionStatusFeasible
         x = np.array(self._highs.getSolution().col_value) if feasible else None
         bound = float(info.mip_dual_bound)
         return IntegerAnswer(x, bound if np.isfinite(bound) else None, status == "kOptimal")

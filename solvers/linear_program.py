@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import highspy
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:  # slow to load
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-INFINITY = float(highspy.kHighsInf)
+INFINITY = float("inf")
 """HiGHS's infinity: no bound."""
 
 Entries = Sequence[tuple[Ints, Floats]]
@@ -59,6 +58,9 @@ class LinearProgram:
     """
 
     def __init__(self, *, primal: bool = False, tolerance: float | None = None) -> None:
+        import highspy  # so that what only lists methods loads no engine
+
+        self._engine = highspy
         self._highs = highspy.Highs()
         self._set("output_flag", False)
         self._set("threads", 1)
@@ -69,7 +71,7 @@ class LinearProgram:
             self._set("dual_feasibility_tolerance", tolerance)
 
     def _set(self, option: str, value: bool | int | float) -> None:
-        if self._highs.setOptionValue(option, value) != highspy.HighsStatus.kOk:
+        if self._highs.setOptionValue(option, value) != self._engine.HighsStatus.kOk:
             raise ValueError(f"HiGHS does not take {option} = {value!r}")
 
     @property
@@ -96,11 +98,11 @@ class LinearProgram:
 
     def set_matrix(self, matrix: sparse.csc_matrix, cost: Floats, upper: Floats, low: Floats, high: Floats) -> None:
         """Make this the whole program: rows between `low` and `high`, columns between 0 and `upper`."""
-        lp = highspy.HighsLp()
+        lp = self._engine.HighsLp()
         lp.num_row_, lp.num_col_ = matrix.shape
         lp.col_cost_, lp.col_lower_, lp.col_upper_ = cost, np.zeros(len(cost)), _bounded(upper)
         lp.row_lower_, lp.row_upper_ = _bounded(low), _bounded(high)
-        lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+        lp.a_matrix_.format_ = self._engine.MatrixFormat.kColwise
         lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
         self._highs.passModel(lp)
 

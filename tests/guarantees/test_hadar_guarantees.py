@@ -129,9 +129,9 @@ def case_on(instance: HadarInstance, method: str, options: dict[str, Any]) -> Ca
 @pytest.mark.parametrize(
     ("name", "claim", "least"),
     [
-        ("hadar-steps-of-price", "002-theorem-2-repaired", 0.98),
-        ("hadar-steps-of-price", "002-theorem-2-run", 0.98),
-        ("hadar-steps-of-price", "002-allocation-cost-repaired", 0.999),
+        ("claims-hadar-steps-of-price", "002-theorem-2-repaired", 0.98),
+        ("claims-hadar-steps-of-price", "002-theorem-2-run", 0.98),
+        ("claims-hadar-steps-of-price", "002-allocation-cost-repaired", 0.999),
     ],
 )
 def test_constants_are_reached_on_instances_that_are_kept(name: str, claim: str, least: float) -> None:

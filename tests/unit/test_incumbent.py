@@ -46,7 +46,7 @@ def test_an_incumbent_keeps_the_best_of_both() -> None:
     best = Incumbent(MAXIMISE)
     assert not best.proven and not best.contradictory
     assert best.accept({"a": 1}, 3.0) and not best.accept({"b": 1}, 3.0) and not best.accept({"c": 1}, 2.0)
-    assert best.learn(5.0) and not best.learn(6.0) and not best.learn(None) and not best.learn(math.inf)
+    assert best.tighten(5.0) and not best.tighten(6.0) and not best.tighten(None) and not best.tighten(math.inf)
     assert (best.solution, best.objective, best.bound, best.proven) == ({"a": 1}, 3.0, 5.0, False)
-    assert best.learn(3.0) and best.proven
+    assert best.tighten(3.0) and best.proven
     assert best.accept({"d": 1}, 4.0) and best.contradictory
