@@ -102,7 +102,7 @@ class GpuSharingInstance(Instance):
     gpu_memory: Positive
     max_jobs_per_gpu: Annotated[int, Field(ge=1, le=2)]
     jobs: Annotated[tuple[Job, ...], Field(min_length=1)]
-    interference: Frozen[str, Frozen[str, Slowdown]] = FrozenDict()
+    interference: Frozen[str, Frozen[str, Slowdown]] = Field(default_factory=FrozenDict)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

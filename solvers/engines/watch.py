@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import signal
 import threading
 import time
 from collections.abc import Callable
@@ -63,14 +62,17 @@ def watched(work: Callable[[], T], stop: Callable[[], None], deadline: Deadline)
     BaseException
         What `work` raised.
     """
-    done = threading.Event()
+    begun, done = threading.Event(), threading.Event()
+    once = threading.Lock()
     values: list[T] = []
     errors: list[BaseException] = []
-
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    threads: list[threading.Thread] = []
 
     def body() -> None:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)  # a program that the work starts inherits it
+        if not once.acquire(blocking=False):
+            return
+        threads.append(threading.current_thread())
+        begun.set()
         try:
             values.append(work())
         except BaseException as error:  # handed to the waiting thread
@@ -78,18 +80,14 @@ def watched(work: Callable[[], T], stop: Callable[[], None], deadline: Deadline)
         finally:
             done.set()
 
-    thread = threading.Thread(target=body, daemon=True, name="engine")
     interrupts = 0
     late = False
     given_up = Deadline()
-    try:  # Ctrl-C waits until it is caught below: an engine may be quick, and this thread slow
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    except KeyboardInterrupt:  # it came just before; the mask is set all the same
-        interrupts, given_up = 1, Deadline.after(PATIENCE)
-    thread.start()
     while True:
         try:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            while not begun.is_set():  # Ctrl-C may come while the thread starts; a second one has nothing to do
+                threading.Thread(target=body, daemon=True, name="engine").start()
+                begun.wait()
             while not done.wait(POLL):
                 overdue = _overdue(deadline)
                 late = late or overdue > STOP_AFTER
@@ -105,9 +103,9 @@ def watched(work: Callable[[], T], stop: Callable[[], None], deadline: Deadline)
             given_up = Deadline.after(PATIENCE)
             stop()
     if done.is_set():
-        thread.join()
+        threads[0].join()
     else:
-        _left_behind.append((thread, stop))
+        _left_behind.extend((thread, stop) for thread in threads)
     if errors:
         raise errors[0]
     return Watched(values[0] if values else None, bool(values), interrupts > 0, late)
