@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from support.ddl_cluster_random import placed_instance
+from support.work import PATIENCE
 
+from schedgap.benchmarks.instances.ddl_cluster.random import tiny
+from schedgap.benchmarks.instances.hard_numbers import hard_ddl_cluster
 from schedgap.benchmarks.studies.brute_force.ddl_cluster import optimum, orders
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.numbers import agrees
@@ -12,8 +17,11 @@ from schedgap.formulations.ddl_cluster.bounds import lower_bound
 from schedgap.formulations.ddl_cluster.check import check
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.models.job_shop import build_model, model_nonzeros
+from schedgap.solvers.cp_session import CpAnswer, search_cp
 from schedgap.solvers.declarative import solve_declarative
+from schedgap.solvers.exact.ddl_cluster import methods
 from schedgap.solvers.exact.ddl_cluster.methods import solve_cp, solve_job_shop
+from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
 
 OPTIONS = SolveOptions(threads=1)
@@ -131,6 +139,32 @@ def test_tight_memory_keeps_jobs_apart() -> None:
         assert declared.objective is not None
         assert declared.objective >= apart.objective * (1 - 1e-6)
     assert differ > 0
+
+
+CREEPING = {
+    "inprocessing without end, not counted": hard_ddl_cluster(32, family="decimals"),
+    "bounds step by step": tiny(50),
+}
+
+
+@pytest.mark.parametrize("name", CREEPING)
+def test_the_fine_grid_takes_little_work(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    work: list[float] = []
+
+    def counted(model: Any, incumbent: Incumbent, **keywords: Any) -> CpAnswer:
+        answer = search_cp(model, incumbent, **keywords)
+        work.append(answer.work)
+        return answer
+
+    monkeypatch.setattr(methods, "search_cp", counted)
+    result = solve_cp(
+        CREEPING[name], SolveOptions(threads=1, work_limit=20.0, seed=32, deadline=Deadline.after(PATIENCE))
+    )
+    assert result.termination in (Termination.PROVEN, Termination.FINISHED)
+    assert sum(work) < 2
+    assert result.objective is not None
+    assert result.bound is not None
+    assert result.bound >= result.objective * (1 - 2e-9)
 
 
 def test_an_instance_too_large_to_simulate_in_the_time_is_unknown_with_its_bound() -> None:

@@ -27,6 +27,10 @@ _JOB_SHOP_PART = 0.25
 """Of the time: the job shop comes first, since its schedules are good ones and easy to find."""
 _SECONDS_PER_TASK = 5e-6
 """Of a policy's simulation and its check together, on a busy machine; where a run matters at all, it is compiled."""
+_PARAMETERS = {"linearization_level": 2, "cp_model_presolve": False, "use_sat_inprocessing": False}
+"""Of CP-SAT. Overlaps are linear once their order is known: without level 2 the search divides time itself. On grids
+this fine, bounds creep step by step after presolve, and inprocessing after each step goes on without end and is not
+counted as work."""
 _EARLY = 100
 """Grid steps by which wanted starts are also tried earlier, so that tasks meet the events that they wait for.
 Without contention nothing is gained by waiting: only the order of the job shop's points is taken."""
@@ -184,11 +188,9 @@ class _Stages:
                 best.tighten(mean(total))
             return best.proven or best.gap_reached
 
-        # overlaps are linear once their order is known; without this the search divides time itself
-        parameters = {"linearization_level": 2}
         workers = best.options.threads or WORKERS
         answer = search_cp(
-            model.model, best, seen=seen, bounded=bounded, parameters=parameters, share=share, workers=workers
+            model.model, best, seen=seen, bounded=bounded, parameters=_PARAMETERS, share=share, workers=workers
         )
         if answer.infeasible:
             raise Disagreement(
