@@ -73,7 +73,7 @@ def best_of_order(instance: CommContentionInstance, order: Sequence[Event]) -> S
         method="highs-ds",
         options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
-    if found.status != 0:
+    if found.status != 0 or found.x is None:
         return None
     admissions = _admissions(instance, order, found.x, until @ found.x + first)
     return written(instance, admissions, [j for j, starts in order if not starts], overlap=True)

@@ -195,7 +195,7 @@ def _in_floats(rows: list[tuple[Terms, Fraction]]) -> float:
             matrix[row, place[name]] = float(coefficient)
     cost = np.array([float(name[0] == "finish") for name in place])
     result = linprog(cost, A_ub=matrix, b_ub=np.array([float(b) for _, b in rows]), bounds=(0, None), method="highs")
-    return float(result.fun) if result.status == 0 else math.inf
+    return float(result.fun) if result.status == 0 and result.fun is not None else math.inf
 
 
 def _exactly(rows: list[tuple[Terms, Fraction]]) -> Fraction | None:
