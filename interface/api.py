@@ -31,6 +31,8 @@ from schedgap.running import not_worse
 from schedgap.solvers.result import Deadline, Incumbent, Result, SolveOptions
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from schedgap.benchmarks.harness.compare import Comparison
     from schedgap.benchmarks.harness.progress import Sink
     from schedgap.benchmarks.harness.runner import Run
@@ -431,13 +433,20 @@ def bench(
     )
 
 
-def plot(instance: InstanceLike, solution: SolutionLike, out: str | Path | None = None) -> Any:
+def plot(
+    instance: InstanceLike,
+    solution: SolutionLike,
+    out: str | Path | None = None,
+    *,
+    compare: Sequence[SolutionLike] = (),
+) -> Figure:
     """The problem's figure of a solution (a Gantt chart, say), saved where `out` is given.
 
     Parameters
     ----------
     instance, solution : what is drawn
     out : a file ending in .svg, .png or .pdf
+    compare : further solutions of the instance, drawn below it on the same time axis
 
     Returns
     -------
@@ -448,13 +457,16 @@ def plot(instance: InstanceLike, solution: SolutionLike, out: str | Path | None 
     InputError
         A malformed solution, or another ending.
     """
-    from schedgap.figures import draw
+    from schedgap.figures import Drawn, draw
 
     given = as_instance(instance)
     problem = find_problem(given.problem_id)
-    chosen = read_solution(solution, problem)
-    checked(problem, given, chosen, name_of(solution, "solution"))
-    return draw(problem, given, chosen, None if out is None else Path(out))
+    drawn = []
+    for number, one in enumerate([solution, *compare], 1):
+        chosen, whole = read_result(one, problem)
+        source = name_of(one, f"solution {number}" if compare else "solution")
+        drawn.append(Drawn.of(problem, given, chosen, whole, source))
+    return draw(problem, given, drawn, None if out is None else Path(out))
 
 
 def export(instance: InstanceLike, out: str | Path, form: str = "mps") -> None:

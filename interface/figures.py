@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from schedgap.benchmarks.instances import figure_of
+from schedgap.benchmarks.report.text import number
 from schedgap.catalogue.problem import Problem
+from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.files import check_writable
 from schedgap.formulations.common.instance import Instance, Solution
+from schedgap.reading import checked
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 ENDINGS = (".svg", ".png", ".pdf")
 
 
-def draw(problem: Problem, instance: Instance, solution: Solution, out: Path | None) -> Any:
-    """The problem's figure of a well-formed `solution`, saved to `out` where it is given; the ending tells the format.
+def draw(problem: Problem, instance: Instance, drawn: Sequence[Drawn], out: Path | None) -> Figure:
+    """The problem's figure of well-formed solutions, one above the other on one time axis.
 
-    The same solution always gives the same bytes: no dates, no random ids.
+    The title names problem and instance; above each drawing stand its maker and its objective. The ending of `out`
+    tells the format. The same solutions always give the same bytes: no dates, no random ids.
 
     Raises
     ------
     InputError
-        An ending other than .svg, .png or .pdf, a file that cannot be written.
+        An ending other than .svg, .png or .pdf, a file that cannot be written, a problem without a figure, or two
+        solutions for a foreign figure that makes a canvas of its own.
     """
     if out is not None:
         check_ending(out)
@@ -30,16 +40,47 @@ def draw(problem: Problem, instance: Instance, solution: Solution, out: Path | N
 
     import matplotlib
 
+    from schedgap.benchmarks.figures.sheet import Part, sheet
+
     matplotlib.use("Agg")
-    figure = figure_of(problem)(instance, solution)
+    title = f"{problem.id} \u00b7 {instance.name}" if instance.name else problem.id
+    parts = [Part(_heading(problem, one), one.solution) for one in drawn]
+    try:
+        figure = sheet(figure_of(problem), instance, title, parts)
+    except TypeError as error:
+        raise InputError(f"problem {problem.id}: {error}") from None
     if out is not None:
         date = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}[out.suffix.lower()]
         with matplotlib.rc_context({"svg.hashsalt": "schedgap"}):
             try:
-                figure.savefig(out, metadata=date)
+                figure.savefig(out, metadata=date, dpi=150)
             except OSError as error:
                 raise InputError(f"{out}: {error.strerror or error}") from None
     return figure
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A solution in a picture: who made it (a method, or its file), and what the checker says of it."""
+
+    maker: str
+    solution: Solution
+    report: CheckReport
+
+    @classmethod
+    def of(
+        cls, problem: Problem, instance: Instance, solution: Solution, whole: Mapping[str, Any] | None, source: str
+    ) -> Drawn:
+        """A solution from `source`, checked; `whole` is the object of ``solve --json`` that it was in, if it was."""
+        report = checked(problem, instance, solution, source)
+        return cls(str((whole or {}).get("method") or Path(source).stem), solution, report)
+
+
+def _heading(problem: Problem, one: Drawn) -> str:
+    value = one.report.objective
+    objective = "no objective" if value is None else f"{problem.objective_name} {number(float(value))}"
+    unit = "" if value is None or problem.unit in problem.objective_name else f" {problem.unit}"
+    return f"{one.maker}: {objective}{unit}" + ("" if one.report.feasible else " (not feasible)")
 
 
 def check_ending(out: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from schedgap.benchmarks.figures.style import GRID, INK, MARK, PALETTE, ink_on, job_colour, new_figure, plain_axes
@@ -83,9 +84,13 @@ def rates(instance: CommContentionInstance, solution: Solution) -> Figure:
     plain_axes(low)
     handles = [
         Patch(facecolor=_LOST, label="lost to contention"),
-        Patch(facecolor="none", edgecolor=MARK, linestyle="--", label="1 / b, a transfer alone"),
+        Patch(facecolor="none", edgecolor=MARK, linestyle="--", label="1 / b, the rate of a transfer alone"),
+        Line2D([], [], color="#777777", linewidth=1.0, label="waits"),
+        Line2D([], [], color="#777777", linewidth=1.0, linestyle=":", label="latency"),
+        Patch(facecolor=job_colour(1), alpha=0.55, label="transfers alone"),
+        Patch(facecolor=job_colour(1), label="transfers beside others"),
     ]
-    figure.legend(handles=handles, loc="upper right", ncols=2, frameon=False, fontsize=8)
+    figure.legend(handles=handles, loc="upper right", ncols=6, frameon=False, fontsize=8)
     return figure
 
 

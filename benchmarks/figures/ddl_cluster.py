@@ -186,6 +186,12 @@ def _tasks(
             names.append(f"{_short(server.id)} {'link' if index < 0 else index}")
     axes, row = _canvas(len(names))
     shapes: dict[tuple[int, int], list[_Box]] = {}
+    held: dict[tuple[int, Gpu], list[float]] = {}
+    for gpu, begin, end, j, _ in bars:
+        held.setdefault((j, gpu), []).extend((begin, end))
+    for (j, gpu), moments in held.items():
+        box = (min(moments), max(moments), row_of[gpu] + 0.06, row_of[gpu] + 0.94)
+        shapes.setdefault((j, -1), []).append(box)
     for gpu, begin, end, j, kind in bars:
         shapes.setdefault((j, kind), []).append((begin, end, row_of[gpu] + 0.06, row_of[gpu] + 0.94))
     by_server: dict[int, list[Message]] = {}
@@ -197,11 +203,9 @@ def _tasks(
         for (j, begin, end), lane, count in _lanes(here):
             low = top + 0.06 + 0.88 * lane / count
             shapes.setdefault((j, 2), []).append((begin, end, low, low + 0.88 / count))
-    for (j, kind), boxes in sorted(shapes.items()):
-        colour = job_colour(j)
-        if kind == 0:
-            colour = (0.5 + colour[0] / 2, 0.5 + colour[1] / 2, 0.5 + colour[2] / 2)
-        _draw(axes, boxes, colour, 0.4 if len(bars) < 600 else 0.0)
+    for (j, kind), boxes in sorted(shapes.items(), key=lambda item: (item[0][1], item[0][0])):
+        line = 0.4 if len(bars) < 600 and kind >= 0 else 0.0
+        _draw(axes, boxes, _lighter(job_colour(j), (0.75, 0.35, 0.0, 0.0)[kind + 1]), line)
     latest = max(end for _, _, end, _, _ in bars)
     latest = max([latest, *(end for _, _, end in messages)])
     for s in range(len(instance.servers)):
@@ -209,6 +213,12 @@ def _tasks(
     _finish(axes, names, row, latest, len(names))
     _legend(axes, instance)
     return axes.figure  # type: ignore[return-value]
+
+
+def _lighter(colour: tuple[float, float, float], part: float) -> tuple[float, float, float]:
+    """The colour with so much white mixed in."""
+    red, green, blue = (part + (1 - part) * c for c in colour)
+    return red, green, blue
 
 
 def _lanes(messages: Sequence[Message]) -> list[tuple[Message, int, int]]:
@@ -271,7 +281,7 @@ _Box = tuple[float, float, float, float]
 def _canvas(rows: int) -> tuple[Axes, float]:
     """Axes for so many rows, and the height of one in inches."""
     row = min(0.34, max(0.012, 8.0 / rows))
-    height = 1.1 + row * rows
+    height = 1.35 + row * rows
     figure = new_figure(_WIDTH, height)
     return figure.add_axes((0.08, 0.6 / height, 0.89, row * rows / height)), row
 
@@ -291,11 +301,13 @@ def _finish(axes: Axes, names: Sequence[str], row: float, latest: float, rows: i
 
 
 def _legend(axes: Axes, instance: DdlClusterInstance) -> None:
-    """The jobs' colours, where they are few enough to be told apart."""
-    if len(instance.jobs) > 16:
-        return
-    handles = [Patch(facecolor=job_colour(j), label=_short(job.id)) for j, job in enumerate(instance.jobs)]
-    axes.legend(handles=handles, frameon=False, fontsize=7, ncols=8, loc="lower left", bbox_to_anchor=(0, 1))
+    """What the shades mean, and the jobs' colours where they are few enough to be told apart."""
+    grey = (0.35, 0.35, 0.35)
+    shades = (("forward", 0.35), ("backward; on a link row: all-reduce", 0.0), ("GPU held, idle", 0.75))
+    handles = [Patch(facecolor=_lighter(grey, part), label=text) for text, part in shades]
+    if len(instance.jobs) <= 16:
+        handles += [Patch(facecolor=job_colour(j), label=_short(job.id)) for j, job in enumerate(instance.jobs)]
+    axes.legend(handles=handles, frameon=False, fontsize=7, ncols=7, loc="lower left", bbox_to_anchor=(0, 1))
 
 
 def _short(name: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
@@ -46,12 +48,22 @@ def worker_slots(instance: DdljsInstance, solution: Solution) -> Figure:
     """
     grid = workers_by_slot(instance, solution)
     figure = new_figure(10.0, 6.0)
-    _bands(figure.add_axes((0.08, 0.42, 0.89, 0.54)), instance, grid)
+    room = _bands(figure.add_axes((0.08, 0.42, 0.89, 0.5)), instance, grid)
+    handles = [
+        Patch(facecolor=job_colour(0), label="a job's workers, one colour a job"),
+        Patch(facecolor=GRID, label="below: utility not reached, of what the job has alone"),
+    ]
+    if room:
+        handles.append(
+            Line2D([], [], color=MARK, linestyle="--", label="room: workers that fit if all are the smallest")
+        )
+    figure.legend(handles=handles, loc="upper right", ncols=3, frameon=False, fontsize=8)
     _reached(figure.add_axes((0.08, 0.11, 0.89, 0.20)), instance, grid.sum(axis=1))
     return figure
 
 
-def _bands(axes: Axes, instance: DdljsInstance, grid: Ints) -> None:
+def _bands(axes: Axes, instance: DdljsInstance, grid: Ints) -> bool:
+    """The upper panel; whether the line of what fits is in the picture."""
     slots = grid.shape[1]
     edges = np.arange(0.5, slots + 1)
     below = np.zeros(slots)
@@ -75,13 +87,15 @@ def _bands(axes: Axes, instance: DdljsInstance, grid: Ints) -> None:
                     )
         below = above
     room = max((sum(caps) for caps in _room(instance)), default=0)
-    if room and room <= 3 * max(1.0, float(below.max())):
-        axes.axhline(room, color=MARK, linewidth=1)
+    shown = bool(room) and room <= 3 * max(1.0, float(below.max()))
+    if shown:
+        axes.axhline(room, color=MARK, linewidth=1.2, linestyle="--")
     axes.set_xlim(0.5, slots + 0.5)
-    axes.set_ylim(0, max(1.0, 1.06 * float(below.max()), room if room <= 3 * max(1.0, float(below.max())) else 0.0))
+    axes.set_ylim(0, max(1.0, 1.06 * float(below.max()), 1.06 * room if shown else 0.0))
     axes.set_ylabel("workers", color=INK, fontsize=10)
     axes.set_xlabel("slot", color=INK, fontsize=10)
     _plain(axes)
+    return shown
 
 
 def _room(instance: DdljsInstance) -> list[list[int]]:
@@ -108,7 +122,7 @@ def _reached(axes: Axes, instance: DdljsInstance, done: Ints) -> None:
     axes.bar(place, parts, width=0.8, color=[job_colour(i) for i in range(len(parts))])
     axes.set_xlim(-0.6, len(parts) - 0.4)
     axes.set_ylim(0, 1.02)
-    axes.set_ylabel("of its worth alone", color=INK, fontsize=9)
+    axes.set_ylabel("share of\nutility", color=INK, fontsize=9)
     _plain(axes)
     if len(parts) <= MOST_NAMES:
         axes.set_xticks(place, [job.id for job in instance.jobs], fontsize=7, rotation=90 if len(parts) > 15 else 0)

@@ -73,7 +73,7 @@ def network(instance: RingInstance, solution: Solution) -> Figure:
     _draw_links(axes, instance, places, size, uses)
     _draw_rings(axes, instance, places, size, uses)
     _draw_nodes(axes, instance, places, size, rings)
-    _panel(figure, instance, rings)
+    _panel(figure, tall + 2 * _MARGIN, instance, rings)
     return figure
 
 
@@ -210,15 +210,20 @@ def _share(resources: Mapping[str, float], demand: Mapping[str, float], count: i
     return max(parts, default=1.0)
 
 
-def _panel(figure: Figure, instance: RingInstance, rings: Mapping[str, Any]) -> None:
-    """The jobs' colours and ring sizes, and the scale of the loads."""
-    height = figure.get_size_inches()[1]
+def _panel(figure: Figure, height: float, instance: RingInstance, rings: Mapping[str, Any]) -> None:
+    """The jobs' colours and ring sizes, what the marks mean, and the scale of the loads; `height` in inches."""
     named = [job.id for job in instance.jobs if job.id in rings]
     handles = []
     for name in named[:MOST_IN_LEGEND]:
         size, servers = len(rings[name]["workers"]), len(set(rings[name]["workers"]))
         label = f"{name[:14]}: {size} on {servers}"
         handles.append(Line2D([], [], color=_job_colour(instance.job_index[name]), linewidth=5, label=label))
+    handles += [
+        Line2D(
+            [], [], marker="o", linestyle="", color="#444444", markerfacecolor="white", label="server: workers as a pie"
+        ),
+        Line2D([], [], marker="s", linestyle="", color="#555555", label="switch"),
+    ]
     title = f"{len(named)} of {len(instance.jobs)} jobs embedded"
     if named:
         first = f", the first {MOST_IN_LEGEND}" if len(named) > MOST_IN_LEGEND else ""

@@ -53,16 +53,17 @@ def gantt(instance: GpuSharingInstance, solution: Solution) -> Figure:
     for j, job in enumerate(instance.jobs):
         for server_id, index in solution["gpus"][job.id]:
             holders.setdefault(place[server_id, index], []).append(j)
-    labelled: set[int] = set()
     for gpu, jobs in sorted(holders.items()):
         for j in sorted(jobs, key=lambda k: spans[k]):
-            _draw_job(axes, instance, solution, gpu, j, jobs, spans, row, latest, labelled)
+            _draw_job(axes, instance, solution, gpu, j, jobs, spans, row, latest)
     _finish(axes, instance, latest, row)
     handles = [
         Patch(facecolor="#cccccc", edgecolor="#444444", label="alone on the GPU"),
         Patch(facecolor="#cccccc", edgecolor="#444444", hatch="//", label="shared: both are slowed down"),
     ]
-    figure.legend(handles=handles, loc="upper right", ncols=2, frameon=False, fontsize=8)
+    if any(steps > 1 for steps in solution["accumulation"].values()):
+        handles.append(Patch(facecolor="none", edgecolor="none", label="/2: accumulates gradients over 2 steps"))
+    figure.legend(handles=handles, loc="upper right", ncols=3, frameon=False, fontsize=8)
     return figure
 
 
@@ -76,7 +77,6 @@ def _draw_job(
     spans: list[tuple[int, int]],
     row: float,
     latest: int,
-    labelled: set[int],
 ) -> None:
     """One job on one GPU, cut where others join or leave."""
     first, last = spans[job]
@@ -95,7 +95,7 @@ def _draw_job(
         frame = Rectangle((begin - 0.5, low), end - begin, size, facecolor="none", edgecolor="#444444")
         frame.set_linewidth(0.5 if row > 0.09 else 0.2)
         axes.add_patch(frame)
-        _label(axes, instance, solution, job, (begin, end), (low, size), row, latest, labelled, count > 1)
+        _label(axes, instance, solution, job, (begin, end), (low, size), row, latest, count > 1)
 
 
 def _label(
@@ -107,17 +107,15 @@ def _label(
     place: tuple[float, float],
     row: float,
     latest: int,
-    labelled: set[int],
     shared: bool,
 ) -> None:
-    """The job's name, once, where there is room for it."""
+    """The job's name, and its accumulation steps, where there is room for them."""
     steps = solution["accumulation"][instance.jobs[job].id]
     name = instance.jobs[job].id + (f" /{steps}" if steps > 1 else "")
     room = (span[1] - span[0]) * 0.87 * _WIDTH * 72 / (latest + 1)
     size = min(9.0, place[1] * row * 72 * 0.75, room / (0.62 * len(name)))
-    if job in labelled or size < 4.0:
+    if size < 4.0:
         return
-    labelled.add(job)
     colour = job_colour(job)
     background = {"facecolor": colour, "edgecolor": "none", "pad": 0.5} if shared else None
     x, y = (span[0] + span[1]) / 2 - 0.5, place[0] + place[1] / 2
@@ -160,7 +158,7 @@ def _stacked(instance: GpuSharingInstance, solution: Solution) -> Figure:
     axes.set_ylim(0, instance.total_gpus)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("slot")
-    axes.set_ylabel("GPUs")
+    axes.set_ylabel("GPUs held, one colour a job")
     axes.set_title("outside the model: GPUs of each job over time", loc="left", fontsize=9, color=INK)
     plain_axes(axes)
     return figure

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
@@ -86,8 +87,8 @@ def _by_slot(instance: HadarInstance, solution: Solution) -> dict[int, dict[str,
 def devices(instance: HadarInstance, solution: Solution) -> Figure:
     """Draw a schedule: one row per device, grouped by type, one column per slot, one colour per job.
 
-    The number in a type's margin is its share of device-slots in use up to the last slot drawn. The triangle
-    above a slot marks jobs that finish in it; a dotted line marks the horizon where it is in the picture.
+    The number in a type's margin is its share of device-slots in use up to the last slot drawn. A triangle at the
+    end of a slot marks jobs that finish in it, with their names where there is room.
 
     Parameters
     ----------
@@ -100,6 +101,7 @@ def devices(instance: HadarInstance, solution: Solution) -> Figure:
     """
     rows, slots = device_rows(instance, solution)
     total = sum(len(grid) for grid in rows.values()) + GAP * (len(rows) - 1)
+    slot_width = 8.5 * 72 / slots
     row = min(0.42, max(0.05, 12.0 / total))
     tall = row * total
     height = tall + 1.5
@@ -111,11 +113,11 @@ def devices(instance: HadarInstance, solution: Solution) -> Figure:
         for job in np.unique(grid):
             image[start : start + len(grid)][grid == job] = IDLE if job < 0 else job_colour(int(job))
         _label(axes, kind, grid, start, row)
-        _names(axes, instance, grid, start, row, 8.5 * 72 / slots)
+        _names(axes, instance, grid, start, row, slot_width)
         start += len(grid) + GAP
     axes.imshow(image, aspect="auto", interpolation="nearest", extent=(0.5, slots + 0.5, total - 0.5, -0.5), zorder=0)
     _lines(axes, rows, slots, row)
-    _finishes(axes, instance, solution)
+    _finishes(axes, instance, solution, slot_width)
     axes.set_xlim(0.5, slots + 0.5)
     axes.set_ylim(total - 0.5, -1.1)
     axes.set_yticks([])
@@ -125,9 +127,14 @@ def devices(instance: HadarInstance, solution: Solution) -> Figure:
         axes.spines[side].set_visible(False)
     axes.set_xlabel("slot", color=INK, fontsize=10)
     figure.legend(
-        handles=[Patch(facecolor=IDLE, edgecolor=FAINT, label="idle"), Patch(facecolor=MARK, label="▼ a job finishes")],
+        handles=[
+            Patch(facecolor=job_colour(0), label="held by a job, one colour a job"),
+            Patch(facecolor=IDLE, edgecolor=FAINT, label="idle"),
+            Line2D([], [], linestyle="", marker="v", color=MARK, label="at the end of this slot these jobs finish"),
+            Patch(facecolor="none", edgecolor="none", label="%: share of the type's device-slots in use"),
+        ],
         loc="lower right",
-        ncols=2,
+        ncols=4,
         frameon=False,
         fontsize=8,
     )
@@ -192,11 +199,16 @@ def _lines(axes: Axes, rows: Mapping[str, Ints], slots: int, row: float) -> None
         start += len(grid) + GAP
 
 
-def _finishes(axes: Axes, instance: HadarInstance, solution: Solution) -> None:
-    ends: dict[int, int] = {}
+def _finishes(axes: Axes, instance: HadarInstance, solution: Solution, slot_width: float) -> None:
+    """A triangle at the right edge of every slot in which jobs finish, and their names."""
+    ends: dict[int, list[str]] = {}
     report = check(instance, solution) if "allocation" in solution else check_forked(instance, solution)
-    for done in report.details["completion"].values():
+    for name, done in report.details["completion"].items():
         if done is not None:
-            ends[done] = ends.get(done, 0) + 1
-    for slot in ends:
-        axes.plot([slot], [-0.85], marker="v", markersize=4, color=MARK, zorder=3, clip_on=False)
+            ends.setdefault(done, []).append(name)
+    for slot, names in ends.items():
+        axes.plot([slot + 0.5], [-0.85], marker="v", markersize=4, color=MARK, zorder=3, clip_on=False)
+        text = ", ".join(names)
+        if 7 * 0.62 * len(text) < slot_width - 6:
+            place = (slot + 0.5 - 4 / slot_width, -0.85)
+            axes.text(*place, text, ha="right", va="center", fontsize=7, color=MARK, clip_on=False)

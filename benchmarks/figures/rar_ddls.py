@@ -9,6 +9,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import MaxNLocator
 
@@ -81,14 +82,14 @@ def gantt(instance: RarDdlsInstance, solution: Solution) -> Figure:
 
     layout = Layout.of(instance.total_gpus, len(instance.servers))
     tall = layout.units * layout.row
-    height = tall + 1.5
+    height = tall + 1.2
     figure = new_figure(10.0, height)
     left = 0.9
     axes = figure.add_axes((left / 10.0, 0.95 / height, (10.0 - left - 0.35) / 10.0, tall / height))
     _draw(axes, instance, blocks, latest, layout)
     makespan = max(known) if len(known) == len(placed) and known else None
     _finish(axes, instance, makespan, latest, layout)
-    _legend(figure, height)
+    _legend(figure, height, makespan is not None and makespan > instance.horizon)
     return figure
 
 
@@ -201,28 +202,24 @@ def _finish(axes: Axes, instance: RarDdlsInstance, makespan: int | None, latest:
     axes.tick_params(axis="x", labelsize=9, colors=INK)
     axes.set_xlabel("slot", fontsize=10, color=INK)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    text = f"{len(instance.jobs)} jobs on {len(instance.servers)} servers, {instance.total_gpus} GPUs"
-    name = f"{instance.name}: " if instance.name else ""
-    if makespan is None:
-        outcome = "a job never completes"
-    else:
-        late = "" if makespan <= instance.horizon else f", beyond the horizon {instance.horizon}"
-        outcome = f"makespan {makespan} slots{late}"
+    if makespan is not None:
         axes.axvline(makespan + 0.5, color=MARK, linewidth=1.4, linestyle=(0, (5, 2)), zorder=4)
         if makespan > instance.horizon:
             axes.axvline(instance.horizon + 0.5, color=INK, linewidth=1.0, linestyle=":", zorder=4)
-    axes.set_title(f"{_short(name, 60)}{outcome}  ({text})", fontsize=11, color=INK, loc="left", pad=8)
 
 
-def _legend(figure: Figure, height: float) -> None:
-    handles = [
+def _legend(figure: Figure, height: float, late: bool) -> None:
+    handles: list[Any] = [
         Patch(facecolor="#dddddd", edgecolor="#555555", label="on one server"),
         Patch(facecolor="#dddddd", edgecolor=HATCH, hatch="////", label="ring crosses servers"),
     ]
     handles += [
         Patch(facecolor=shade, edgecolor=FAINT, label=text)
-        for shade, text in zip(LEVELS[1:], ("1 ring", "2", "3", "4 or more rings cross the server"), strict=True)
+        for shade, text in zip(LEVELS[1:], ("1 ring", "2", "3", "4 or more rings cross"), strict=True)
     ]
+    handles.append(Line2D([], [], color=MARK, linewidth=1.4, linestyle=(0, (5, 2)), label="makespan"))
+    if late:
+        handles.append(Line2D([], [], color=INK, linewidth=1.0, linestyle=":", label="horizon"))
     figure.legend(
         handles=handles,
         loc="lower left",

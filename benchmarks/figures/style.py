@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
+from typing import cast
 
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 
 from schedgap.formulations.common.errors import InputError
 
@@ -22,8 +26,26 @@ MARK = "#B2182B"
 FORMATS = (".svg", ".png", ".pdf")
 
 
+Panel = Callable[[float, float], SubFigure]
+"""Where a drawing goes instead of a figure of its own, for its width and height in inches."""
+_panel: ContextVar[Panel | None] = ContextVar("panel", default=None)
+
+
+@contextmanager
+def drawing_on(panel: Panel) -> Iterator[None]:
+    """Inside, :func:`new_figure` gives a part of a larger figure."""
+    token = _panel.set(panel)
+    try:
+        yield
+    finally:
+        _panel.reset(token)
+
+
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure with its own canvas; sizes in inches."""
+    """An empty figure with its own canvas; sizes in inches. Inside :func:`drawing_on` it is a part of a larger one."""
+    panel = _panel.get()
+    if panel is not None:
+        return cast(Figure, panel(width, height))  # a SubFigure takes axes, texts and legends as a Figure does
     figure = Figure(figsize=(width, height), facecolor="white")
     FigureCanvasAgg(figure)
     return figure

@@ -18,23 +18,29 @@ def add_plot(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``plot``."""
     parser.add_argument("instance", metavar="INSTANCE", help="instance file, or - for standard input")
     parser.add_argument("solution", metavar="SOLUTION", help="a bare solution, or the object that solve --json prints")
+    parser.add_argument(
+        "--compare", metavar="SOLUTION", action="append", default=[], help="draw this one below, on the same time axis"
+    )
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="ends in .svg, .png or .pdf")
 
 
 def plot(arguments: argparse.Namespace) -> int:
     """Draw a solution."""
     from schedgap.cli import files
-    from schedgap.figures import check_ending, draw
-    from schedgap.reading import checked
+    from schedgap.figures import Drawn, check_ending, draw
 
-    files.once(arguments.instance, arguments.solution)
+    paths = [arguments.solution, *arguments.compare]
+    files.once(arguments.instance, *paths)
     check_ending(arguments.out)
     problem, instance = files.read_instance(arguments.instance)
-    solution, _ = files.read_solution(arguments.solution, problem)
-    violations = checked(problem, instance, solution, files.name_of(arguments.solution)).violations
-    if violations:
-        print(f"schedgap: note: not feasible ({violations[0].message}); drawn all the same", file=sys.stderr)
-    draw(problem, instance, solution, arguments.out)
+    drawn = []
+    for path in paths:
+        one = Drawn.of(problem, instance, *files.read_solution(path, problem), files.name_of(path))
+        if one.report.violations:
+            note = one.report.violations[0].message
+            print(f"schedgap: note: {one.maker}: not feasible ({note}); drawn all the same", file=sys.stderr)
+        drawn.append(one)
+    draw(problem, instance, drawn, arguments.out)
     return 0
 
 

@@ -276,3 +276,15 @@ def test_generate_and_methods() -> None:
     assert schedgap.generate("rar-ddls", seed=3) == schedgap.generate("rar-ddls", "tiny", seed=3)
     with pytest.raises(InputError, match="unknown problem"):
         schedgap.generate("rar")
+
+
+def test_two_solutions_are_drawn_on_one_time_axis(tmp_path: Path) -> None:
+    optimum = schedgap.solve(MIXED).solution
+    other = schedgap.solve(MIXED, "sjf-bco").solution
+    assert optimum is not None and other is not None
+    figure = schedgap.plot(MIXED, {"solution": other, "status": "feasible", "method": "sjf-bco"}, compare=[optimum])
+    first, second = figure.subfigs
+    assert first.axes[0].get_xlim() == second.axes[0].get_xlim()
+    words = [text.get_text() for text in figure.texts]
+    assert words[0].startswith("rar-ddls") and words[1].startswith("sjf-bco: makespan ")
+    assert words[2] == "solution 2: makespan 12 slots"
