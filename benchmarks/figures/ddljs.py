@@ -49,7 +49,7 @@ def worker_slots(instance: DdljsInstance, solution: Solution) -> Figure:
     grid = workers_by_slot(instance, solution)
     figure = new_figure(10.0, 6.0)
     room = _bands(figure.add_axes((0.08, 0.42, 0.89, 0.5)), instance, grid)
-    handles = [
+    handles: list[Patch | Line2D] = [
         Patch(facecolor=job_colour(0), label="a job's workers, one colour a job"),
         Patch(facecolor=GRID, label="below: utility not reached, of what the job has alone"),
     ]

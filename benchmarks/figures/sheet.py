@@ -41,7 +41,7 @@ def sheet(drawing: Drawing, instance: Instance, title: str, parts: Sequence[Part
 
     def measure(width: float, height: float) -> SubFigure:
         sizes.append((width, height))
-        return scratch.subfigures(1, 1)  # type: ignore[no-any-return]
+        return scratch.add_subfigure(scratch.add_gridspec(1, 1)[0])
 
     for part in parts:
         before = len(sizes)
