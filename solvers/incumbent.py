@@ -70,6 +70,7 @@ class Incumbent:
     bound : the best proven bound on the optimum, or None
     infeasible : proven that there is no solution
     interrupted : Ctrl-C came
+    failure : why an engine ended its process; "" where none did
     work : deterministic time or nodes used so far, in the unit of ``options.work_limit``
     info : facts for the result
     """
@@ -93,6 +94,7 @@ class Incumbent:
         self.bound: Number | None = None
         self.infeasible = False
         self.interrupted = False
+        self.failure = ""
         self.work = 0.0
         self.info: dict[str, Any] = {}
         self.began = time.monotonic()
@@ -226,7 +228,8 @@ class Incumbent:
 
     def finished(self) -> bool:
         """Whether no further stage is to start."""
-        return self.proven or self.gap_reached or self.interrupted or self.out_of_time() or self.out_of_work
+        stopped = self.interrupted or bool(self.failure)
+        return self.proven or self.gap_reached or stopped or self.out_of_time() or self.out_of_work
 
     def seconds_left(self, share: float = 1.0) -> float | None:
         """`share` of the seconds left; None without a deadline."""
@@ -252,6 +255,8 @@ class Incumbent:
             return Termination.PROVEN
         if self.interrupted:
             return Termination.INTERRUPTED
+        if self.failure:
+            return Termination.FAILED
         if self.gap_reached:
             return Termination.GAP_LIMIT
         if self.out_of_work:
@@ -280,7 +285,9 @@ class Incumbent:
                 f"the bound {self.in_own(self.bound):.12g} excludes the confirmed {self.in_own(self.objective):.12g}",
                 solution=self.solution,
             )
-        ended = self.termination if termination is None else termination
+        ended = self.termination if termination is None or self.failure else termination
+        if self.failure:
+            self.info["reason"] = self.failure
         objective, bound = self.in_own(self.objective), self.in_own(self.bound)
         if self.infeasible and objective is None:
             status, ended, bound = Status.INFEASIBLE, Termination.PROVEN, None

@@ -7,18 +7,19 @@ import math
 import os
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from ortools.sat.python import cp_model
 
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.numbers import gap
-from schedgap.solvers.cp_solver import cp_solver
+from schedgap.solvers.cp_sat.process import search_apart
+from schedgap.solvers.cp_sat.search import Listener, cp_parameters
 from schedgap.solvers.engines.answer import EngineAnswer, Progress, conclude, settled, sizes
 from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, model_arrays
 from schedgap.solvers.engines.domains import bound_domains
 from schedgap.solvers.engines.integers import LARGEST_ACTIVITY, IntegerModel, integer_model, refuse_overflow, round_cost
-from schedgap.solvers.engines.watch import watched
 from schedgap.solvers.engines.whole import INTEGER_RANGE
 from schedgap.solvers.result import SolveOptions, Status, Termination
 
@@ -45,32 +46,14 @@ def native_meaning(name: str) -> Status | None:
     return _NATIVE[name]
 
 
-class _Watcher(cp_model.CpSolverSolutionCallback):
-    """Passes points on, and stops the search when the caller's gap is reached."""
-
-    def __init__(self, run: _Run) -> None:
-        super().__init__()
-        self._run = run
-
-    def on_solution_callback(self) -> None:
-        """Called by CP-SAT at every better solution."""
-        try:
-            self._run.point(list(self.response_proto.solution), self.best_objective_bound)
-        except BaseException as error:  # must not unwind through native code; raised again in solve()
-            self._run.error = error
-        if self._run.error is not None or self._run.close_enough:
-            self.stop_search()
-
-
 class _Run:
     """One CP-SAT model and its search."""
 
     def __init__(
         self, arrays: ModelArrays, integers: IntegerModel, options: SolveOptions, progress: Progress | None
     ) -> None:
-        self.error: BaseException | None = None
         self.close_enough = False
-        self._stopping = False
+        self.died = ""
         self._integers = integers
         self._options = options
         self._progress = progress
@@ -79,12 +62,11 @@ class _Run:
         self._low, self._high = integers.domains()
         self._place = {p: i for i, p in enumerate(self.places)}
         one_thread = options.threads is None and options.work_limit is not None
-        self._solver = cp_solver(
+        self._parameters = cp_parameters(
             seed=options.seed,
             workers=1 if one_thread else (options.threads or os.cpu_count() or 1),
             seconds=options.deadline.left(),
             work=options.work_limit,
-            log=None if options.log is None else self._log,
         )
         self._build()
 
@@ -119,34 +101,19 @@ class _Run:
         hint.vars.extend([self._place[p] for p in known])
         hint.values.extend([min(max(round(start[p]), self._low[p]), self._high[p]) for p in known])
 
-    def point(self, values: Sequence[int], internal_bound: float) -> None:
-        """A solution, from the search's own thread."""
-        if self._progress is None or self._stopping:  # left behind: nobody listens any more
-            return
-        self._progress.incumbent(self.full(values), self._outer_bound(internal_bound))
-        self._look_at_gap()
+    def _point(self, values: Sequence[int], internal_bound: float) -> bool:
+        """A better solution; whether the caller's gap is reached."""
+        if self._progress is not None:
+            self._progress.incumbent(self.full(values), self._outer_bound(internal_bound))
+            self._look_at_gap()
+        return self.close_enough
 
-    def _bound_found(self, internal: float) -> None:
-        try:
-            if self._progress is not None and not self._stopping:
-                self._progress.new_bound(self._outer_bound(internal))
-                self._look_at_gap()
-        except BaseException as error:  # as above
-            self.error = error
-        if self.error is not None or self.close_enough:
-            self._solver.stop_search()
-
-    def _log(self, text: str) -> None:
-        try:
-            if self._options.log is not None:
-                for line in text.rstrip("\n").split("\n"):
-                    self._options.log(line)
-        except BaseException as error:  # as above
-            self.error = error
-
-    def _stop(self) -> None:
-        self._stopping = True
-        self._solver.stop_search()
+    def _bound(self, internal: float) -> bool:
+        """A better bound; whether the caller's gap is reached."""
+        if self._progress is not None:
+            self._progress.new_bound(self._outer_bound(internal))
+            self._look_at_gap()
+        return self.close_enough
 
     def _look_at_gap(self) -> None:
         assert self._progress is not None
@@ -182,26 +149,24 @@ class _Run:
         left = options.deadline.left()
         if left == 0.0:
             return "UNKNOWN", None, self._known_bound(), Termination.TIME_LIMIT, None
-        self._solver.best_bound_callback = self._bound_found
-        watcher = _Watcher(self)
-        run = watched(lambda: self._solver.solve(self._model, watcher), self._stop, options.deadline)
-        if self.error is not None:
-            raise self.error
-        if not run.finished:
+        listener = Listener(self._point, self._bound, options.log)
+        run = search_apart(self._model.proto, self._parameters, listener, options.deadline)
+        end = run.value
+        if end is None or end.died:
+            self.died = "" if end is None else end.died
             ending = Termination.INTERRUPTED if run.interrupted else Termination.TIME_LIMIT
+            ending = Termination.FAILED if self.died else ending
             if self._progress is None:
                 return "UNKNOWN", None, None, ending, None
             return "UNKNOWN", self._progress.values, self._known_bound(), ending, None
-        name = self._solver.status_name(run.value)
-        found = name in ("OPTIMAL", "FEASIBLE")
-        values = self.full(list(self._solver.response_proto.solution)) if found else None
-        if found and self._integers.cost:
-            bound = self._outer_bound(self._solver.best_objective_bound)
-        elif found:
-            bound = float(self._integers.offset)  # nothing to optimise: every point is best
-        else:
+        values = None if end.values is None else self.full(end.values)
+        if values is None:
             bound = self._known_bound()
-        return name, values, bound, self._ending(run.interrupted), int(self._solver.num_branches)
+        elif self._integers.cost:
+            bound = self._outer_bound(end.bound)
+        else:
+            bound = float(self._integers.offset)  # nothing to optimise: every point is best
+        return end.status, values, bound, self._ending(run.interrupted), end.branches
 
     def _ending(self, interrupted: bool) -> Termination:
         if interrupted:
@@ -238,7 +203,7 @@ class CpSat:
         if (known := settled(model, arrays, self.version(), time.monotonic() - started)) is not None:
             return known
         names = [v.name for v in arrays.variables]
-        info = sizes(arrays)
+        info: dict[str, Any] = dict(sizes(arrays))
         integers = integer_model(arrays, model.restated_integral)
         rays = bound_domains(integers, names)
         if integers.contradictory:
@@ -248,6 +213,8 @@ class CpSat:
         run = _Run(arrays, integers, options, None if rays.directions else Progress(model, arrays, options))
         run.hint(arrays.start(model, options.start))
         native, values, bound, termination, branches = run.go()
+        if run.died:
+            info["reason"] = run.died
         status = native_meaning(native)
         if status is not None:
             failed = status is Status.ERROR
@@ -264,6 +231,7 @@ class CpSat:
             version=self.version(),
             seconds=time.monotonic() - started,
             nodes=branches,
+            info=info,
             resolution=integers.resolution,
         )
 
@@ -272,7 +240,7 @@ class CpSat:
         status: Status,
         termination: Termination,
         started: float,
-        info: dict[str, int],
+        info: dict[str, Any],
         branches: int | None = None,
     ) -> EngineAnswer:
         seconds = time.monotonic() - started

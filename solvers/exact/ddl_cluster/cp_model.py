@@ -16,7 +16,7 @@ from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.sharing import Sharing
 from schedgap.formulations.ddl_cluster.simulate_plain import Run
 from schedgap.formulations.ddl_cluster.timetable import AllReduce, Compute, Plan
-from schedgap.solvers.cp_session import Value
+from schedgap.solvers.cp_sat.session import Value
 from schedgap.solvers.exact.ddl_cluster.grid import FINEST_WEIGHT, Grid
 
 LARGEST_TERMS = 20_000

@@ -18,7 +18,7 @@ from schedgap.formulations.gpu_sharing.check import check
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import Choices, choices
 from schedgap.formulations.gpu_sharing.overlap import placed
-from schedgap.solvers.cp_session import Value, search_cp
+from schedgap.solvers.cp_sat.session import Value, search_cp
 from schedgap.solvers.exact.gpu_sharing.cp_model import Point, SharingModel
 from schedgap.solvers.exact.gpu_sharing.lp import LARGEST, Columns, all_columns, column_bound, lp_nonzeros
 from schedgap.solvers.exact.gpu_sharing.search import search

@@ -10,7 +10,7 @@ from schedgap.formulations.common.errors import Disagreement
 from schedgap.formulations.rar_ddls.bounds import is_infeasible, lower_bound
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.job_options import JobOptions, job_options
-from schedgap.solvers.cp_session import CpAnswer, search_cp
+from schedgap.solvers.cp_sat.session import CpAnswer, search_cp
 from schedgap.solvers.exact.rar_ddls.incumbent import BestSchedule
 from schedgap.solvers.exact.rar_ddls.intervals import IntervalModel
 from schedgap.solvers.exact.rar_ddls.overlaps import Overlaps

@@ -10,7 +10,7 @@ from ortools.sat.python import cp_model
 
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.job_options import JobOptions
-from schedgap.solvers.cp_solver import cp_solver
+from schedgap.solvers.cp_sat.search import CpSearch, Listener, cp_parameters
 
 MOST_PATTERNS = 3_000
 
@@ -75,14 +75,15 @@ class OneSlot:
             list(self.runs.values()), [weights.get(label, 0) for label in self.runs]
         )
         self.model.maximize(expression)
-        solver = cp_solver(workers=1, work=5.0, seconds=None if seconds is None else max(0.01, seconds))
-        status = solver.solve(self.model)
-        spent = float(solver.response_proto.deterministic_time)
-        if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            return [], 0, sum(weights.values()), spent
-        labels = [label for label, runs in self.runs.items() if solver.boolean_value(runs) and weights.get(label, 0)]
+        settings = cp_parameters(workers=1, work=5.0, seconds=None if seconds is None else max(0.01, seconds))
+        end = CpSearch(self.model.proto, settings, Listener()).go()
+        if end.values is None:
+            return [], 0, sum(weights.values()), end.work
+        values = end.values
+        labels = [label for label, runs in self.runs.items() if values[runs.index] and weights.get(label, 0)]
+        weight = sum(weights[label] for label in labels)
         # the bound is a float; weights are kept small enough for it to be exact
-        return labels, round(solver.objective_value), int(solver.best_objective_bound + 1e-6), spent
+        return labels, weight, int(end.bound + 1e-6), end.work
 
     def _build(
         self,

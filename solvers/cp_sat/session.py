@@ -1,21 +1,27 @@
-"""One CP-SAT model solved under a deadline, with Ctrl-C noticed and callbacks that may raise."""
+"""One CP-SAT model solved under a deadline, with Ctrl-C noticed, callbacks that may raise and crashes survived."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ortools.sat.python import cp_model
+from ortools.sat.python import cp_model_helper as native
 
-from schedgap.solvers.cp_solver import cp_solver
-from schedgap.solvers.engines.watch import watched
+from schedgap.solvers.cp_sat.process import search_apart
+from schedgap.solvers.cp_sat.search import Listener, cp_parameters
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.result import Deadline
 
 Value = Callable[[Any], int]
 """The value of a variable or of a linear expression in one solution."""
+
+CAREFUL = {"cut_level": 0}
+"""With what a search that ended its process is tried once more: ortools 9.15 fails a check ("threshold > 0") in its
+cuts on wide domains (docs/upstream-reports.md)."""
 
 BOUND_WORK = 0.01
 """Deterministic time that a better bound counts for at least: on fine grids CP-SAT can raise it by one step at a time,
@@ -35,6 +41,7 @@ class CpAnswer:
     interrupted : Ctrl-C came
     work : deterministic time it took
     value : values of the last solution; None when there is none, or when the search was left behind
+    died : what CP-SAT said when it ended its process; "" where it did not
     """
 
     infeasible: bool
@@ -44,23 +51,7 @@ class CpAnswer:
     interrupted: bool
     work: float
     value: Value | None
-
-
-class _Watcher(cp_model.CpSolverSolutionCallback):
-    def __init__(self, seen: Callable[[Value], bool], errors: list[BaseException]) -> None:
-        super().__init__()
-        self._seen = seen
-        self._errors = errors
-
-    def on_solution_callback(self) -> None:
-        """Called by CP-SAT at every better solution."""
-        try:
-            stop = bool(self._errors) or self._seen(self.value)
-        except BaseException as error:  # must not unwind through native code; raised again below
-            self._errors.append(error)
-            stop = True
-        if stop:
-            self.stop_search()
+    died: str = ""
 
 
 def run_cp(
@@ -94,50 +85,47 @@ def run_cp(
     """
     if problem := model.validate():
         raise ValueError(problem.strip().splitlines()[0])
-    errors: list[BaseException] = []
-
     bounds = 0
 
-    def new_bound(value: float) -> None:
+    def new_bound(value: float) -> bool:
         nonlocal bounds
         bounds += 1
-        try:
-            if work is not None and bounds * BOUND_WORK > work:
-                solver.stop_search()
-            stop = bool(errors) or (bounded is not None and bounded(_whole(value)))
-        except BaseException as error:  # as in the watcher
-            errors.append(error)
-            stop = True
-        if stop:
-            solver.stop_search()
+        over = work is not None and bounds * BOUND_WORK > work
+        return (bounded is not None and bounded(_whole(value))) or over
 
-    def lines(text: str) -> None:
-        try:
-            for line in text.rstrip("\n").split("\n"):
-                assert log is not None
-                log(line)
-        except BaseException as error:  # as in the watcher
-            errors.append(error)
-
-    solver = cp_solver(seed=seed, workers=workers, seconds=seconds, work=work, log=None if log is None else lines)
+    settings = cp_parameters(seed=seed, workers=workers, seconds=seconds, work=work)
     for parameter, setting in (parameters or {}).items():
-        setattr(solver.parameters, parameter, setting)
-    if bounded is not None:
-        solver.best_bound_callback = new_bound
-    watcher = None if seen is None else _Watcher(seen, errors)
+        setattr(settings, parameter, setting)
+    listener = Listener(
+        point=None if seen is None else lambda values, _: seen(values_of(values)),
+        bound=None if bounded is None else new_bound,
+        log=log,
+    )
     deadline = Deadline() if seconds is None else Deadline.after(max(1e-3, seconds))
-    run = watched(lambda: solver.solve(model, watcher), solver.stop_search, deadline)
-    if errors:
-        raise errors[0]
-    if not run.finished:
+    run = search_apart(model.proto, settings, listener, deadline)
+    if run.value is not None and run.value.died and not run.interrupted and not deadline.passed:
+        if log is not None:
+            log(f"{run.value.died}; tried again without cuts")
+        for parameter, setting in CAREFUL.items():
+            setattr(settings, parameter, setting)
+        settings.max_time_in_seconds = deadline.left() or math.inf
+        run = search_apart(model.proto, settings, listener, deadline)
+    end = run.value
+    if end is None:
         return CpAnswer(False, False, False, None, run.interrupted, 0.0, None)
-    name = solver.status_name(run.value)
-    spent = max(float(solver.response_proto.deterministic_time), bounds * BOUND_WORK)
-    found = name in ("OPTIMAL", "FEASIBLE")
-    bounded_from = found or name == "UNKNOWN"
-    bound = _whole(solver.best_objective_bound) if bounded_from and model.has_objective() else None
-    value: Value | None = solver.value if found else None
-    return CpAnswer(name == "INFEASIBLE", name == "OPTIMAL", found, bound, run.interrupted, spent, value)
+    spent = max(end.work, bounds * BOUND_WORK)
+    found = end.values is not None
+    bound = _whole(end.bound) if not end.died and end.status != "INFEASIBLE" and model.has_objective() else None
+    value = None if end.values is None else values_of(end.values)
+    optimal = end.status == "OPTIMAL"
+    return CpAnswer(end.status == "INFEASIBLE", optimal, found, bound, run.interrupted, spent, value, end.died)
+
+
+def values_of(values: Sequence[int]) -> Value:
+    """The value of every variable and linear expression, from those of the variables by index."""
+    response = native.CpSolverResponse()
+    response.solution.extend(values)
+    return partial(native.ResponseHelper.value, response)
 
 
 def search_cp(
@@ -164,6 +152,7 @@ def search_cp(
     )
     incumbent.work += answer.work
     incumbent.interrupted = incumbent.interrupted or answer.interrupted
+    incumbent.failure = incumbent.failure or answer.died
     return answer
 
 

@@ -1,0 +1,1 @@
+"""CP-SAT: models solved under limits, in a process whose crashes are survived."""
