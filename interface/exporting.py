@@ -9,8 +9,26 @@ from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.files import check_writable
 from schedgap.formulations.common.instance import Instance
+from schedgap.reading import InstanceLike, read_instance
 
 FORMATS = ("mps", "lp")
+
+
+def export(instance: InstanceLike, out: str | Path, form: str = "mps") -> None:
+    """Write the declarative model of an instance to a file.
+
+    Parameters
+    ----------
+    instance : an instance, its JSON object, or the path of its file
+    out : the file
+    form : "mps" or "lp"
+
+    Raises
+    ------
+    InputError
+        Another format, or a file that cannot be written.
+    """
+    write_model(*read_instance(instance), Path(out), form)
 
 
 def write_model(problem: Problem, instance: Instance, out: Path, form: str) -> None:

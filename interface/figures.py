@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from schedgap.benchmarks.harness.progress import Progress
 from schedgap.benchmarks.instances import figure_of
 from schedgap.benchmarks.report.text import number
 from schedgap.catalogue.problem import Problem
@@ -14,12 +15,56 @@ from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.files import check_writable
 from schedgap.formulations.common.instance import Instance, Solution
-from schedgap.reading import checked
+from schedgap.reading import InstanceLike, SolutionLike, checked, name_of, read_instance, read_result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from schedgap.benchmarks.harness.progress import Sink
+
 ENDINGS = (".svg", ".png", ".pdf")
+
+
+def plot(
+    instance: InstanceLike,
+    solution: SolutionLike,
+    out: str | Path | None = None,
+    *,
+    compare: Sequence[SolutionLike] = (),
+    progress: Sink | None = None,
+) -> Figure:
+    """The problem's figure of a solution (a Gantt chart, say), saved where `out` is given.
+
+    Parameters
+    ----------
+    instance, solution : what is drawn; a solution that is not feasible too
+    out : a file ending in .svg, .png or .pdf
+    compare : further solutions of the instance, drawn below it on the same time axis
+    progress : told of solutions that are not feasible
+
+    Returns
+    -------
+    The matplotlib Figure.
+
+    Raises
+    ------
+    InputError
+        A malformed solution, another ending, or a file that cannot be written.
+    """
+    path = None if out is None else Path(out)
+    if path is not None:
+        check_ending(path)
+    problem, given = read_instance(instance)
+    drawn = []
+    for number, one in enumerate([solution, *compare], 1):
+        chosen, whole = read_result(one, problem)
+        source = name_of(one, f"solution {number}" if compare else "solution")
+        made = Drawn.of(problem, given, chosen, whole, source)
+        if made.report.violations:
+            note = f"{made.maker}: not feasible ({made.report.violations[0].message}); drawn all the same"
+            Progress(0, progress, "plot").say(f"schedgap: note: {note}")
+        drawn.append(made)
+    return draw(problem, given, drawn, path)
 
 
 def draw(problem: Problem, instance: Instance, drawn: Sequence[Drawn], out: Path | None) -> Figure:
@@ -35,7 +80,6 @@ def draw(problem: Problem, instance: Instance, drawn: Sequence[Drawn], out: Path
         solutions for a foreign figure that makes a canvas of its own.
     """
     if out is not None:
-        check_ending(out)
         check_writable(out)
 
     import matplotlib

@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from schedgap.catalogue.method import Method
 from schedgap.catalogue.problem import Problem
-from schedgap.catalogue.registry import load_instance, parse_instance
+from schedgap.catalogue.registry import find_problem, load_instance, parse_instance
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.files import check_writable as check_writable
+from schedgap.formulations.common.files import write_text as write_text
 from schedgap.formulations.common.instance import Instance, Solution, read_json
 
-InstanceLike = Instance | Mapping[str, Any] | str | Path
+
+@dataclass(frozen=True)
+class Text:
+    """What was read already, as from standard input: its name in messages, and its content."""
+
+    name: str
+    content: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+InstanceLike = Instance | Mapping[str, Any] | str | Path | Text
 """An instance, its JSON object, or the path of its file."""
-SolutionLike = Mapping[str, Any] | str | Path
+SolutionLike = Mapping[str, Any] | str | Path | Text
 """A bare solution object, the whole object that ``solve --json`` prints, or the path of a file with either."""
 
 
@@ -23,37 +38,45 @@ def as_instance(instance: InstanceLike) -> Instance:
     """The instance itself, parsed or read where it has to be."""
     if isinstance(instance, Instance):
         return instance
+    if isinstance(instance, Text):
+        return load_instance(instance.name, instance.content)[1]
     return load_instance(instance)[1] if isinstance(instance, str | Path) else parse_instance(instance)[1]
+
+
+def read_instance(instance: InstanceLike) -> tuple[Problem, Instance]:
+    """The problem and the instance of it."""
+    given = as_instance(instance)
+    return find_problem(given.problem_id), given
 
 
 def name_of(given: InstanceLike | SolutionLike, otherwise: str) -> str:
     """How messages name what was given: the path of its file, or `otherwise`."""
-    return str(given) if isinstance(given, str | Path) else otherwise
+    return str(given) if isinstance(given, str | Path | Text) else otherwise
 
 
-def read_solution(solution: SolutionLike, problem: Problem, text: str | None = None) -> Solution:
+def read_solution(solution: SolutionLike, problem: Problem) -> Solution:
     """The bare solution object in `solution`: bare itself, or inside the object that ``solve --json`` prints.
 
     Parameters
     ----------
     solution : the object, or the path of its file
     problem : whose solution is expected
-    text : the file's content, where it was read already (standard input)
 
     Raises
     ------
     InputError
         Not JSON, not an object, of another problem, or a result without a solution.
     """
-    return read_result(solution, problem, text)[0]
+    return read_result(solution, problem)[0]
 
 
-def read_result(
-    solution: SolutionLike, problem: Problem, text: str | None = None
-) -> tuple[Solution, Mapping[str, Any] | None]:
+def read_result(solution: SolutionLike, problem: Problem) -> tuple[Solution, Mapping[str, Any] | None]:
     """As :func:`read_solution`, with the whole object of ``solve --json`` where it was one."""
     source = name_of(solution, "solution")
-    data = read_json(solution, text) if isinstance(solution, str | Path) else solution
+    if isinstance(solution, Text):
+        data = read_json(solution.name, solution.content)
+    else:
+        data = read_json(solution) if isinstance(solution, str | Path) else solution
     if not isinstance(data, Mapping):
         raise InputError(f"{source}: a solution must be a JSON object, got {type(data).__name__}")
     if not ("solution" in data and "status" in data):

@@ -80,7 +80,7 @@ class Deadline:
 NO_DEADLINE = Deadline()
 """No limit."""
 
-Incumbent = Callable[[Solution | None, float | None, float | None], None]
+Listener = Callable[[Solution | None, float | None, float | None], None]
 """Told of progress: (solution or None, objective or None, bound or None)."""
 
 
@@ -114,7 +114,7 @@ class SolveOptions:
     threads: int | None = None
     work_limit: float | None = None
     start: Solution | None = None
-    report: Incumbent | None = None
+    report: Listener | None = None
     log: Callable[[str], None] | None = None
     feasibility_tolerance: float | None = None
 

@@ -22,7 +22,7 @@ from schedgap.catalogue.run import certified_bound, run_method
 from schedgap.formulations.common.errors import Disagreement, EngineMissing, InputError, ModelRefused
 from schedgap.formulations.common.instance import Instance
 from schedgap.heuristics.common.guarantee import Evaluation, Verdict, at_most
-from schedgap.solvers.result import Deadline, Result, SolveOptions, Status
+from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, Termination
 
 __all__ = ["CompareRow", "Comparison", "certified_bound", "compare", "run_method"]
 
@@ -130,7 +130,9 @@ class Comparison:
 
     @property
     def exit_status(self) -> int:
-        """0 solution found, 2 a method could not answer, 3 proven infeasible or unbounded, 4 nothing found."""
+        """0 found, 2 a method could not answer, 3 proven infeasible or unbounded, 4 nothing, 130 Ctrl-C."""
+        if any(result.termination is Termination.INTERRUPTED for row in self.rows for result in row.results):
+            return 130
         if any(row.error for row in self.rows):
             return 2
         if any(row.objectives for row in self.rows):

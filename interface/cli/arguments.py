@@ -1,13 +1,21 @@
-"""Arguments that several commands share, and a parser whose errors are one line."""
+"""What commands share: arguments, a parser whose errors are one line, standard input, results as text."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import re
+import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from schedgap.formulations.common.errors import InputError
+from schedgap import InputError
+
+if TYPE_CHECKING:
+    from schedgap.reading import Text
+
+STANDARD_INPUT = "<standard input>"
 
 _SETTING = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*=")
 LARGEST_SEED = 2**31 - 1
@@ -119,3 +127,53 @@ def _float(text: str) -> float | None:
         return float(text)
     except ValueError:
         return None
+
+
+def given(path: str) -> str | Text:
+    """The path, or what stands on standard input where it is "-"."""
+    from schedgap.reading import Text
+
+    if path != "-":
+        return path
+    if sys.stdin is None:
+        raise InputError("standard input is closed")
+    try:
+        return Text(STANDARD_INPUT, sys.stdin.buffer.read().decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise InputError(f"{STANDARD_INPUT}: not UTF-8 text (byte {error.start})") from None
+    except OSError as error:
+        raise InputError(f"{STANDARD_INPUT}: cannot be read: {error.strerror or error}") from None
+
+
+def once(*paths: str | None) -> None:
+    """Refuse to read standard input twice."""
+    if paths.count("-") > 1:
+        raise InputError("standard input (-) can be read only once")
+
+
+def check_out(out: Path | None) -> None:
+    """Refuse a file that cannot be written before any work is done."""
+    from schedgap.reading import check_writable
+
+    if out is not None and str(out) != "-":
+        check_writable(out)
+
+
+def write_or_print(text: str, out: Path | None) -> None:
+    """Write `text` to a file, or print it where there is none or it is "-"."""
+    from schedgap.reading import write_text
+
+    if out is None or str(out) == "-":
+        print(text)
+    else:
+        write_text(out, text if text.endswith("\n") else text + "\n")
+
+
+def to_json(data: object, indent: int | None = None) -> str:
+    """JSON without NaN and infinities, which JSON does not have."""
+    return json.dumps(data, indent=indent, allow_nan=False, ensure_ascii=False)
+
+
+def note(text: str) -> None:
+    """A line for a person, on standard error."""
+    print(f"schedgap: note: {text}", file=sys.stderr)

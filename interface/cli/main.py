@@ -9,29 +9,29 @@ import sys
 import traceback
 from collections.abc import Sequence
 
+from schedgap import SchedgapError
 from schedgap.cli.arguments import Parser, split_settings
-from schedgap.formulations.common.errors import SchedgapError
 
 PIPE_CLOSED = 141
 """As for every command whose reader went away (128 + SIGPIPE)."""
 INTERRUPTED = 130
 
 COMMANDS = {
-    "bench": ("benching", "bench", "run suites: table and HTML report"),
-    "report": ("benching", "report", "the report of one run, or of two runs compared"),
-    "solve": ("solving", "solve", "solve an instance by one method"),
-    "compare": ("solving", "compare", "several methods on one instance, with ratios and guarantees"),
-    "check": ("checking", "check", "check a solution independently"),
-    "verify": ("checking", "verify", "try what the papers prove on many instances"),
-    "hunt": ("hunting", "hunt", "search for the instance on which a heuristic or a claim does worst"),
-    "generate": ("making", "generate", "a random instance"),
-    "import": ("making", "import_", "an instance made of a real trace"),
-    "plot": ("showing", "plot", "draw a solution"),
-    "export": ("showing", "export", "write the declarative model as MPS or LP"),
-    "schema": ("showing", "schema", "JSON Schema of an instance"),
-    "list": ("showing", "list_all", "problems, methods, guarantees, suites, presets"),
+    "bench": ("bench", "run suites: table and HTML report"),
+    "report": ("bench", "the report of one run, or of two runs compared"),
+    "solve": ("solve", "solve an instance by one method"),
+    "compare": ("solve", "several methods on one instance, with ratios and guarantees"),
+    "check": ("check", "check a solution independently"),
+    "verify": ("verify", "try what the papers prove on many instances"),
+    "hunt": ("verify", "search for the instance on which a heuristic or a claim does worst"),
+    "generate": ("make", "a random instance"),
+    "import": ("make", "an instance made of a real trace"),
+    "plot": ("show", "draw a solution"),
+    "export": ("show", "write the declarative model as MPS or LP"),
+    "schema": ("show", "JSON Schema of an instance"),
+    "list": ("show", "problems, methods, guarantees, suites, presets"),
 }
-"""Command: (module in schedgap.cli, function, one line of help). ``add_<command>`` adds its arguments."""
+"""Command: its module in schedgap.cli, with ``add_<command>`` and ``run_<command>``, and one line of help."""
 
 EXITS = """exit status: 0 solution found, check passed; 1 check failed; 2 bad input or usage; 3 proven infeasible or
 unbounded; 4 nothing found; 5 internal disagreement; 130 interrupted, after printing the best so far"""
@@ -109,8 +109,8 @@ def _dispatch(arguments: list[str]) -> int:
         parsed = parser.parse_args(split_settings(arguments))
     except SystemExit as ending:  # --help and --version
         return int(ending.code or 0)
-    module, function, _ = COMMANDS[parsed.command]
-    result: int = getattr(importlib.import_module(f"schedgap.cli.{module}"), function)(parsed)
+    module = importlib.import_module(f"schedgap.cli.{COMMANDS[parsed.command][0]}")
+    result: int = getattr(module, f"run_{parsed.command}")(parsed)
     return result
 
 
@@ -123,7 +123,7 @@ def _parser(wanted: str | None) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, (module, _, line) in COMMANDS.items():
+    for name, (module, line) in COMMANDS.items():
         sub = commands.add_parser(name, help=line, description=line[0].upper() + line[1:] + ".", epilog=EXITS)
         if name == wanted:
             getattr(importlib.import_module(f"schedgap.cli.{module}"), f"add_{name}")(sub)

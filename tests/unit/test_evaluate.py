@@ -14,13 +14,13 @@ import pytest
 from support.toy import ToyInstance, generate, toy
 
 from schedgap.benchmarks.harness.compare import compare, run_method
+from schedgap.benchmarks.harness.progress import SolveProgress
 from schedgap.benchmarks.instances import make_instance, workload_of
 from schedgap.benchmarks.ledger.verdicts import LedgerVerdict
 from schedgap.catalogue.agreement import Answer, agree
 from schedgap.catalogue.methods import find_method, method_settings
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.catalogue.registry import all_problems
-from schedgap.cli.progress import SolveProgress
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.numbers import MAXIMISE, MINIMISE
 from schedgap.solvers.result import Deadline, SolveOptions, Status
@@ -301,7 +301,7 @@ def test_compare_tells_which_method_runs() -> None:
         told.append(progress.line())
 
     progress.running = noted  # type: ignore[method-assign]
-    compare(toy(), INSTANCE, ["brute", "list"], SolveOptions(report=progress.report))
+    compare(toy(), INSTANCE, ["brute", "list"], SolveOptions(report=progress))
     assert [line.split()[:2] for line in told] == [["compare", "brute"], ["compare", "list"]]
     assert all("objective -  bound -" in line for line in told)
     assert compare(toy(), INSTANCE, ["brute"], SolveOptions(report=lambda *_: None)).exit_status == 0

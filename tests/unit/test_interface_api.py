@@ -10,20 +10,20 @@ import pulp
 import pytest
 
 import schedgap
-from schedgap import api
+from schedgap import api, instances, solving
+from schedgap.benchmarks.harness.progress import SolveProgress
 from schedgap.benchmarks.harness.warm import warm_up
 from schedgap.catalogue.method import Method
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.cli.arguments import split_settings
-from schedgap.cli.progress import SolveProgress
 from schedgap.exporting import write_model
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.files import check_writable, write_text
 from schedgap.formulations.common.instance import Instance
-from schedgap.running import interrupted, not_worse
 from schedgap.solvers.result import Deadline, Result, Status, Termination
+from schedgap.solving import interrupted, not_worse
 
 CASES = Path(__file__).parents[1] / "data"
 MIXED = CASES / "rar-14-mixed.json"
@@ -44,8 +44,9 @@ def test_every_public_name_is_there() -> None:
 
 
 def test_examples_in_the_docstrings() -> None:
-    for module in (api, schedgap):
-        failed, tried = doctest.testmod(module)
+    names = {name: getattr(api, name) for name in api.__all__}
+    for module in (instances, solving, schedgap):
+        failed, tried = doctest.testmod(module, extraglobs=names)
         assert tried > 0 and failed == 0
 
 
@@ -88,8 +89,8 @@ def test_a_time_limit_does_not_pay_for_compilation(monkeypatch: pytest.MonkeyPat
             done.append(seconds)
             return Deadline.after(seconds)
 
-    monkeypatch.setattr(api, "warm_up", warmed)
-    monkeypatch.setattr(api, "Deadline", Noted)
+    monkeypatch.setattr(solving, "warm_up", warmed)
+    monkeypatch.setattr(solving, "Deadline", Noted)
     instance = api.generate("rar-ddls", seed=3)
     result = api.solve(instance, "sjf-bco", time_limit=1e6)
     assert done == ["sjf-bco", 1e6]
@@ -144,16 +145,16 @@ def test_progress_keeps_the_best(capsys: pytest.CaptureFixture[str]) -> None:
 
     progress = SolveProgress(+1, "cp", sys.stderr)
     with progress:
-        progress.report({"a": 1}, 20.0, 5.0)
-        progress.report({"a": 2}, 22.0, 4.0)
-        progress.report({"a": 3}, 18.0, None)
-        progress.report(None, None, 9.0)
+        progress({"a": 1}, 20.0, 5.0)
+        progress({"a": 2}, 22.0, 4.0)
+        progress({"a": 3}, 18.0, None)
+        progress(None, None, 9.0)
     assert (progress.solution, progress.objective, progress.bound) == ({"a": 3}, 18.0, 9.0)
     assert progress.line().endswith("objective 18  bound 9  gap 50.00%")
     assert capsys.readouterr().err == ""  # over before a line was due
     upwards = SolveProgress(-1, "cp", sys.stderr)
-    upwards.report({"a": 1}, 20.0, 30.0)
-    upwards.report({"a": 2}, 22.0, 40.0)
+    upwards({"a": 1}, 20.0, 30.0)
+    upwards({"a": 2}, 22.0, 40.0)
     assert (upwards.objective, upwards.bound) == (22.0, 30.0)
 
 

@@ -6,8 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
+from schedgap import InputError
 from schedgap.cli.arguments import add_seed, add_time_limit, count, factor, names
-from schedgap.formulations.common.errors import InputError
 
 _BESIDE = ""
 """The value of ``--csv`` and ``--parquet`` without a file: beside the run."""
@@ -29,11 +29,11 @@ def add_bench(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def bench(arguments: argparse.Namespace) -> int:
+def run_bench(arguments: argparse.Namespace) -> int:
     """Run suites, print the table and the path of the report."""
-    from schedgap.benchmarks.harness.runner import run_suites
+    from schedgap import api
 
-    run = run_suites(
+    run = api.bench(
         arguments.suites,
         problems=arguments.problem,
         out=arguments.out,
@@ -66,13 +66,12 @@ def add_report(parser: argparse.ArgumentParser) -> None:
         )
 
 
-def report(arguments: argparse.Namespace) -> int:
+def run_report(arguments: argparse.Namespace) -> int:
     """Write the report of a run, or of two side by side, and print its path."""
-    from schedgap.benchmarks.report.export import check_parquet, export_csv, export_parquet
-    from schedgap.benchmarks.report.report import unfinished, write_report
+    from schedgap import api
 
     runs: list[Path] = arguments.runs
-    forms = {form: getattr(arguments, form) for form in ("csv", "parquet") if getattr(arguments, form) is not None}
+    forms = {form: path for form in ("csv", "parquet") if (path := getattr(arguments, form)) is not None}
     if not runs:
         for form, path in forms.items():
             if path != _BESIDE:
@@ -83,18 +82,7 @@ def report(arguments: argparse.Namespace) -> int:
         raise InputError("the following arguments are required: DIR (see: schedgap report --help)")
     if len(runs) > 2:
         raise InputError(f"report: takes one run or two, got {len(runs)}")
-    for form, path in forms.items():
-        if len(runs) == 2:
-            raise InputError(f"--{form}: exports one run, got two")
-        if path != _BESIDE and Path(path).is_dir():
-            raise InputError(f"--{form}: {path} is a directory, must be a file")
-    if "parquet" in forms:
-        check_parquet()
-    for run in runs:
-        if missing := unfinished(run):
-            print(f"schedgap: note: {run}: {missing} items", file=sys.stderr)
-    for form, path in forms.items():
-        write = export_csv if form == "csv" else export_parquet
-        print(write(runs[0], runs[0] / f"rows.{form}" if path == _BESIDE else Path(path)))
-    print(write_report(runs[0], runs[1] if len(runs) == 2 else None))
+    files = {form: runs[0] / f"rows.{form}" if path == _BESIDE else Path(path) for form, path in forms.items()}
+    for path in api.report(*runs, **files, progress=sys.stderr):
+        print(path)
     return 0

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
-from schedgap.benchmarks.instances import workload_of
-from schedgap.cli.arguments import add_seed, add_settings, settings_of
+from schedgap.cli.arguments import add_seed, add_settings, check_out, note, settings_of, write_or_print
 
 
 def add_generate(parser: argparse.ArgumentParser) -> None:
@@ -19,16 +17,12 @@ def add_generate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, metavar="FILE", help="default: standard output")
 
 
-def generate(arguments: argparse.Namespace) -> int:
+def run_generate(arguments: argparse.Namespace) -> int:
     """A random instance."""
-    from schedgap.benchmarks.instances import make_instance
-    from schedgap.catalogue.registry import find_problem
-    from schedgap.cli.files import write_or_print
+    from schedgap.instances import make
 
-    _check_out(arguments.out)
-    problem = find_problem(arguments.problem)
-    preset = workload_of(problem).presets[0].id if arguments.preset is None else arguments.preset
-    instance = make_instance(problem, preset, arguments.seed, settings_of(arguments))
+    check_out(arguments.out)
+    instance = make(arguments.problem, arguments.preset, arguments.seed, settings_of(arguments))
     write_or_print(instance.to_json(), arguments.out)
     return 0
 
@@ -43,25 +37,15 @@ def add_import(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, metavar="FILE", help="default: standard output")
 
 
-def import_(arguments: argparse.Namespace) -> int:
+def run_import(arguments: argparse.Namespace) -> int:
     """An instance made of somebody else's files; what could not be used as it is goes to standard error."""
-    from schedgap.benchmarks.importers import import_instance
-    from schedgap.catalogue.registry import find_problem
-    from schedgap.cli.files import write_or_print
+    from schedgap.instances import convert
 
-    _check_out(arguments.out)
-    problem = find_problem(arguments.problem, "--problem")
-    instance, messages = import_instance(
-        problem, arguments.format, arguments.files, arguments.throughputs, settings_of(arguments)
+    check_out(arguments.out)
+    instance, messages = convert(
+        arguments.format, arguments.files, arguments.problem, arguments.throughputs, settings_of(arguments)
     )
     for message in messages:
-        print(f"schedgap: note: {message}", file=sys.stderr)
+        note(message)
     write_or_print(instance.to_json(), arguments.out)
     return 0
-
-
-def _check_out(out: Path | None) -> None:
-    from schedgap.formulations.common.files import check_writable
-
-    if out is not None and str(out) != "-":
-        check_writable(out)

@@ -1,4 +1,4 @@
-"""``schedgap hunt``."""
+"""``schedgap verify`` and ``schedgap hunt``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,34 @@ import os
 import sys
 from pathlib import Path
 
-from schedgap.cli.arguments import add_seed, add_settings, count, seconds, settings_of
+from schedgap.cli.arguments import add_seed, add_settings, count, seconds, settings_of, to_json
+
+
+def add_verify(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``verify``."""
+    parser.add_argument("guarantees", nargs="*", metavar="GUARANTEE", help="ids as in schedgap list (default: all)")
+    parser.add_argument("--instances", type=count, metavar="N", help="instances to try for each guarantee")
+    add_seed(parser)
+    parser.add_argument("--out", type=Path, metavar="DIR", help="directory for counterexample files")
+    parser.add_argument(
+        "--power", action="store_true", help="tell how much smaller the constant of each held claim could be"
+    )
+    parser.add_argument("--json", action="store_true", help="print the ledger as one JSON object")
+
+
+def run_verify(arguments: argparse.Namespace) -> int:
+    """Try guarantees on many instances; refutations are findings, not failures."""
+    from schedgap import api
+
+    ledger = api.verify(
+        arguments.guarantees,
+        instances=arguments.instances,
+        seed=arguments.seed,
+        out=arguments.out,
+        progress=sys.stderr,
+    )
+    print(to_json(ledger.to_dict()) if arguments.json else ledger.to_text(power=arguments.power))
+    return 0
 
 
 def add_hunt(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +61,7 @@ def add_hunt(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, metavar="DIR", help="the hunt's directory (default: hunts/TARGET)")
 
 
-def hunt(arguments: argparse.Namespace) -> int:
+def run_hunt(arguments: argparse.Namespace) -> int:
     """Search for the worst instance; 4 where no instance counted, 5 where parts disagreed on some."""
     from schedgap import api
 

@@ -1,0 +1,119 @@
+"""Solutions checked, with what is claimed of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from schedgap.benchmarks.records import plain_number
+from schedgap.catalogue.method import Method
+from schedgap.catalogue.problem import Problem
+from schedgap.formulations.common.check import CheckReport, Violation
+from schedgap.formulations.common.instance import Instance
+from schedgap.formulations.common.numbers import agrees
+from schedgap.reading import (
+    InstanceLike,
+    SolutionLike,
+    checked,
+    name_of,
+    outside_method,
+    read_instance,
+    read_result,
+)
+from schedgap.solvers.incumbent import contradicts, optimal
+
+
+def check(instance: InstanceLike, solution: SolutionLike) -> CheckReport:
+    """Check a solution by exact rational arithmetic, independently of every model and heuristic.
+
+    Returns
+    -------
+    CheckReport
+        Every violated constraint with its numbers, and the recomputed objective. A schedule outside the model is
+        judged by the checker of its method. Where the whole object of ``solve --json`` is given, also what it claims
+        and cannot be true: its objective, its bound, its being optimal.
+
+    Raises
+    ------
+    InputError
+        The solution is malformed: an id the instance does not have, a wrong type, a missing part.
+    """
+    return checked_solution(instance, solution).report
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A solution that was checked.
+
+    Attributes
+    ----------
+    problem, instance : whose solution it is
+    report : the checker's report, with what was claimed of the solution and cannot be true
+    outside : the method outside the model that made it, or None
+    """
+
+    problem: Problem
+    instance: Instance
+    report: CheckReport
+    outside: Method | None
+
+    @property
+    def objective(self) -> float | int | None:
+        """The recomputed objective."""
+        return None if self.report.objective is None else plain_number(float(self.report.objective))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object that ``check --json`` prints."""
+        return {
+            "problem": self.problem.id,
+            "instance": self.instance.name,
+            "feasible": self.report.feasible,
+            "outside_model": self.outside is not None,
+            "objective": self.objective,
+            "violations": [asdict(violation) for violation in self.report.violations],
+            "details": dict(self.report.details),
+        }
+
+    def to_text(self) -> str:
+        """Every violation on its line, then the verdict and the objective."""
+        found = self.report.violations
+        verdict = "feasible" if not found else f"{len(found)} violated"
+        if self.outside is not None:
+            verdict += ", outside the model (judged by the checker of such schedules)"
+        shown = "not defined" if self.objective is None else f"{self.objective} {self.problem.unit}".rstrip()
+        lines = [f"{violation.constraint}: {violation.message}" for violation in found]
+        return "\n".join([*lines, f"{verdict}; {self.problem.objective_name}: {shown}"])
+
+
+def checked_solution(instance: InstanceLike, solution: SolutionLike) -> Checked:
+    """As :func:`check`, with what identifies the solution."""
+    problem, given = read_instance(instance)
+    bare, whole = read_result(solution, problem)
+    outside = outside_method(problem, bare, whole)
+    report = checked(problem, given, bare, name_of(solution, "solution"), outside)
+    claims = _claims(report, whole, problem.objective_name, problem.sense)
+    return Checked(problem, given, replace(report, violations=(*report.violations, *claims)), outside)
+
+
+def _claims(report: CheckReport, claimed: Mapping[str, Any] | None, name: str, sense: int) -> list[Violation]:
+    """What came with the solution and cannot be true: its objective, its bound, its being optimal."""
+    if claimed is None or report.objective is None or report.violations:
+        return []
+    computed = float(report.objective)
+    value, bound = (_number(claimed.get(key)) for key in ("objective", "bound"))
+    found = []
+    if value is not None and not agrees(value, computed):
+        message = f"{name} {value:.12g} reported, {computed:.12g} recomputed"
+        found.append(Violation("objective", message, abs(value - computed)))
+    if bound is not None and contradicts(computed, bound, sense):
+        message = f"bound {bound:.12g} reported, but {name} {computed:.12g} is better"
+        found.append(Violation("bound", message, abs(bound - computed)))
+    elif bound is not None and claimed.get("status") == "optimal" and not optimal(computed, bound, sense):
+        message = f"reported optimal with bound {bound:.12g}, but {name} is {computed:.12g}"
+        found.append(Violation("optimal", message, abs(bound - computed)))
+    return found
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -1,0 +1,94 @@
+"""``schedgap solve`` and ``schedgap compare``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from schedgap.cli.arguments import (
+    add_seed,
+    add_settings,
+    add_time_limit,
+    check_out,
+    count,
+    given,
+    names,
+    note,
+    once,
+    settings_of,
+    to_json,
+    write_or_print,
+)
+
+
+def add_solve(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``solve``."""
+    parser.add_argument("instance", metavar="INSTANCE", help="instance file, or - for standard input")
+    parser.add_argument(
+        "--method", metavar="M", help="a method of the problem, or package.module:function (default: strongest exact)"
+    )
+    add_time_limit(parser, "seconds, building included (default: none)")
+    add_seed(parser)
+    add_settings(parser, "options of the method")
+    parser.add_argument("--start", metavar="SOLUTION", help="a feasible solution to start from")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write the bare solution to FILE")
+    parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
+
+
+def run_solve(arguments: argparse.Namespace) -> int:
+    """Solve one instance."""
+    from schedgap.solving import solve_record
+
+    once(arguments.instance, arguments.start)
+    check_out(arguments.out)
+    solved = solve_record(
+        given(arguments.instance),
+        arguments.method,
+        time_limit=arguments.time_limit,
+        seed=arguments.seed,
+        start=None if arguments.start is None else given(arguments.start),
+        settings=settings_of(arguments),
+        progress=sys.stderr,
+    )
+    if arguments.out is not None and solved.result.solution is not None:
+        write_or_print(to_json(solved.result.solution, indent=1), arguments.out)
+    if arguments.json:
+        if solved.shortfall is not None:
+            note(solved.shortfall)
+        print(to_json(solved.to_dict()))
+    else:
+        print(solved.to_text(arguments.out))
+    return solved.exit_status
+
+
+def add_compare(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``compare``."""
+    parser.add_argument("instance", metavar="INSTANCE", help="instance file, or - for standard input")
+    parser.add_argument(
+        "--methods", type=names, metavar="M,M,...", help="default: the strongest exact method and every heuristic"
+    )
+    add_time_limit(parser, "seconds for each method (default: none)")
+    add_seed(parser)
+    parser.add_argument("--repeat", type=count, default=1, metavar="N", help="seeds for each heuristic (default 1)")
+    add_settings(parser, "options, each for every method that has it")
+    parser.add_argument("--printed", action="store_true", help="every method as its paper prints it")
+    parser.add_argument("--json", action="store_true", help="print the comparison as one JSON object")
+
+
+def run_compare(arguments: argparse.Namespace) -> int:
+    """Several methods on one instance."""
+    from schedgap import api
+
+    found = api.compare(
+        given(arguments.instance),
+        arguments.methods,
+        time_limit=arguments.time_limit,
+        seed=arguments.seed,
+        repeat=arguments.repeat,
+        settings=settings_of(arguments),
+        printed=arguments.printed,
+        progress=sys.stderr,
+    )
+    print(to_json(found.to_dict()) if arguments.json else found.to_text())
+    return found.exit_status

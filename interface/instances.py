@@ -1,0 +1,148 @@
+"""Instances: read, validated, generated, made of files of other formats; and what they are made for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from schedgap.catalogue.method import Method
+from schedgap.catalogue.registry import all_problems, find_problem, parse_instance
+from schedgap.formulations.common.instance import Instance
+from schedgap.reading import Text, as_instance
+
+
+def problems() -> tuple[str, ...]:
+    """Ids of all problems.
+
+    Examples
+    --------
+    >>> "rar-ddls" in problems()
+    True
+    """
+    return tuple(all_problems())
+
+
+def methods(problem: str) -> tuple[Method, ...]:
+    """The methods of a problem, in the order of ``schedgap list``; the first exact one is the default.
+
+    Raises
+    ------
+    InputError
+        There is no such problem.
+
+    Examples
+    --------
+    >>> methods("rar-ddls")[0].id
+    'cp'
+    """
+    return find_problem(problem).methods
+
+
+def load(path: str | Path | Text) -> Instance:
+    """Read an instance file.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, is not JSON, or is not a valid instance; one line that names the place.
+    """
+    return as_instance(path)
+
+
+def parse(data: Mapping[str, Any], source: str = "instance") -> Instance:
+    """Validate a decoded JSON object as an instance; `source` names it in error messages.
+
+    Raises
+    ------
+    InputError
+        One line: the source, the path in it, what is wrong and the value.
+    """
+    return parse_instance(data, source)[1]
+
+
+def generate(problem: str, preset: str | None = None, seed: int = 0, **settings: Any) -> Instance:
+    """A random instance; the same arguments always give the same one.
+
+    Parameters
+    ----------
+    problem : its id
+    preset : one of its presets; the first where not given
+    seed : a whole number >= 0
+    settings : options of the preset (``schedgap list`` shows them)
+
+    Raises
+    ------
+    InputError
+        An unknown problem, preset or option, or a value out of range.
+
+    Examples
+    --------
+    >>> generate("rar-ddls", "contended", seed=1, jobs=2, singles=0).total_gpus
+    6
+    """
+    return make(problem, preset, seed, settings)
+
+
+def make(problem: str, preset: str | None, seed: int, settings: Mapping[str, object]) -> Instance:
+    """As :func:`generate`, with the settings as one mapping; they may be text."""
+    from schedgap.benchmarks.instances import make_instance
+
+    return make_instance(find_problem(problem), preset, seed, settings)
+
+
+def import_trace(
+    form: str,
+    files: str | Path | Sequence[str | Path],
+    problem: str,
+    throughputs: str | Path | None = None,
+    **settings: Any,
+) -> tuple[Instance, list[str]]:
+    """An instance made of a trace of somebody else's format, and messages about what could not be used as it is.
+
+    Parameters
+    ----------
+    form : the format, ``gavel``
+    files : one file, or several in the order that the format wants
+    problem : the problem whose instance is wanted
+    throughputs : a file of measured rates, for formats that take one
+    settings : options of the importer
+
+    Raises
+    ------
+    InputError
+        An unknown format or option, or a file that does not fit.
+    """
+    paths = [files] if isinstance(files, str | Path) else list(files)
+    return convert(form, paths, problem, throughputs, settings)
+
+
+def convert(
+    form: str,
+    files: Sequence[str | Path],
+    problem: str,
+    throughputs: str | Path | None,
+    settings: Mapping[str, object],
+) -> tuple[Instance, list[str]]:
+    """As :func:`import_trace`, with the settings as one mapping; they may be text."""
+    from schedgap.benchmarks.importers import import_instance
+
+    return import_instance(find_problem(problem, "--problem"), form, files, throughputs, settings)
+
+
+def schema(problem: str) -> dict[str, Any]:
+    """The JSON Schema of a problem's instances; ``note`` and ``reference*`` are allowed and ignored.
+
+    Raises
+    ------
+    InputError
+        There is no such problem.
+    """
+    found: dict[str, Any] = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    found.update(find_problem(problem).instance_class.model_json_schema(by_alias=True))
+    for part in [found, *found.get("$defs", {}).values()]:
+        if "description" in part:  # the docstring's first paragraph says what it is
+            part["description"] = " ".join(part["description"].split("\n\n")[0].split())
+    found["properties"] = {**found["properties"], "note": {"description": "ignored"}}
+    found["patternProperties"] = {"^reference": {"description": "ignored"}}
+    return found

@@ -1,0 +1,229 @@
+"""One method on one instance, or several beside each other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from schedgap.benchmarks.harness.progress import SolveProgress
+from schedgap.benchmarks.harness.warm import preload, warm_up
+from schedgap.benchmarks.records import Record
+from schedgap.catalogue.agreement import write_disagreement
+from schedgap.catalogue.method import Kind
+from schedgap.catalogue.methods import find_method, method_settings
+from schedgap.catalogue.problem import Problem
+from schedgap.formulations.common.errors import Disagreement
+from schedgap.formulations.common.instance import Instance, Solution
+from schedgap.formulations.common.numbers import better
+from schedgap.reading import InstanceLike, SolutionLike, feasible_start, name_of, read_instance, read_solution
+from schedgap.solvers.result import Deadline, Listener, Result, SolveOptions, Status, Termination
+
+if TYPE_CHECKING:
+    from schedgap.benchmarks.harness.compare import Comparison
+    from schedgap.benchmarks.harness.progress import Sink
+
+
+def solve(
+    instance: InstanceLike,
+    method: str | None = None,
+    *,
+    time_limit: float | None = None,
+    relative_gap: float = 0.0,
+    seed: int = 0,
+    threads: int | None = None,
+    work_limit: float | None = None,
+    start: SolutionLike | None = None,
+    settings: Mapping[str, Any] | None = None,
+    report: Listener | None = None,
+    log: Callable[[str], None] | None = None,
+    progress: Sink | None = None,
+) -> Result:
+    """Solve an instance by one method.
+
+    Parameters
+    ----------
+    instance : an instance, its JSON object, or the path of its file
+    method : a method's id, or a user's ``package.module:function``; the strongest exact one where not given
+    time_limit : seconds, building included, kept to within 10% + 1 s; no limit where not given
+    relative_gap, seed, threads, work_limit : see :class:`~schedgap.solvers.result.SolveOptions`
+    start : a feasible solution to start from; the answer is never worse
+    settings : options of the method, as text or as values
+    report : told of every new solution and bound
+    log : receives the engine's log, line by line
+    progress : a stream, or a function that is told whole lines
+
+    Returns
+    -------
+    Result
+        With the objective that the independent checker computes. ``OPTIMAL`` only when objective = bound is
+        proven. After Ctrl-C the best that was found, with ``Termination.INTERRUPTED``.
+
+    Raises
+    ------
+    InputError
+        Bad input: an unknown method or option, a start that is not feasible.
+    Disagreement
+        An engine, the checker or a bound contradict each other; the instance is written to a file.
+
+    Examples
+    --------
+    >>> solve(generate("rar-ddls", seed=1), "lpt-colocate").status.value in ("feasible", "optimal", "unknown")
+    True
+    """
+    return solve_record(
+        instance,
+        method,
+        time_limit=time_limit,
+        relative_gap=relative_gap,
+        seed=seed,
+        threads=threads,
+        work_limit=work_limit,
+        start=start,
+        settings=settings,
+        report=report,
+        log=log,
+        progress=progress,
+    ).result
+
+
+def solve_record(
+    instance: InstanceLike,
+    method: str | None = None,
+    *,
+    time_limit: float | None = None,
+    start: SolutionLike | None = None,
+    settings: Mapping[str, Any] | None = None,
+    report: Listener | None = None,
+    progress: Sink | None = None,
+    **options: Any,
+) -> Record:
+    """As :func:`solve`; the result with what identifies the run. `options` are the others of SolveOptions."""
+    from schedgap.catalogue.run import run_method
+
+    problem, given = read_instance(instance)
+    chosen = problem.default_method() if method is None else find_method(problem, method)
+    own = method_settings(chosen, settings)
+    shown = SolveProgress(problem.sense, chosen.id, progress, report)
+    first: tuple[Solution, float] | None = None
+    if start is not None:
+        if chosen.kind is Kind.HEURISTIC:
+            shown.say(f"schedgap: note: {chosen.id} makes no use of --start")
+        solution = read_solution(start, problem)
+        first = solution, feasible_start(problem, given, solution, name_of(start, "start"))
+    preload(problem, chosen)
+    if time_limit is not None:
+        warm_up(problem, chosen)
+    asked = SolveOptions(
+        deadline=Deadline.after(time_limit),
+        start=None if first is None else first[0],
+        report=shown,
+        **options,
+    )
+    began = time.monotonic()
+    with shown:
+        try:
+            result = run_method(problem, given, chosen, asked, own)
+        except KeyboardInterrupt:
+            best = first[0] if first is not None and shown.solution is None else shown.solution
+            result = interrupted(problem, given, best, shown.bound, time.monotonic() - began)
+    if result.seconds is None:
+        result = replace(result, solve_seconds=time.monotonic() - began)
+    if first is not None:
+        result = not_worse(problem, given, result, *first)
+    name = given.name or Path(name_of(instance, "")).stem.strip("<>")
+    return Record(problem, name, chosen.id, asked.seed, result)
+
+
+def compare(
+    instance: InstanceLike,
+    methods: Sequence[str] | None = None,
+    *,
+    time_limit: float | None = None,
+    seed: int = 0,
+    repeat: int = 1,
+    threads: int | None = None,
+    settings: Mapping[str, Any] | None = None,
+    printed: bool = False,
+    report: Listener | None = None,
+    progress: Sink | None = None,
+) -> Comparison:
+    """Several methods on one instance, side by side, each with its ratio and its guarantees.
+
+    Parameters
+    ----------
+    instance : an instance, its JSON object, or the path of its file
+    methods : ids; the strongest exact method and every heuristic where not given
+    time_limit : seconds for each method
+    seed, repeat : each heuristic runs with the seeds seed, ..., seed + repeat - 1
+    threads : of exact methods
+    settings : each option goes to every method that has it
+    printed : every method runs with the settings that make it the algorithm its paper prints (``Method.printed``)
+    report : told of every new solution and bound of the exact methods
+    progress : a stream, or a function that is told whole lines
+
+    Raises
+    ------
+    InputError
+        An unknown method, or an option that none of them has.
+    Disagreement
+        Two answers cannot both be true.
+
+    Examples
+    --------
+    >>> print(compare(generate("rar-ddls", seed=1)).to_text())  # doctest: +SKIP
+    """
+    from schedgap.benchmarks.harness.compare import compare as side_by_side
+
+    problem, given = read_instance(instance)
+    chosen = [problem.default_method(), *problem.heuristics()]
+    if methods is not None:
+        chosen = [find_method(problem, name) for name in methods]
+    for method in chosen if methods is not None else chosen[:1]:
+        preload(problem, method)
+    if time_limit is not None:
+        for method in chosen:
+            warm_up(problem, method)
+    with SolveProgress(problem.sense, "compare", progress, report) as shown:
+        options = SolveOptions(deadline=Deadline.after(time_limit), seed=seed, threads=threads, report=shown)
+        return side_by_side(problem, given, methods, options, settings, repeat, printed=printed)
+
+
+def not_worse(problem: Problem, instance: Instance, result: Result, solution: Solution, objective: float) -> Result:
+    """The result, or the start where that is better than what was found."""
+    if result.status in (Status.INFEASIBLE, Status.UNBOUNDED):
+        path = write_disagreement(instance)
+        raise Disagreement(
+            f"the start has objective {objective:.9g}, but the instance is claimed {result.status}; it is in {path}"
+        )
+    if result.objective is not None and not better(objective, result.objective, problem.sense):
+        return result
+    info = {**result.info, "solution_from": "start"}
+    return replace(result, status=Status.FEASIBLE, objective=objective, solution=solution, info=info)
+
+
+def interrupted(
+    problem: Problem, instance: Instance, best: Solution | None, bound: float | None, seconds: float
+) -> Result:
+    """The result of a run that Ctrl-C ended from outside the method: the best it had told of, scored by the checker.
+
+    Parameters
+    ----------
+    best, bound : what the method reported last, or None
+    seconds : since the start
+    """
+    objective = None
+    if best is not None:
+        report = problem.check(instance, best)
+        objective = None if report.violations or report.objective is None else float(report.objective)
+    found = objective is not None
+    return Result(
+        Status.FEASIBLE if found else Status.UNKNOWN,
+        objective=objective,
+        bound=bound,
+        solution=best if found else None,
+        termination=Termination.INTERRUPTED,
+        solve_seconds=seconds,
+    )

@@ -1,0 +1,109 @@
+"""Suites of runs: run, reported, exported."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from schedgap.catalogue.problem import Problem
+from schedgap.formulations.common.errors import InputError
+
+if TYPE_CHECKING:
+    from schedgap.benchmarks.harness.progress import Sink
+    from schedgap.benchmarks.harness.runner import Run
+
+
+def bench(
+    suites: Sequence[str] = (),
+    *,
+    problems: Sequence[str | Problem] | None = None,
+    out: str | Path = "results",
+    workers: int | None = None,
+    time_limit: float | None = None,
+    seed: int | None = None,
+    scale: float | None = None,
+    resume: bool = False,
+    progress: Sink | None = None,
+) -> Run:
+    """Run suites into a result store and write their report, as ``schedgap bench`` does.
+
+    Parameters
+    ----------
+    suites : names; the quick suite where empty
+    problems : only these, by id or as objects; all where not given
+    out : the run's directory; a new one beside it where it holds a run already
+    workers : processes; one per core where not given
+    time_limit : seconds for each solve; the suites' own repeatable limits where not given
+    seed, scale : of the instances, and factor on their number; 0 and 1 where not given
+    resume : go on with the run in `out`
+    progress : a stream, or a function that is told whole lines
+
+    Returns
+    -------
+    Run
+        Its tables as text, the path of the report, and what came out.
+    """
+    from schedgap.benchmarks.harness.runner import run_suites
+
+    return run_suites(
+        list(suites),
+        problems=problems,
+        out=Path(out),
+        workers=workers,
+        time_limit=time_limit,
+        seed=seed,
+        scale=scale,
+        resume=resume,
+        progress=progress,
+    )
+
+
+def report(
+    folder: str | Path,
+    other: str | Path | None = None,
+    *,
+    csv: str | Path | None = None,
+    parquet: str | Path | None = None,
+    progress: Sink | None = None,
+) -> tuple[Path, ...]:
+    """Write the report of a run, or of two beside each other, as ``schedgap report`` does.
+
+    Parameters
+    ----------
+    folder : the run's directory
+    other : a second run, to compare with
+    csv, parquet : files for the records of the run; only where it is the only one
+    progress : told of a run that is not finished
+
+    Returns
+    -------
+    tuple of Path
+        The files that were written, the report last.
+
+    Raises
+    ------
+    InputError
+        There is no run, a file cannot be written, two runs to export, or pyarrow is not installed.
+    """
+    from schedgap.benchmarks.harness.progress import Progress
+    from schedgap.benchmarks.report.export import check_parquet, export_csv, export_parquet
+    from schedgap.benchmarks.report.report import unfinished, write_report
+
+    runs = [Path(folder), *([] if other is None else [Path(other)])]
+    forms = {"csv": csv, "parquet": parquet}
+    exports = {form: Path(path) for form, path in forms.items() if path is not None}
+    for form, path in exports.items():
+        if other is not None:
+            raise InputError(f"--{form}: exports one run, got two")
+        if path.is_dir():
+            raise InputError(f"--{form}: {path} is a directory, must be a file")
+    if parquet is not None:
+        check_parquet()
+    told = Progress(0, progress, "report")
+    for run in runs:
+        if missing := unfinished(run):
+            told.say(f"schedgap: note: {run}: {missing} items")
+    write = {"csv": export_csv, "parquet": export_parquet}
+    written = [write[form](runs[0], path) for form, path in exports.items()]
+    return (*written, write_report(runs[0], None if other is None else runs[1]))
