@@ -56,9 +56,9 @@ def plot(
         check_ending(path)
     problem, given = read_instance(instance)
     drawn = []
-    for number, one in enumerate([solution, *compare], 1):
+    for k, one in enumerate([solution, *compare], 1):
         chosen, whole = read_result(one, problem)
-        source = name_of(one, f"solution {number}" if compare else "solution")
+        source = name_of(one, f"solution {k}" if compare else "solution")
         made = Drawn.of(problem, given, chosen, whole, source)
         if made.report.violations:
             note = f"{made.maker}: not feasible ({made.report.violations[0].message}); drawn all the same"
