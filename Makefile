@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 FOLDERS := formulations solvers heuristics catalogue benchmarks interface tests
 
-.PHONY: install bench test unit lint types clean
+.PHONY: install bench test unit lint types sources docs clean
 
 install: $(VENV)/.installed
 
@@ -28,12 +28,20 @@ lint: install
 	$(BIN)/ruff check $(FOLDERS)
 	$(BIN)/ruff format --check $(FOLDERS)
 
-types: install
+# The packages under their import names, for tools that do not follow mapped folders
+sources:
 	rm -rf build/types
 	mkdir -p build/types
 	cp -r interface build/types/schedgap
 	cp -r $(filter-out interface tests,$(FOLDERS)) build/types/schedgap/
+
+types: install sources
 	MYPYPATH=build/types $(BIN)/mypy -p schedgap
+
+# The documentation site, its notebooks executed and its links checked: build/site/index.html
+docs: install sources
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	PATH="$(abspath $(BIN)):$$PATH" NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 
 clean:
 	rm -rf $(VENV) build dist results *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
