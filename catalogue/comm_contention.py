@@ -9,6 +9,7 @@ from schedgap.catalogue.problem import ProblemOf
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.declarative import DeclarativeModel
+from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.heuristics.common.guarantee import Guarantee
@@ -63,7 +64,9 @@ class CommContention(ProblemOf[CommContentionInstance]):
 
         return check(self.own(instance), solution)
 
-    def model(self, instance: Instance) -> DeclarativeModel:
+    def model(self, instance: Instance, form: str | None = None, tighten: bool = True) -> DeclarativeModel:
+        if form is not None or not tighten:
+            raise InputError(f"form: {self.id} has only the model that engines solve")
         from schedgap.formulations.comm_contention.models.events import build_ilp
 
         return build_ilp(self.own(instance))

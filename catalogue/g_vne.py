@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from schedgap.catalogue.method import ENGINES, Checker, Function, Kind, Method
 from schedgap.catalogue.problem import ProblemOf
 from schedgap.formulations.common.check import CheckReport
-from schedgap.formulations.common.declarative import DeclarativeModel
+from schedgap.formulations.common.declarative import DeclarativeModel, Form
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.g_vne.instance import GVneInstance
@@ -18,6 +18,12 @@ def _exact() -> Mapping[str, Function]:
     from schedgap.solvers.exact.g_vne.colgen import solve_colgen
 
     return {"colgen": solve_colgen}
+
+
+def _arcs(instance: Instance, tighten: bool) -> DeclarativeModel:
+    from schedgap.formulations.g_vne.models.arcs import build_ilp
+
+    return build_ilp(PROBLEM.own(instance), tighten)
 
 
 def _heuristics() -> Mapping[str, Function]:
@@ -43,6 +49,7 @@ class GVne(ProblemOf[GVneInstance]):
     objective_name = "total utility"
     unit = "utility"
     instance_class = GVneInstance
+    forms = (Form("arcs", "one flow for every ring edge", "paper 004, (12)-(19)", _arcs),)
     methods = (
         Method("colgen", "column generation over rings, integer master, branch and price", Kind.EXACT, _exact),
         *ENGINES,
@@ -62,11 +69,6 @@ class GVne(ProblemOf[GVneInstance]):
         from schedgap.formulations.g_vne.check import check
 
         return check(self.own(instance), solution)
-
-    def model(self, instance: Instance) -> DeclarativeModel:
-        from schedgap.formulations.g_vne.models.arcs import build_ilp
-
-        return build_ilp(self.own(instance))
 
     def model_size(self, instance: Instance) -> int:
         from schedgap.formulations.g_vne.models.arcs import ilp_nonzeros

@@ -9,6 +9,7 @@ from schedgap.catalogue.method import ENGINES, Checker, Function, Kind, Method
 from schedgap.catalogue.problem import ProblemOf
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.declarative import DeclarativeModel
+from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.hadar.instance import HadarInstance
@@ -114,7 +115,9 @@ class Hadar(ProblemOf[HadarInstance]):
 
         return check(self.own(instance), solution)
 
-    def model(self, instance: Instance) -> DeclarativeModel:
+    def model(self, instance: Instance, form: str | None = None, tighten: bool = True) -> DeclarativeModel:
+        if form is not None or not tighten:
+            raise InputError(f"form: {self.id} has only the model that engines solve")
         from schedgap.formulations.hadar.models.time_indexed import build_ilp
 
         return build_ilp(self.own(instance))

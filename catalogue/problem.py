@@ -10,7 +10,7 @@ from typing import ClassVar, Generic, TypeAlias, TypeVar
 from schedgap.catalogue.method import Kind, Method
 from schedgap.catalogue.workload import Workload
 from schedgap.formulations.common.check import CheckReport
-from schedgap.formulations.common.declarative import DeclarativeModel
+from schedgap.formulations.common.declarative import DeclarativeModel, Form
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.heuristics.common.guarantee import Guarantee
@@ -27,6 +27,7 @@ class ProblemOf(ABC, Generic[I_co]):
     sense : +1 minimise, -1 maximise
     objective_name, unit : what the objective is, for tables and figures
     instance_class : the class of its instances
+    forms : its declarative models; the first is the one that engines solve
     methods : in the order of ``schedgap list``; the first exact one or engine is the default
     metrics : what runs report beside the objective: key of ``info`` to the title of its column
     """
@@ -38,6 +39,7 @@ class ProblemOf(ABC, Generic[I_co]):
     objective_name: str
     unit: str
     instance_class: type[I_co]
+    forms: tuple[Form, ...] = ()
     methods: tuple[Method, ...] = ()
     metrics: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
@@ -45,9 +47,29 @@ class ProblemOf(ABC, Generic[I_co]):
     def check(self, instance: Instance, solution: Solution) -> CheckReport:
         """The independent checker's report on `solution`."""
 
-    def model(self, instance: Instance) -> DeclarativeModel | None:
-        """The declarative (PuLP) model, which engines solve; None where there is none."""
-        return None
+    def model(self, instance: Instance, form: str | None = None, tighten: bool = True) -> DeclarativeModel | None:
+        """A declarative (PuLP) model; None where the problem has none.
+
+        Parameters
+        ----------
+        instance : the instance
+        form : one of `forms`; the first where not given, which engines solve
+        tighten : with what keeps an optimum and speeds up the solution; otherwise the paper's own constraints
+
+        Raises
+        ------
+        InputError
+            There is no such form, or it has no tightened variant.
+        """
+        if not self.forms and form is None:
+            return None
+        chosen = next((known for known in self.forms if form in (None, known.id)), None)
+        if chosen is None:
+            names = ", ".join(known.id for known in self.forms) or "it has none"
+            raise InputError(f"form: unknown form {form!r} for {self.id}, one of: {names}")
+        if tighten and not chosen.tightens:
+            raise InputError(f"form: {chosen.id} of {self.id} has no tightened variant")
+        return chosen.build(self.own(instance), tighten)
 
     def model_size(self, instance: Instance) -> int | None:
         """Nonzeros of the model, before anything is built; None where unknown."""

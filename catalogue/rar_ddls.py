@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from schedgap.catalogue.method import ENGINES, Function, Kind, Method
 from schedgap.catalogue.problem import ProblemOf
 from schedgap.formulations.common.check import CheckReport
-from schedgap.formulations.common.declarative import DeclarativeModel
+from schedgap.formulations.common.declarative import DeclarativeModel, Form
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
@@ -18,6 +18,16 @@ def _exact() -> Mapping[str, Function]:
     from schedgap.solvers.exact.rar_ddls.cp import solve_cp
 
     return {"cp": solve_cp}
+
+
+def _time_indexed(instance: Instance, tighten: bool) -> DeclarativeModel:
+    if tighten:
+        from schedgap.formulations.rar_ddls.models.time_indexed import build_ilp
+
+        return build_ilp(PROBLEM.own(instance))
+    from schedgap.formulations.rar_ddls.models.equations import build_equations
+
+    return build_equations(PROBLEM.own(instance))
 
 
 def _heuristics() -> Mapping[str, Function]:
@@ -38,6 +48,7 @@ class RarDdls(ProblemOf[RarDdlsInstance]):
     objective_name = "makespan"
     unit = "slots"
     instance_class = RarDdlsInstance
+    forms = (Form("time-indexed", "GPUs, rings and rates in every slot", "paper 000, (1)-(9)", _time_indexed),)
     methods = (
         Method("cp", "staged CP-SAT: relaxation, avoidance, time-indexed", Kind.EXACT, _exact, untunable=True),
         *ENGINES,
@@ -58,11 +69,6 @@ class RarDdls(ProblemOf[RarDdlsInstance]):
         from schedgap.formulations.rar_ddls.check import check
 
         return check(self.own(instance), solution)
-
-    def model(self, instance: Instance) -> DeclarativeModel:
-        from schedgap.formulations.rar_ddls.models.time_indexed import build_ilp
-
-        return build_ilp(self.own(instance))
 
     def model_size(self, instance: Instance) -> int:
         from schedgap.formulations.rar_ddls.models.time_indexed import ilp_nonzeros

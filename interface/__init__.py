@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         listing,
         load,
         methods,
+        model,
         parse,
         plot,
         problems,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from schedgap.formulations.common.check import CheckReport, Violation
     from schedgap.formulations.common.errors import Disagreement, EngineMissing, InputError, ModelRefused, SchedgapError
     from schedgap.formulations.common.instance import Instance
+    from schedgap.solvers.model import Model
     from schedgap.solvers.result import Result, Status, Termination
 
 _HOME = {
@@ -54,6 +56,7 @@ _HOME = {
             "listing",
             "load",
             "methods",
+            "model",
             "parse",
             "plot",
             "problems",
@@ -70,6 +73,7 @@ _HOME = {
         "schedgap.formulations.common.errors",
     ),
     "Instance": "schedgap.formulations.common.instance",
+    "Model": "schedgap.solvers.model",
     **dict.fromkeys(("Result", "Status", "Termination"), "schedgap.solvers.result"),
 }
 
@@ -79,6 +83,7 @@ __all__ = [
     "EngineMissing",
     "InputError",
     "Instance",
+    "Model",
     "ModelRefused",
     "Result",
     "SchedgapError",
@@ -95,6 +100,7 @@ __all__ = [
     "listing",
     "load",
     "methods",
+    "model",
     "parse",
     "plot",
     "problems",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from schedgap.checking import check
 from schedgap.claims import hunt, verify
-from schedgap.exporting import export
 from schedgap.figures import plot
 from schedgap.instances import generate, import_trace, load, methods, parse, problems, schema
 from schedgap.listing import listing
+from schedgap.modelling import export, model
 from schedgap.solving import compare, solve
 from schedgap.suites import bench, report
 
@@ -22,6 +22,7 @@ __all__ = [
     "listing",
     "load",
     "methods",
+    "model",
     "parse",
     "plot",
     "problems",

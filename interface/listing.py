@@ -1,4 +1,4 @@
-"""What there is: problems, methods, guarantees, suites, presets, formats."""
+"""What there is: problems, methods, forms, guarantees, suites, presets, formats."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def listing(problem: str | None = None) -> str:
-    """Problems, methods, guarantees, suites, presets and formats as text.
+    """Problems, methods, forms, guarantees, suites, presets and formats as text.
 
     Parameters
     ----------
@@ -53,6 +53,9 @@ def _describe(problem: Problem, whole: bool) -> list[str]:
         if method.printed:
             shown = " ".join(f"{name}={_shown(value)}" for name, value in method.printed.items())
             lines.append(f"        as its paper prints it (compare --printed): {shown}")
+    if problem.forms:
+        lines.append("  forms (schedgap model --form; engines solve the first)")
+        lines += _pairs(((form.id, f"{form.title} ({form.source})") for form in problem.forms), "    ")
     lines.append("  presets (schedgap generate)")
     for preset in workload.presets:
         lines += [*_pairs([(preset.id, preset.title)], "    "), *_options(preset.options, whole)]

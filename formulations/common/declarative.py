@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.common.instance import Instance, Solution
 
 if TYPE_CHECKING:  # importing PuLP loads HiGHS
     import pulp
+
+    from schedgap.formulations.common.layout import Layout
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,8 @@ class DeclarativeModel:
     ----------
     problem : the PuLP model, objective included (its sense and its constant count)
     extract : turns variable values (by variable, as ``value(variable)``) into a solution
-    assign : turns a solution into variable values for a warm start, or None where that is not offered
+    assign : turns a solution into the values of all variables (empty where the model does not have it), for a warm
+        start and, of an untightened model, for any feasible schedule; None where that is not offered
     sense : +1 minimise, -1 maximise
     objective_is_integral : every feasible objective value is a whole number, so that bounds may be rounded
     restated_integral : names of continuous variables that are integral in some optimal solution, so that
@@ -31,6 +34,9 @@ class DeclarativeModel:
     resolution : by how much the model's objective may be better than the problem's own, where numbers were rounded
     restriction : the model has only some of the problem's solutions: an engine's bound, or its proof that there is
         none, holds for the model and says nothing about the problem
+    layout : its variables and rows by name
+    tightened : something in it relies on the objective; False where every feasible schedule is a feasible point and
+        every feasible integer point a schedule
     """
 
     problem: pulp.LpProblem
@@ -44,4 +50,29 @@ class DeclarativeModel:
     bound: float | None = None
     restriction: bool = False
     resolution: float = 0.0
+    layout: Layout | None = None
+    tightened: bool = True
     info: Mapping[str, Any] = field(default_factory=dict)
+
+
+Builder: TypeAlias = Callable[[Instance, bool], DeclarativeModel]
+"""``build(instance, tighten)``"""
+
+
+@dataclass(frozen=True)
+class Form:
+    """One way to write a problem as a declarative model.
+
+    Attributes
+    ----------
+    id, title : its name, and one line for ``schedgap list``
+    source : the paper's equations
+    build : makes the model; imports what it needs inside
+    tightens : there is a tightened variant, which engines solve
+    """
+
+    id: str
+    title: str
+    source: str
+    build: Builder
+    tightens: bool = True

@@ -34,6 +34,7 @@ class Tables:
     utility : (J, K + 1), 0 at size 0, -inf beyond N_j
     cap : (J, V) workers of the job that fit on the node alone, at most N_j: the paper's (5)
     wide : (J, E) whether one ring edge of the job fits on the link alone
+    resources : (R,) their names
     """
 
     capacity: Floats
@@ -46,6 +47,12 @@ class Tables:
     utility: Floats
     cap: Ints
     wide: Bools
+    resources: tuple[str, ...]
+
+    @property
+    def links(self) -> int:
+        """E."""
+        return len(self.tail)
 
     @property
     def nodes(self) -> int:
@@ -150,6 +157,7 @@ def _tables(instance: GVneInstance) -> Tables:
         utility,
         cap,
         wide,
+        tuple(names),
     )
 
 

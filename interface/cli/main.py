@@ -27,7 +27,8 @@ COMMANDS = {
     "generate": ("make", "a random instance"),
     "import": ("make", "an instance made of a real trace"),
     "plot": ("show", "draw a solution"),
-    "export": ("show", "write the declarative model as MPS or LP"),
+    "model": ("model", "show or write a declarative model"),
+    "export": ("model", "the same as model --out"),
     "schema": ("show", "JSON Schema of an instance"),
     "list": ("show", "problems, methods, guarantees, suites, presets"),
 }

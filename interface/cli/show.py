@@ -1,4 +1,4 @@
-"""``schedgap plot``, ``export``, ``schema`` and ``list``."""
+"""``schedgap plot``, ``schema`` and ``list``."""
 
 from __future__ import annotations
 
@@ -26,21 +26,6 @@ def run_plot(arguments: argparse.Namespace) -> int:
     once(arguments.instance, arguments.solution, *arguments.compare)
     solutions = [given(path) for path in (arguments.solution, *arguments.compare)]
     api.plot(given(arguments.instance), solutions[0], arguments.out, compare=solutions[1:], progress=sys.stderr)
-    return 0
-
-
-def add_export(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``export``."""
-    parser.add_argument("instance", metavar="INSTANCE", help="instance file, or - for standard input")
-    parser.add_argument("--format", required=True, metavar="mps|lp", help="mps or lp")
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the file to write")
-
-
-def run_export(arguments: argparse.Namespace) -> int:
-    """Write the declarative model."""
-    from schedgap import api
-
-    api.export(given(arguments.instance), arguments.out, arguments.format)
     return 0
 
 

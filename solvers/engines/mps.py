@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,13 @@ from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.solvers.engines.arrays import FloatArray, ModelArrays
 
 
-def write_mps(arrays: ModelArrays, cost: FloatArray | None, path: Path, *, named: bool = False) -> None:
+def write_mps(
+    arrays: ModelArrays,
+    cost: FloatArray | None,
+    path: Path,
+    *,
+    named: tuple[Sequence[str], Sequence[str]] | None = None,
+) -> None:
     """Write the model as MPS without the constant of its objective.
 
     Numbers are written with all their digits, and every bound is explicit, because MPS readers differ on defaults
@@ -19,8 +26,8 @@ def write_mps(arrays: ModelArrays, cost: FloatArray | None, path: Path, *, named
     Parameters
     ----------
     cost : to be minimised in place of the model's own objective; None is no objective
-    named : with the model's own names and its own objective and sense, which stands in a section OBJSENSE after the
-        NAME (SCIP reads it nowhere else); otherwise variable j is Xj and row i is Ri
+    named : names of variables and rows, for a file with the model's own objective and sense, which stands in a section
+        OBJSENSE after the NAME (SCIP reads it nowhere else); otherwise variable j is Xj and row i is Ri
     """
     kinds = np.where(arrays.row_lower == arrays.row_upper, "E", np.where(np.isinf(arrays.row_lower), "L", "G")).tolist()
     levels = np.where(np.isinf(arrays.row_lower), arrays.row_upper, arrays.row_lower).tolist()
@@ -30,8 +37,8 @@ def write_mps(arrays: ModelArrays, cost: FloatArray | None, path: Path, *, named
     ends = np.searchsorted(arrays.indices[order], np.arange(len(arrays.variables)), side="right").tolist()
     goal = arrays.cost if named else np.zeros(len(arrays.variables)) if cost is None else cost
     costs = goal.tolist()
-    columns = [v.name for v in arrays.variables] if named else [f"X{j}" for j in range(len(arrays.variables))]
-    names = list(arrays.names) if named else [f"R{i}" for i in range(len(arrays.names))]
+    plain = [f"X{j}" for j in range(len(arrays.variables))], [f"R{i}" for i in range(len(arrays.names))]
+    columns, names = plain if named is None else named
     integral = arrays.integral.tolist()
 
     lines = ["NAME          MODEL"]

@@ -6,7 +6,6 @@ import stat
 from pathlib import Path
 from typing import Any
 
-import pulp
 import pytest
 
 import schedgap
@@ -17,8 +16,6 @@ from schedgap.catalogue.method import Method
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.cli.arguments import split_settings
-from schedgap.exporting import write_model
-from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.files import check_writable, write_text
 from schedgap.formulations.common.instance import Instance
@@ -186,82 +183,6 @@ def test_files_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="cannot be written"):
             check_writable(bad)
             write_text(bad, "x" * 100_000)
-
-
-def with_constant(instance: object) -> DeclarativeModel:
-    model = pulp.LpProblem("constant", pulp.LpMaximize)
-    x = pulp.LpVariable("x", 0, 4, "Integer")
-    y = pulp.LpVariable("y", -1, 7)
-    model += 3 * x - y + 7
-    model += 2 * x + y <= 5
-    return DeclarativeModel(model, lambda value: {"x": value(x)}, -1)
-
-
-@pytest.mark.parametrize("form", ["mps", "lp"])
-def test_exported_files_keep_the_sense_and_the_constant(
-    tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import highspy
-
-    instance = schedgap.load(MIXED)
-    monkeypatch.setattr(RAR_DDLS, "model", with_constant)
-    path = tmp_path / f"model.{form}"
-    write_model(RAR_DDLS, instance, path, form)
-    highs = highspy.Highs()
-    highs.setOptionValue("output_flag", False)
-    assert highs.readModel(str(path)) == highspy.HighsStatus.kOk
-    highs.run()
-    assert highs.getInfo().objective_function_value == pytest.approx(3 * 3 + 1 + 7)
-
-
-def test_an_exported_mps_file_is_read_by_scip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which wants NAME before OBJSENSE; a maximisation with digits that a shorter form would lose."""
-    import pyscipopt
-
-    def model(instance: object) -> DeclarativeModel:
-        problem = pulp.LpProblem("digits", pulp.LpMaximize)
-        x, y = (pulp.LpVariable(name, 0, 1, "Integer") for name in "xy")
-        problem += 1.00000000000001 * x + 1.00000000000002 * y
-        problem += x + y <= 1, "one"
-        return DeclarativeModel(problem, lambda value: {"y": value(y)}, -1)
-
-    instance = schedgap.load(MIXED)
-    monkeypatch.setattr(RAR_DDLS, "model", model)
-    path = tmp_path / "model.mps"
-    write_model(RAR_DDLS, instance, path, "mps")
-    text = path.read_text()
-    assert text.index("NAME") < text.index("OBJSENSE") < text.index("ROWS")
-    assert "1.00000000000002" in text
-    scip = pyscipopt.Model()
-    scip.hideOutput()
-    scip.readProblem(str(path))
-    assert scip.getObjectiveSense() == "maximize"
-    scip.optimize()
-    assert scip.getStatus() == "optimal" and scip.getObjVal() == pytest.approx(1, rel=1e-9)
-
-
-def test_a_model_that_no_row_with_a_variable_refutes_is_exported_as_infeasible(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import highspy
-
-    def model(instance: object) -> DeclarativeModel:
-        problem = pulp.LpProblem("empty_row", pulp.LpMinimize)
-        x = pulp.LpVariable("x", 0, 1, "Integer")
-        problem += 1 * x
-        problem.addConstraint(pulp.LpConstraint(pulp.LpAffineExpression(), pulp.LpConstraintGE, "never", 1))
-        problem += x >= 0, "holds"
-        return DeclarativeModel(problem, lambda value: {"x": value(x)}, 1)
-
-    instance = schedgap.load(MIXED)
-    monkeypatch.setattr(RAR_DDLS, "model", model)
-    path = tmp_path / "model.mps"
-    write_model(RAR_DDLS, instance, path, "mps")
-    highs = highspy.Highs()
-    highs.setOptionValue("output_flag", False)
-    assert highs.readModel(str(path)) == highspy.HighsStatus.kOk
-    highs.run()
-    assert highs.getModelStatus() == highspy.HighsModelStatus.kInfeasible
 
 
 def test_plot_gives_a_figure_and_a_file(tmp_path: Path) -> None:

@@ -12,11 +12,12 @@ import pytest
 from support.rar_brute_force import brute_force, random_tiny
 
 from schedgap.formulations.common.declarative import DeclarativeModel
+from schedgap.formulations.common.layout import Layout
 from schedgap.formulations.rar_ddls.check import check
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.job_options import JobOptions, Mode, job_options
 from schedgap.formulations.rar_ddls.models.crossing import add_links
-from schedgap.formulations.rar_ddls.models.rows import Frame, Variables
+from schedgap.formulations.rar_ddls.models.rows import ROWS, VARIABLES, Frame, Variables
 from schedgap.formulations.rar_ddls.models.time_indexed import build_ilp, ilp_nonzeros
 from schedgap.formulations.rar_ddls.packing import most_jobs, ring_cut
 from schedgap.formulations.rar_ddls.rates import rate_table
@@ -66,7 +67,7 @@ def test_optimal_schedules_satisfy_the_model(seed: int) -> None:
 def test_all_coefficients_are_whole_and_only_held_is_continuous() -> None:
     model = build_ilp(random_tiny(np.random.default_rng(1), contended=True))
     continuous = {v.name for v in model.problem.variables() if v.cat != pulp.LpInteger}
-    assert continuous == model.restated_integral and all(name.startswith("held_") for name in continuous)
+    assert continuous == model.restated_integral and all(name.startswith("held[") for name in continuous)
     for _, row in rows_of(model.problem):
         assert all(float(weight).is_integer() for weight in (*row.values(), row.constant))
 
@@ -116,10 +117,11 @@ def test_impossible_jobs_make_the_model_infeasible(change: str, engine: str) -> 
 @pytest.mark.parametrize("levels", [(1, 5), (2, 4, 5), (2, 5), (1, 2, 3, 4, 5), (3, 5), (4, 5)])
 def test_no_link_has_more_rings_than_one_of_them_allows(levels: tuple[int, ...]) -> None:
     """All ways of five rings on one server: the rows (with the best switches) allow exactly the right ones."""
-    frame = Frame(pulp.LpProblem("links", pulp.LpMinimize), Variables(), [5], 1)
+    layout = Layout(pulp.LpProblem("links", pulp.LpMinimize), VARIABLES, ROWS)
+    frame = Frame(layout, Variables(), [f"j{j}" for j in range(5)], ["s0"], [5], 1)
     for j in range(5):
         for level in levels:
-            frame.variables.ring[j, 0, 1, level] = frame.binary(f"ring_{j}_{level}")
+            frame.variables.ring[j, 0, 1, level] = frame.variable("ring", j, 0, 1, level)
     ring = JobOptions(2, 1, (), 0, (1,), tuple(Mode(2, 0, level, 1) for level in levels), 2, 2, 1)
     add_links(frame, [ring] * 5)
     switches = list(frame.variables.few.values())
@@ -129,7 +131,7 @@ def test_no_link_has_more_rings_than_one_of_them_allows(levels: tuple[int, ...])
         values = dict.fromkeys(frame.variables.ring.values(), 0.0)
         values |= {frame.variables.ring[j, 0, 1, level]: 1.0 for j, level in enumerate(chosen) if level}
         allowed = any(
-            not broken_rows(frame.problem, values | dict(zip(switches, setting, strict=True)))
+            not broken_rows(layout.problem, values | dict(zip(switches, setting, strict=True)))
             for setting in itertools.product([0.0, 1.0], repeat=len(switches))
         )
         assert allowed == right, chosen

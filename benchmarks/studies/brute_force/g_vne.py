@@ -55,10 +55,10 @@ def _all_resources(instance: GVneInstance) -> list[str]:
     )
 
 
-def _routes(counts: _Counts) -> dict[tuple[str, str], list[tuple[str, ...]]]:
+def simple_routes(instance: GVneInstance) -> dict[tuple[str, str], list[tuple[str, ...]]]:
     """All simple node paths between all pairs of nodes."""
     after: dict[str, list[str]] = {}
-    for source, target in counts.links:
+    for source, target in ((link.source, link.target) for link in instance.links):
         after.setdefault(source, []).append(target)
     found: dict[tuple[str, str], list[tuple[str, ...]]] = {}
 
@@ -68,7 +68,7 @@ def _routes(counts: _Counts) -> dict[tuple[str, str], list[tuple[str, ...]]]:
             if node not in path:
                 extend((*path, node))
 
-    for server in counts.instance.servers:
+    for server in instance.servers:
         extend((server.id,))
     return found
 
@@ -123,7 +123,7 @@ def _rings(
 def ring_options(instance: GVneInstance, limit: int = 20_000) -> list[list[tuple[Fraction, Load, Ring]]]:
     """For each job its rings that fit alone and that no other one beats: worth, load, ring."""
     counts = _Counts(instance)
-    routes = _routes(counts)
+    routes = simple_routes(instance)
     return [_rings(counts, job, routes, limit) for job in instance.jobs]
 
 

@@ -24,15 +24,17 @@ def add_crossing(frame: Frame, j: int, job: JobOptions, count_rings: bool) -> No
     servers = [s for s, share in enumerate(job.share) if share]
     last_start = frame.slots - job.shortest + 1
     for t in range(1, last_start + 1):
-        variables.spread[j, t] = frame.binary(f"spread_{j}_{t}")
+        variables.spread[j, t] = frame.variable("spread", j, t)
     chosen = [variables.spread[j, t] for t in range(1, last_start + 1)]
     for s in servers:
-        variables.share[j, s] = pulp.LpVariable(f"share_{j}_{s}", 0, job.share[s], pulp.LpInteger)
-    frame.equal([*((variables.share[j, s], 1.0) for s in servers), *((v, -float(job.gpus)) for v in chosen)], 0)
+        variables.share[j, s] = frame.variable("share", j, s, high=job.share[s])
+    frame.equal("gpus", [*((variables.share[j, s], 1.0) for s in servers), *((v, -float(job.gpus)) for v in chosen)], 0)
     if len(job.classes) > 1:
         for c in range(len(job.classes)):
-            variables.kind[j, c] = frame.binary(f"kind_{j}_{c}")
-        frame.equal([*((variables.kind[j, c], 1.0) for c in range(len(job.classes))), *((v, -1.0) for v in chosen)], 0)
+            variables.kind[j, c] = frame.variable("kind", j, c)
+        frame.equal(
+            "class", [*((variables.kind[j, c], 1.0) for c in range(len(job.classes))), *((v, -1.0) for v in chosen)], 0
+        )
     for t in range(1, frame.slots + 1):
         _slot(frame, j, job, servers, t, count_rings)
         _contiguous(frame, j, job, t, last_start)
@@ -42,21 +44,21 @@ def add_crossing(frame: Frame, j: int, job: JobOptions, count_rings: bool) -> No
 def _slot(frame: Frame, j: int, job: JobOptions, servers: list[int], t: int, count_rings: bool) -> None:
     """Slot t: one mode while the job runs, its GPUs held, its rings at the level of the mode."""
     variables = frame.variables
-    run = [frame.binary(f"run_{j}_{m}_{t}") for m in range(len(job.modes))]
+    run = [frame.variable("run", j, m, t) for m in range(len(job.modes))]
     for m, variable in enumerate(run):
         variables.run[j, m, t] = variable
         frame.active[j, t].append((variable, 1.0))
     if len(job.classes) > 1:
         for c in range(len(job.classes)):
             modes = [(run[m], 1.0) for m, mode in enumerate(job.modes) if mode.spread_class == c]
-            frame.at_most([*modes, (variables.kind[j, c], -1.0)], 0)
+            frame.at_most("class", [*modes, (variables.kind[j, c], -1.0)], 0)
     for s in servers:
         # The only continuous variable: the integers around it leave it no choice but share or 0.
-        held = pulp.LpVariable(f"held_{j}_{s}_{t}", 0, job.share[s])
+        held = frame.variable("held", j, s, t, high=job.share[s], integer=False)
         variables.held[j, s, t] = held
         frame.load[s, t].append((held, 1.0))
-        frame.at_most([(held, 1.0), (variables.share[j, s], -1.0)], 0)
-    frame.equal([*((variables.held[j, s, t], 1.0) for s in servers), *((v, -float(job.gpus)) for v in run)], 0)
+        frame.at_most("kept", [(held, 1.0), (variables.share[j, s], -1.0)], 0)
+    frame.equal("gang", [*((variables.held[j, s, t], 1.0) for s in servers), *((v, -float(job.gpus)) for v in run)], 0)
     if count_rings:
         _rings(frame, j, job, servers, t)
 
@@ -69,18 +71,18 @@ def _rings(frame: Frame, j: int, job: JobOptions, servers: list[int], t: int) ->
         held = variables.held[j, s, t]
         rings: Terms = []
         for level in job.levels:
-            ring = frame.binary(f"ring_{j}_{s}_{t}_{level}")
+            ring = frame.variable("ring", j, s, t, level)
             variables.ring[j, s, t, level] = ring
             rings.append((ring, 1.0))
-            frame.at_most([(ring, 1.0), *((run[m], -1.0) for m in _modes_at(job, level))], 0)
-        frame.at_most([(held, 1.0), *((ring, -float(job.share[s])) for ring, _ in rings)], 0)
-        frame.at_least([(held, 1.0), *((ring, -1.0) for ring, _ in rings)], 0)
+            frame.at_most("level", [(ring, 1.0), *((run[m], -1.0) for m in _modes_at(job, level))], 0)
+        frame.at_most("crossed", [(held, 1.0), *((ring, -float(job.share[s])) for ring, _ in rings)], 0)
+        frame.at_least("crossed", [(held, 1.0), *((ring, -1.0) for ring, _ in rings)], 0)
     if job.counts_servers:
         rings = [(variables.ring[j, s, t, level], 1.0) for s in servers for level in job.levels]
-        frame.at_most([*rings, *((run[m], -float(mode.servers)) for m, mode in enumerate(job.modes))], 0)
+        frame.at_most("class", [*rings, *((run[m], -float(mode.servers)) for m, mode in enumerate(job.modes))], 0)
     for level in job.levels:
         rings = [(variables.ring[j, s, t, level], 1.0) for s in servers]
-        frame.at_least([*rings, *((run[m], -float(job.fewest)) for m in _modes_at(job, level))], 0)
+        frame.at_least("level", [*rings, *((run[m], -float(job.fewest)) for m in _modes_at(job, level))], 0)
 
 
 def _modes_at(job: JobOptions, level: int) -> list[int]:
@@ -93,9 +95,9 @@ def _contiguous(frame: Frame, j: int, job: JobOptions, t: int, last_start: int) 
     now = [(variables.run[j, m, t], 1.0) for m in range(len(job.modes))]
     before = [(variables.run[j, m, t - 1], -1.0) for m in range(len(job.modes)) if t > 1]
     started = [(variables.spread[j, t], -1.0)] if t <= last_start else []
-    frame.at_most([*now, *before, *started], 0)
+    frame.at_most("contiguous", [*now, *before, *started], 0)
     window = range(max(1, t - job.shortest + 1), min(t, last_start) + 1)
-    frame.at_least([*now, *((variables.spread[j, u], -1.0) for u in window)], 0)
+    frame.at_least("shortest", [*now, *((variables.spread[j, u], -1.0) for u in window)], 0)
 
 
 def _progress(frame: Frame, j: int, job: JobOptions, chosen: list[pulp.LpVariable]) -> None:
@@ -110,7 +112,7 @@ def _progress(frame: Frame, j: int, job: JobOptions, chosen: list[pulp.LpVariabl
             if rate
             for t in range(1, frame.slots + 1)
         ]
-        frame.at_least([*made, *((v, -float(needed)) for v in chosen)], 0)
+        frame.at_least("progress", [*made, *((v, -float(needed)) for v in chosen)], 0)
 
 
 def add_links(frame: Frame, jobs: list[JobOptions]) -> None:
@@ -132,14 +134,14 @@ def add_links(frame: Frame, jobs: list[JobOptions]) -> None:
         # Rounding a weight down keeps the row valid; the switches then see to what it no longer excludes.
         whole = min(math.lcm(*levels), _FINEST_SHARE)
         weight = {level: whole // level for level in levels}
-        frame.at_most([(ring, float(weight[level])) for ring, level in rings], whole)
+        frame.at_most("links", [(ring, float(weight[level])) for ring, level in rings], whole)
         for level in levels:
             if level < top and weight[level] + level * weight[levels[-1]] <= whole:
-                few = frame.binary(f"few_{s}_{t}_{level}")
+                few = frame.variable("few", s, t, level)
                 frame.variables.few[s, t, level] = few
                 quiet = [(ring, 1.0) for ring, allowed in rings if allowed <= level]
-                frame.at_most([*quiet, (few, -float(level))], 0)
-                frame.at_most([*((ring, 1.0) for ring, _ in rings), (few, float(top - level))], top)
+                frame.at_most("links", [*quiet, (few, -float(level))], 0)
+                frame.at_most("links", [*((ring, 1.0) for ring, _ in rings), (few, float(top - level))], top)
 
 
 def add_ring_cuts(frame: Frame, jobs: list[JobOptions]) -> Iterator[tuple[dict[int, Terms], int]]:

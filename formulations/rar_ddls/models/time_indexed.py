@@ -10,13 +10,14 @@ import pulp
 
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.common.layout import Layout
 from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.formulations.rar_ddls.bounds import lower_bound
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.job_options import JobOptions, job_options
 from schedgap.formulations.rar_ddls.models.crossing import add_crossing, add_links, add_ring_cuts
 from schedgap.formulations.rar_ddls.models.extract import assignment, extraction, identical_jobs, identical_servers
-from schedgap.formulations.rar_ddls.models.rows import Frame, Terms, Variables
+from schedgap.formulations.rar_ddls.models.rows import ROWS, VARIABLES, Frame, Terms, Variables
 from schedgap.formulations.rar_ddls.packing import most_jobs
 from schedgap.formulations.rar_ddls.rates import rate_table
 from schedgap.formulations.rar_ddls.schedule import quick_schedule
@@ -72,14 +73,17 @@ class _Builder:
         self.slots = _slots(instance, None if self.start is None else self.start[0])
         self.least = max(1, int(lower_bound(instance) or 1))
         self.frame = Frame(
-            problem=pulp.LpProblem("rar_ddls", pulp.LpMinimize),
+            layout=Layout(pulp.LpProblem("rar_ddls", pulp.LpMinimize), VARIABLES, ROWS, "makespan, max_j T_j"),
             variables=Variables(),
+            jobs=[job.id for job in instance.jobs],
+            servers=[server.id for server in instance.servers],
             sizes=[server.gpus for server in instance.servers],
             slots=self.slots,
         )
 
     def build(self) -> DeclarativeModel:
         frame, variables = self.frame, self.frame.variables
+        frame.layout.sets.update(job=frame.jobs, server=frame.servers, slot=range(1, self.slots + 1))
         self._makespan()
         contended = any(len(job.levels) > 1 for job in self.jobs)
         for j, job in enumerate(self.jobs):
@@ -88,15 +92,15 @@ class _Builder:
                 add_crossing(frame, j, job, contended or job.counts_servers)
             self._once(j, job)
         for (s, t), terms in sorted(frame.load.items()):
-            self._within(terms, frame.sizes[s], t)
+            self._within("capacity", terms, frame.sizes[s], t)
         self._gangs()
         add_links(frame, self.jobs)
         for rings, limit in add_ring_cuts(frame, self.jobs):
             for t in range(1, self.slots + 1):
-                self._within(rings[t], limit, t)
+                self._within("ring_cut", rings[t], limit, t)
         self._order()
         return DeclarativeModel(
-            problem=frame.problem,
+            problem=frame.layout.problem,
             extract=extraction(self.instance, variables),
             sense=MINIMISE,
             assign=assignment(self.instance, self.jobs, variables, self.slots),
@@ -104,35 +108,36 @@ class _Builder:
             restated_integral=frozenset(variable.name for variable in variables.held.values()),
             start=None if self.start is None else self.start[1],
             bound=float(self.least),
+            layout=frame.layout,
             info={"slots": self.slots},
         )
 
     def _makespan(self) -> None:
         frame, used = self.frame, self.frame.variables.used
         for t in range(self.least + 1, self.slots + 1):
-            used[t] = frame.binary(f"used_{t}")
+            used[t] = frame.variable("used", t)
         terms = [(variable, 1.0) for variable in used.values()]
-        frame.problem.setObjective(pulp.LpAffineExpression(terms, constant=float(self.least)))
+        frame.layout.objective(terms, constant=float(self.least))
         for t in range(self.least + 1, self.slots):
-            frame.at_least([(used[t], 1.0), (used[t + 1], -1.0)], 0)
+            frame.at_least("makespan", [(used[t], 1.0), (used[t + 1], -1.0)], 0)
         if self.least > self.slots:
-            frame.impossible("bound")
+            frame.layout.impossible(("bound",))
 
-    def _within(self, terms: Terms, limit: int, t: int) -> None:
+    def _within(self, law: str, terms: Terms, limit: int, t: int) -> None:
         """terms <= limit in slot t, and 0 in slots after the makespan."""
         if not terms:
             return
         used = self.frame.variables.used.get(t)
         if used is None:
-            self.frame.at_most(terms, limit)
+            self.frame.at_most(law, terms, limit)
         else:
-            self.frame.at_most([*terms, (used, -float(limit))], 0)
+            self.frame.at_most(law, [*terms, (used, -float(limit))], 0)
 
     def _local(self, j: int, job: JobOptions) -> None:
         frame = self.frame
         for s in job.local:
             for t in range(1, self.slots - job.local_duration + 2):
-                variable = frame.binary(f"local_{j}_{s}_{t}")
+                variable = frame.variable("local", j, s, t)
                 frame.variables.local[j, s, t] = variable
                 for slot in range(t, t + job.local_duration):
                     frame.load[s, slot].append((variable, float(job.gpus)))
@@ -147,16 +152,16 @@ class _Builder:
         if job.modes:
             starts += [(variables.spread[j, t], 1.0) for t in range(1, last_spread + 1)]
         if not starts:
-            frame.impossible(f"job_{j}")
+            frame.layout.impossible((frame.jobs[j],))
             return
-        frame.equal(starts, 1)
+        frame.equal("once", starts, 1)
         for t, used in variables.used.items():
             terms = list(frame.active[j, t])
             terms += [(variables.local[j, s, u], 1.0) for s in job.local for u in range(t + 1, last_local + 1)]
             if job.modes:
                 terms += [(variables.spread[j, u], 1.0) for u in range(t + 1, last_spread + 1)]
             if terms:
-                frame.at_most([*terms, (used, -1.0)], 0)
+                frame.at_most("makespan", [*terms, (used, -1.0)], 0)
 
     def _gangs(self) -> None:
         """In every slot: all GPUs together, and how many gangs of at least some size run at once."""
@@ -166,11 +171,14 @@ class _Builder:
         limits = [(g, most_jobs([gang for gang in gangs if gang >= g], total)) for g in sorted(set(gangs))]
         for t in range(1, self.slots + 1):
             active = [frame.active[j, t] for j in range(len(gangs))]
-            self._within([(v, w * gangs[j]) for j, terms in enumerate(active) for v, w in terms], total, t)
+            self._within("gangs", [(v, w * gangs[j]) for j, terms in enumerate(active) for v, w in terms], total, t)
             for least, limit in limits:
                 if limit * least < total and limit < sum(gang >= least for gang in gangs):
                     self._within(
-                        [term for j, terms in enumerate(active) if gangs[j] >= least for term in terms], limit, t
+                        "gangs",
+                        [term for j, terms in enumerate(active) if gangs[j] >= least for term in terms],
+                        limit,
+                        t,
                     )
 
     def _order(self) -> None:
@@ -183,7 +191,7 @@ class _Builder:
             start[j].append((variable, float(t)))
         for group in identical_jobs(self.instance):
             for first, second in pairwise(group):
-                frame.at_most([*start[first], *((v, -t) for v, t in start[second])], 0)
+                frame.at_most("order", [*start[first], *((v, -t) for v, t in start[second])], 0)
         largest, groups = identical_servers(self.instance)
         placed: dict[int, Terms] = defaultdict(list)
         for (j, s, _), variable in variables.local.items():
@@ -195,7 +203,7 @@ class _Builder:
         for group in groups:
             for first, second in pairwise(group):
                 if placed[first] or placed[second]:
-                    frame.at_least([*placed[first], *((v, -w) for v, w in placed[second])], 0)
+                    frame.at_least("order", [*placed[first], *((v, -w) for v, w in placed[second])], 0)
 
 
 def quick_solution(instance: RarDdlsInstance) -> Solution | None:

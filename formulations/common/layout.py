@@ -1,0 +1,145 @@
+"""The named parts of a declarative model: sets, families of variables, families of rows."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import pulp
+
+Key: TypeAlias = str | int | tuple[str | int, ...]
+Term: TypeAlias = tuple[pulp.LpVariable, float]
+
+_RELATIONS = {"<=": pulp.LpConstraintLE, "==": pulp.LpConstraintEQ, ">=": pulp.LpConstraintGE}
+
+
+class NamedVariable(pulp.LpVariable):  # type: ignore[misc]
+    """A PuLP variable that keeps its name as it is; files get names of their own (``solvers/engines/names.py``)."""
+
+    name = ""
+
+
+class NamedRow(pulp.LpConstraint):  # type: ignore[misc]
+    """A PuLP row that keeps its name as it is."""
+
+    name = ""
+
+
+@dataclass(frozen=True)
+class VariableFamily:
+    """Variables of one kind.
+
+    Attributes
+    ----------
+    index : what its keys are, such as ``job, slot``
+    meaning : what a variable says
+    free : a schedule does not determine it, so no row and no objective of a user may be about it
+    at_least : the model may have more of it than the schedule it stands for, never less
+    """
+
+    index: str
+    meaning: str
+    free: bool = False
+    at_least: bool = False
+
+
+@dataclass(frozen=True)
+class RowFamily:
+    """Rows of one kind.
+
+    Attributes
+    ----------
+    equation : the paper's, such as ``(1)``, or "objective"; "" for rows that are ours
+    meaning : the row as a formula or in words
+    tightening : it holds in some optimal solution, not in every feasible one
+    """
+
+    equation: str
+    meaning: str
+    tightening: bool = False
+
+    def prefix(self, name: str) -> str:
+        """How the rows of the family called `name` begin."""
+        return f"eq{self.equation.strip('()')}_{name}" if self.equation.startswith("(") else name
+
+
+@dataclass
+class Layout:
+    """A PuLP problem with its parts by name; builders add to it, users look things up.
+
+    Attributes
+    ----------
+    problem : the PuLP problem
+    kinds : families of variables, by name
+    laws : families of rows, by name
+    objective_text : what the objective is
+    sets : the index sets with their members
+    variables : by family, then by key: ids and numbers, a tuple where there are several
+    rows : names of the rows of each family
+    """
+
+    problem: pulp.LpProblem
+    kinds: Mapping[str, VariableFamily]
+    laws: Mapping[str, RowFamily]
+    objective_text: str = ""
+    sets: dict[str, Sequence[str | int]] = field(default_factory=dict)
+    variables: dict[str, dict[Key, pulp.LpVariable]] = field(default_factory=dict)
+    rows: dict[str, list[str]] = field(default_factory=dict)
+    family_of: dict[pulp.LpVariable, str] = field(default_factory=dict)
+    _names: set[str] = field(default_factory=set)
+
+    def variable(
+        self, family: str, *key: str | int, low: float | None = 0, high: float | None = 1, integer: bool = True
+    ) -> pulp.LpVariable:
+        """A new variable of a declared family, 0/1 unless said otherwise, called ``family[key]``."""
+        if family not in self.kinds:
+            raise KeyError(f"variable family {family!r} is not declared")
+        category = pulp.LpInteger if integer else pulp.LpContinuous
+        made = NamedVariable(self._name(family, key), low, high, category)
+        self.variables.setdefault(family, {})[_key(key)] = made
+        self.family_of[made] = family
+        return made
+
+    def row(self, family: str, key: Sequence[str | int], terms: Iterable[Term], relation: str, right: float) -> None:
+        """A new row of a declared family: the sum of `terms` is ``<=``, ``==`` or ``>=`` to `right`."""
+        given = list(terms)
+        expression = pulp.LpAffineExpression(given)
+        if len(expression) < len(given):  # PuLP keeps the last of several terms of one variable
+            expression = pulp.LpAffineExpression(_summed(given))
+        name = self._name(self.laws[family].prefix(family), key)
+        self.problem.addConstraint(NamedRow(expression, _RELATIONS[relation], None, float(right)), name)
+        self.rows.setdefault(family, []).append(name)
+
+    def impossible(self, key: Sequence[str | int], family: str = "impossible") -> None:
+        """A row that nothing meets; the families ``impossible`` must be declared."""
+        nothing = self.variable("impossible", *key, low=0, high=0)
+        self.row(family, key, [(nothing, 1.0)], ">=", 1)
+
+    def objective(self, terms: Iterable[Term], constant: float = 0.0) -> None:
+        """Set the objective; its sense is the problem's."""
+        self.problem.setObjective(pulp.LpAffineExpression(list(terms), constant=float(constant)))
+
+    def _name(self, family: str, key: Sequence[str | int]) -> str:
+        plain = f"{family}[{','.join(map(str, key))}]" if key else family
+        name = plain
+        if plain in self._names:  # ids with commas can make two keys look alike
+            name = next(n for n in (f"{plain}#{i}" for i in itertools.count(2)) if n not in self._names)
+        self._names.add(name)
+        return name
+
+
+IMPOSSIBLE = VariableFamily("what", "always 0: the instance is infeasible")
+NEVER = RowFamily("", "impossible >= 1: the instance is infeasible, and so is the model")
+
+
+def _summed(terms: Iterable[Term]) -> list[Term]:
+    sums: dict[pulp.LpVariable, float] = {}
+    for variable, coefficient in terms:
+        sums[variable] = sums.get(variable, 0.0) + coefficient
+    return list(sums.items())
+
+
+def _key(key: tuple[str | int, ...]) -> Key:
+    return key[0] if len(key) == 1 else key

@@ -1,0 +1,304 @@
+"""A model that a user can read, change and solve."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pulp
+
+from schedgap.formulations.common.check import CheckReport, Violation
+from schedgap.formulations.common.declarative import DeclarativeModel
+from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.files import check_writable
+from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.common.layout import Key, Layout, NamedRow
+from schedgap.formulations.common.numbers import CHECK_TOLERANCE, MAXIMISE, MINIMISE, exact
+from schedgap.solvers.declarative import solve_declarative
+from schedgap.solvers.engine_run import Check
+from schedgap.solvers.engines.arrays import rows_of
+from schedgap.solvers.engines.lp import write_model
+from schedgap.solvers.result import Deadline, Result, SolveOptions
+
+CONTINUOUS_TOLERANCE = Fraction(1, 10**6)
+"""Own rows with continuous variables hold within this, relatively: what engines allow."""
+FORMATS = ("mps", "lp")
+
+
+class Model:
+    """A declarative model with a user's own rows and objective.
+
+    Attributes
+    ----------
+    title : problem and form
+    own_rows : names of the rows that were added
+    """
+
+    def __init__(self, declarative: DeclarativeModel, check: Check, title: str) -> None:
+        if declarative.layout is None:
+            raise InputError(f"{title}: this model has no named parts")
+        self._declarative = declarative
+        self._layout: Layout = declarative.layout
+        self._check = check
+        self._own_objective = False
+        self.title = title
+        self.own_rows: list[str] = []
+
+    @property
+    def problem(self) -> pulp.LpProblem:
+        """The PuLP problem."""
+        return self._layout.problem
+
+    @property
+    def variables(self) -> Mapping[str, Mapping[Key, pulp.LpVariable]]:
+        """By family, then by key: ``variables["start"]["j0", 5]``."""
+        return self._layout.variables
+
+    @property
+    def declarative(self) -> DeclarativeModel:
+        """What engines solve: the model with the rows and the objective it has now."""
+        if not self._own_objective and not self.own_rows:
+            return self._declarative
+        whole = self._declarative.objective_is_integral if not self._own_objective else self._whole_objective()
+        # what builders know of the optimum, they know of the unchanged model
+        return replace(
+            self._declarative,
+            problem=self.problem,
+            sense=self.problem.sense,
+            objective_is_integral=whole,
+            start=None,
+            bound=None,
+            repair=None,
+            resolution=0.0 if self._own_objective else self._declarative.resolution,
+        )
+
+    def add(self, row: Any, name: str | None = None) -> None:
+        """Add a row, ``model.add(model.variables["start"]["j0", 3] == 0, name="not_in_slot_3")``.
+
+        Raises
+        ------
+        InputError
+            The model is tightened; `row` is no comparison of a linear expression of this model's variables; the name
+            is taken; or the row is about variables that a schedule does not determine.
+        """
+        self._refuse_tightened("add")
+        if not isinstance(row, pulp.LpConstraint):
+            raise InputError(f"row: must be a linear expression compared by <=, == or >=, got {type(row).__name__}")
+        label = name if name is not None else f"own_{len(self.own_rows) + 1}"
+        if not isinstance(label, str) or not label:
+            raise InputError(f"name: must be a non-empty string, got {label!r}")
+        if label in dict(rows_of(self.problem)):
+            raise InputError(f"name: the model has a row {label!r} already")
+        self._refuse_unknown(row.expr, f"row {label}", {-1: 1, 1: -1}.get(row.sense))
+        self.problem.addConstraint(NamedRow(row.expr.copy(), row.sense, None, _level(row)), label)
+        self.own_rows.append(label)
+
+    def minimise(self, expression: Any) -> None:
+        """Replace the objective; refused like a row."""
+        self._objective(expression, MINIMISE)
+
+    def maximise(self, expression: Any) -> None:
+        """Replace the objective; refused like a row."""
+        self._objective(expression, MAXIMISE)
+
+    def solve(
+        self, engine: str = "highs", *, time_limit: float | None = None, seed: int = 0, threads: int | None = None
+    ) -> Result:
+        """Solve, and let the problem's checker and the own rows judge the solution.
+
+        Returns
+        -------
+        Result, its objective the model's; where that was replaced, ``info["problem_objective"]`` is the problem's own
+        objective of the same solution.
+
+        Raises
+        ------
+        InputError, EngineMissing, ModelRefused, Disagreement
+            As :func:`~schedgap.solvers.declarative.solve_declarative`.
+        """
+        options = SolveOptions(deadline=Deadline.after(time_limit), seed=seed, threads=threads)
+        # engines may add cuts of their own: they get a copy
+        model = replace(self.declarative, problem=self.problem.copy())
+        result = solve_declarative(lambda: model, engine, options, self.check)
+        if result.solution is None or not self._own_objective:
+            return result
+        own = self._check(result.solution).objective
+        return replace(result, info={**result.info, "problem_objective": None if own is None else float(own)})
+
+    def check(self, solution: Solution) -> CheckReport:
+        """The checker's report on a solution, own rows included, with the model's objective."""
+        report = self._check(solution)
+        if report.violations or not (self.own_rows or self._own_objective):
+            return report
+        values = self._values(solution)
+        if values is None:
+            return replace(report, violations=(Violation("model", "the model does not have this solution"),))
+        rows = dict(rows_of(self.problem))
+        broken = [v for name in self.own_rows if (v := _violation(name, rows[name], values)) is not None]
+        objective = _value(self.problem.objective, values) if self._own_objective else report.objective
+        details = {**report.details, "problem_objective": report.objective}
+        return CheckReport(tuple(broken), objective, details)
+
+    def point(self, solution: Solution) -> Mapping[pulp.LpVariable, float]:
+        """The values of all variables that stand for a feasible solution.
+
+        Raises
+        ------
+        InputError
+            The checker rejects the solution, or the model does not have it.
+        """
+        report = self._check(solution)
+        if report.violations:
+            raise InputError(f"solution: not feasible: {report.violations[0].message}")
+        values = self._values(solution)
+        if values is None:
+            raise InputError(f"solution: the model {self.title} does not have it")
+        return values
+
+    def write(self, path: str | Path, form: str | None = None) -> dict[str, str]:
+        """Write the model.
+
+        Parameters
+        ----------
+        path : the file
+        form : "lp" or "mps"; where not given, the file's ending
+
+        Returns
+        -------
+        The name in the file of every variable and row, by its name here.
+
+        Raises
+        ------
+        InputError
+            Another format, or a file that cannot be written.
+        """
+        path = Path(path)
+        if form is None and path.suffix[1:] not in FORMATS:
+            raise InputError(f"{path}: must end in .lp or .mps")
+        form = path.suffix[1:] if form is None else form
+        if form not in FORMATS:
+            raise InputError(f"format: must be one of {', '.join(FORMATS)}, got {form!r}")
+        check_writable(path)
+        try:
+            return write_model(self.declarative, path, form)
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror or error}") from None
+
+    def __str__(self) -> str:
+        layout = self._layout
+        direction = "minimise" if self.problem.sense == MINIMISE else "maximise"
+        goal = str(self.problem.objective) if self._own_objective else layout.objective_text
+        if len(goal) > 200:
+            goal = f"{goal[:200]} ..."
+        kind = "tightened for the solvers" if self._declarative.tightened else "the paper's own constraints"
+        lines = [f"{self.title} ({kind})", f"{direction} {goal}", "", "sets"]
+        lines += [f"  {name:<10} {len(members):>6}  {_members(members)}" for name, members in layout.sets.items()]
+        lines += ["", f"variables ({len(layout.family_of)})"]
+        shown = [(f"{f}[{layout.kinds[f].index}]" if layout.kinds[f].index else f, f) for f in layout.variables]
+        width = max((len(text) for text, _ in shown), default=0)
+        for text, family in shown:
+            members = list(layout.variables[family].values())
+            lines += _wrapped(
+                f"  {text:<{width}}  {len(members):>6}  {_range(members):<16}", layout.kinds[family].meaning
+            )
+        every = rows_of(self.problem)
+        lines += ["", f"rows ({len(every)})"]
+        prefixes = {family: layout.laws[family].prefix(family) for family in layout.rows}
+        width = max((len(p) for p in prefixes.values()), default=0)
+        for family, names in layout.rows.items():
+            law = layout.laws[family]
+            lines += _wrapped(f"  {prefixes[family]:<{width}}  {len(names):>6}  {law.equation:<11}", law.meaning)
+        lines += [f"  {name}: {dict(every)[name]}" for name in self.own_rows]
+        return "\n".join(lines)
+
+    def _values(self, solution: Solution) -> Mapping[pulp.LpVariable, float] | None:
+        assign = self._declarative.assign
+        return (assign(solution) or None) if assign is not None else None
+
+    def _objective(self, expression: Any, sense: int) -> None:
+        self._refuse_tightened("a new objective")
+        if isinstance(expression, int | float):
+            expression = pulp.LpAffineExpression([], constant=float(expression))
+        elif isinstance(expression, pulp.LpVariable):
+            expression = pulp.LpAffineExpression([(expression, 1.0)])
+        if not isinstance(expression, pulp.LpAffineExpression):
+            raise InputError(f"objective: must be a linear expression, got {type(expression).__name__}")
+        self._refuse_unknown(expression, "objective", sense)
+        self.problem.setObjective(expression.copy())
+        self.problem.sense = sense
+        self._own_objective = True
+
+    def _whole_objective(self) -> bool:
+        goal = self.problem.objective
+        return float(goal.constant).is_integer() and all(
+            variable.cat == pulp.LpInteger and float(c).is_integer() for variable, c in goal.items()
+        )
+
+    def _refuse_tightened(self, what: str) -> None:
+        if self._declarative.tightened:
+            raise InputError(
+                f"{what}: a tightened model keeps an optimum of its own objective only; use tighten=False to change it"
+            )
+
+    def _refuse_unknown(self, expression: Any, what: str, upper: int | None) -> None:
+        """`upper`: +1 where less of the expression is fine, -1 where more of it is, None where neither."""
+        for variable, coefficient in expression.items():
+            family = self._layout.family_of.get(variable)
+            if family is None:
+                raise InputError(f"{what}: {variable} is not a variable of this model")
+            kind = self._layout.kinds[family]
+            if kind.free:
+                raise InputError(f"{what}: {variable} is not determined by a schedule, so no row can be about it")
+            if kind.at_least and (upper is None or coefficient * upper < 0):
+                raise InputError(f"{what}: {variable} may be larger than in the schedule, so it can only be limited")
+
+
+def _value(expression: Any, values: Mapping[pulp.LpVariable, float]) -> Fraction:
+    total = exact(float(expression.constant))
+    return total + sum(
+        (exact(float(c)) * exact(float(values[variable])) for variable, c in expression.items()), Fraction(0)
+    )
+
+
+def _level(row: Any) -> float:
+    """The right side that makes a row of the same terms: its expression's constant is part of the row's."""
+    return float(row.expr.constant - row.constant)
+
+
+def _violation(name: str, row: Any, values: Mapping[pulp.LpVariable, float]) -> Violation | None:
+    level = exact(float(-row.constant))
+    expression = row.expr
+    total = _value(expression, values) - exact(float(expression.constant))
+    whole = all(variable.cat == pulp.LpInteger for variable in expression)
+    slack = (CHECK_TOLERANCE if whole else CONTINUOUS_TOLERANCE) * max(Fraction(1), abs(level), abs(total))
+    excess = total - level
+    amount = abs(excess) if row.sense == 0 else excess * -row.sense
+    if amount <= slack:
+        return None
+    relation = {-1: "<=", 0: "==", 1: ">="}[row.sense]
+    return Violation("own row", f"{name}: {float(total):.12g} {relation} {float(level):.12g}", float(amount))
+
+
+def _members(members: Any) -> str:
+    if isinstance(members, range):
+        return f"{members[0]} .. {members[-1]}" if members else ""
+    return textwrap.shorten(", ".join(map(str, members)), 60, placeholder=" ...")
+
+
+def _range(members: list[pulp.LpVariable]) -> str:
+    low = [v.lowBound for v in members]
+    high = [v.upBound for v in members]
+    least = None if None in low else min(low)
+    most = None if None in high else max(high)
+    if members[0].cat == pulp.LpInteger and (least, most) == (0, 1):
+        return "binary"
+    shown = f"{'-inf' if least is None else f'{least:g}'}..{'inf' if most is None else f'{most:g}'}"
+    return f"{'integer' if members[0].cat == pulp.LpInteger else 'real'} {shown}"
+
+
+def _wrapped(head: str, text: str) -> list[str]:
+    return textwrap.wrap(f"{head} {text}", 118, subsequent_indent=" " * (len(head) + 1), drop_whitespace=True) or [head]

@@ -1,0 +1,271 @@
+"""Declarative models a user can change: rows, objectives, names, files; what is refused."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pulp
+import pytest
+
+import schedgap
+from schedgap.formulations.common.declarative import DeclarativeModel
+from schedgap.formulations.common.errors import InputError
+from schedgap.solvers.engines.cbc import _program
+from schedgap.solvers.engines.lp import file_names, write_model
+
+FORMS = [("rar-ddls", "time-indexed"), ("g-vne", "arcs")]
+
+
+def instance_of(problem: str) -> schedgap.Instance:
+    """A small instance of a problem."""
+    from schedgap.benchmarks.studies.brute_force.schedules import CASES
+
+    case = next(case for case in CASES.values() if case.problem == problem)
+    return next(made for made, schedules in map(case.make, range(20)) if len(schedules) > 1)
+
+
+def solved_by_reader(path: Path, reader: str) -> float:
+    """The optimum of a file, read by another program."""
+    if reader == "highs":
+        import highspy
+
+        highs = highspy.Highs()
+        highs.setOptionValue("output_flag", False)
+        assert highs.readModel(str(path)) == highspy.HighsStatus.kOk
+        highs.run()
+        assert highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
+        return float(highs.getInfo().objective_function_value)
+    if reader == "scip":
+        import pyscipopt
+
+        scip = pyscipopt.Model()
+        scip.hideOutput()
+        scip.readProblem(str(path))
+        scip.optimize()
+        assert scip.getStatus() == "optimal"
+        return float(scip.getObjVal())
+    out = path.with_suffix(".sol")
+    # CBC says of a section OBJSENSE that it ignores it: its reader has to be told
+    sense = ["-max"] if "OBJSENSE" in path.read_text() else []
+    subprocess.run([_program(), path, *sense, "solve", "solution", out], check=True, capture_output=True)
+    first = out.read_text().splitlines()[0]
+    assert first.startswith("Optimal")
+    return float(first.split()[-1])
+
+
+@pytest.mark.parametrize(("problem", "form"), FORMS)
+@pytest.mark.parametrize("ending", ["lp", "mps"])
+def test_files_are_read_back_to_the_same_optimum(tmp_path: Path, problem: str, form: str, ending: str) -> None:
+    model = schedgap.model(instance_of(problem), form)
+    expected = model.solve("highs").objective
+    path = tmp_path / f"m.{ending}"
+    names = model.write(path)
+    assert len(set(names.values())) == len(names)
+    for reader in ("highs", "cbc", "scip"):
+        assert solved_by_reader(path, reader) == pytest.approx(expected, rel=1e-6), reader
+
+
+def odd_instance() -> schedgap.Instance:
+    return schedgap.parse(
+        {
+            "problem": "rar-ddls",
+            "name": "odd",
+            "horizon": 4,
+            "network": {
+                "inter_bandwidth": 1.0,
+                "intra_bandwidth": 50.0,
+                "contention_scale": 0.5,
+                "contention_penalty": 0.2,
+                "server_overhead": 0.0,
+            },
+            "reduce_speed": 100.0,
+            "servers": [{"id": "s 0", "gpus": 2}, {"id": "s_0", "gpus": 1}],
+            "jobs": [
+                {
+                    "id": name,
+                    "gpus": 1,
+                    "iterations": 10,
+                    "gradient_size": 0.1,
+                    "batch_size": 1,
+                    "forward_time": 0.1,
+                    "backward_time": 0.05,
+                }
+                for name in ("j[0]", "j 0,1", "3e5", "\u00fcber>=2")
+            ],
+        }
+    )
+
+
+@pytest.mark.parametrize("ending", ["lp", "mps"])
+def test_ids_with_odd_characters_become_valid_names_that_differ(tmp_path: Path, ending: str) -> None:
+    model = schedgap.model(odd_instance())
+    assert model.variables["start"]["\u00fcber>=2", 3].name == "start[\u00fcber>=2,3]"
+    model.add(model.variables["gpus"]["j[0]", "s 0"] == 0, name="not on s 0")
+    path = tmp_path / f"m.{ending}"
+    names = model.write(path)
+    assert names["gpus[j[0],s 0]"] != names["gpus[j[0],s_0]"] and names["not on s 0"] == "not_on_s_0"
+    expected = model.solve("cpsat").objective
+    assert expected == 4
+    for reader in ("highs", "cbc", "scip"):
+        assert solved_by_reader(path, reader) == pytest.approx(expected), reader
+
+
+def test_file_names_are_short_valid_and_different() -> None:
+    names = ["x[a,b]", "x[a b]", "x[a_b]", "1x", "e1", "", "y" * 200, "y" * 201, "x(a,b)"]
+    found = file_names(names)
+    assert len(set(found)) == len(names) and max(map(len, found)) <= 100
+    assert not any(set(name) & set("[] +-*/<>=:^\\") for name in found)
+    assert not any(name[0] in "0123456789.eE" for name in found)
+
+
+def test_a_row_that_a_cut_horizon_would_make_infeasible() -> None:
+    """`contended` seed 3: the schedule shifted by three slots is feasible with makespan 6, in the full horizon."""
+    model = schedgap.model(schedgap.generate("rar-ddls", "contended", seed=3))
+    for t in (1, 2, 3):
+        model.add(model.variables["start"]["j0", t] == 0, name=f"not_in_slot_{t}")
+    result = model.solve("cpsat")
+    assert (result.status, result.objective) == ("optimal", 6)
+    assert result.solution is not None and result.solution["start"]["j0"] > 3
+
+
+def test_an_own_objective_is_shown_with_the_problems_own_beside_it() -> None:
+    instance = instance_of("rar-ddls")
+    model = schedgap.model(instance)
+    slots = range(1, instance.horizon + 1)
+    jobs = list(model.variables["last"])
+    ends: list[Any] = [t * model.variables["end"][j, t] for j in jobs for t in slots]
+    model.minimise(pulp.lpSum(ends) * (1 / len(jobs)))
+    result = model.solve("highs")
+    assert result.solution is not None and result.objective is not None
+    report = schedgap.check(instance, result.solution)
+    completions = report.details["completion"]
+    assert result.objective == pytest.approx(sum(completions.values()) / len(jobs), rel=1e-12)
+    assert result.info["problem_objective"] == report.objective
+
+
+def test_a_point_keeps_the_rows_and_an_own_row_judges_solutions() -> None:
+    instance = instance_of("rar-ddls")
+    model = schedgap.model(instance)
+    best = model.solve("cpsat").solution
+    assert best is not None
+    point = model.point(best)
+    job, start = next(iter(best["start"].items()))
+    assert point[model.variables["start"][job, start]] == 1
+    model.add(model.variables["start"][job, start] == 0, name="elsewhere")
+    report = model.check(best)
+    assert [v.constraint for v in report.violations] == ["own row"] and "elsewhere: 1 == 0" in report.violations[
+        0
+    ].message
+    with pytest.raises(InputError, match="solution: not feasible: "):
+        model.point({**best, "start": dict.fromkeys(best["start"], instance.horizon + 1)})
+
+
+def test_what_cannot_be_added_is_refused_in_one_line() -> None:
+    instance = instance_of("rar-ddls")
+    model, other = schedgap.model(instance), schedgap.model(instance)
+    makespan = model.variables["makespan"][()]
+    job = next(iter(model.variables["last"]))
+    for row, message in (
+        (other.variables["makespan"][()] <= 3, "makespan is not a variable of this model"),
+        (model.variables["last"][job] == 1, "not determined by a schedule"),
+        (True, "must be a linear expression compared"),
+        (makespan, "must be a linear expression compared"),
+    ):
+        with pytest.raises(InputError, match=message):
+            model.add(row)
+    model.add(makespan <= 100, name="mine")
+    with pytest.raises(InputError, match="has a row 'mine' already"):
+        model.add(makespan <= 99, name="mine")
+    with pytest.raises(InputError, match="objective: must be a linear expression, got str"):
+        model.minimise("makespan")
+    tight = schedgap.model(instance, tighten=True)
+    with pytest.raises(InputError, match="use tighten=False to change it"):
+        tight.add(next(iter(tight.variables.values())).popitem()[1] == 0)  # type: ignore[attr-defined]
+    with pytest.raises(InputError, match="use tighten=False"):
+        tight.maximise(0)
+    with pytest.raises(InputError, match=r"unknown form 'x' for rar-ddls, one of: time-indexed"):
+        schedgap.model(instance, "x")
+    with pytest.raises(InputError, match=r"must end in \.lp or \.mps"):
+        model.write("m.txt")
+
+
+@pytest.mark.parametrize(("problem", "form"), FORMS)
+def test_print_counts_every_variable_and_row(problem: str, form: str) -> None:
+    model = schedgap.model(instance_of(problem), form)
+    text = str(model)
+    layout = model.declarative.layout
+    assert layout is not None
+    assert sum(len(of) for of in layout.variables.values()) == len(layout.family_of) == len(model.problem.variables())
+    assert sum(len(names) for names in layout.rows.values()) == len(model.problem._constraints)
+    for family, kind in layout.kinds.items():
+        assert (family in text and kind.meaning.split()[0] in text) or family not in layout.variables
+    for family, law in layout.laws.items():
+        assert law.prefix(family) in text or family not in layout.rows
+
+
+def with_constant() -> DeclarativeModel:
+    model = pulp.LpProblem("constant", pulp.LpMaximize)
+    x = pulp.LpVariable("x", 0, 4, "Integer")
+    y = pulp.LpVariable("y", -1, 7)
+    model += 3 * x - y + 7
+    model += 2 * x + y <= 5
+    return DeclarativeModel(model, lambda value: {"x": value(x)}, -1)
+
+
+@pytest.mark.parametrize("form", ["mps", "lp"])
+def test_exported_files_keep_the_sense_and_the_constant(tmp_path: Path, form: str) -> None:
+    import highspy
+
+    path = tmp_path / f"model.{form}"
+    write_model(with_constant(), path, form)
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    assert highs.readModel(str(path)) == highspy.HighsStatus.kOk
+    highs.run()
+    assert highs.getInfo().objective_function_value == pytest.approx(3 * 3 + 1 + 7)
+
+
+def test_an_exported_mps_file_is_read_by_scip(tmp_path: Path) -> None:
+    """Which wants NAME before OBJSENSE; a maximisation with digits that a shorter form would lose."""
+    import pyscipopt
+
+    def model() -> DeclarativeModel:
+        problem = pulp.LpProblem("digits", pulp.LpMaximize)
+        x, y = (pulp.LpVariable(name, 0, 1, "Integer") for name in "xy")
+        problem += 1.00000000000001 * x + 1.00000000000002 * y
+        problem += x + y <= 1, "one"
+        return DeclarativeModel(problem, lambda value: {"y": value(y)}, -1)
+
+    path = tmp_path / "model.mps"
+    write_model(model(), path, "mps")
+    text = path.read_text()
+    assert text.index("NAME") < text.index("OBJSENSE") < text.index("ROWS")
+    assert "1.00000000000002" in text
+    scip = pyscipopt.Model()
+    scip.hideOutput()
+    scip.readProblem(str(path))
+    assert scip.getObjectiveSense() == "maximize"
+    scip.optimize()
+    assert scip.getStatus() == "optimal" and scip.getObjVal() == pytest.approx(1, rel=1e-9)
+
+
+def test_a_model_that_no_row_with_a_variable_refutes_is_exported_as_infeasible(tmp_path: Path) -> None:
+    import highspy
+
+    def model() -> DeclarativeModel:
+        problem = pulp.LpProblem("empty_row", pulp.LpMinimize)
+        x = pulp.LpVariable("x", 0, 1, "Integer")
+        problem += 1 * x
+        problem.addConstraint(pulp.LpConstraint(pulp.LpAffineExpression(), pulp.LpConstraintGE, "never", 1))
+        problem += x >= 0, "holds"
+        return DeclarativeModel(problem, lambda value: {"x": value(x)}, 1)
+
+    path = tmp_path / "model.mps"
+    write_model(model(), path, "mps")
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    assert highs.readModel(str(path)) == highspy.HighsStatus.kOk
+    highs.run()
+    assert highs.getModelStatus() == highspy.HighsModelStatus.kInfeasible
