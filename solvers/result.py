@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import html
 import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from numbers import Integral, Real
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import gap
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Status(StrEnum):
@@ -166,6 +170,35 @@ class Result:
     engine: str | None = None
     engine_version: str | None = None
     info: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        """One line without the solution."""
+        return f"Result({', '.join(f'{key}={value}' for key, value in self._summary().items() if value is not None)})"
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        rows = "".join(
+            f"<tr><th>{key}</th><td>{'unknown' if value is None else html.escape(str(value))}</td></tr>"
+            for key, value in self._summary().items()
+        )
+        return f"<table>{rows}</table>"
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row: status, objective, bound, gap, engine and seconds, the unknown as missing values."""
+        import pandas as pd
+
+        return pd.DataFrame([self._summary()])
+
+    def _summary(self) -> dict[str, str | float | None]:
+        """What a person wants to see of a run."""
+        return {
+            "status": self.status.value,
+            "objective": self.objective,
+            "bound": self.bound,
+            "gap": self.gap,
+            "engine": self.engine,
+            "seconds": None if self.seconds is None else round(self.seconds, 3),
+        }
 
     @property
     def gap(self) -> float | None:

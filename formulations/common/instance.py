@@ -71,6 +71,13 @@ class Instance(Part):
     name: Annotated[str, Field(max_length=200)] = ""
     version: Annotated[int, Field(ge=1, le=1)] = 1
 
+    def __repr__(self) -> str:
+        """Problem, name and sizes on one line; ``model_dump()`` has everything."""
+        sizes = [f"{len(v)} {k}" for k, v in self if isinstance(v, tuple)]
+        return f"<{self.problem_id} {self.name!r}: {', '.join(sizes)}>"
+
+    __str__ = __repr__
+
     @classmethod
     def parse(cls, data: Any, source: str = "instance") -> Self:
         """Validate `data` (a decoded JSON object) as a whole.

@@ -210,3 +210,16 @@ def test_two_solutions_are_drawn_on_one_time_axis(tmp_path: Path) -> None:
     words = [text.get_text() for text in figure.texts]
     assert words[0].startswith("rar-ddls") and words[1].startswith("sjf-bco: makespan ")
     assert words[2] == "solution 2: makespan 12 slots"
+
+
+def test_what_a_notebook_shows_is_short_and_unknowns_stay_unknown() -> None:
+    instance = schedgap.load(MIXED)
+    assert repr(instance) == "<rar-ddls 'rar-14-mixed': 3 servers, 6 jobs>"
+    best = schedgap.solve(instance)
+    assert repr(best).startswith("Result(status=optimal, objective=12.0, bound=12.0, gap=0.0")
+    assert "solution" not in repr(best)
+    frame = best.to_frame()
+    assert frame.loc[0, "objective"] == 12 and list(frame)[:3] == ["status", "objective", "bound"]
+    odd = schedgap.Result(schedgap.Status.ERROR, engine="<b>")
+    assert "&lt;b&gt;" in odd._repr_html_() and "<td>unknown</td>" in odd._repr_html_()
+    assert odd.to_frame()["objective"].isna().all()
