@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -88,13 +89,13 @@ class Pool(Generic[_T, _R]):
 
     def _begin(self, slot: _Slot[_T, _R], item: _T, tries: int) -> None:
         if slot.executor is None:
-            slot.executor = ProcessPoolExecutor(max_workers=1, initializer=prepare)
+            slot.executor = ProcessPoolExecutor(max_workers=1, initializer=prepare, initargs=(os.getpid(),))
         slot.item, slot.tries, slot.began = item, tries + 1, time.monotonic()
         try:
             slot.future = slot.executor.submit(self.function, item)
         except BrokenExecutor:  # it died while idle; that is not this item's doing
             slot.executor.shutdown(wait=True, kill_workers=True)
-            slot.executor = ProcessPoolExecutor(max_workers=1, initializer=prepare)
+            slot.executor = ProcessPoolExecutor(max_workers=1, initializer=prepare, initargs=(os.getpid(),))
             slot.future = slot.executor.submit(self.function, item)
 
     def _collect(

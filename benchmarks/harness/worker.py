@@ -6,7 +6,6 @@ import inspect
 import math
 import os
 import signal
-import threading
 import time
 import traceback
 from collections.abc import Mapping
@@ -21,6 +20,7 @@ from schedgap.catalogue.run import run_method
 from schedgap.catalogue.workload import Measurement
 from schedgap.formulations.common.errors import Disagreement, SchedgapError
 from schedgap.formulations.common.instance import Instance
+from schedgap.formulations.common.parent import end_with_parent
 from schedgap.solvers.result import Deadline, SolveOptions, Status
 
 
@@ -66,21 +66,18 @@ class Outcome:
     worker: int = 0
 
 
-def prepare() -> None:
+def prepare(parent: int) -> None:
     """Set a new worker up: Ctrl-C is the parent's affair, and a worker whose parent is gone ends itself.
 
     It leads a process group of its own, so that an engine it has started (CBC is a program) ends with it.
+
+    Parameters
+    ----------
+    parent : the parent's process id, see :func:`~schedgap.formulations.common.parent.end_with_parent`
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.setpgid(0, 0)
-    parent = os.getppid()
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(0.5)
-        os.killpg(0, signal.SIGKILL)
-
-    threading.Thread(target=watch, daemon=True).start()
+    end_with_parent(parent)
 
 
 def execute(task: Task) -> Outcome:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -61,7 +62,9 @@ class Crew(Generic[_T, _R]):
         from schedgap.benchmarks.harness.worker import prepare
 
         if self._executor is None:
-            self._executor = ProcessPoolExecutor(max_workers=self._workers, initializer=prepare)
+            self._executor = ProcessPoolExecutor(
+                max_workers=self._workers, initializer=prepare, initargs=(os.getpid(),)
+            )
         left = dict(enumerate(work))
         waiting = deque(left)
         running: dict[Future[_R], int] = {}

@@ -222,7 +222,7 @@ def _bases(counts: Any) -> list[int]:
 @lru_cache(maxsize=1)
 def _compiled() -> Callable[..., None]:
     """The simulation as machine code."""
-    import numba  # importing it takes longer than most simulations
+    from schedgap.formulations.common.compiled import kept
 
-    compiled: Callable[..., None] = numba.njit(cache=True)(run_events)
+    compiled: Callable[..., None] = kept(run_events)
     return compiled

@@ -11,12 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from schedgap.formulations.common.compiled import forget_stale
+from schedgap.formulations.common.compiled import forget_stale, kept
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import Tables, tables
 from schedgap.heuristics.common.run import HeuristicRun
@@ -33,7 +32,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
-@numba.njit(cache=True)
+@kept
 def prices(free: Ints, capacity: Ints, low: Floats, high: Floats) -> Floats:  # pragma: no cover - compiled
     """(H, R) eq. (5): U_min (U_max / U_min)^(gamma / c); 0 where there is no device."""
     machines, kinds = free.shape
@@ -46,7 +45,7 @@ def prices(free: Ints, capacity: Ints, low: Floats, high: Floats) -> Floats:  # 
     return price
 
 
-@numba.njit(cache=True)
+@kept
 def worth(
     left: int, step: int, utility: Floats, slot: int, arrival: int, density: bool
 ) -> float:  # pragma: no cover - compiled
@@ -70,7 +69,7 @@ def worth(
     return value / rounds if density else value
 
 
-@numba.njit(cache=True)
+@kept
 def find_alloc(
     free: Ints,
     price: Floats,
@@ -123,7 +122,7 @@ def find_alloc(
     return (best if found else -np.inf), chosen
 
 
-@numba.njit(cache=True)
+@kept
 def greedy(
     jobs: Ints,
     free: Ints,

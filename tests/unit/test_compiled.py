@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 from schedgap.formulations.common.compiled import forget_stale
@@ -62,3 +63,90 @@ def test_only_older_code_of_this_module_is_removed(tmp_path: Path) -> None:
     assert forget_stale(str(tmp_path / "mine.py"), str(called)) == 2
     left = {path.name for path in kept.iterdir()}
     assert left == {"mine.g-9.py311.nbi", "mine_too.f-1.py311.nbi", "mine.cpython-311.pyc"}
+
+
+UNWRITABLE = """
+import sys
+from numba.core import caching
+
+def refuse(self):
+    raise OSError("read only")
+
+for kind in caching.CacheImpl._locator_classes:
+    if "UserProvided" not in kind.__name__:
+        kind.ensure_cache_path = refuse
+sys.path.insert(0, {folder!r})
+from schedgap.formulations.common.compiled import kept
+import functions
+print(functions.one(), functions.two(), sum(functions.one.stats.cache_hits.values()))
+"""
+FUNCTIONS = """
+from schedgap.formulations.common.compiled import kept
+
+@kept
+def one():
+    return 1
+
+@kept
+def two():
+    return 2
+"""
+
+
+def unwritable(folder: Path, temporary: Path) -> tuple[list[str], list[str]]:
+    """What compiled functions return where neither the installation nor the home can be written, and the notes."""
+    (folder / "functions.py").write_text(FUNCTIONS, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-c", UNWRITABLE.format(folder=str(folder))],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "TMPDIR": str(temporary), "NUMBA_CACHE_DIR": ""},
+    )
+    return done.stdout.split(), done.stderr.splitlines()
+
+
+def test_a_read_only_installation_keeps_code_among_the_temporary_files(tmp_path: Path) -> None:
+    temporary = tmp_path / "t"
+    temporary.mkdir()
+    for hits in ("0", "1"):
+        values, notes = unwritable(tmp_path, temporary)
+        assert values == ["1", "2", hits]
+        assert len(notes) == 1 and str(temporary) in notes[0]
+    (folder,) = temporary.iterdir()
+    folder.chmod(0o777)  # somebody else could put code there
+    values, notes = unwritable(tmp_path, temporary)
+    assert values == ["1", "2", "0"]
+    assert len(notes) == 1 and "compiled anew" in notes[0]
+
+
+def test_a_numba_without_the_switch_gives_the_same(tmp_path: Path) -> None:
+    """Functions that take tuples of arrays, with references counted."""
+    code = """
+        import sys
+        import numpy as np
+        from numba.core.options import DefaultOptions
+        if sys.argv[1] == "without":
+            del DefaultOptions._nrt
+        from schedgap.formulations.common import compiled
+        assert bool(compiled._NO_COUNTING) == (sys.argv[1] == "with")
+
+        @compiled.written_in
+        def add(arrays, place):
+            arrays[1][place] += arrays[0][place]
+
+        @compiled.compiled
+        def run(arrays):
+            for place in range(len(arrays[0])):
+                add(arrays, place)
+            return arrays[1].sum()
+
+        print(run((np.arange(5.0), np.ones(5))))
+    """
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(code), encoding="utf-8")
+    said = [
+        subprocess.run([sys.executable, str(script), how], capture_output=True, text=True, check=True).stdout
+        for how in ("with", "without")
+    ]
+    assert said == ["15.0\n", "15.0\n"]

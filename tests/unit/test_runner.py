@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -168,6 +169,29 @@ def test_resume_after_kill_9_gives_the_same_table(tmp_path: Path, marks: Path, m
     assert len(after) == whole.ran
     assert all(after[key] == moment for key, moment in finished.items())
     assert (tmp_path / "r" / TABLE).read_text() == (tmp_path / "whole" / TABLE).read_text()
+
+
+def test_workers_whose_parent_ends_while_they_start_end_too() -> None:
+    """By kill -9, before they have asked who their parent is."""
+    code = """
+        import os, signal, time
+        from schedgap.benchmarks.harness import pool
+
+        class Started(pool.ProcessPoolExecutor):
+            def submit(self, *work):
+                super().submit(*work)
+                print(*self._processes, flush=True)
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        pool.ProcessPoolExecutor = Started
+        pool.Pool(time.sleep, 1).run([600], None, None)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    assert done.returncode == -signal.SIGKILL
+    (worker,) = map(int, done.stdout.split())
+    wait_until(lambda: not Path(f"/proc/{worker}").exists() or "(zombie)" in Path(f"/proc/{worker}/status").read_text())
 
 
 def test_ctrl_c_keeps_every_finished_row_and_exits_130(tmp_path: Path, marks: Path) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
+
+from schedgap.formulations.common.compiled import kept
 
 Floats = NDArray[np.float64]
 States = NDArray[np.int8]
@@ -13,7 +14,7 @@ WAITING, ACTIVE, DONE = 0, 1, 2
 """States of a task in a partial schedule; WAITING also before its release."""
 
 
-@nb.njit(cache=True)
+@kept
 def rest_bound(clock: float, left: Floats, state: States, size: Floats, release: Floats, b: float, eta: float) -> float:
     """A lower bound on the sum of flow times of the tasks that are not done.
 
@@ -44,7 +45,7 @@ def rest_bound(clock: float, left: Floats, state: States, size: Floats, release:
     return max(whole, own + max(waiting, apart))
 
 
-@nb.njit(cache=True)
+@kept
 def _srpt(
     clock: float, left: Floats, state: States, size: Floats, release: Floats, b: float, with_active: bool
 ) -> float:
@@ -83,7 +84,7 @@ def _srpt(
     return total
 
 
-@nb.njit(cache=True)
+@kept
 def _against_active(
     clock: float, left: Floats, state: States, size: Floats, release: Floats, b: float, eta: float
 ) -> tuple[float, float]:
@@ -133,7 +134,7 @@ def _against_active(
     return own, apart
 
 
-@nb.njit(cache=True)
+@kept
 def _shared(volumes: Floats, first: int, k: int, size: float, at: float) -> float:
     """The volume a newcomer shares with tasks first, ..., k - 1 when it starts at a volume."""
     total = 0.0

@@ -6,10 +6,10 @@ possible, OVERFULL when there is no room. ``kept`` holds the tolerances.
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.formulations.common.compiled import kept
 from schedgap.solvers.exact.comm_contention.bounds import ACTIVE, WAITING
 from schedgap.solvers.exact.comm_contention.points import BITS, CLOCK, LEFT, OVERFULL, free_bit, keep_on, keep_where
 
@@ -24,7 +24,7 @@ BEST, SKIPPED, TOLERANCE_TIME, TOLERANCE_VOLUME, MARGIN = 0, 1, 2, 3, 4
 """Places in the numbers that a search keeps; SKIPPED is the least bound of a node that did not fit."""
 
 
-@nb.njit(cache=True)
+@kept
 def can_settle(work: Floats, count: int, state: NDArray[np.int8], release: Floats, kept: Floats) -> bool:
     """Whether something can still settle an open start: a later release, or three tasks to start together."""
     early = np.inf
@@ -39,7 +39,7 @@ def can_settle(work: Floats, count: int, state: NDArray[np.int8], release: Float
     return waiting >= 3
 
 
-@nb.njit(cache=True)
+@kept
 def starts_due(work: Floats, count: int, state: NDArray[np.int8], release: Floats, dimension: int) -> int:
     """How many tasks must start when two end together, for that to settle an open start; 0: it cannot."""
     early = np.inf
@@ -56,7 +56,7 @@ def starts_due(work: Floats, count: int, state: NDArray[np.int8], release: Float
     return 3 if waiting >= 3 else 0
 
 
-@nb.njit(cache=True)
+@kept
 def meet_release(work: Floats, count: int, moment: float, dimension: int, kept: Floats) -> int:
     """The part of an open set whose clock is at a moment; nothing where all of it is."""
     if dimension == 0:
@@ -74,7 +74,7 @@ def meet_release(work: Floats, count: int, moment: float, dimension: int, kept: 
     return count
 
 
-@nb.njit(cache=True)
+@kept
 def end_together(
     work: Floats,
     count: int,
@@ -108,7 +108,7 @@ def end_together(
     return count
 
 
-@nb.njit(cache=True)
+@kept
 def end_next(
     work: Floats,
     count: int,
@@ -147,7 +147,7 @@ def end_next(
     return count
 
 
-@nb.njit(cache=True)
+@kept
 def not_before(work: Floats, count: int, moment: float, kept: Floats) -> int:
     """The part of a set whose clock is at a moment or later."""
     level = np.empty(POINTS)
@@ -158,7 +158,7 @@ def not_before(work: Floats, count: int, moment: float, kept: Floats) -> int:
     return keep_where(work, count, level, kept[TOLERANCE_TIME])
 
 
-@nb.njit(cache=True)
+@kept
 def not_after(work: Floats, count: int, moment: float, kept: Floats) -> int:
     """The part of a set whose clock is at a moment or earlier."""
     level = np.empty(POINTS)
@@ -169,7 +169,7 @@ def not_after(work: Floats, count: int, moment: float, kept: Floats) -> int:
     return keep_where(work, count, level, kept[TOLERANCE_TIME])
 
 
-@nb.njit(cache=True)
+@kept
 def start_idle(
     work: Floats,
     count: int,
@@ -199,7 +199,7 @@ def start_idle(
     return count
 
 
-@nb.njit(cache=True)
+@kept
 def start_at_release(
     work: Floats,
     count: int,
@@ -236,7 +236,7 @@ def start_at_release(
     return count
 
 
-@nb.njit(cache=True)
+@kept
 def start_later(
     work: Floats,
     count: int,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.formulations.common.compiled import kept
 from schedgap.solvers.exact.comm_contention.bounds import ACTIVE, DONE, WAITING, rest_bound
 from schedgap.solvers.exact.comm_contention.events import (
     AT_RELEASE,
@@ -40,7 +40,7 @@ COUNT, LAST, FREE, OPEN, OWED = 0, 1, 2, 3, 4
 (as bits), the dimension of the set, and how many tasks must still start at this very moment."""
 
 
-@nb.njit(cache=True)
+@kept
 def search(
     size: Floats,
     release: Floats,
@@ -207,7 +207,7 @@ def search(
     return top, done
 
 
-@nb.njit(cache=True)
+@kept
 def _replay(start: Floats, size: Floats, release: Floats, b: float, eta: float, tolerance: float) -> float:
     """The sum of flow times with these starts; infinite where one is before its release."""
     n = size.shape[0]
@@ -250,14 +250,14 @@ def _replay(start: Floats, size: Floats, release: Floats, b: float, eta: float, 
     return total
 
 
-@nb.njit(cache=True)
+@kept
 def _copy(source: Floats, target: Floats, count: int) -> None:
     for p in range(count):
         for d in range(source.shape[1]):
             target[p, d] = source[p, d]
 
 
-@nb.njit(cache=True)
+@kept
 def _bound(
     work: Floats,
     count: int,
@@ -281,7 +281,7 @@ def _bound(
     return float(cost + rest_bound(clock, least, state, size, release, b, eta))
 
 
-@nb.njit(cache=True)
+@kept
 def _same_future(work: Floats, count: int, free: int, dimension: int, n: int) -> tuple[int, int, int]:
     """One point, the cheapest, where all have the same clock and the same volumes left."""
     best = 0

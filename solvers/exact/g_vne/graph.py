@@ -10,16 +10,17 @@ same relaxation with memories that fade).
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from schedgap.formulations.common.compiled import kept
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
-@numba.njit(cache=True)
+@kept
 def shortest_paths(sources: Ints, first: Ints, link: Ints, head: Ints, price: Floats) -> tuple[Floats, Ints]:
     """Distances and last links from every source, fewest links among equals.
 
@@ -66,7 +67,7 @@ def shortest_paths(sources: Ints, first: Ints, link: Ints, head: Ints, price: Fl
     return distance, last
 
 
-@numba.njit(cache=True)
+@kept
 def layered(
     root: int, between: Floats, cost_of: Floats, cap: Ints, longest: int, bit: Ints, bits: int
 ) -> tuple[Floats, Ints]:
@@ -145,7 +146,7 @@ def layered(
     return cost, walk
 
 
-@numba.njit(cache=True)
+@kept
 def all_roots(between: Floats, cost_of: Floats, cap: Ints, longest: int) -> tuple[Floats, Ints]:
     """Costs and walks of every root without critical hosts: (H, K + 1) and (H, K + 1, 2 K); O(K H^3)."""
     h = len(cost_of)

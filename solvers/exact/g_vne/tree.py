@@ -12,15 +12,16 @@ workers costs ``min_v H_v(k)``, v being the highest node it needs.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from schedgap.formulations.common.compiled import kept
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-@numba.njit(cache=True)
+@kept
 def price_tree(
     order: Ints,
     parent: Ints,
@@ -123,7 +124,7 @@ def price_tree(
     return cost, hosts, counts
 
 
-@numba.njit(cache=True)
+@kept
 def split_links(parent: Ints, hosts: Ints, counts: Ints) -> Ints:
     """Nodes whose link to the parent has workers of the ring on both sides.
 

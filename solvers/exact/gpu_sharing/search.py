@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.formulations.common.compiled import kept
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import Choices
@@ -87,7 +87,7 @@ def search(instance: GpuSharingInstance, choices: Choices, *, seed: int, rounds:
     return None if total >= _FAR else Found(start, end, mode, overlap, int(total))
 
 
-@numba.njit(cache=True)
+@kept
 def _decode(
     order: Ints,
     mode: Ints,
@@ -195,7 +195,7 @@ def _decode(
     return cost
 
 
-@numba.njit(cache=True)
+@kept
 def _anneal(
     arrival: Ints,
     gpus: Ints,

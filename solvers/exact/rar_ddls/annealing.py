@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
-from schedgap.formulations.common.compiled import forget_stale
+from schedgap.formulations.common.compiled import forget_stale, kept
 from schedgap.formulations.rar_ddls import running, schedule
 from schedgap.formulations.rar_ddls.rates import Integers
 from schedgap.formulations.rar_ddls.running import Workload
@@ -16,7 +15,7 @@ from schedgap.formulations.rar_ddls.schedule import HEEDLESS, RULES, Choices, Sc
 forget_stale(__file__, running.__file__, schedule.__file__)
 
 
-@numba.njit(cache=True)
+@kept
 def _change(choices: Choices, servers: int, rng: np.random.Generator) -> tuple[int, int, int, int]:
     """One random change; returns what :func:`_undo` needs."""
     jobs = choices.order.size
@@ -43,7 +42,7 @@ def _change(choices: Choices, servers: int, rng: np.random.Generator) -> tuple[i
     return kind, a, b, old
 
 
-@numba.njit(cache=True)
+@kept
 def _move(order: Integers, source: int, target: int) -> None:
     job = order[source]
     step = 1 if source < target else -1
@@ -52,7 +51,7 @@ def _move(order: Integers, source: int, target: int) -> None:
     order[target] = job
 
 
-@numba.njit(cache=True)
+@kept
 def _undo(choices: Choices, kind: int, a: int, b: int, old: int) -> None:
     if kind < 3:
         choices.order[a], choices.order[b] = choices.order[b], choices.order[a]
@@ -68,7 +67,7 @@ def _undo(choices: Choices, kind: int, a: int, b: int, old: int) -> None:
         choices.likes[a] = old
 
 
-@numba.njit(cache=True)
+@kept
 def _excess(work: Workload, makespan: int, target: int) -> float:
     """GPU slots after `target`, and a little for the makespan itself: 0 once the target is met."""
     total = 0.5 * max(0, makespan - target)
@@ -78,7 +77,7 @@ def _excess(work: Workload, makespan: int, target: int) -> float:
     return total
 
 
-@numba.njit(cache=True)
+@kept
 def anneal(
     work: Workload,
     choices: Choices,
