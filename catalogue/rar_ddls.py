@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 from schedgap.catalogue.method import ENGINES, Function, Kind, Method
 from schedgap.catalogue.problem import ProblemOf
@@ -48,6 +49,7 @@ class RarDdls(ProblemOf[RarDdlsInstance]):
     objective_name = "makespan"
     unit = "slots"
     instance_class = RarDdlsInstance
+    metrics: ClassVar[Mapping[str, str]] = {"mean_jct": "average JCT"}
     forms = (Form("time-indexed", "GPUs, rings and rates in every slot", "paper 000, (1)-(9)", _time_indexed),)
     methods = (
         Method("cp", "staged CP-SAT: relaxation, avoidance, time-indexed", Kind.EXACT, _exact, untunable=True),

@@ -8,6 +8,7 @@ from schedgap.figures import plot
 from schedgap.instances import generate, import_trace, load, methods, parse, problems, schema
 from schedgap.listing import listing
 from schedgap.modelling import export, model
+from schedgap.reproducing import reproduce
 from schedgap.solving import compare, solve
 from schedgap.suites import bench, report
 
@@ -27,6 +28,7 @@ __all__ = [
     "plot",
     "problems",
     "report",
+    "reproduce",
     "schema",
     "solve",
     "verify",

@@ -1,4 +1,4 @@
-"""What there is: problems, methods, forms, guarantees, suites, presets, formats."""
+"""What there is: problems, methods, forms, guarantees, suites, presets, formats, experiments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def listing(problem: str | None = None) -> str:
-    """Problems, methods, forms, guarantees, suites, presets and formats as text.
+    """Problems, methods, forms, guarantees, suites, presets, formats and experiments as text.
 
     Parameters
     ----------
@@ -26,6 +26,7 @@ def listing(problem: str | None = None) -> str:
         There is no such problem.
     """
     from schedgap.benchmarks.harness.suites import SUITES, suites_of
+    from schedgap.reproducing import experiments
 
     if problem is not None:
         return "\n".join([*_describe(find_problem(problem), True), ""])
@@ -35,6 +36,9 @@ def listing(problem: str | None = None) -> str:
     filled = {name for one in all_problems().values() for name in suites_of(one)}
     lines += ["suites (schedgap bench)"]
     lines += _pairs(((name, text) for name, text in SUITES.items() if name in filled), "  ")
+    lines += ["", "experiments (schedgap reproduce PAPER --item ITEM)"]
+    for paper, items in experiments().items():
+        lines += [f"  {paper}", *_pairs(items, "    ")]
     return "\n".join([*lines, "", "schedgap list PROBLEM explains the options (--set)"])
 
 

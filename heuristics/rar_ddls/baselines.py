@@ -13,7 +13,7 @@ from schedgap.formulations.rar_ddls.running import build_workload
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.rar_ddls import passes
 from schedgap.heuristics.rar_ddls.estimates import estimates, impossible, require_gpu_arrays
-from schedgap.heuristics.rar_ddls.options import LargestTheta, Overestimate, Underestimate
+from schedgap.heuristics.rar_ddls.options import JobOrder, LargestTheta, Overestimate, Underestimate
 from schedgap.heuristics.rar_ddls.search import Outcome, Search, base_info, finished, make_plan, pass_facts
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
@@ -26,6 +26,7 @@ def ff(
     T: LargestTheta = None,
     u: Overestimate = 1.0,
     l: Underestimate = 1.0,  # noqa: E741 (the paper's letter)
+    order: JobOrder = "input",
 ) -> HeuristicRun:
     """First fit: jobs in input order, each on the available GPUs with the lowest indices.
 
@@ -41,6 +42,7 @@ def ff(
     T : largest theta; the horizon where not given
     u : rho_hat / u is added to a GPU's load
     l : not used here
+    order : ``input``, or ``smallest`` first, by (G_j, input order), as SJF-BCO takes jobs; the paper does not say
 
     Returns
     -------
@@ -57,7 +59,7 @@ def ff(
     -----
     O(J N) for a theta, and the rings that contend.
     """
-    return _search(instance, ff, passes.FIRST_FIT, (T, u, l), deadline=deadline)
+    return _search(instance, ff, passes.FIRST_FIT, (T, u, l), order, deadline=deadline)
 
 
 def ls(
@@ -68,13 +70,14 @@ def ls(
     T: LargestTheta = None,
     u: Overestimate = 1.0,
     l: Underestimate = 1.0,  # noqa: E741 (the paper's letter)
+    order: JobOrder = "input",
 ) -> HeuristicRun:
     """List scheduling: jobs in input order, each on the available GPUs of least load, ties by index.
 
     As :func:`ff` but for the choice of GPUs; the same parameters, results and errors. O(sum_j G_j log N) for a
     theta that does not bind, O(J N) otherwise, and the rings that contend.
     """
-    return _search(instance, ls, passes.LEAST_LOADED, (T, u, l), deadline=deadline)
+    return _search(instance, ls, passes.LEAST_LOADED, (T, u, l), order, deadline=deadline)
 
 
 def rand(
@@ -84,6 +87,7 @@ def rand(
     T: LargestTheta = None,
     u: Overestimate = 1.0,
     l: Underestimate = 1.0,  # noqa: E741 (the paper's letter)
+    order: JobOrder = "input",
 ) -> HeuristicRun:
     """Random servers and GPUs: jobs in input order, theta = T.
 
@@ -94,7 +98,7 @@ def rand(
     ----------
     seed : of the draws; the same seed gives the same schedule
     """
-    return _search(instance, rand, passes.RANDOM, (T, u, l), seed)
+    return _search(instance, rand, passes.RANDOM, (T, u, l), order, seed)
 
 
 def _search(
@@ -102,10 +106,12 @@ def _search(
     method: Callable[..., HeuristicRun],
     policy: int,
     estimate: tuple[int | None, float, float],
+    job_order: str,
     seed: int | None = None,
     deadline: Deadline = NO_DEADLINE,
 ) -> HeuristicRun:
-    parse_settings(options_of(method), dict(zip(("T", "u", "l"), estimate, strict=True)), method.__name__)
+    given = {**dict(zip(("T", "u", "l"), estimate, strict=True)), "order": job_order}
+    parse_settings(options_of(method), given, method.__name__)
     info = base_info(instance, *estimate)
     reason = impossible(instance)
     if reason is not None:
@@ -113,7 +119,9 @@ def _search(
     require_gpu_arrays(instance)
     guess = estimates(instance, "best", estimate[1])
     work = build_workload(instance)
-    order = np.arange(work.jobs.size - 1, dtype=np.int64)
+    gangs = work.jobs["gang"][:-1]
+    order = np.argsort(gangs, kind="stable") if job_order == "smallest" else np.arange(gangs.size)
+    order = order.astype(np.int64)
     largest: int = info["T"]
     # With kappa = n_g every job is placed by Algorithm 2, the least loaded GPUs.
     kappa = instance.largest_gang

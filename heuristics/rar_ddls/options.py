@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -16,4 +16,7 @@ Overestimate: TypeAlias = Annotated[float, Field(ge=1, description="u >= 1: rho_
 Underestimate: TypeAlias = Annotated[
     float,
     Field(gt=0, le=1, description="l <= 1: lower end of the estimate's error, used by the guarantees only"),
+]
+JobOrder: TypeAlias = Annotated[
+    Literal["input", "smallest"], Field(description="the order in which jobs are taken: as given, or fewest GPUs first")
 ]

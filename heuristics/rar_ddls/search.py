@@ -221,10 +221,11 @@ def finished(instance: RarDdlsInstance, best: Outcome | None, info: dict[str, An
     """The run of a heuristic whose best pass is `best`.
 
     The solution is None where there is no such pass or it ends after the horizon; ``info["reason"]`` says so.
+    ``info["mean_jct"]`` is the mean completion slot: every job is there in slot 1.
     """
     if best is None:
         return HeuristicRun(None, {**info, "reason": why_nothing})
     if best.makespan > instance.horizon:
         reason = f"the best schedule found ends in slot {best.makespan}, the horizon is {instance.horizon}"
         return HeuristicRun(None, {**info, "reason": reason})
-    return HeuristicRun(solution_of(instance, best.run), info)
+    return HeuristicRun(solution_of(instance, best.run), {**info, "mean_jct": float(best.run.jobs["end"][:-1].mean())})

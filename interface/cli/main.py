@@ -24,13 +24,14 @@ COMMANDS = {
     "check": ("check", "check a solution independently"),
     "verify": ("verify", "try what the papers prove on many instances"),
     "hunt": ("verify", "search for the instance on which a heuristic or a claim does worst"),
+    "reproduce": ("reproduce", "measure a paper's tables and figures again, with verdicts"),
     "generate": ("make", "a random instance"),
     "import": ("make", "an instance made of a real trace"),
     "plot": ("show", "draw a solution"),
     "model": ("model", "show or write a declarative model"),
     "export": ("model", "the same as model --out"),
     "schema": ("show", "JSON Schema of an instance"),
-    "list": ("show", "problems, methods, guarantees, suites, presets"),
+    "list": ("show", "problems, methods, guarantees, suites, presets, experiments"),
 }
 """Command: its module in schedgap.cli, with ``add_<command>`` and ``run_<command>``, and one line of help."""
 

@@ -263,6 +263,12 @@ def paper(
     extra: Annotated[
         float, Field(ge=0, le=0.5, description="largest share of the exchange in an iteration's time")
     ] = 0.15,
+    nested: Annotated[
+        bool, Field(description="the same jobs for every number of servers, and the first servers of a larger cluster")
+    ] = False,
+    least: Annotated[
+        float, Field(ge=0, le=150, description="least contention-free duration, in slots (the paper prints 50)")
+    ] = 0.0,
 ) -> RarDdlsInstance:
     """The workload of section 7 of paper 000, with xi_1 and xi_2 kept apart.
 
@@ -281,13 +287,16 @@ def paper(
         that is certainly feasible
     xi_1, alpha, xi_2 : contention scale and penalty, overhead in slots per server used
     extra : the largest share of tau that the exchange takes
+    nested : draw servers and jobs apart, so that clusters of other sizes differ in their servers only
+    least : iterations and times of a job are drawn again until it takes at least so many slots alone
     """
     rng = np.random.default_rng(seed)
+    of_servers = np.random.default_rng([seed, 1]) if nested else rng
     gangs = _mix(jobs)
-    sizes = rng.choice([4, 8, 16, 32], servers).tolist()
+    sizes = of_servers.choice([4, 8, 16, 32], servers).tolist()
     while sum(sizes) < max(gangs):
-        sizes = rng.choice([4, 8, 16, 32], servers).tolist()
-    return _paper_scale(rng, f"paper-{seed}", gangs, sizes, horizon, xi_1, alpha, xi_2, extra)
+        sizes = of_servers.choice([4, 8, 16, 32], servers).tolist()
+    return _paper_scale(rng, f"paper-{seed}", gangs, sizes, horizon, xi_1, alpha, xi_2, extra, least)
 
 
 def large(
@@ -349,6 +358,7 @@ def _paper_scale(
     alpha: float,
     xi_2: float,
     extra: float,
+    least: float = 0.0,
 ) -> RarDdlsInstance:
     """Jobs of the paper's kind in random order; the horizon is raised where no schedule within it is certain."""
     order = rng.permutation(len(gangs))
@@ -357,15 +367,19 @@ def _paper_scale(
     jobs = []
     for position, index in enumerate(order.tolist()):
         size = int(gangs[index])
-        share = 0.0 if size == 1 else rng.uniform(extra / 3, extra)
-        # At least 0.01 on one server, at most 0.05 with the typical contention.
-        tau = rng.uniform((0.01 + xi_2) / (1 - share), 0.05)
-        compute = tau * (1 - share) - xi_2 * (1 if size == 1 else 2)
+        while True:
+            share = 0.0 if size == 1 else rng.uniform(extra / 3, extra)
+            # At least 0.01 on one server, at most 0.05 with the typical contention.
+            tau = rng.uniform((0.01 + xi_2) / (1 - share), 0.05)
+            compute = tau * (1 - share) - xi_2 * (1 if size == 1 else 2)
+            iterations = int(rng.integers(1000, 6001))
+            if iterations * (compute + xi_2) >= least:
+                break
         jobs.append(
             {
                 "id": f"j{position}",
                 "gpus": size,
-                "iterations": int(rng.integers(1000, 6001)),
+                "iterations": iterations,
                 "gradient_size": _exchanged(tau * share / factor, size, 7),
                 "batch_size": 32,
                 # Forward and backward pass share the computing 1 : 2.

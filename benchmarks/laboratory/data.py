@@ -1,0 +1,82 @@
+"""What the runs of an item measured, as arrays over the draws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+Floats: TypeAlias = NDArray[np.float64]
+Key: TypeAlias = tuple[str, Any, str]
+"""Choice, x, series."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """An item's measurements under one choice.
+
+    Attributes
+    ----------
+    found : by (choice, x, series) the metrics of every draw, in the order of the seeds
+    seeds : the draws
+    choice : the choice that is looked at
+    """
+
+    found: Mapping[Key, Sequence[Mapping[str, Any]]]
+    seeds: Sequence[int]
+    choice: str = "main"
+
+    def under(self, choice: str) -> Data:
+        """The same data, looked at under another choice."""
+        return replace(self, choice=choice)
+
+    def draws(self, series: str, at: Any = None) -> Sequence[Mapping[str, Any]]:
+        """The metrics of every draw of one series at one x."""
+        return self.found[self.choice, at, series]
+
+    def values(self, metric: str, series: str, at: Any = None) -> Floats:
+        """A metric by draw; NaN where a run did not give it (unfinished, or outside the model)."""
+        rows = self.draws(series, at)
+        return np.array([np.nan if row.get(metric) is None else float(row[metric]) for row in rows])
+
+    def pooled(self, metric: str, series: str, at: Any = None) -> Floats:
+        """A metric that is a list of numbers, over all draws."""
+        lists = [row[metric] for row in self.draws(series, at) if row.get(metric) is not None]
+        return np.concatenate([np.atleast_1d(np.asarray(one, dtype=float)) for one in lists]) if lists else np.empty(0)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean with half the width of its 95% confidence interval (Student's t), over `count` draws.
+
+    `half` is None for a single draw: there is no interval.
+    """
+
+    mean: float
+    half: float | None
+    count: int
+
+    @property
+    def low(self) -> float:
+        """Its lower end; the value itself for a single draw."""
+        return self.mean - (self.half or 0.0)
+
+    @property
+    def high(self) -> float:
+        """Its upper end; the value itself for a single draw."""
+        return self.mean + (self.half or 0.0)
+
+
+def interval(values: Floats) -> Interval | None:
+    """The interval of the mean of what is known; None where nothing is."""
+    known = values[np.isfinite(values)]
+    if not len(known):
+        return None
+    if len(known) == 1:
+        return Interval(float(known[0]), None, 1)
+    half = stdtrit(len(known) - 1, 0.975) * known.std(ddof=1) / np.sqrt(len(known))
+    return Interval(float(known.mean()), float(half), len(known))

@@ -1,0 +1,150 @@
+"""Figures of the laboratory: one panel a metric, intervals at every mean, and how much is left to the bound."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from schedgap.benchmarks.laboratory.data import Data, interval
+from schedgap.benchmarks.laboratory.declare import Item, Metric, Panel, Series
+
+if TYPE_CHECKING:  # matplotlib is loaded when a figure is drawn: items are listed without it
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+POINTS = 120
+"""Most points of a curve: enough for the eye, small enough to commit."""
+MARKERS = "osD^vPX*<>"
+PALETTE = ("#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#0072B2", "#D55E00", "#999999", "#222222")
+"""Okabe and Ito's colours that can be seen as lines on white, as in ``figures/style.py``."""
+GRID, INK, MARK = "#e6e6e6", "#222222", "#B2182B"
+
+
+def colours(item: Item) -> Mapping[str, str]:
+    """A colour for every series, the same in all panels."""
+    return {series.label: PALETTE[k % len(PALETTE)] for k, series in enumerate(item.series)}
+
+
+def _shown(item: Item, only: Sequence[str] | None) -> list[Series]:
+    return [series for series in item.series if only is None or series.label in only]
+
+
+def bars(metric: Metric, only: Sequence[str] | None = None) -> Panel:
+    """The mean of every series as a bar with its interval."""
+
+    def draw(axes: Axes, data: Data, item: Item) -> None:
+        from matplotlib.ticker import MaxNLocator
+
+        shown, colour = _shown(item, only), colours(item)
+        for place, series in enumerate(shown):
+            found = interval(data.values(metric.name, series.label) * metric.factor)
+            if found is None:
+                continue
+            axes.barh(place, found.mean, color=colour[series.label], height=0.62)
+            if found.half:
+                axes.errorbar(found.mean, place, xerr=found.half, color=INK, capsize=3, linewidth=1)
+        axes.set_yticks(range(len(shown)), [series.label for series in shown])
+        axes.invert_yaxis()
+        axes.set_axisbelow(True)
+        axes.set_xlabel(metric.title)
+        axes.xaxis.set_major_locator(MaxNLocator(5))
+        axes.grid(axis="x", color=GRID)
+        if metric.name == "ratio":
+            axes.axvline(1.0, color=MARK, linewidth=1)
+            axes.set_xlim(left=0.0)
+
+    return draw
+
+
+def lines(metric: Metric, only: Sequence[str] | None = None, logarithmic: bool = False) -> Panel:
+    """The mean of every series over x, with its interval at every point."""
+
+    def draw(axes: Axes, data: Data, item: Item) -> None:
+        from matplotlib.ticker import NullFormatter, ScalarFormatter
+
+        assert item.axis is not None
+        colour = colours(item)
+        numeric = all(isinstance(x, int | float) for x in item.points)
+        places = list(item.points) if numeric else list(range(len(item.points)))
+        for k, series in enumerate(_shown(item, only)):
+            found = [interval(data.values(metric.name, series.label, x) * metric.factor) for x in item.points]
+            known = [(x, f) for x, f in zip(places, found, strict=True) if f is not None]
+            if not known:
+                continue
+            axes.errorbar(
+                [x for x, _ in known],
+                [f.mean for _, f in known],
+                yerr=[f.half or 0.0 for _, f in known],
+                color=colour[series.label],
+                marker=MARKERS[k % len(MARKERS)],
+                markersize=4,
+                capsize=2,
+                linewidth=1.2,
+                label=series.label,
+            )
+        if metric.name == "ratio":
+            axes.axhline(1.0, color=MARK, linewidth=1)
+        if item.axis.log:
+            axes.set_xscale("log", base=2)
+        if logarithmic:
+            axes.set_yscale("log")
+        if not numeric or len(places) <= 9:
+            axes.set_xticks(places, [f"{x:g}" if numeric else str(x) for x in item.points], minor=False)
+            axes.xaxis.set_minor_formatter(NullFormatter())
+        elif item.axis.log:
+            axes.xaxis.set_major_formatter(ScalarFormatter())
+        axes.set_xlabel(item.axis.label)
+        axes.set_ylabel(metric.title)
+        axes.grid(axis="y", color=GRID)
+
+    return draw
+
+
+def distribution(
+    metric: Metric, label: str, at: object = None, only: Sequence[str] | None = None, limit: float | None = None
+) -> Panel:
+    """The empirical distribution of a list metric, pooled over the draws: share of values up to x."""
+
+    def draw(axes: Axes, data: Data, item: Item) -> None:
+        colour = colours(item)
+        for series in _shown(item, only):
+            values = np.sort(data.pooled(metric.name, series.label, at)) * metric.factor
+            if not len(values):
+                continue
+            rank = np.unique(np.linspace(0, len(values) - 1, min(POINTS, len(values))).astype(int))
+            axes.plot(values[rank], (rank + 1) / len(values), color=colour[series.label], label=series.label, lw=1.3)
+        axes.set_xlabel(label)
+        axes.set_ylabel("share")
+        axes.set_ylim(0, 1.02)
+        axes.set_xlim(left=0, right=limit)
+        axes.grid(color=GRID)
+
+    return draw
+
+
+def figure_of(item: Item, data: Data) -> Figure | None:
+    """The item's panels side by side, at most three in a row, with one legend where lines need one."""
+    if not item.panels:
+        return None
+    from schedgap.benchmarks.figures.style import new_figure, plain_axes
+
+    columns = min(3, len(item.panels))
+    rows = -(-len(item.panels) // columns)
+    figure = new_figure(3.7 * columns, 2.9 * rows + 0.3)
+    named: dict[str, Any] = {}
+    for place, panel in enumerate(item.panels):
+        axes = figure.add_subplot(rows, columns, place + 1)
+        panel(axes, data, item)
+        plain_axes(axes)
+        handles, labels = axes.get_legend_handles_labels()
+        named |= dict(zip(labels, handles, strict=True))
+    share = 0.0
+    if named:
+        share = 0.34 * (-(-len(named) // 5)) / figure.get_figheight()
+        figure.legend(
+            list(named.values()), list(named), loc="upper center", ncols=min(5, len(named)), frameon=False, fontsize=8
+        )
+    figure.tight_layout(rect=(0, 0, 1, 1 - share))
+    return figure

@@ -1,0 +1,66 @@
+"""One run of one draw: an instance, a method on it, and everything that is measured of the outcome."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from schedgap.benchmarks.instances import make_instance
+from schedgap.benchmarks.laboratory.metrics import measured
+from schedgap.catalogue.methods import find_method
+from schedgap.catalogue.registry import find_problem
+from schedgap.catalogue.run import run_method
+from schedgap.formulations.common.instance import Instance
+from schedgap.formulations.common.numbers import ratio
+from schedgap.solvers.result import SolveOptions
+
+
+@dataclass(frozen=True)
+class Run:
+    """What runs: a method with its settings on the instances of a preset with its settings."""
+
+    problem: str
+    preset: str
+    workload: Mapping[str, Any] = field(default_factory=dict)
+    method: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def group(self) -> str:
+        """The same for all runs on the same instances."""
+        return json.dumps([self.problem, self.preset, self.workload], sort_keys=True)
+
+
+@lru_cache(maxsize=2)
+def _instance(group: str, seed: int) -> Instance:
+    problem, preset, workload = json.loads(group)
+    return make_instance(find_problem(problem), preset, seed, workload)
+
+
+def instance_of(run: Run, seed: int) -> Instance:
+    """The instance of a draw; the last ones are kept, since several methods run on each."""
+    return _instance(run.group, seed)
+
+
+def solved(run: Run, seed: int) -> dict[str, Any]:
+    """Run the method on the draw and measure what it found.
+
+    Returns
+    -------
+    dict
+        ``objective`` by the checker, ``bound``, ``ratio`` between them (at least 1; None outside the model or
+        without a solution), and the problem's own metrics (``metrics.py``). Unknown is None.
+    """
+    problem, instance = find_problem(run.problem), instance_of(run, seed)
+    options = SolveOptions(seed=seed, threads=1)
+    result = run_method(problem, instance, run.method, options, run.settings)
+    outside = find_method(problem, run.method).outside_model or bool(result.info.get("outside_model"))
+    return {
+        "objective": result.objective,
+        "bound": result.bound,
+        "ratio": None if outside else ratio(result.objective, result.bound, problem.sense),
+        **measured(problem.id, instance, result),
+    }

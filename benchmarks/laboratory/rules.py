@@ -1,0 +1,292 @@
+"""The rules of the verdicts: each looks at paired values over the draws and holds, fails, or stays undecided.
+
+A difference *holds* on one side of a limit when its whole 95% interval lies there, *fails* when the whole interval
+lies on the other side, and is *undecided* otherwise. Differences are taken draw by draw. With a single draw there is
+no interval: then the value itself decides, which only deterministic items use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+
+from schedgap.benchmarks.laboratory.data import Data, Floats, Interval, interval
+
+
+class State(StrEnum):
+    """What a rule says of the data."""
+
+    HOLDS = "holds"
+    FAILS = "fails"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a rule found: its state, what was asked, the numbers that say so, and the first of them alone."""
+
+    state: State
+    question: str
+    evidence: str
+    short: str = ""
+
+
+class Rule(Protocol):
+    """A question with a stated way to decide it."""
+
+    def judge(self, data: Data) -> Answer:
+        """The answer that the data give."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """A metric of a series at an x, by draw.
+
+    Attributes
+    ----------
+    metric, series, at : what to look at
+    name : for people; the series and the x where empty
+    """
+
+    metric: str
+    series: str
+    at: Any = None
+    name: str = ""
+
+    def of(self, data: Data) -> Floats:
+        """By draw; NaN where unknown."""
+        return data.values(self.metric, self.series, self.at)
+
+    def __str__(self) -> str:
+        return self.name or (self.series if self.at is None else f"{self.series} at {self.at}")
+
+
+def number(value: float, digits: int = 4) -> str:
+    """A number with so many digits that count, thousands set apart."""
+    if value == 0 or not np.isfinite(value):
+        return f"{value:g}"
+    places = max(0, digits - 1 - int(np.floor(np.log10(abs(value)))))
+    return f"{value:,.{min(places, 6)}f}"
+
+
+def plus_minus(found: Interval | None) -> str:
+    """``12.3 ± 0.4``; a dash where nothing is known."""
+    if found is None:
+        return "-"
+    if found.half is None:
+        return number(found.mean)
+    # as many places as the half-width needs for two digits, so that both end at the same place
+    places = 0 if found.half <= 0 else max(0, 1 - int(np.floor(np.log10(found.half))))
+    if found.half <= 0:
+        return f"{number(found.mean)} ± 0"
+    return f"{found.mean:,.{min(places, 6)}f} ± {found.half:,.{min(places, 6)}f}"
+
+
+def side(found: Interval | None, limit: float, below: bool) -> State:
+    """Whether a mean lies below (or above) a limit, by its interval."""
+    if found is None:
+        return State.UNDECIDED
+    if found.low == found.high == limit:
+        return State.FAILS
+    inside, outside = (found.high < limit, found.low >= limit) if below else (found.low > limit, found.high <= limit)
+    return State.HOLDS if inside else State.FAILS if outside else State.UNDECIDED
+
+
+def every(states: Sequence[State]) -> State:
+    """A chain holds when every link does, and fails when one does."""
+    if State.FAILS in states:
+        return State.FAILS
+    return State.UNDECIDED if State.UNDECIDED in states or not states else State.HOLDS
+
+
+def _ratio(a: Floats, b: Floats) -> Floats:
+    found = np.full(len(a), np.nan)
+    known = np.isfinite(a) & np.isfinite(b) & (b != 0)
+    found[known] = a[known] / b[known]
+    return found
+
+
+@dataclass(frozen=True)
+class Less:
+    """Is `a` smaller than `b`, draw by draw?
+
+    Attributes
+    ----------
+    printed : the ratio `a` / `b` that the paper prints; it agrees in size when the interval of ours contains it
+    """
+
+    a: Value
+    b: Value
+    what: str = ""
+    printed: float | None = None
+    word: str = "smaller"
+
+    def judge(self, data: Data) -> Answer:
+        """By the interval of the mean of a - b."""
+        a, b = self.a.of(data), self.b.of(data)
+        difference, ratio = interval(a - b), interval(_ratio(a, b))
+        text = f"{plus_minus(difference)}; ratio {plus_minus(ratio)}"
+        if self.printed is not None and ratio is not None:
+            agrees = ratio.low <= self.printed <= ratio.high
+            text += f" (printed {self.printed:g}: {'agrees' if agrees else 'does not agree'} in size)"
+        state = side(difference, 0.0, self.word != "larger")
+        return Answer(state, self.what or f"{self.a} {self.word} than {self.b}", text, plus_minus(difference))
+
+
+def More(a: Value, b: Value, what: str = "", printed: float | None = None) -> Less:
+    """Is `a` larger than `b`, draw by draw?"""
+    return Less(a, b, what, printed, "larger")
+
+
+@dataclass(frozen=True)
+class Trend:
+    """Do the values fall (or rise) from each x to the next? Every neighbouring pair has to hold."""
+
+    values: tuple[Value, ...]
+    falling: bool = True
+    what: str = ""
+
+    def judge(self, data: Data) -> Answer:
+        """By the paired differences of neighbours; the last against the first stands beside."""
+        arrays = [value.of(data) for value in self.values]
+        steps = [interval(later - earlier) for earlier, later in pairwise(arrays)]
+        states = [side(step, 0.0, self.falling) for step in steps]
+        whole = interval(arrays[-1] - arrays[0])
+        text = f"steps {', '.join(plus_minus(s) for s in steps)}; last minus first {plus_minus(whole)}"
+        word = "falls" if self.falling else "rises"
+        ends = f"{self.values[0].series} {word} from {self.values[0].at} to {self.values[-1].at}, at every step"
+        return Answer(every(states), self.what or ends, text, plus_minus(whole))
+
+
+@dataclass(frozen=True)
+class Turns:
+    """Is there a fall that holds between neighbours, after it a rise, after it a fall, and so on, as in `pattern`?"""
+
+    values: tuple[Value, ...]
+    pattern: tuple[str, ...] = ("fall", "rise", "fall")
+    what: str = ""
+
+    def judge(self, data: Data) -> Answer:
+        """It holds when the steps that hold contain the pattern, fails when even undecided steps cannot complete it."""
+        arrays = [value.of(data) for value in self.values]
+        steps = [interval(later - earlier) for earlier, later in pairwise(arrays)]
+        state = State.FAILS
+        for sure, outcome in ((False, State.UNDECIDED), (True, State.HOLDS)):
+            wanted = list(self.pattern)
+            for step in steps:
+                found = side(step, 0.0, wanted[0] == "fall") if wanted else State.FAILS
+                if found is State.HOLDS or (found is State.UNDECIDED and not sure):
+                    wanted.pop(0)
+            if not wanted:
+                state = outcome
+        text = "steps " + ", ".join(plus_minus(step) for step in steps)
+        return Answer(state, self.what or f"{self.values[0].series}: {', then '.join(self.pattern)}", text)
+
+
+@dataclass(frozen=True)
+class LeadGrows:
+    """Is the lead of `a` over `b` larger at the second x than at the first? A lead is b - a, or a - b of a gain."""
+
+    first: tuple[Value, Value]
+    second: tuple[Value, Value]
+    gain: bool = False
+    what: str = ""
+
+    def judge(self, data: Data) -> Answer:
+        """By the difference of differences, draw by draw."""
+        sign = 1.0 if self.gain else -1.0
+        leads = [sign * (a.of(data) - b.of(data)) for a, b in (self.first, self.second)]
+        grown = interval(leads[1] - leads[0])
+        text = f"lead {plus_minus(interval(leads[0]))}, then {plus_minus(interval(leads[1]))}; "
+        text += f"difference {plus_minus(grown)}"
+        a, b = self.second
+        default = f"lead of {a.series} over {b.series} larger at {a.at} than at {self.first[0].at}"
+        return Answer(side(grown, 0.0, below=False), self.what or default, text, plus_minus(grown))
+
+
+@dataclass(frozen=True)
+class Within:
+    """Does a mean lie within limits? The value, its ratio to `over`, or with `gain` 1 minus that ratio."""
+
+    value: Value
+    low: float | None = None
+    high: float | None = None
+    over: Value | None = None
+    minus: Value | None = None
+    gain: bool = False
+    absolute: bool = False
+    what: str = ""
+
+    def judge(self, data: Data) -> Answer:
+        """It holds when the whole interval lies within, fails when the whole interval lies beyond one limit."""
+        values = self.value.of(data)
+        if self.minus is not None:
+            values = values - self.minus.of(data)
+        if self.over is not None:
+            values = _ratio(values, self.over.of(data))
+        if self.gain:
+            values = 1.0 - values
+        found = interval(values)
+        states = []
+        if self.low is not None:
+            states.append(_reaches(found, self.low, below=False))
+        if self.high is not None:
+            states.append(_reaches(found, self.high, below=True))
+        return Answer(every(states), self.what or self._question(), plus_minus(found), plus_minus(found))
+
+    def _question(self) -> str:
+        name = str(self.value)
+        if self.minus is not None:
+            name += f" minus {self.minus}"
+        if self.over is not None:
+            name += f" over {self.over}"
+        limits = "within " + " to ".join("..." if x is None else f"{x:g}" for x in (self.low, self.high))
+        return f"{name} {limits}"
+
+
+def _reaches(found: Interval | None, limit: float, below: bool) -> State:
+    """As `side`, but the limit itself is inside."""
+    if found is None:
+        return State.UNDECIDED
+    inside, outside = (found.high <= limit, found.low > limit) if below else (found.low >= limit, found.high < limit)
+    return State.HOLDS if inside else State.FAILS if outside else State.UNDECIDED
+
+
+@dataclass(frozen=True)
+class Agrees:
+    """Does the interval of the mean ratio `a` / `b` (of `a` itself without `b`) contain the printed number?"""
+
+    a: Value
+    b: Value | None
+    printed: float
+    what: str = ""
+
+    def judge(self, data: Data) -> Answer:
+        """It holds or fails; it is undecided only without an interval."""
+        values = self.a.of(data) if self.b is None else _ratio(self.a.of(data), self.b.of(data))
+        found = interval(values)
+        if found is None or found.half is None:
+            state = State.UNDECIDED
+        else:
+            state = State.HOLDS if found.low <= self.printed <= found.high else State.FAILS
+        name = str(self.a) if self.b is None else f"{self.a} over {self.b}"
+        return Answer(state, self.what or f"{name} is {self.printed:g}", plus_minus(found), plus_minus(found))
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A question about the data of a deterministic item: a function answers it, with the numbers that say so."""
+
+    what: str
+    test: Callable[[Data], tuple[bool | None, str]]
+
+    def judge(self, data: Data) -> Answer:
+        """True holds, False fails, None is undecided."""
+        found, evidence = self.test(data)
+        state = State.UNDECIDED if found is None else State.HOLDS if found else State.FAILS
+        return Answer(state, self.what, evidence)

@@ -1,0 +1,266 @@
+"""Runs what a paper's items need: pooled, stored as it comes, resumed, extended where a verdict is undecided."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import schedgap.benchmarks.instances
+from schedgap.benchmarks.harness.pool import Pool
+from schedgap.benchmarks.harness.progress import Progress, Sink
+from schedgap.benchmarks.harness.store import FILE, Row, Store, fresh_folder, holds_a_run, locked, row_key
+from schedgap.benchmarks.harness.versions import environment, relevant_versions
+from schedgap.benchmarks.harness.worker import plain
+from schedgap.benchmarks.laboratory import measure as measuring
+from schedgap.benchmarks.laboratory import metrics
+from schedgap.benchmarks.laboratory.data import Data
+from schedgap.benchmarks.laboratory.declare import Item, Measure, Paper
+from schedgap.benchmarks.laboratory.measure import Run
+from schedgap.benchmarks.laboratory.verdicts import Judged, judge
+from schedgap.formulations.common.errors import InputError
+
+FIRST_SEED = 1000
+"""The first draw: settings were tried on draws below it, so verdicts come from draws that no choice was made on."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """One run on one draw, and the identity of all that its result depends on."""
+
+    key: str
+    item: str
+    run: Run
+    seed: int
+    measure: Measure
+
+
+@dataclass(frozen=True)
+class Finding:
+    """An item with its data and its judged claims."""
+
+    item: Item
+    data: Data
+    judged: tuple[Judged, ...]
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What :func:`reproduce` did.
+
+    Attributes
+    ----------
+    folder : where the run, the page and the figures are
+    page : the page's path; None where Ctrl-C ended the run
+    findings : one per item
+    interrupted : Ctrl-C ended it; every finished draw is kept
+    errors : runs that failed, one line each
+    """
+
+    folder: Path
+    page: Path | None
+    findings: tuple[Finding, ...]
+    interrupted: bool
+    errors: tuple[str, ...]
+
+
+@cache
+def _instances_digest() -> str:
+    """SHA-256 over the generators and what measures: a result depends on them as on the methods."""
+    digest = hashlib.sha256()
+    files = [Path(inspect.getfile(measuring)), Path(inspect.getfile(metrics))]
+    for folder in schedgap.benchmarks.instances.__path__:
+        files += sorted(Path(folder).rglob("*.py"))
+    for path in files:
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+@cache
+def _source(function: Measure) -> str:
+    """The name of what measures, and a digest of its file."""
+    text = Path(inspect.getfile(function)).read_bytes()
+    return f"{function.__module__}.{function.__qualname__} {hashlib.sha256(text).hexdigest()[:16]}"
+
+
+def _work(item: Item, run: Run, seed: int) -> Work:
+    parts = {
+        "measure": _source(item.measure),
+        "problem": run.problem,
+        "preset": run.preset,
+        "workload": plain(run.workload),
+        "method": run.method,
+        "settings": plain(run.settings),
+        "seed": seed,
+        "versions": relevant_versions(),
+        "instances": _instances_digest(),
+    }
+    return Work(row_key(parts), item.id, run, seed, item.measure)
+
+
+def _execute(group: Sequence[Work]) -> list[tuple[Any, str]]:
+    """Every run on one draw: its metrics, or why there are none."""
+    return [_measured(work) for work in group]
+
+
+def _measured(work: Work) -> tuple[Any, str]:
+    try:
+        return plain(work.measure(work.run, work.seed)), ""
+    except Exception as error:
+        lines = str(error).strip().splitlines() or [""]
+        return None, f"{type(error).__name__}: {lines[0]}"
+
+
+def draws_of(item: Item, seeds: int | None, scale: float, more: bool) -> int:
+    """How many draws an item gets: as asked for, else its own number; never fewer than two unless it has only one."""
+    if item.most == 1:
+        return 1
+    wanted = seeds if seeds is not None else item.most if more else item.seeds
+    return max(2, round(wanted * scale))
+
+
+def reproduce(
+    paper: Paper,
+    *,
+    items: Sequence[str] | None = None,
+    seeds: int | None = None,
+    scale: float = 1.0,
+    resume: bool = False,
+    out: Path,
+    workers: int | None = None,
+    progress: Sink | None = None,
+    write: Callable[[Paper, Sequence[Finding], Path], Path] | None = None,
+) -> Reproduction:
+    """Measure a paper's items again, judge their claims, write the page.
+
+    Parameters
+    ----------
+    paper : the paper
+    items : ids; all where None
+    seeds : draws per item; None is the items' own number, raised where a verdict is undecided
+    scale : factor on the number of draws
+    resume : go on with the run in `out`; nothing that had finished is repeated
+    out : its folder; where it holds a run and `resume` is not asked for, a new one beside it
+    workers : processes; None is one per core
+    progress : where progress goes
+    write : writes the page and the figures from the findings, and returns the page's path
+
+    Raises
+    ------
+    InputError
+        An unknown item, a number out of range, or a folder that cannot be written.
+    """
+    chosen = _chosen(paper, items)
+    if seeds is not None and not 1 <= seeds <= 100_000:
+        raise InputError(f"seeds: must be from 1 to 100000, got {seeds}")
+    if not 0 < scale <= 1000:
+        raise InputError(f"scale: must be greater than 0 and at most 1000, got {scale:g}")
+    folder = out if resume else fresh_folder(out)
+    with locked(folder), Store(folder / FILE) as store:
+        session = _Session(store, workers or environment()["cores"], progress, paper.id)
+        if resume and holds_a_run(folder) and progress is not None:
+            session.say(f"reproduce goes on with {folder}: {store.count} runs had finished")
+        store.set_meta(paper=paper.id, items=[item.id for item in chosen], environment=environment())
+        counts = {item.id: draws_of(item, seeds, scale, more=False) for item in chosen}
+        interrupted = session.run(chosen, counts)
+        findings = tuple(session.finding(item, counts[item.id]) for item in chosen) if not interrupted else ()
+        longer = {
+            one.item.id: draws_of(one.item, seeds, scale, more=True)
+            for one in findings
+            if any(judged.undecided for judged in one.judged)
+        }
+        again = [item for item in chosen if longer.get(item.id, 0) > counts[item.id]]
+        if again and not interrupted:
+            session.say(f"reproduce: more draws for what is undecided: {', '.join(item.id for item in again)}")
+            counts |= {item.id: longer[item.id] for item in again}
+            interrupted = session.run(again, counts)
+            findings = tuple(session.finding(item, counts[item.id]) for item in chosen) if not interrupted else ()
+        page = write(paper, findings, folder) if write is not None and not interrupted else None
+    return Reproduction(folder, page, findings, interrupted, tuple(session.errors))
+
+
+def _chosen(paper: Paper, names: Sequence[str] | None) -> list[Item]:
+    known = {item.id: item for item in paper.items}
+    for name in names or ():
+        if name not in known:
+            raise InputError(f"item: paper {paper.id} has no item {name!r}, one of: {', '.join(known)}")
+    return [item for item in paper.items if names is None or item.id in names]
+
+
+class _Session:
+    """The store's rows as they are, and the way to get more."""
+
+    def __init__(self, store: Store, workers: int, progress: Sink | None, paper: str) -> None:
+        self.store, self.workers, self.progress, self.paper = store, workers, progress, paper
+        self.found: dict[str, Mapping[str, Any]] = {
+            row.key: row.payload for row in store.rows() if row.status != "error"
+        }
+        self.errors: list[str] = []
+
+    def say(self, line: str) -> None:
+        """A line of its own."""
+        Progress(0, self.progress, "reproduce").say(line)
+
+    def finding(self, item: Item, count: int) -> Finding:
+        """The item's data over its first draws, judged."""
+        seeds = range(FIRST_SEED, FIRST_SEED + count)
+        # a run that failed gives nothing: it counts as a draw without a value
+        found = {key: [self.found.get(_work(item, run, seed).key, {}) for seed in seeds] for key, run in item.runs()}
+        data = Data(found, seeds)
+        return Finding(item, data, judge(item, data))
+
+    def run(self, items: Iterable[Item], counts: Mapping[str, int]) -> bool:
+        """Run what is missing; whether Ctrl-C ended it."""
+        groups: dict[tuple[str, int], dict[str, Work]] = {}
+        for item in items:
+            for seed in range(FIRST_SEED, FIRST_SEED + counts[item.id]):
+                for _, run in item.runs():
+                    work = _work(item, run, seed)
+                    if work.key not in self.found:
+                        groups.setdefault((run.group, seed), {})[work.key] = work
+        todo = [list(group.values()) for group in groups.values()]
+        bar = Progress(sum(map(len, todo)), self.progress, f"reproduce {self.paper}")
+
+        def keep(group: Sequence[Work], outcomes: list[tuple[Any, str]]) -> None:
+            for work, (payload, error) in zip(group, outcomes, strict=True):
+                self.store.put(_row(self.paper, work, payload, error))
+                if error:
+                    self.errors.append(f"{work.item}, {work.run.method}, seed {work.seed}: {error}")
+                else:
+                    self.found[work.key] = payload
+            bar.step(f"{group[-1].item} seed {group[-1].seed}", len(group))
+
+        def died(group: Sequence[Work], reason: str, _: float) -> None:
+            keep(group, [(None, reason)] * len(group))
+
+        try:
+            Pool(_execute, min(self.workers, max(1, len(todo)))).run(todo, keep, died)
+        except KeyboardInterrupt:
+            return True
+        finally:
+            bar.finish()
+        return False
+
+
+def _row(paper: str, work: Work, payload: Any, error: str) -> Row:
+    return Row(
+        key=work.key,
+        position=0,
+        suite=f"reproduce {paper}",
+        problem=work.run.problem,
+        batch=work.item,
+        instance_hash="",
+        instance_name="",
+        method=work.run.method,
+        settings={"workload": plain(work.run.workload), "method": plain(work.run.settings)},
+        seed=work.seed,
+        limits={},
+        versions={},
+        status="error" if error else "measured",
+        payload=payload,
+        error=error,
+    )

@@ -1,0 +1,54 @@
+"""``schedgap reproduce``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from schedgap.cli.arguments import count, factor
+
+
+def add_reproduce(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``reproduce``."""
+    parser.add_argument("paper", metavar="PAPER", help="000 to 004, or a name as in schedgap list")
+    parser.add_argument(
+        "--item", nargs="+", action="extend", metavar="ITEM", help="only these, as in schedgap list (default: all)"
+    )
+    parser.add_argument(
+        "--seeds", type=count, metavar="N", help="draws of every item (default: 10, up to 40 where undecided)"
+    )
+    parser.add_argument("--scale", type=factor, default=1.0, metavar="F", help="factor on the number of draws")
+    parser.add_argument("--workers", type=count, metavar="N", help="processes (default: one per core)")
+    parser.add_argument("--resume", action="store_true", help="go on with the run in DIR")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="the run's directory (default: results/reproduce-PAPER)"
+    )
+
+
+def run_reproduce(arguments: argparse.Namespace) -> int:
+    """Measure a paper's items again, print the verdicts and the page's path; 5 where a run failed."""
+    from schedgap import api
+
+    found = api.reproduce(
+        arguments.paper,
+        items=arguments.item,
+        seeds=arguments.seeds,
+        scale=arguments.scale,
+        resume=arguments.resume,
+        out=arguments.out,
+        workers=arguments.workers,
+        progress=sys.stderr,
+    )
+    if found.interrupted:
+        again = f"schedgap reproduce {arguments.paper} --out {found.folder} --resume"
+        print(f"schedgap: interrupted, every finished run is kept; goes on with: {again}", file=sys.stderr)
+        return 130
+    for finding in found.findings:
+        print(finding.item.title)
+        for judged in finding.judged:
+            print(f"  {judged.text}: {judged.claim.text}")
+    print(f"\npage: {found.page}")
+    for line in found.errors[:10]:
+        print(f"schedgap: error: {line}", file=sys.stderr)
+    return 5 if found.errors else 0

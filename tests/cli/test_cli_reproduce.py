@@ -1,0 +1,133 @@
+"""``schedgap reproduce``: the page, the same numbers for the same seeds, going on after kill -9, bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.command import Command
+from support.experiments import PAPER, run
+from support.work import wait_until
+
+from schedgap.benchmarks.harness.store import FILE, Store
+from schedgap.benchmarks.laboratory.page import VERDICTS, page_name
+from schedgap.benchmarks.laboratory.papers import NAMES, find_paper
+from schedgap.benchmarks.laboratory.running import draws_of
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def _finished(folder: Path) -> dict[str, float]:
+    """When each run was written, by key."""
+    with Store(folder / FILE, read_only=True) as store:
+        return {row.key: row.finished for row in store.rows()}
+
+
+def test_page_verdicts_and_figures(tmp_path: Path) -> None:
+    found = run(tmp_path / "a")
+    assert found.page is not None and not found.errors
+    text = found.page.read_text()
+    for piece in (
+        "## Bars",
+        "![Lines](toy-lines.png)",
+        "[4.000]",
+        "No colour is measured.",
+        "| Figure 9 | a drawing |",
+    ):
+        assert piece in text
+    assert "Draws: 10" in text, "the trend is clear after the first draws"
+    assert (tmp_path / "a" / "toy-bars.png").read_bytes().startswith(b"\x89PNG")
+    verdicts = json.loads((tmp_path / "a" / VERDICTS).read_text())
+    assert [claim["verdict"] for claim in verdicts["claims"]][1:] == ["reproduces", "cannot be decided"]
+
+
+def test_it_goes_on_after_kill_9(tmp_path: Path) -> None:
+    folder, seeds = tmp_path / "killed", 6
+    script = ROOT / "tests" / "support" / "experiments.py"
+    process = subprocess.Popen([sys.executable, str(script), str(folder), str(seeds)], start_new_session=True)
+    try:
+        wait_until(lambda: (folder / FILE).is_file() and _rows(folder) >= 4)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    before = _finished(folder)
+    assert 0 < len(before) < 8 * seeds
+    found = run(folder, seeds, resume=True)
+    after = _finished(folder)
+    assert len(after) == 8 * seeds
+    assert {key: after[key] for key in before} == before, "what had finished is not repeated"
+    whole = run(tmp_path / "whole", seeds)
+    assert found.page is not None and whole.page is not None
+    assert found.page.read_text() == whole.page.read_text(), "the same numbers for the same seeds"
+    figures = ("toy-bars.png", "toy-lines.png")
+    assert all((folder / name).read_bytes() == (tmp_path / "whole" / name).read_bytes() for name in figures)
+
+
+def _rows(folder: Path) -> int:
+    try:
+        with sqlite3.connect(f"file:{folder / FILE}?mode=ro", uri=True) as db:
+            return int(db.execute("SELECT count(*) FROM rows").fetchone()[0])
+    except sqlite3.OperationalError:  # the table is not there yet
+        return 0
+
+
+def test_draws() -> None:
+    item = PAPER.items[0]
+    assert draws_of(item, None, 1.0, more=False) == 3
+    assert draws_of(item, None, 1.0, more=True) == 4
+    assert draws_of(item, 10, 0.5, more=True) == 5
+    assert draws_of(item, 1, 0.1, more=False) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("999",), "unknown paper '999', one of: 000 (sjf-bco)"),
+        (("000", "--item", "figure-9"), "paper 000 has no item 'figure-9', one of: figure-4"),
+        (("000", "--seeds", "0"), "must be a whole number from 1"),
+        (("000", "--scale", "0"), "must be a positive number"),
+    ],
+)
+def test_bad_input_is_one_line(command: Command, tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
+    ran = command("reproduce", *arguments, "--out", tmp_path / "x")
+    assert ran.status == 2 and message in ran.message
+
+
+def test_two_items_from_the_command_line(command: Command, tmp_path: Path) -> None:
+    ran = command(
+        "reproduce", "sjf-bco", "--item", "figure-7", "--seeds", "2", "--out", tmp_path / "x", "--workers", "1"
+    )
+    assert ran.status == 0, ran.err
+    page = tmp_path / "x" / page_name(find_paper("000"))
+    assert f"page: {page}" in ran.out and "Only 1 of its 4 items ran." in " ".join(page.read_text().split())
+
+
+def test_list_names_every_item(command: Command) -> None:
+    out = command("list").out
+    for number in NAMES:
+        for item in find_paper(number).items:
+            assert item.id in out
+
+
+ITEMS = {
+    "000": {"figure-4", "figure-5", "figure-6", "figure-7"},
+}
+"""What has to be there: every table and figure of the evaluations that is an experiment."""
+
+
+@pytest.mark.parametrize("number", list(NAMES))
+def test_no_item_is_missing(number: str) -> None:
+    items = find_paper(number).items
+    assert {item.id for item in items} == ITEMS[number]
+    for item in items:
+        assert item.claims and item.plots, item.id
+        labels = {series.label for series in item.series}
+        assert len(labels) == len(item.series)
+        for claim in item.claims:
+            assert claim.section and bool(claim.parts) != bool(claim.cannot), f"{item.id}: {claim.text}"
