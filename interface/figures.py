@@ -86,7 +86,6 @@ def draw(problem: Problem, instance: Instance, drawn: Sequence[Drawn], out: Path
 
     from schedgap.benchmarks.figures.sheet import Part, sheet
 
-    matplotlib.use("Agg")
     title = f"{problem.id} \u00b7 {instance.name}" if instance.name else problem.id
     parts = [Part(_heading(problem, one), one.solution) for one in drawn]
     try:

@@ -41,12 +41,21 @@ def drawing_on(panel: Panel) -> Iterator[None]:
         _panel.reset(token)
 
 
+class Picture(Figure):
+    """A figure that a notebook shows as the last value of a cell."""
+
+    def _repr_png_(self) -> bytes:
+        buffer = io.BytesIO()
+        self.savefig(buffer, format="png", dpi=100)
+        return buffer.getvalue()
+
+
 def new_figure(width: float, height: float) -> Figure:
     """An empty figure with its own canvas; sizes in inches. Inside :func:`drawing_on` it is a part of a larger one."""
     panel = _panel.get()
     if panel is not None:
         return cast(Figure, panel(width, height))  # a SubFigure takes axes, texts and legends as a Figure does
-    figure = Figure(figsize=(width, height), facecolor="white")
+    figure = Picture(figsize=(width, height), facecolor="white")
     FigureCanvasAgg(figure)
     return figure
 
