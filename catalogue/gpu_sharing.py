@@ -8,8 +8,7 @@ from typing import ClassVar
 from schedgap.catalogue.method import ENGINES, Checker, Function, Kind, Method
 from schedgap.catalogue.problem import ProblemOf
 from schedgap.formulations.common.check import CheckReport
-from schedgap.formulations.common.declarative import DeclarativeModel
-from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.declarative import DeclarativeModel, Form
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
@@ -44,6 +43,16 @@ def _check_elastic() -> Checker:
     return check_elastic
 
 
+def _time_indexed(instance: Instance, tighten: bool) -> DeclarativeModel:
+    if tighten:
+        from schedgap.formulations.gpu_sharing.models.time_indexed import build_ilp
+
+        return build_ilp(PROBLEM.own(instance))
+    from schedgap.formulations.gpu_sharing.models.equations import build_equations
+
+    return build_equations(PROBLEM.own(instance))
+
+
 class GpuSharing(ProblemOf[GpuSharingInstance]):
     """Jobs that share GPUs in pairs, mean job completion time."""
 
@@ -62,6 +71,7 @@ class GpuSharing(ProblemOf[GpuSharingInstance]):
         "queuing large": "queuing large",
         "queuing small": "queuing small",
     }
+    forms = (Form("time-indexed", "GPUs, partners and progress in every slot", "paper 003, (8)-(15)", _time_indexed),)
     methods = (
         Method("cp", "local search, column LP, CP-SAT with overlap integers", Kind.EXACT, _exact, untunable=True),
         *ENGINES,
@@ -104,13 +114,6 @@ class GpuSharing(ProblemOf[GpuSharingInstance]):
         from schedgap.formulations.gpu_sharing.check import check
 
         return check(self.own(instance), solution)
-
-    def model(self, instance: Instance, form: str | None = None, tighten: bool = True) -> DeclarativeModel:
-        if form is not None or not tighten:
-            raise InputError(f"form: {self.id} has only the model that engines solve")
-        from schedgap.formulations.gpu_sharing.models.time_indexed import build_ilp
-
-        return build_ilp(self.own(instance))
 
     def model_size(self, instance: Instance) -> int:
         from schedgap.formulations.gpu_sharing.models.time_indexed import ilp_nonzeros

@@ -8,8 +8,7 @@ from typing import ClassVar
 from schedgap.catalogue.method import ENGINES, Checker, Function, Kind, Method
 from schedgap.catalogue.problem import ProblemOf
 from schedgap.formulations.common.check import CheckReport
-from schedgap.formulations.common.declarative import DeclarativeModel
-from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.declarative import DeclarativeModel, Form
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.hadar.instance import HadarInstance
@@ -45,6 +44,16 @@ def _check_forked() -> Checker:
     return check_forked
 
 
+def _time_indexed(instance: Instance, tighten: bool) -> DeclarativeModel:
+    if tighten:
+        from schedgap.formulations.hadar.models.time_indexed import build_ilp
+
+        return build_ilp(PROBLEM.own(instance))
+    from schedgap.formulations.hadar.models.equations import build_equations
+
+    return build_equations(PROBLEM.own(instance))
+
+
 class Hadar(ProblemOf[HadarInstance]):
     """Heterogeneous gangs that pause and move between slots, sum of utilities."""
 
@@ -62,6 +71,7 @@ class Hadar(ProblemOf[HadarInstance]):
         "makespan": "makespan",
         "utilisation": "utilisation",
     }
+    forms = (Form("time-indexed", "devices, rates and completion in every slot", "paper 002, (1)-(1e)", _time_indexed),)
     methods = (
         Method(
             "colgen",
@@ -114,13 +124,6 @@ class Hadar(ProblemOf[HadarInstance]):
         from schedgap.formulations.hadar.check import check
 
         return check(self.own(instance), solution)
-
-    def model(self, instance: Instance, form: str | None = None, tighten: bool = True) -> DeclarativeModel:
-        if form is not None or not tighten:
-            raise InputError(f"form: {self.id} has only the model that engines solve")
-        from schedgap.formulations.hadar.models.time_indexed import build_ilp
-
-        return build_ilp(self.own(instance))
 
     def model_size(self, instance: Instance) -> int:
         from schedgap.formulations.hadar.models.time_indexed import ilp_nonzeros

@@ -112,6 +112,10 @@ class Layout:
         self.problem.addConstraint(NamedRow(expression, _RELATIONS[relation], None, float(right)), name)
         self.rows.setdefault(family, []).append(name)
 
+    def numbered(self, family: str, terms: Iterable[Term], relation: str, right: float) -> None:
+        """A new row whose key is its number in the family."""
+        self.row(family, (len(self.rows.get(family, ())) + 1,), terms, relation, right)
+
     def impossible(self, key: Sequence[str | int], family: str = "impossible") -> None:
         """A row that nothing meets; the families ``impossible`` must be declared."""
         nothing = self.variable("impossible", *key, low=0, high=0)

@@ -10,18 +10,17 @@ import pulp
 import pytest
 
 import schedgap
+from schedgap.benchmarks.studies.brute_force.schedules import CASES
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import InputError
 from schedgap.solvers.engines.cbc import _program
 from schedgap.solvers.engines.lp import file_names, write_model
 
-FORMS = [("rar-ddls", "time-indexed"), ("g-vne", "arcs")]
+FORMS = [(case.problem, case.form) for case in CASES.values()]
 
 
 def instance_of(problem: str) -> schedgap.Instance:
     """A small instance of a problem."""
-    from schedgap.benchmarks.studies.brute_force.schedules import CASES
-
     case = next(case for case in CASES.values() if case.problem == problem)
     return next(made for made, schedules in map(case.make, range(20)) if len(schedules) > 1)
 

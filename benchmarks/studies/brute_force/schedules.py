@@ -9,13 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from schedgap.benchmarks.studies.brute_force import g_vne, rar_ddls
+from schedgap.benchmarks.instances.gpu_sharing.random import tiny as tiny_gpu_sharing
+from schedgap.benchmarks.studies.brute_force import g_vne, gpu_sharing, hadar, rar_ddls
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.g_vne.instance import GVneInstance
+from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
+from schedgap.formulations.hadar.instance import HadarInstance, Job
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 
-MOST = 2000
+MOST = 1000
 """Combinations that are tried for one instance."""
 TRIES = 100
 
@@ -30,14 +33,12 @@ class Case:
     ----------
     problem, form : ids
     make : (instance, its feasible schedules) of a seed
-    exact : the way from a schedule to its point and back leads to the same schedule
     engines : those that can solve it
     """
 
     problem: str
     form: str
     make: Callable[[int], Made]
-    exact: bool = True
     engines: tuple[str, ...] = ("highs", "cbc", "cpsat")
 
 
@@ -122,7 +123,104 @@ def _g_vne(seed: int) -> Made:
     return instance, _feasible(instance, solutions())
 
 
+def _hadar(seed: int) -> Made:
+    def options(instance: HadarInstance, job: Job) -> list[list[dict[str, Any]]]:
+        """What a job can have in a slot: nothing, or a gang, machine by machine."""
+        pools = [
+            (machine.id, kind, min(count, job.workers))
+            for machine in instance.machines
+            for kind, count in machine.gpus.items()
+            if count and job.throughput.get(kind, 0) > 0
+        ]
+        counts = itertools.product(*(range(most + 1) for _, _, most in pools))
+        return [
+            [{"machine": h, "type": r, "gpus": n} for (h, r, _), n in zip(pools, chosen, strict=True) if n]
+            for chosen in counts
+            if sum(chosen) in (0, job.workers)
+        ]
+
+    def count(instance: HadarInstance) -> int:
+        slots = [instance.horizon - job.arrival + 1 for job in instance.jobs]
+        each = [len(options(instance, job)) ** n for job, n in zip(instance.jobs, slots, strict=True)]
+        return int(np.prod(each)) if max(each) <= MOST else MOST + 1
+
+    def draw(number: int) -> HadarInstance:
+        data = hadar.random_case(number, must_finish=number % 5 == 0).to_dict()
+        rng = np.random.default_rng(number)
+        horizon = int(rng.integers(2, 4))
+        jobs = data["jobs"][: int(rng.integers(1, 4))]
+        for job in jobs:
+            job["arrival"] = min(job["arrival"], horizon)
+            job["epochs"] = max(1, round(job["epochs"] * rng.uniform(0.3, 1.0)))
+        machines = data["machines"][: int(rng.integers(1, 4))]
+        return HadarInstance.parse({**data, "horizon": horizon, "jobs": jobs, "machines": machines})
+
+    instance: HadarInstance = _small(seed, draw, count)
+
+    def solutions() -> Iterator[Solution]:
+        lives = [
+            [
+                {str(t): entries for t, entries in enumerate(chosen, start=job.arrival) if entries}
+                for chosen in itertools.product(options(instance, job), repeat=instance.horizon - job.arrival + 1)
+            ]
+            for job in instance.jobs
+        ]
+        for chosen in itertools.product(*lives):
+            yield {"allocation": {job.id: life for job, life in zip(instance.jobs, chosen, strict=True) if life}}
+
+    return instance, _feasible(instance, solutions())
+
+
+def _gpu_sharing(seed: int) -> Made:
+    def ways(instance: GpuSharingInstance) -> list[list[tuple[int, tuple[list[Any], ...], int]]]:
+        gpus = [[server.id, index] for server in instance.servers for index in range(server.gpus)]
+        return [
+            [
+                (t, chosen, steps)
+                for t in range(job.arrival, instance.horizon + 1)
+                for chosen in itertools.combinations(gpus, job.gpus)
+                for steps in gpu_sharing.divisors(job.batch_size)
+            ]
+            for job in instance.jobs
+        ]
+
+    def count(instance: GpuSharingInstance) -> int:
+        return int(np.prod([len(mine) for mine in ways(instance)]))
+
+    def draw(number: int) -> GpuSharingInstance:
+        data = tiny_gpu_sharing(number).to_dict()
+        rng = np.random.default_rng(number)
+        horizon = int(rng.integers(3, 7))
+        jobs = data["jobs"][: int(rng.integers(1, 4))]
+        for job in jobs:
+            job["arrival"] = min(job["arrival"], horizon)
+            job["batch_size"] = int(rng.choice([1, 2, 3, 6]))
+            job["iterations"] = max(1, round(job["iterations"] * rng.uniform(0.3, 1.0)))
+        names = {job["id"] for job in jobs}
+        slower = {
+            one: {other: xi for other, xi in row.items() if other in names}
+            for one, row in data.get("interference", {}).items()
+            if one in names
+        }
+        return GpuSharingInstance.parse({**data, "horizon": horizon, "jobs": jobs, "interference": slower})
+
+    instance: GpuSharingInstance = _small(seed, draw, count)
+    jobs = [job.id for job in instance.jobs]
+
+    def solutions() -> Iterator[Solution]:
+        for chosen in itertools.product(*ways(instance)):
+            yield {
+                "start": {j: t for j, (t, _, _) in zip(jobs, chosen, strict=True)},
+                "gpus": {j: list(gpus) for j, (_, gpus, _) in zip(jobs, chosen, strict=True)},
+                "accumulation": {j: s for j, (_, _, s) in zip(jobs, chosen, strict=True)},
+            }
+
+    return instance, _feasible(instance, solutions())
+
+
 CASES = {
+    "gpu-sharing": Case("gpu-sharing", "time-indexed", _gpu_sharing),
+    "hadar": Case("hadar", "time-indexed", _hadar),
     "rar-ddls": Case("rar-ddls", "time-indexed", _rar_ddls),
     "g-vne": Case("g-vne", "arcs", _g_vne),
 }

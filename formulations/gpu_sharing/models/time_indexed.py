@@ -1,24 +1,52 @@
-"""The time-indexed integer program of gpu-sharing, for any engine (method `cbc`, `highs`, `cpsat`)."""
+"""The tightened time-indexed program of gpu-sharing, for any engine (method `cbc`, `highs`, `cpsat`)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 import pulp
 
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.common.layout import IMPOSSIBLE, NEVER, Layout, RowFamily, Term, VariableFamily
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import Choices, choices
 from schedgap.formulations.gpu_sharing.overlap import placed
 from schedgap.formulations.gpu_sharing.schedule import latest_ends, simulate
 
-Terms = list[tuple[pulp.LpVariable, float]]
+Terms = list[Term]
 Column = tuple[int, int, int, int]
 """Job, index of its mode, start slot, slots."""
 _UNIT = 10**10
+
+VARIABLES = {
+    "column": VariableFamily("job, mode, slot, slots", "1 where it starts then, with this mode, for so many slots"),
+    "mode": VariableFamily("job, mode", "1 for its accumulation steps"),
+    "run": VariableFamily("job, slot", "1 while it runs"),
+    "overlap": VariableFamily("job, job", "GPUs that the two share"),
+    "share": VariableFamily("job, job", "1 where they share any"),
+    "both": VariableFamily("job, job, slot", "1 where both run and share"),
+    "now": VariableFamily("job, job, slot", "GPUs that they share in the slot"),
+    "level": VariableFamily("job, level, slot", "1 where its slowdown is the level's or worse"),
+    "impossible": IMPOSSIBLE,
+}
+ROWS = {
+    "once": RowFamily("(11)", "one column for every job"),
+    "mode": RowFamily("(7)", "the column's mode"),
+    "run": RowFamily("(12)", "the column's slots"),
+    "capacity": RowFamily("(9)", "GPUs of the running jobs less those shared <= all GPUs"),
+    "gang": RowFamily("(8)", "GPUs that a job shares <= its own"),
+    "shared": RowFamily("(9)", "what is shared, and when"),
+    "both": RowFamily("(12)", "both run and share"),
+    "now": RowFamily("(9)", "in a slot in which both run, the overlap"),
+    "memory": RowFamily("", "modes that do not fit one GPU together do not share"),
+    "level": RowFamily("(14)", "slowdowns at least those of the jobs beside"),
+    "budget": RowFamily("(13)", "losses of the run <= what so many slots may lose"),
+    "steps": RowFamily("", "slots at a slowdown or worse <= what the run may have", tightening=True),
+    "impossible": NEVER,
+}
 
 
 def build_ilp(instance: GpuSharingInstance) -> DeclarativeModel:
@@ -82,7 +110,14 @@ class _Builder:
         self.instance = instance
         self.choices: Choices = choices(instance)
         self.latest = [] if self.choices.blocked else latest_ends(instance)
-        self.problem = pulp.LpProblem("gpu_sharing", pulp.LpMinimize)
+        self.ids = [job.id for job in instance.jobs]
+        self.layout = Layout(
+            pulp.LpProblem("gpu_sharing", pulp.LpMinimize),
+            VARIABLES,
+            ROWS,
+            "(15), the mean of end - arrival + 1",
+            {"job": self.ids, "slot": range(1, max(self.latest, default=1) + 1)},
+        )
         self.columns: dict[Column, pulp.LpVariable] = {}
         self.mode: dict[tuple[int, int], pulp.LpVariable] = {}
         self.run: dict[tuple[int, int], pulp.LpVariable] = {}
@@ -95,29 +130,19 @@ class _Builder:
     def model(self) -> DeclarativeModel:
         """The whole model."""
         if self.choices.blocked:
-            impossible = pulp.LpVariable("impossible", 0, 0, pulp.LpInteger)
-            self.problem.setObjective(pulp.LpAffineExpression([(impossible, 1.0)]))
-            self.add([(impossible, 1.0)], ">=", 1)
-            return DeclarativeModel(self.problem, lambda _: {}, 1)
+            self.layout.impossible(("blocked",))
+            self.layout.objective([])
+            return DeclarativeModel(self.layout.problem, lambda _: {}, 1, layout=self.layout)
         costs: Terms = []
         for j in range(len(self.instance.jobs)):
             costs += self._job(j)
-        self.problem.setObjective(pulp.LpAffineExpression(costs))
+        self.layout.objective(costs)
         for j, k in self.choices.pairs:
             self._pair(j, k)
         self._capacity()
         for j in range(len(self.instance.jobs)):
             self._losses(j)
-        return DeclarativeModel(self.problem, self._extract, 1, assign=self._assign)
-
-    def add(self, terms: Iterable[tuple[pulp.LpVariable, float]], sense: str, right: float) -> None:
-        """One row."""
-        code = {"<=": pulp.LpConstraintLE, ">=": pulp.LpConstraintGE, "==": pulp.LpConstraintEQ}[sense]
-        expression = pulp.LpAffineExpression(list(terms))
-        self.problem.addConstraint(pulp.LpConstraint(expression, code, None, float(right)))
-
-    def _binary(self, name: str) -> pulp.LpVariable:
-        return pulp.LpVariable(name, 0, 1, pulp.LpInteger)
+        return DeclarativeModel(self.layout.problem, self._extract, 1, assign=self._assign, layout=self.layout)
 
     def _job(self, j: int) -> Terms:
         """Columns, modes and run variables of one job; what its columns cost."""
@@ -130,47 +155,47 @@ class _Builder:
             own: Terms = []
             for d in self.choices.slots(j, mode):
                 for t in range(job.arrival, horizon - d + 2):
-                    x = self._binary(f"x_{j}_{m}_{t}_{d}")
+                    x = self.layout.variable("column", self.ids[j], m, t, d)
                     self.columns[j, m, t, d] = x
                     own.append((x, 1.0))
                     costs.append((x, (t + d - job.arrival) * unit / _UNIT))
                     for slot in range(t, t + d):
                         cover[slot].append((x, 1.0))
             by_mode.append(own)
-        self.add([term for own in by_mode for term in own], "==", 1)
+        self.layout.numbered("once", [term for own in by_mode for term in own], "==", 1)
         for m, own in enumerate(by_mode):
-            self.mode[j, m] = self._binary(f"mode_{j}_{m}")
-            self.add([*own, (self.mode[j, m], -1.0)], "==", 0)
+            self.mode[j, m] = self.layout.variable("mode", self.ids[j], m)
+            self.layout.numbered("mode", [*own, (self.mode[j, m], -1.0)], "==", 0)
         for slot, terms in cover.items():
-            self.run[j, slot] = self._binary(f"run_{j}_{slot}")
-            self.add([*terms, (self.run[j, slot], -1.0)], "==", 0)
+            self.run[j, slot] = self.layout.variable("run", self.ids[j], slot)
+            self.layout.numbered("run", [*terms, (self.run[j, slot], -1.0)], "==", 0)
         return costs
 
     def _pair(self, j: int, k: int) -> None:
         """Overlap of two jobs that may share."""
         jobs = self.instance.jobs
         most = min(jobs[j].gpus, jobs[k].gpus)
-        o = pulp.LpVariable(f"o_{j}_{k}", 0, most, pulp.LpInteger)
-        b = self._binary(f"b_{j}_{k}")
+        o = self.layout.variable("overlap", self.ids[j], self.ids[k], high=most)
+        b = self.layout.variable("share", self.ids[j], self.ids[k])
         self.overlap[j, k], self.shared[j, k] = o, b
-        self.add([(o, 1.0), (b, -float(most))], "<=", 0)
+        self.layout.numbered("shared", [(o, 1.0), (b, -float(most))], "<=", 0)
         clashes: dict[int, list[int]] = {}
         for one, other in self.choices.clashes(j, k):
             clashes.setdefault(one, []).append(other)
         for one, others in clashes.items():
             terms = [(self.mode[j, one], 1.0), (b, 1.0), *((self.mode[k, other], 1.0) for other in others)]
-            self.add(terms, "<=", 2)
+            self.layout.numbered("memory", terms, "<=", 2)
         for t in range(max(jobs[j].arrival, jobs[k].arrival), min(self.latest[j], self.latest[k]) + 1):
             run_j, run_k = self.run[j, t], self.run[k, t]
-            z = self._binary(f"z_{j}_{k}_{t}")
-            now = pulp.LpVariable(f"now_{j}_{k}_{t}", 0, most, pulp.LpInteger)
+            z = self.layout.variable("both", self.ids[j], self.ids[k], t)
+            now = self.layout.variable("now", self.ids[j], self.ids[k], t, high=most)
             self.both[j, k, t], self.now[j, k, t] = z, now
             for limit in (run_j, run_k, b):
-                self.add([(z, 1.0), (limit, -1.0)], "<=", 0)
-            self.add([(now, 1.0), (z, -float(most))], "<=", 0)
-            self.add([(now, 1.0), (o, -1.0)], "<=", 0)
+                self.layout.numbered("both", [(z, 1.0), (limit, -1.0)], "<=", 0)
+            self.layout.numbered("shared", [(now, 1.0), (z, -float(most))], "<=", 0)
+            self.layout.numbered("now", [(now, 1.0), (o, -1.0)], "<=", 0)
             terms = [(now, 1.0), (o, -1.0), (run_j, -float(most)), (run_k, -float(most))]
-            self.add(terms, ">=", -2 * most)
+            self.layout.numbered("now", terms, ">=", -2 * most)
 
     def _capacity(self) -> None:
         jobs = self.instance.jobs
@@ -178,13 +203,13 @@ class _Builder:
             terms = [(self.run[j, t], float(job.gpus)) for j, job in enumerate(jobs) if (j, t) in self.run]
             shared = [(self.now[j, k, t], -1.0) for j, k in self.choices.pairs if (j, k, t) in self.now]
             if terms:
-                self.add(terms + shared, "<=", self.instance.total_gpus)
+                self.layout.numbered("capacity", terms + shared, "<=", self.instance.total_gpus)
         beside: dict[tuple[int, int], Terms] = {}
         for (j, k, t), now in self.now.items():
             beside.setdefault((j, t), []).append((now, 1.0))
             beside.setdefault((k, t), []).append((now, 1.0))
         for (j, t), terms in beside.items():
-            self.add([*terms, (self.run[j, t], -float(jobs[j].gpus))], "<=", 0)
+            self.layout.numbered("gang", [*terms, (self.run[j, t], -float(jobs[j].gpus))], "<=", 0)
 
     def _losses(self, j: int) -> None:
         """The staircase of losses in each slot, and the budget of the run."""
@@ -196,19 +221,19 @@ class _Builder:
         for t in range(self.instance.jobs[j].arrival, self.latest[j] + 1):
             before = 0
             for i, x in enumerate(own.levels):
-                q = self._binary(f"level_{j}_{i}_{t}")
+                q = self.layout.variable("level", self.ids[j], i, t)
                 self.level[j, i, t] = q
                 spent.append((q, float(own.loss(x) - before)))
                 before = own.loss(x)
                 if i:
-                    self.add([(q, 1.0), (self.level[j, i - 1, t], -1.0)], "<=", 0)
+                    self.layout.numbered("level", [(q, 1.0), (self.level[j, i - 1, t], -1.0)], "<=", 0)
                 for one, other, factor in partners:
                     if factor == x and (one, other, t) in self.both:
-                        self.add([(self.both[one, other, t], 1.0), (q, -1.0)], "<=", 0)
+                        self.layout.numbered("level", [(self.both[one, other, t], 1.0), (q, -1.0)], "<=", 0)
         budget = [
             (x, -float(own.budget(own.modes[m], d))) for (owner, m, _, d), x in self.columns.items() if owner == j
         ]
-        self.add([(v, c) for v, c in spent + budget if c], "<=", 0)
+        self.layout.numbered("budget", [(v, c) for v, c in spent + budget if c], "<=", 0)
         for i, x in enumerate(own.levels):
             loss = 1 - 1 / exact(x)
             limits = [
@@ -217,7 +242,7 @@ class _Builder:
                 if owner == j
             ]
             steps = [(self.level[j, i, t], 1.0) for (owner, place, t) in self.level if owner == j and place == i]
-            self.add(steps + [term for term in limits if term[1]], "<=", 0)
+            self.layout.numbered("steps", steps + [term for term in limits if term[1]], "<=", 0)
 
     def _extract(self, value: Callable[[pulp.LpVariable], float]) -> Solution:
         start, end, steps = ([0] * len(self.instance.jobs) for _ in range(3))
@@ -239,7 +264,7 @@ class _Builder:
             chosen[j] = (j, m, t, completion[job.id] - t + 1)
             if chosen[j] not in self.columns:
                 return {}
-        values: dict[pulp.LpVariable, float] = dict.fromkeys(self.problem.variables(), 0.0)
+        values: dict[pulp.LpVariable, float] = dict.fromkeys(self.layout.family_of, 0.0)
         for j, (_, m, t, d) in chosen.items():
             values[self.columns[chosen[j]]] = values[self.mode[j, m]] = 1.0
             for slot in range(t, t + d):

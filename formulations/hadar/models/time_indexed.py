@@ -1,4 +1,4 @@
-"""The time-indexed integer program of problems P1 and P2 (paper 002, (1) and (2)).
+"""The tightened time-indexed program of problems P1 and P2 (paper 002, (1) and (2)).
 
 Variables, for job j, slot t, level l and device type r:
 
@@ -23,13 +23,29 @@ import pulp
 
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.common.layout import IMPOSSIBLE, NEVER, Layout, RowFamily, Term, VariableFamily
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.placement import solution_from_levels, trimmed
 from schedgap.formulations.hadar.tables import JobTable, Tables, small_units, tables
 
-Term = tuple[pulp.LpVariable, float]
 Value = Callable[[pulp.LpVariable], float]
+
+VARIABLES = {
+    "finish": VariableFamily("job, slot", "f: 1 where the job finishes in the slot"),
+    "run": VariableFamily("job, slot, level", "z: 1 where it runs and counts the rate of the level"),
+    "devices": VariableFamily("job, slot, type", "w: its devices of the type, on whichever machines"),
+    "impossible": IMPOSSIBLE,
+}
+ROWS = {
+    "once": RowFamily("(1c)", "it finishes at most once; in P1, once"),
+    "until": RowFamily("(1c)", "it runs only up to its finish"),
+    "work": RowFamily("(1a)", "progress up to slot t >= E_j N_j if it has finished by t"),
+    "type": RowFamily("(1b)", "devices of a type only under levels that allow it"),
+    "gang": RowFamily("(1e)", "sum_r devices = W_j sum_l run"),
+    "capacity": RowFamily("(1d)", "devices of a type <= those of all machines"),
+    "impossible": NEVER,
+}
 
 
 def ilp_nonzeros(instance: HadarInstance) -> int:
@@ -54,46 +70,49 @@ class _Builder:
     def __init__(self, instance: HadarInstance, data: Tables) -> None:
         self.instance = instance
         self.data = data
-        self.problem = pulp.LpProblem("hadar", pulp.LpMaximize)
+        self.layout = Layout(
+            pulp.LpProblem("hadar", pulp.LpMaximize),
+            VARIABLES,
+            ROWS,
+            "the sum of the utilities of the jobs that finish",
+            {"job": [job.id for job in instance.jobs], "type": list(data.types), "slot": range(1, data.horizon + 1)},
+        )
         self.run: dict[tuple[int, int, int], pulp.LpVariable] = {}
         self.finish: dict[tuple[int, int], pulp.LpVariable] = {}
         self.devices: dict[tuple[int, int, int], pulp.LpVariable] = {}
         self.load: dict[tuple[int, int], list[Term]] = defaultdict(list)
         self.objective: list[Term] = []
 
-    def row(self, terms: list[Term], sense: int, right: float, name: str) -> None:
-        self.problem.addConstraint(pulp.LpConstraint(pulp.LpAffineExpression(terms), sense=sense, rhs=right), name=name)
-
     def job(self, j: int, table: JobTable) -> None:
-        horizon = self.data.horizon
+        horizon, out, name = self.data.horizon, self.layout, self.instance.jobs[j].id
         slots = range(table.arrival, horizon + 1)
         finishes = range(table.earliest, horizon + 1)
         step, target = small_units(table.step, table.target, horizon - table.arrival + 1)
         for t in finishes:
-            variable = pulp.LpVariable(f"f_{j}_{t}", cat="Binary")
+            variable = out.variable("finish", name, t)
             self.finish[j, t] = variable
             self.objective.append((variable, float(table.utility[t])))
         for t in slots:
             for level in range(table.levels):
-                self.run[j, t, level] = pulp.LpVariable(f"z_{j}_{t}_{level}", cat="Binary")
+                self.run[j, t, level] = out.variable("run", name, t, level)
         done = [(self.finish[j, t], 1.0) for t in finishes]
         must = self.instance.all_jobs_must_finish
-        self.row(done, pulp.LpConstraintEQ if must else pulp.LpConstraintLE, 1.0, f"once_{j}")
+        out.row("once", (name,), done, "==" if must else "<=", 1)
         scale = float(target)
         progress: list[Term] = []
         finished: list[Term] = []
         for t in slots:
             active = [(self.run[j, t, level], 1.0) for level in range(table.levels)]
             later = [(self.finish[j, u], -1.0) for u in finishes if u >= t]
-            self.row(active + later, pulp.LpConstraintLE, 0.0, f"until_{j}_{t}")
+            out.row("until", (name, t), active + later, "<=", 0)
             progress = progress + [(self.run[j, t, level], float(step[level])) for level in range(table.levels)]
             if t >= table.earliest:
                 finished = [*finished, (self.finish[j, t], -scale)]
-                self.row(progress + finished, pulp.LpConstraintGE, 0.0, f"work_{j}_{t}")
+                out.row("work", (name, t), progress + finished, ">=", 0)
             self.gang(j, t, table)
 
     def gang(self, j: int, t: int, table: JobTable) -> None:
-        width = float(table.workers)
+        width, out, name = float(table.workers), self.layout, self.instance.jobs[j].id
         if len(self.data.types) == 1:
             self.load[t, 0].extend((self.run[j, t, level], width) for level in range(table.levels))
             return
@@ -103,23 +122,19 @@ class _Builder:
             if not levels:
                 continue
             most = float(min(table.workers, int(self.data.capacity[kind])))
-            variable = pulp.LpVariable(f"w_{j}_{t}_{kind}", lowBound=0, upBound=most)
+            variable = out.variable("devices", name, t, self.data.types[kind], high=most, integer=False)
             self.devices[j, t, kind] = variable
             members.append((variable, 1.0))
             self.load[t, kind].append((variable, 1.0))
-            self.row(
-                [(variable, 1.0), *((self.run[j, t, level], -most) for level in levels)],
-                pulp.LpConstraintLE,
-                0.0,
-                f"type_{j}_{t}_{kind}",
-            )
+            limit = [(self.run[j, t, level], -most) for level in levels]
+            out.row("type", (name, t, self.data.types[kind]), [(variable, 1.0), *limit], "<=", 0)
         gang = [(self.run[j, t, level], -width) for level in range(table.levels)]
-        self.row(members + gang, pulp.LpConstraintEQ, 0.0, f"gang_{j}_{t}")
+        out.row("gang", (name, t), members + gang, "==", 0)
 
     def close(self) -> None:
         for (t, kind), terms in self.load.items():
-            self.row(terms, pulp.LpConstraintLE, float(self.data.capacity[kind]), f"capacity_{t}_{kind}")
-        self.problem.setObjective(pulp.LpAffineExpression(self.objective))
+            self.layout.row("capacity", (t, self.data.types[kind]), terms, "<=", float(self.data.capacity[kind]))
+        self.layout.objective(self.objective)
 
 
 def build_ilp(instance: HadarInstance) -> DeclarativeModel:
@@ -139,8 +154,7 @@ def build_ilp(instance: HadarInstance) -> DeclarativeModel:
             impossible.append(instance.jobs[j].id)
     builder.close()
     if impossible and instance.all_jobs_must_finish:
-        never = pulp.LpVariable("never", lowBound=0, upBound=0)
-        builder.row([(never, 1.0)], pulp.LpConstraintGE, 1.0, "cannot_finish")
+        builder.layout.impossible(("cannot_finish",))
 
     def levels_of(value: Value) -> dict[int, dict[int, int]]:
         chosen: dict[int, dict[int, int]] = defaultdict(dict)
@@ -159,13 +173,12 @@ def build_ilp(instance: HadarInstance) -> DeclarativeModel:
         return _assignment(builder, solution)
 
     return DeclarativeModel(
-        problem=builder.problem,
+        problem=builder.layout.problem,
         extract=extract,
         sense=MAXIMISE,
         assign=assign,
-        restated_integral=frozenset(
-            {variable.name for variable in builder.devices.values()} | ({"never"} if impossible else set())
-        ),
+        restated_integral=frozenset(variable.name for variable in builder.devices.values()),
+        layout=builder.layout,
         info={"impossible": impossible},
     )
 

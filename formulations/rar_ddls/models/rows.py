@@ -91,12 +91,12 @@ class Frame:
 
     def at_most(self, law: str, terms: Terms, limit: int) -> None:
         """sum of terms <= limit."""
-        self.layout.row(law, (len(self.layout.rows.get(law, ())) + 1,), terms, "<=", limit)
+        self.layout.numbered(law, terms, "<=", limit)
 
     def at_least(self, law: str, terms: Terms, limit: int) -> None:
         """sum of terms >= limit."""
-        self.layout.row(law, (len(self.layout.rows.get(law, ())) + 1,), terms, ">=", limit)
+        self.layout.numbered(law, terms, ">=", limit)
 
     def equal(self, law: str, terms: Terms, value: int) -> None:
         """sum of terms = value."""
-        self.layout.row(law, (len(self.layout.rows.get(law, ())) + 1,), terms, "==", value)
+        self.layout.numbered(law, terms, "==", value)
