@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from schedgap.catalogue.method import ENGINES, Function, Kind, Method
 from schedgap.catalogue.problem import ProblemOf
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
+from schedgap.formulations.comm_contention.solution import CommContentionSolution
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import InputError
@@ -37,6 +38,7 @@ class CommContention(ProblemOf[CommContentionInstance]):
     objective_name = "mean flow time"
     unit = "seconds"
     instance_class = CommContentionInstance
+    solution_class = CommContentionSolution
     methods = (
         Method("bb", "branch and bound over sequences of starts and completions", Kind.EXACT, _exact, untunable=True),
         *ENGINES,
@@ -62,7 +64,7 @@ class CommContention(ProblemOf[CommContentionInstance]):
     def check(self, instance: Instance, solution: Solution) -> CheckReport:
         from schedgap.formulations.comm_contention.check import check
 
-        return check(self.own(instance), solution)
+        return check(self.own(instance), CommContentionSolution.parse(solution))
 
     def model(self, instance: Instance, form: str | None = None, tighten: bool = True) -> DeclarativeModel:
         if form is not None or not tighten:

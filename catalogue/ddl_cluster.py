@@ -13,6 +13,7 @@ from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
+from schedgap.formulations.ddl_cluster.solution import DdlClusterSolution
 from schedgap.heuristics.common.guarantee import Guarantee
 
 
@@ -38,6 +39,7 @@ class DdlCluster(ProblemOf[DdlClusterInstance]):
     objective_name = "mean JCT"
     unit = "seconds"
     instance_class = DdlClusterInstance
+    solution_class = DdlClusterSolution
     metrics: ClassVar[Mapping[str, str]] = {
         "jct median": "median JCT",
         "jct 95th": "95th percentile JCT",
@@ -75,7 +77,7 @@ class DdlCluster(ProblemOf[DdlClusterInstance]):
     def check(self, instance: Instance, solution: Solution) -> CheckReport:
         from schedgap.formulations.ddl_cluster.check import check
 
-        return check(self.own(instance), solution)
+        return check(self.own(instance), DdlClusterSolution.parse(solution))
 
     def model(self, instance: Instance, form: str | None = None, tighten: bool = True) -> DeclarativeModel:
         if form is not None or not tighten:

@@ -13,6 +13,7 @@ from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.ddljs.instance import DdljsInstance
+from schedgap.formulations.ddljs.solution import DdljsSolution
 from schedgap.heuristics.common.guarantee import Guarantee
 
 
@@ -33,6 +34,7 @@ class Ddljs(ProblemOf[DdljsInstance]):
     objective_name = "total utility"
     unit = "utility"
     instance_class = DdljsInstance
+    solution_class = DdljsSolution
     metrics: ClassVar[Mapping[str, str]] = {
         "worker_slots": "worker-slots",
         "embedded_ratio": "embedded",
@@ -71,7 +73,7 @@ class Ddljs(ProblemOf[DdljsInstance]):
     def check(self, instance: Instance, solution: Solution) -> CheckReport:
         from schedgap.formulations.ddljs.check import check
 
-        return check(self.own(instance), solution)
+        return check(self.own(instance), DdljsSolution.parse(solution))
 
     def model(self, instance: Instance, form: str | None = None, tighten: bool = True) -> DeclarativeModel:
         if form is not None or not tighten:

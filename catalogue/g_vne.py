@@ -11,6 +11,7 @@ from schedgap.formulations.common.declarative import DeclarativeModel, Form
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.g_vne.instance import GVneInstance
+from schedgap.formulations.g_vne.solution import GVneSolution
 from schedgap.heuristics.common.guarantee import Guarantee
 
 
@@ -34,9 +35,10 @@ def _heuristics() -> Mapping[str, Function]:
 
 
 def _check_loads() -> Checker:
+    from schedgap.formulations.common.solution import parsed
     from schedgap.formulations.g_vne.check_loads import check_loads
 
-    return check_loads
+    return parsed(check_loads, GVneSolution)
 
 
 class GVne(ProblemOf[GVneInstance]):
@@ -49,6 +51,7 @@ class GVne(ProblemOf[GVneInstance]):
     objective_name = "total utility"
     unit = "utility"
     instance_class = GVneInstance
+    solution_class = GVneSolution
     forms = (Form("arcs", "one flow for every ring edge", "paper 004, (12)-(19)", _arcs),)
     methods = (
         Method("colgen", "column generation over rings, integer master, branch and price", Kind.EXACT, _exact),
@@ -68,7 +71,7 @@ class GVne(ProblemOf[GVneInstance]):
     def check(self, instance: Instance, solution: Solution) -> CheckReport:
         from schedgap.formulations.g_vne.check import check
 
-        return check(self.own(instance), solution)
+        return check(self.own(instance), GVneSolution.parse(solution))
 
     def model_size(self, instance: Instance) -> int:
         from schedgap.formulations.g_vne.models.arcs import ilp_nonzeros

@@ -12,6 +12,7 @@ from schedgap.formulations.common.declarative import DeclarativeModel, Form
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
+from schedgap.formulations.gpu_sharing.solution import GpuSharingSolution
 from schedgap.heuristics.common.guarantee import Guarantee
 
 
@@ -38,9 +39,11 @@ def _heuristics() -> Mapping[str, Function]:
 
 
 def _check_elastic() -> Checker:
+    from schedgap.formulations.common.solution import parsed
     from schedgap.formulations.gpu_sharing.elastic import check_elastic
+    from schedgap.formulations.gpu_sharing.solution import ElasticSolution
 
-    return check_elastic
+    return parsed(check_elastic, ElasticSolution)
 
 
 def _time_indexed(instance: Instance, tighten: bool) -> DeclarativeModel:
@@ -63,6 +66,7 @@ class GpuSharing(ProblemOf[GpuSharingInstance]):
     objective_name = "mean JCT"
     unit = "slots"
     instance_class = GpuSharingInstance
+    solution_class = GpuSharingSolution
     metrics: ClassVar[Mapping[str, str]] = {
         "makespan": "makespan",
         "jct large": "JCT large",
@@ -113,7 +117,7 @@ class GpuSharing(ProblemOf[GpuSharingInstance]):
     def check(self, instance: Instance, solution: Solution) -> CheckReport:
         from schedgap.formulations.gpu_sharing.check import check
 
-        return check(self.own(instance), solution)
+        return check(self.own(instance), GpuSharingSolution.parse(solution))
 
     def model_size(self, instance: Instance) -> int:
         from schedgap.formulations.gpu_sharing.models.time_indexed import ilp_nonzeros

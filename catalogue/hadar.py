@@ -12,6 +12,7 @@ from schedgap.formulations.common.declarative import DeclarativeModel, Form
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.hadar.instance import HadarInstance
+from schedgap.formulations.hadar.solution import HadarSolution
 from schedgap.heuristics.common.guarantee import Guarantee
 
 
@@ -39,9 +40,11 @@ def _heuristics() -> Mapping[str, Function]:
 
 
 def _check_forked() -> Checker:
+    from schedgap.formulations.common.solution import parsed
     from schedgap.formulations.hadar.check_forked import check_forked
+    from schedgap.formulations.hadar.solution import ForkedSolution
 
-    return check_forked
+    return parsed(check_forked, ForkedSolution)
 
 
 def _time_indexed(instance: Instance, tighten: bool) -> DeclarativeModel:
@@ -64,6 +67,7 @@ class Hadar(ProblemOf[HadarInstance]):
     objective_name = "total worth"
     unit = "utility"
     instance_class = HadarInstance
+    solution_class = HadarSolution
     metrics: ClassVar[Mapping[str, str]] = {
         "jobs_finished": "finished",
         "mean_jct": "mean JCT",
@@ -123,7 +127,7 @@ class Hadar(ProblemOf[HadarInstance]):
     def check(self, instance: Instance, solution: Solution) -> CheckReport:
         from schedgap.formulations.hadar.check import check
 
-        return check(self.own(instance), solution)
+        return check(self.own(instance), HadarSolution.parse(solution))
 
     def model_size(self, instance: Instance) -> int:
         from schedgap.formulations.hadar.models.time_indexed import ilp_nonzeros

@@ -13,6 +13,7 @@ from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.declarative import DeclarativeModel, Form
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance, Solution
+from schedgap.formulations.common.solution import TypedSolution
 from schedgap.heuristics.common.guarantee import Guarantee
 
 I_co = TypeVar("I_co", bound=Instance, covariant=True)
@@ -27,6 +28,7 @@ class ProblemOf(ABC, Generic[I_co]):
     sense : +1 minimise, -1 maximise
     objective_name, unit : what the objective is, for tables and figures
     instance_class : the class of its instances
+    solution_class : the class its checker judges; None where the problem is installed from elsewhere and has none
     forms : its declarative models; the first is the one that engines solve
     methods : in the order of ``schedgap list``; the first exact one or engine is the default
     metrics : what runs report beside the objective: key of ``info`` to the title of its column
@@ -39,6 +41,7 @@ class ProblemOf(ABC, Generic[I_co]):
     objective_name: str
     unit: str
     instance_class: type[I_co]
+    solution_class: type[TypedSolution] | None = None
     forms: tuple[Form, ...] = ()
     methods: tuple[Method, ...] = ()
     metrics: ClassVar[Mapping[str, str]] = MappingProxyType({})

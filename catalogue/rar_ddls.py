@@ -12,6 +12,7 @@ from schedgap.formulations.common.declarative import DeclarativeModel, Form
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
+from schedgap.formulations.rar_ddls.solution import RarDdlsSolution
 from schedgap.heuristics.common.guarantee import Guarantee
 
 
@@ -49,6 +50,7 @@ class RarDdls(ProblemOf[RarDdlsInstance]):
     objective_name = "makespan"
     unit = "slots"
     instance_class = RarDdlsInstance
+    solution_class = RarDdlsSolution
     metrics: ClassVar[Mapping[str, str]] = {"mean_jct": "average JCT"}
     forms = (Form("time-indexed", "GPUs, rings and rates in every slot", "paper 000, (1)-(9)", _time_indexed),)
     methods = (
@@ -70,7 +72,7 @@ class RarDdls(ProblemOf[RarDdlsInstance]):
     def check(self, instance: Instance, solution: Solution) -> CheckReport:
         from schedgap.formulations.rar_ddls.check import check
 
-        return check(self.own(instance), solution)
+        return check(self.own(instance), RarDdlsSolution.parse(solution))
 
     def model_size(self, instance: Instance) -> int:
         from schedgap.formulations.rar_ddls.models.time_indexed import ilp_nonzeros

@@ -8,6 +8,7 @@ from typing import Any
 
 from schedgap.catalogue.method import Method
 from schedgap.catalogue.registry import all_problems, find_problem, parse_instance
+from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance
 from schedgap.reading import Text, as_instance
 
@@ -131,18 +132,28 @@ def convert(
 
 
 def schema(problem: str) -> dict[str, Any]:
-    """The JSON Schema of a problem's instances; ``note`` and ``reference*`` are allowed and ignored.
+    """The JSON Schema of a problem's instances, or of its solutions.
+
+    Parameters
+    ----------
+    problem : its id, or ``solution:ID``
 
     Raises
     ------
     InputError
-        There is no such problem.
+        There is no such problem, or it is installed from elsewhere and does not say what its solutions look like.
     """
+    name = problem.removeprefix("solution:")
+    row = find_problem(name)
+    form = row.instance_class if name == problem else row.solution_class
+    if form is None:
+        raise InputError(f"problem: {name} has no schema of its solutions")
     found: dict[str, Any] = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
-    found.update(find_problem(problem).instance_class.model_json_schema(by_alias=True))
+    found.update(form.model_json_schema(by_alias=True))
     for part in [found, *found.get("$defs", {}).values()]:
         if "description" in part:  # the docstring's first paragraph says what it is
             part["description"] = " ".join(part["description"].split("\n\n")[0].split())
-    found["properties"] = {**found["properties"], "note": {"description": "ignored"}}
-    found["patternProperties"] = {"^reference": {"description": "ignored"}}
+    if name == problem:
+        found["properties"] = {**found["properties"], "note": {"description": "ignored"}}
+        found["patternProperties"] = {"^reference": {"description": "ignored"}}
     return found

@@ -17,6 +17,7 @@ from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.hadar.check import check
 from schedgap.formulations.hadar.check_forked import check_forked
 from schedgap.formulations.hadar.instance import HadarInstance
+from schedgap.formulations.hadar.solution import ForkedSolution, HadarSolution
 
 IDLE = (0.968, 0.968, 0.968)
 GAP = 1
@@ -202,7 +203,10 @@ def _lines(axes: Axes, rows: Mapping[str, Ints], slots: int, row: float) -> None
 def _finishes(axes: Axes, instance: HadarInstance, solution: Solution, slot_width: float) -> None:
     """A triangle at the right edge of every slot in which jobs finish, and their names."""
     ends: dict[int, list[str]] = {}
-    report = check(instance, solution) if "allocation" in solution else check_forked(instance, solution)
+    if "allocation" in solution:
+        report = check(instance, HadarSolution.parse(solution))
+    else:
+        report = check_forked(instance, ForkedSolution.parse(solution))
     for name, done in report.details["completion"].items():
         if done is not None:
             ends.setdefault(done, []).append(name)

@@ -8,6 +8,7 @@ from typing import Any, cast
 from schedgap.formulations.common.instance import Instance
 from schedgap.formulations.rar_ddls.check import check as check_rar_ddls
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
+from schedgap.formulations.rar_ddls.solution import RarDdlsSolution
 from schedgap.solvers.result import Result
 
 Metrics = Mapping[str, Any]
@@ -18,7 +19,8 @@ def _rar_ddls(instance: Instance, result: Result) -> Metrics:
     passes = result.info.get("bisected") or {}
     found: dict[str, Any] = {"mean_jct": None, "bisected": passes.get("makespan")}
     if result.solution is not None:
-        ends = check_rar_ddls(cast(RarDdlsInstance, instance), result.solution).details["completion"].values()
+        report = check_rar_ddls(cast(RarDdlsInstance, instance), RarDdlsSolution.parse(result.solution))
+        ends = report.details["completion"].values()
         found["mean_jct"] = sum(ends) / len(ends)
     return found
 

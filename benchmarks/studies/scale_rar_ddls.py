@@ -11,6 +11,7 @@ from schedgap.formulations.rar_ddls.check import check
 from schedgap.formulations.rar_ddls.dynamics import simulate
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.models.time_indexed import build_ilp, ilp_nonzeros
+from schedgap.formulations.rar_ddls.solution import RarDdlsSolution
 from schedgap.solvers.declarative import solve_declarative
 from schedgap.solvers.exact.rar_ddls.cp import solve_cp
 from schedgap.solvers.result import Deadline, Result, SolveOptions, Status
@@ -29,7 +30,11 @@ def _solve(method: str, instance: RarDdlsInstance, limit: float) -> tuple[Result
         result = solve_cp(instance, options)
     else:
         result = solve_declarative(
-            lambda: build_ilp(instance), method, options, lambda s: check(instance, s), ilp_nonzeros(instance)
+            lambda: build_ilp(instance),
+            method,
+            options,
+            lambda s: check(instance, RarDdlsSolution.parse(s)),
+            ilp_nonzeros(instance),
         )
     return result, time.perf_counter() - began
 

@@ -5,26 +5,20 @@ It shares no code with the dynamics, the models or the heuristics.
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
 from schedgap.formulations.comm_contention.check_replay import replay
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
+from schedgap.formulations.comm_contention.solution import CommContentionSolution
 from schedgap.formulations.common.check import CheckReport, Violation
-from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.common.instance import LARGEST, Solution
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
+from schedgap.formulations.common.solution import one_for_each
 
 _ZERO = Fraction(0)
-_DECIMAL = re.compile(r"-?[0-9]+(\.[0-9]+)?")
-LONGEST = 1000
-"""Characters of a start that is written as text."""
 
 
-def check(instance: CommContentionInstance, solution: Solution) -> CheckReport:
+def check(instance: CommContentionInstance, solution: CommContentionSolution) -> CheckReport:
     """Check `solution` and recompute its mean flow time.
 
     Every transfer is replayed: with k transfers past their latency, each moves 1 / (k b + (k - 1) eta) units
@@ -36,8 +30,7 @@ def check(instance: CommContentionInstance, solution: Solution) -> CheckReport:
     Parameters
     ----------
     instance : the instance
-    solution : ``{"start": {task: time}}``, seconds, the moment at which it is admitted. ``"exact": {task: text}``
-        may give some of them with more digits: a decimal that rounds to the one in ``start``, and is used instead
+    solution : the moment at which each task is admitted
 
     Returns
     -------
@@ -51,7 +44,7 @@ def check(instance: CommContentionInstance, solution: Solution) -> CheckReport:
     Raises
     ------
     InputError
-        The object is malformed: a missing or unknown key or task, or a value that is not a finite number.
+        A task is missing, or the instance does not have it.
     Disagreement
         The replay breaks the volume identity, which is a fault of the checker itself.
 
@@ -60,7 +53,8 @@ def check(instance: CommContentionInstance, solution: Solution) -> CheckReport:
     O(n log n) operations on rationals (up to 100 tasks) or on long integers.
     Source: paper 001, eq. (5); the identity is ours (docs/proofs-comm-contention.md).
     """
-    start = _read(instance, solution)
+    one_for_each(solution.start, instance.task_index, "start", "task")
+    start = [solution.moment(task.id) for task in instance.tasks]
     violations: list[Violation] = []
     for task, begun in zip(instance.tasks, start, strict=True):
         released = exact(task.release)
@@ -76,46 +70,3 @@ def check(instance: CommContentionInstance, solution: Solution) -> CheckReport:
         "most_active": outcome.most,
     }
     return CheckReport(tuple(violations), sum(flow, _ZERO) / len(flow), details)
-
-
-def _read(instance: CommContentionInstance, solution: Any) -> list[Fraction]:
-    if not isinstance(solution, Mapping):
-        raise InputError(f"solution: must be a JSON object, got {type(solution).__name__}")
-    for key in solution:
-        if key not in ("start", "exact"):
-            raise InputError(f"solution.{key}: unknown key")
-    part = solution.get("start")
-    if not isinstance(part, Mapping):
-        raise InputError("solution.start: must be an object with a time for each task")
-    finer = solution.get("exact", {})
-    if not isinstance(finer, Mapping):
-        raise InputError("solution.exact: must be an object with decimals as text")
-    for key, named in (("start", part), ("exact", finer)):
-        for task_id in named:
-            if task_id not in instance.task_index:
-                raise InputError(f'solution.{key}: there is no task "{task_id}"')
-    result: list[Fraction] = []
-    for task in instance.tasks:
-        if task.id not in part:
-            raise InputError(f'solution.start: task "{task.id}" is missing')
-        value = part[task.id]
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise InputError(f"solution.start.{task.id}: must be a number of seconds, got {value!r}")
-        if not math.isfinite(value) or abs(value) > LARGEST:
-            raise InputError(f"solution.start.{task.id}: out of range, got {value!r}")
-        result.append(_finer(solution, task.id, value))
-    return result
-
-
-def _finer(solution: Mapping[str, Any], task_id: str, value: float) -> Fraction:
-    """The start of a task as it is written under "exact", and the given value where it is not."""
-    text = solution.get("exact", {}).get(task_id)
-    if text is None:
-        return exact(value)
-    if not isinstance(text, str) or len(text) > LONGEST or not _DECIMAL.fullmatch(text):
-        shown = repr(text) if len(repr(text)) <= 60 else f"{repr(text)[:57]}..."
-        raise InputError(f'solution.exact.{task_id}: must be a decimal such as "0.25" as text, got {shown}')
-    number = Fraction(text)
-    if float(number) != value:
-        raise InputError(f"solution.exact.{task_id}: does not round to the start, {value!r}, got {float(number)!r}")
-    return number

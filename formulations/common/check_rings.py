@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 from schedgap.formulations.common.check import Violation
-from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
-from schedgap.formulations.common.substrate import RingJob, SubstrateInstance
-
-
-@dataclass(frozen=True)
-class Ring:
-    """One embedded ring as the file gives it: a host per worker, a node path per ring edge."""
-
-    workers: tuple[str, ...]
-    routes: tuple[tuple[str, ...], ...]
+from schedgap.formulations.common.solution import known_only
+from schedgap.formulations.common.substrate import Ring, RingJob, SubstrateInstance
 
 
 def check_rings(
@@ -130,46 +121,23 @@ def _routes(job: str, ring: Ring, links: Any, place: str) -> list[Violation]:
     return found
 
 
-def read_rings(instance: SubstrateInstance, jobs: set[str], solution: Any, where: str) -> dict[str, Ring]:
-    """The object ``{"rings": ...}``, validated as an object.
+def known_rings(instance: SubstrateInstance, jobs: Collection[str], rings: Mapping[str, Ring], place: str = "") -> None:
+    """Refuse a job or a node that the instance does not have.
+
+    Parameters
+    ----------
+    jobs : ids of the instance's jobs
+    place : put before the path, such as ``"slots[3]."``
 
     Raises
     ------
     InputError
-        It is malformed; the message begins with `where`.
+        It names the first such.
     """
-    if not isinstance(solution, Mapping):
-        raise InputError(f"{where}: must be an object, got {type(solution).__name__}")
-    for key in solution:
-        if key != "rings":
-            raise InputError(f"{where}: {key}: unknown key")
-    if "rings" not in solution:
-        raise InputError(f"{where}: rings: is missing")
-    given = solution["rings"]
-    if not isinstance(given, Mapping):
-        raise InputError(f"{where}: rings: must be an object, got {type(given).__name__}")
+    known_only(rings, jobs, f"{place}rings")
     nodes = {server.id for server in instance.servers}
-    rings: dict[str, Ring] = {}
-    for job, ring in given.items():
-        place = f"{where}: rings.{job}"
-        if job not in jobs:
-            raise InputError(f"{place}: the instance has no job {job!r}")
-        if not isinstance(ring, Mapping) or set(ring) != {"workers", "routes"}:
-            raise InputError(f"{place}: must be an object of exactly workers and routes")
-        workers = _nodes(nodes, ring["workers"], f"{place}.workers")
-        if not isinstance(ring["routes"], list | tuple):
-            raise InputError(f"{place}.routes: must be a list, got {type(ring['routes']).__name__}")
-        routes = tuple(_nodes(nodes, route, f"{place}.routes[{k}]") for k, route in enumerate(ring["routes"]))
-        rings[job] = Ring(workers, routes)
-    return rings
-
-
-def _nodes(nodes: set[str], given: Any, where: str) -> tuple[str, ...]:
-    if not isinstance(given, list | tuple):
-        raise InputError(f"{where}: must be a list, got {type(given).__name__}")
-    if not given:
-        raise InputError(f"{where}: is empty")
-    for position, node in enumerate(given):
-        if not isinstance(node, str) or node not in nodes:
-            raise InputError(f"{where}[{position}]: the instance has no server {node!r}")
-    return tuple(given)
+    for job, ring in rings.items():
+        if not nodes.issuperset(itertools.chain(ring.workers, *ring.routes)):
+            known_only(ring.workers, nodes, f"{place}rings.{job}.workers", "server")
+            for number, route in enumerate(ring.routes):
+                known_only(route, nodes, f"{place}rings.{job}.routes[{number}]", "server")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from pathlib import Path
@@ -64,6 +65,25 @@ class Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
+PartT = TypeVar("PartT", bound=Part)
+
+
+def validated(form: type[PartT], data: object, source: str) -> PartT:
+    """`data`, a decoded JSON object, as a `form`.
+
+    Raises
+    ------
+    InputError
+        One line: the source, the path in it, what is wrong and the value.
+    """
+    if not isinstance(data, Mapping):
+        raise InputError(f"{source}: must be a JSON object, got {_shown(data)}")
+    try:
+        return form.model_validate(dict(data))
+    except ValidationError as error:
+        raise InputError(f"{source}: {_first_error(error)}") from None
+
+
 class Instance(Part):
     """An instance of a problem; subclasses add ``problem: Literal["<id>"]`` and their fields."""
 
@@ -89,13 +109,9 @@ class Instance(Part):
         InputError
             One line: the source, the path in it, what is wrong and the value.
         """
-        if not isinstance(data, Mapping):
-            raise InputError(f"{source}: must be a JSON object, got {_shown(data)}")
-        kept = {k: v for k, v in data.items() if not (k.startswith("reference") or k == "note")}
-        try:
-            return cls.model_validate(_as_tuples(kept))
-        except ValidationError as error:
-            raise InputError(f"{source}: {_first_error(error)}") from None
+        if isinstance(data, Mapping):
+            data = _as_tuples({k: v for k, v in data.items() if not (str(k).startswith("reference") or k == "note")})
+        return validated(cls, data, source)
 
     def to_dict(self) -> dict[str, Any]:
         """The instance as a JSON object; ``parse(instance.to_dict())`` gives an equal instance."""
@@ -185,7 +201,10 @@ def _as_tuples(value: Any) -> Any:
 
 
 def _shown(value: Any) -> str:
-    text = json.dumps(value, default=str) if not isinstance(value, tuple) else json.dumps(list(value), default=str)
+    try:
+        text = json.dumps(value, default=str)
+    except (TypeError, ValueError):  # no JSON: keys that are tuples, a number of too many digits
+        text = f"a value of type {type(value).__name__}"
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -197,10 +216,21 @@ def location(parts: Iterable[str | int]) -> str:
     return text
 
 
+_PLAIN = {
+    "int_type": "must be a whole number",
+    "float_type": "must be a number",
+    "string_type": "must be text",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "tuple_type": "must be a list",
+}
+"""What pydantic says of these types, in words of JSON."""
+
+
 def _first_error(error: ValidationError) -> str:
     errors = error.errors(include_url=False)
     first = errors[0]
-    where = location(p for p in first["loc"] if not str(p).startswith("function-"))
+    where = location(p for p in first["loc"] if not str(p).startswith("function-") and p != "[key]")
     kind = first["type"]
     if kind == "extra_forbidden":
         text = f"{where}: unknown key"
@@ -210,8 +240,9 @@ def _first_error(error: ValidationError) -> str:
         message = str(first.get("ctx", {}).get("error", first["msg"]))
         text = f"{where}: {message}" if where else message
     else:
-        message = first["msg"][0].lower() + first["msg"][1:]
-        text = f"{where}: {message.replace('tuple', 'list')}, got {_shown(first['input'])}"
+        words = re.sub(r" after validation, not \d+", "", first["msg"].replace("tuple", "list"))
+        words = _PLAIN.get(kind) or re.sub(r"^\w+ should", "must", words)
+        text = f"{where}: {words[0].lower()}{words[1:]}, got {_shown(first['input'])}"
     more = len(errors) - 1
     return text + (f" (and {more} more)" if more else "")
 

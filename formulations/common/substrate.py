@@ -20,6 +20,7 @@ from schedgap.formulations.common.instance import (
     unique_ids,
 )
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, LARGEST_SLACK, exact
+from schedgap.formulations.common.solution import Listed, TypedSolution
 
 Finite = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
 """A number of either sign."""
@@ -73,6 +74,25 @@ class RingJob(Part):
         if not any(self.demand.values()):
             raise ValueError("demand: at least one resource must be positive")
         return self
+
+
+class Ring(Part):
+    """One embedded ring.
+
+    Attributes
+    ----------
+    workers : the host of each worker
+    routes : the nodes that each ring edge visits, from a worker to the next; none for a ring of one
+    """
+
+    workers: Annotated[Listed[str], Field(min_length=1)]
+    routes: Listed[Annotated[Listed[str], Field(min_length=1)]]
+
+
+class RingSolution(TypedSolution):
+    """Rings by job, in one time slot."""
+
+    rings: dict[str, Ring]
 
 
 class SubstrateInstance(Instance):

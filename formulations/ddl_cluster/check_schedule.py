@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
 
 from schedgap.formulations.common.check import Violation
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
+from schedgap.formulations.common.solution import one_for_each
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
-from schedgap.formulations.ddl_cluster.reading import by_job, list_of, moment
+from schedgap.formulations.ddl_cluster.solution import TaskTimes
 
 LARGEST_SCHEDULE = 100_000
 """Start times that a schedule may have at most."""
@@ -30,15 +30,17 @@ class _Transfer:
 
 
 def replay_schedule(
-    instance: DdlClusterInstance, placement: Sequence[Sequence[Gpu]], schedule: Any, violations: list[Violation]
+    instance: DdlClusterInstance,
+    placement: Sequence[Sequence[Gpu]],
+    schedule: Mapping[str, TaskTimes],
+    violations: list[Violation],
 ) -> list[Fraction]:
     """When each job finishes under explicit start times; what they break is added to `violations`.
 
     Parameters
     ----------
     placement : by job, its GPUs; the workers of the schedule are in this order
-    schedule : ``{job: {"forward": rows, "backward": rows, "allreduce": times}}``, rows by iteration and worker;
-        ``allreduce`` (admissions, by iteration) is there exactly for a job whose GPUs are on several servers
+    schedule : by job; ``allreduce`` is there exactly for a job whose GPUs are on several servers
 
     Returns
     -------
@@ -52,13 +54,13 @@ def replay_schedule(
     Raises
     ------
     InputError
-        The schedule is malformed.
+        A job is missing or unknown, or the number of its start times is wrong.
 
     Notes
     -----
     O(T log T + A^2 L) exact operations for T tasks, A all-reduces and L servers per job.
     """
-    rows = _read(instance, placement, schedule)
+    rows = _times(instance, placement, schedule)
     transfers = _replay_transfers(instance, placement, rows)
     finish = []
     for j, job in enumerate(instance.jobs):
@@ -93,30 +95,40 @@ class _Times:
     allreduce: list[Fraction] | None
 
 
-def _read(instance: DdlClusterInstance, placement: Sequence[Sequence[Gpu]], schedule: Any) -> list[_Times]:
+def _times(
+    instance: DdlClusterInstance, placement: Sequence[Sequence[Gpu]], schedule: Mapping[str, TaskTimes]
+) -> list[_Times]:
+    """The start times of each job, as many as it has tasks, in exact numbers."""
     total = sum(job.iterations * (2 * job.gpus + 1) for job in instance.jobs)
     if total > LARGEST_SCHEDULE:
-        raise InputError(f"solution.schedule: at most {LARGEST_SCHEDULE} start times, these jobs have {total}")
-    part = by_job(instance, schedule, "solution.schedule")
+        raise InputError(f"solution: schedule: at most {LARGEST_SCHEDULE} start times, these jobs have {total}")
+    one_for_each(schedule, instance.job_index, "schedule")
     result = []
     for job, gpus in zip(instance.jobs, placement, strict=True):
-        where = f"solution.schedule.{job.id}"
-        entry = part[job.id]
+        where, times = f"schedule.{job.id}", schedule[job.id]
+        for key, rows in (("forward", times.forward), ("backward", times.backward)):
+            _counted(rows, job.iterations, f"{where}.{key}")
+            for i, row in enumerate(rows):
+                _counted(row, job.gpus, f"{where}.{key}[{i}]")
         spans = len({server for server, _ in gpus}) > 1
-        keys = {"forward", "backward"} | ({"allreduce"} if spans else set())
-        if not isinstance(entry, Mapping) or set(entry) != keys:
-            raise InputError(f"{where}: must be an object with exactly the keys {', '.join(sorted(keys))}")
-        lists = {}
-        for key in ("forward", "backward"):
-            rows = list_of(entry[key], job.iterations, f"{where}.{key}")
-            lists[key] = [_moments(row, job.gpus, f"{where}.{key}[{i}]") for i, row in enumerate(rows)]
-        admissions = _moments(entry["allreduce"], job.iterations, f"{where}.allreduce") if spans else None
-        result.append(_Times(lists["forward"], lists["backward"], admissions))
+        if (times.allreduce is not None) != spans:
+            text = "is missing, the job spans servers" if spans else "the job is on one server and sends nothing"
+            raise InputError(f"solution: {where}.allreduce: {text}")
+        if times.allreduce is not None:
+            _counted(times.allreduce, job.iterations, f"{where}.allreduce")
+        result.append(
+            _Times(
+                [[exact(time) for time in row] for row in times.forward],
+                [[exact(time) for time in row] for row in times.backward],
+                None if times.allreduce is None else [exact(time) for time in times.allreduce],
+            )
+        )
     return result
 
 
-def _moments(value: Any, count: int, where: str) -> list[Fraction]:
-    return [exact(moment(time, f"{where}[{k}]")) for k, time in enumerate(list_of(value, count, where))]
+def _counted(rows: Sequence[object], count: int, where: str) -> None:
+    if len(rows) != count:
+        raise InputError(f"solution: {where}: must be a list of {count}, got {len(rows)}")
 
 
 def _follows(

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
-from typing import Any
 
 from schedgap.formulations.common.check import CheckReport, Violation
-from schedgap.formulations.common.check_rings import check_rings, read_rings
+from schedgap.formulations.common.check_rings import check_rings, known_rings
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
 from schedgap.formulations.ddljs.instance import DdljsInstance, Job
+from schedgap.formulations.ddljs.solution import DdljsSolution
 
 DIGITS = 60
 """Decimal digits that roots, logarithms and exponentials are rounded to."""
@@ -20,13 +18,13 @@ FAR = 300
 """A sigmoid this many units of its exponent away from the middle counts as 0 or 1: less than 1e-130 off."""
 
 
-def check(instance: DdljsInstance, solution: Solution) -> CheckReport:
-    """Check ``{"slots": [{"rings": {job: {"workers", "routes"}}}, ...]}`` and recompute its utility.
+def check(instance: DdljsInstance, solution: DdljsSolution) -> CheckReport:
+    """Check the rings of every slot and recompute their utility.
 
     Parameters
     ----------
     instance : the instance
-    solution : the bare solution object, one entry for every slot, the first is slot 1
+    solution : the rings of every slot, the first is slot 1
 
     Returns
     -------
@@ -40,8 +38,7 @@ def check(instance: DdljsInstance, solution: Solution) -> CheckReport:
     Raises
     ------
     InputError
-        The object is malformed: an id the instance does not have, a wrong type, an unknown key, a ring without
-        workers, fewer or more entries than the horizon.
+        The instance does not have a job or a server that is named, or there are fewer or more entries than slots.
 
     Notes
     -----
@@ -53,8 +50,11 @@ def check(instance: DdljsInstance, solution: Solution) -> CheckReport:
     largest = {job.id: job.max_workers for job in instance.jobs}
     known = set(total)
     server_use = link_use = 0.0
-    for slot, entry in enumerate(_slots(instance, solution), start=1):
-        rings = read_rings(instance, known, entry, f"solution: slots[{slot - 1}]")
+    if len(solution.slots) != instance.horizon:
+        raise InputError(f"solution: slots: has {len(solution.slots)} entries, the horizon is {instance.horizon}")
+    for slot, entry in enumerate(solution.slots, start=1):
+        rings = entry.rings
+        known_rings(instance, known, rings, f"slots[{slot - 1}].")
         if not rings:
             continue
         running = [job for job in instance.jobs if job.id in rings]
@@ -95,22 +95,6 @@ def check(instance: DdljsInstance, solution: Solution) -> CheckReport:
             "link_use": link_use,
         },
     )
-
-
-def _slots(instance: DdljsInstance, solution: Any) -> list[Any]:
-    if not isinstance(solution, Mapping):
-        raise InputError(f"solution: must be an object, got {type(solution).__name__}")
-    for key in solution:
-        if key != "slots":
-            raise InputError(f"solution: {key}: unknown key")
-    if "slots" not in solution:
-        raise InputError("solution: slots: is missing")
-    slots = solution["slots"]
-    if not isinstance(slots, list | tuple):
-        raise InputError(f"solution: slots: must be a list, got {type(slots).__name__}")
-    if len(slots) != instance.horizon:
-        raise InputError(f"solution: slots: has {len(slots)} entries, the horizon is {instance.horizon}")
-    return list(slots)
 
 
 def _budget(job: Job, slots: int) -> list[Violation]:

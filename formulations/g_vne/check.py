@@ -5,19 +5,19 @@ from __future__ import annotations
 from fractions import Fraction
 
 from schedgap.formulations.common.check import CheckReport, Violation
-from schedgap.formulations.common.check_rings import check_rings, read_rings
-from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.common.check_rings import check_rings, known_rings
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.g_vne.instance import GVneInstance
+from schedgap.formulations.g_vne.solution import GVneSolution
 
 
-def check(instance: GVneInstance, solution: Solution) -> CheckReport:
-    """Check ``{"rings": {job: {"workers": [server], "routes": [[node]]}}}`` and recompute its utility.
+def check(instance: GVneInstance, solution: GVneSolution) -> CheckReport:
+    """Check the rings and recompute their utility.
 
     Parameters
     ----------
     instance : the instance
-    solution : the bare solution object; a job that is not named is left out
+    solution : a ring for each job that is accepted
 
     Returns
     -------
@@ -30,14 +30,14 @@ def check(instance: GVneInstance, solution: Solution) -> CheckReport:
     Raises
     ------
     InputError
-        The object is malformed: an id the instance does not have, a wrong type, an unknown key, a ring without
-        workers.
+        The instance does not have a job or a server that is named.
 
     Notes
     -----
     O(size of the solution) exact operations.
     """
-    rings = read_rings(instance, {job.id for job in instance.jobs}, solution, "solution")
+    rings = solution.rings
+    known_rings(instance, {job.id for job in instance.jobs}, rings)
     violations, details = check_rings(instance, instance.jobs, rings)
     total: Fraction | None = Fraction(0)
     for job in instance.jobs:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from fractions import Fraction
 
 from schedgap.formulations.common.check import CheckReport, Violation
-from schedgap.formulations.common.check_rings import check_rings, read_rings
-from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.common.check_rings import check_rings, known_rings
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.g_vne.instance import GVneInstance
+from schedgap.formulations.g_vne.solution import GVneSolution
 
 CAPACITIES = ("server capacity", "link capacity")
 
 
-def check_loads(instance: GVneInstance, solution: Solution) -> CheckReport:
+def check_loads(instance: GVneInstance, solution: GVneSolution) -> CheckReport:
     """Check everything but capacities, which are measured instead: ``lp-rs-mde`` in the variant ``vanilla``.
 
     Parameters
@@ -31,9 +31,10 @@ def check_loads(instance: GVneInstance, solution: Solution) -> CheckReport:
     Raises
     ------
     InputError
-        The object is malformed.
+        The instance does not have a job or a server that is named.
     """
-    rings = read_rings(instance, {job.id for job in instance.jobs}, solution, "solution")
+    rings = solution.rings
+    known_rings(instance, {job.id for job in instance.jobs}, rings)
     found, details = check_rings(instance, instance.jobs, rings)
     violations = [violation for violation in found if violation.constraint not in CAPACITIES]
     overloaded = [violation.message for violation in found if violation.constraint in CAPACITIES]

@@ -8,8 +8,8 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from schedgap.formulations.common.instance import unique_ids
+from schedgap.formulations.common.numbers import unit_of
 from schedgap.formulations.common.substrate import MOST_WORKERS, Finite, RingJob, SubstrateInstance
-from schedgap.formulations.common.units import unit_of
 
 ORDINARY = (0.1, 1e6)
 """Where the largest utility of an instance may be so that tolerances of 1e-9 mean what they should."""

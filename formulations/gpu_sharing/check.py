@@ -8,41 +8,39 @@ that meets its target exactly counts as reached.
 from __future__ import annotations
 
 import decimal
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
-from typing import Any
 
 from schedgap.formulations.common.check import CheckReport, Violation
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
+from schedgap.formulations.common.solution import known_only, one_for_each
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance, Job
+from schedgap.formulations.gpu_sharing.solution import GpuSharingSolution
 
 _DIGITS = decimal.Context(prec=90, Emax=999999, Emin=-999999)
 _MARGIN = Fraction(1, 10**60)
-_KEYS = ("start", "gpus", "accumulation")
 
 Gpu = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """A solution that was read: by job position."""
+    """A solution by job position."""
 
     start: list[int]
     gpus: list[list[Gpu]]
     steps: list[int]
 
 
-def check(instance: GpuSharingInstance, solution: Solution) -> CheckReport:
+def check(instance: GpuSharingInstance, solution: GpuSharingSolution) -> CheckReport:
     """Check `solution` and recompute its mean job completion time.
 
     Parameters
     ----------
     instance : the instance
-    solution : ``{"start": {job: slot}, "gpus": {job: [[server, index], ...]}, "accumulation": {job: s}}``
+    solution : when, on which GPUs and in how many accumulation steps each job runs
 
     Returns
     -------
@@ -55,13 +53,13 @@ def check(instance: GpuSharingInstance, solution: Solution) -> CheckReport:
     Raises
     ------
     InputError
-        The object is malformed: a missing or unknown key, job, server or GPU, or a value of the wrong type.
+        A job is missing, or the instance does not have a job, server or GPU that is named.
 
     Notes
     -----
     O(E (R + log J)) exact operations for E starts and completions and R running jobs.
     """
-    plan = _read(instance, solution)
+    plan = _plan(instance, solution)
     violations: list[Violation] = []
     rated = _check_static(instance, plan, violations)
     if not rated:
@@ -79,54 +77,24 @@ def check(instance: GpuSharingInstance, solution: Solution) -> CheckReport:
     return CheckReport(tuple(violations), Fraction(total, len(jobs)), details)
 
 
-def _read(instance: GpuSharingInstance, solution: Any) -> _Plan:
-    if not isinstance(solution, Mapping):
-        raise InputError(f"solution: must be a JSON object, got {type(solution).__name__}")
-    for key in solution:
-        if key not in _KEYS:
-            raise InputError(f"solution.{key}: unknown key")
-    parts: dict[str, Mapping[str, Any]] = {}
-    for key in _KEYS:
-        part = solution.get(key)
-        if not isinstance(part, Mapping):
-            raise InputError(f"solution.{key}: must be an object with an entry for each job")
-        for job_id in part:
-            if job_id not in instance.job_index:
-                raise InputError(f'solution.{key}: there is no job "{job_id}"')
-        for job in instance.jobs:
-            if job.id not in part:
-                raise InputError(f'solution.{key}: job "{job.id}" is missing')
-        parts[key] = part
-    start = [_whole(parts["start"][job.id], f"solution.start.{job.id}") for job in instance.jobs]
-    steps = [_whole(parts["accumulation"][job.id], f"solution.accumulation.{job.id}") for job in instance.jobs]
-    gpus = [_read_gpus(instance, parts["gpus"][job.id], f"solution.gpus.{job.id}") for job in instance.jobs]
-    return _Plan(start, gpus, steps)
-
-
-def _whole(value: Any, where: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise InputError(f"{where}: must be a whole number, got {value!r}")
-    if abs(value) > 10**15:
-        raise InputError(f"{where}: out of range, got {value}")
-    return value
-
-
-def _read_gpus(instance: GpuSharingInstance, value: Any, where: str) -> list[Gpu]:
-    if not isinstance(value, list | tuple):
-        raise InputError(f"{where}: must be a list of [server, index], got {type(value).__name__}")
-    result: list[Gpu] = []
-    for position, entry in enumerate(value):
-        if not isinstance(entry, list | tuple) or len(entry) != 2 or not isinstance(entry[0], str):
-            raise InputError(f"{where}[{position}]: must be [server, index], got {entry!r}")
-        server = instance.server_index.get(entry[0])
-        if server is None:
-            raise InputError(f'{where}[{position}]: there is no server "{entry[0]}"')
-        index = _whole(entry[1], f"{where}[{position}]")
-        count = instance.servers[server].gpus
-        if not 0 <= index < count:
-            raise InputError(f"{where}[{position}]: server {entry[0]} has GPUs 0 to {count - 1}, got {index}")
-        result.append((server, index))
-    return result
+def _plan(instance: GpuSharingInstance, solution: GpuSharingSolution) -> _Plan:
+    """What the solution says of the instance's jobs and GPUs."""
+    one_for_each(solution.start, instance.job_index, "start")
+    one_for_each(solution.gpus, instance.job_index, "gpus")
+    one_for_each(solution.accumulation, instance.job_index, "accumulation")
+    gpus: list[list[Gpu]] = []
+    for job in instance.jobs:
+        gpus.append([])
+        for position, (server_id, index) in enumerate(solution.gpus[job.id]):
+            where = f"gpus.{job.id}[{position}]"
+            known_only((server_id,), instance.server_index, where, "server")
+            server = instance.server_index[server_id]
+            count = instance.servers[server].gpus
+            if not 0 <= index < count:
+                raise InputError(f"solution: {where}: server {server_id} has GPUs 0 to {count - 1}, got {index}")
+            gpus[-1].append((server, index))
+    start = [solution.start[job.id] for job in instance.jobs]
+    return _Plan(start, gpus, [solution.accumulation[job.id] for job in instance.jobs])
 
 
 def _check_static(instance: GpuSharingInstance, plan: _Plan, violations: list[Violation]) -> bool:

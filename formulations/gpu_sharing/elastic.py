@@ -11,24 +11,20 @@ GPUs accumulate, more GPUs enlarge the batch by k / G, of which a part (nu + 1) 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
 
 from schedgap.formulations.common.check import CheckReport, Violation
-from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
+from schedgap.formulations.common.solution import one_for_each
 from schedgap.formulations.gpu_sharing.check import overlapped_time
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance, Job
-
-_KEYS = ("segments", "noise", "restart")
+from schedgap.formulations.gpu_sharing.solution import ElasticSolution
 
 _FASTEST = Fraction(10**30)
 """Iterations per slot above which a rate is not told apart: no job has more than 10^9 to make."""
 
 
-def check_elastic(instance: GpuSharingInstance, solution: Solution) -> CheckReport:
+def check_elastic(instance: GpuSharingInstance, solution: ElasticSolution) -> CheckReport:
     """Check a preemptive or elastic schedule and recompute its mean JCT; exact up to roots (1e-60).
 
     Returns
@@ -40,9 +36,10 @@ def check_elastic(instance: GpuSharingInstance, solution: Solution) -> CheckRepo
     Raises
     ------
     InputError
-        The object is malformed.
+        A job is missing, or the instance does not have it.
     """
-    segments, noise, restart = _read(instance, solution)
+    segments, noise, restart = solution.segments, exact(solution.noise), solution.restart
+    one_for_each(segments, instance.job_index, "segments")
     violations: list[Violation] = []
     change: dict[int, int] = {}
     total = 0
@@ -102,27 +99,3 @@ def _steps(job: Job, instance: GpuSharingInstance) -> int | None:
         if load <= exact(instance.gpu_memory) * (1 + CHECK_TOLERANCE):
             return steps
     return None
-
-
-def _read(instance: GpuSharingInstance, solution: Any) -> tuple[dict[str, list[tuple[int, int, int]]], Fraction, int]:
-    if not isinstance(solution, Mapping) or set(solution) != set(_KEYS):
-        raise InputError(f"solution: must be an object with the keys {', '.join(_KEYS)}")
-    noise, restart = solution["noise"], solution["restart"]
-    if isinstance(noise, bool) or not isinstance(noise, int | float) or not 0 <= noise <= 1e15:
-        raise InputError(f"solution.noise: must be a number from 0 to 1e15, got {noise!r}")
-    if isinstance(restart, bool) or not isinstance(restart, int) or not 0 <= restart <= 10**9:
-        raise InputError(f"solution.restart: must be a whole number of slots, got {restart!r}")
-    given = solution["segments"]
-    if not isinstance(given, Mapping) or set(given) != set(instance.job_index):
-        raise InputError("solution.segments: must have an entry for each job and no other")
-    result: dict[str, list[tuple[int, int, int]]] = {}
-    for job_id, rows in given.items():
-        if not isinstance(rows, list | tuple) or not rows:
-            raise InputError(f"solution.segments.{job_id}: must be a list of [first, last, gpus], not empty")
-        result[job_id] = []
-        for position, row in enumerate(rows):
-            whole = isinstance(row, list | tuple) and len(row) == 3 and all(type(n) is int for n in row)
-            if not whole or row[2] < 1:
-                raise InputError(f"solution.segments.{job_id}[{position}]: must be [first, last, gpus], got {row!r}")
-            result[job_id].append((row[0], row[1], row[2]))
-    return result, exact(noise), restart

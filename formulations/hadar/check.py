@@ -5,25 +5,24 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
 
 from schedgap.formulations.common.check import CheckReport, Violation
-from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
+from schedgap.formulations.common.solution import known_only
 from schedgap.formulations.hadar.instance import HadarInstance, Job
+from schedgap.formulations.hadar.solution import HadarSolution
 
 Held = dict[str, dict[int, dict[tuple[str, str], int]]]
 """Devices by job, slot, and (machine, type)."""
 
 
-def check(instance: HadarInstance, solution: Solution) -> CheckReport:
-    """Check a solution ``{"allocation": {job: {slot: [{"machine", "type", "gpus"}]}}}`` and recompute its utility.
+def check(instance: HadarInstance, solution: HadarSolution) -> CheckReport:
+    """Check a solution and recompute its utility.
 
     Parameters
     ----------
     instance : the instance
-    solution : the bare solution object; a job that is not named is rejected
+    solution : the devices each job holds; a job that is not named is rejected
 
     Returns
     -------
@@ -36,13 +35,13 @@ def check(instance: HadarInstance, solution: Solution) -> CheckReport:
     Raises
     ------
     InputError
-        The object is malformed: an id the instance does not have, a wrong type, an entry of 0 devices.
+        The instance does not have a job, a machine or a device type that is named.
 
     Notes
     -----
     O(size of the solution) exact operations.
     """
-    held = _read(instance, solution)
+    held = _held(instance, solution)
     violations: list[Violation] = []
     used: dict[tuple[int, str, str], int] = defaultdict(int)
     total = Fraction(0)
@@ -141,69 +140,22 @@ def _utility(instance: HadarInstance, job: Job, last: int) -> Fraction:
     return weight
 
 
-def _read(instance: HadarInstance, solution: Any) -> Held:
-    """The solution object, validated as an object."""
-    if not isinstance(solution, Mapping):
-        raise InputError(f"solution: must be an object, got {type(solution).__name__}")
-    for key in solution:
-        if key != "allocation":
-            raise InputError(f"solution: {key}: unknown key")
-    if "allocation" not in solution:
-        raise InputError("solution: allocation: is missing")
-    allocation = solution["allocation"]
-    if not isinstance(allocation, Mapping):
-        raise InputError(f"solution: allocation: must be an object, got {type(allocation).__name__}")
-    jobs = {job.id for job in instance.jobs}
+def _held(instance: HadarInstance, solution: HadarSolution) -> Held:
+    """The devices of each job, counted; slots without any are left out."""
+    known_only(solution.allocation, {job.id for job in instance.jobs}, "allocation")
     machines = {machine.id for machine in instance.machines}
     kinds = {kind for machine in instance.machines for kind in machine.gpus}
     held: Held = {}
-    for job, slots in allocation.items():
-        where = f"solution: allocation.{job}"
-        if job not in jobs:
-            raise InputError(f"{where}: the instance has no job {job!r}")
-        if not isinstance(slots, Mapping):
-            raise InputError(f"{where}: must be an object by slot, got {type(slots).__name__}")
+    for job, slots in solution.allocation.items():
         held[job] = {}
-        for name, entries in slots.items():
-            slot = _slot(name, f"{where}.{name}")
-            if slot in held[job]:
-                raise InputError(f"{where}.{name}: the slot is given twice")
-            devices = _entries(machines, kinds, entries, f"{where}.{name}")
+        for slot, entries in slots.items():
+            devices: dict[tuple[str, str], int] = {}
+            for position, entry in enumerate(entries):
+                if entry.machine not in machines or entry.type not in kinds:
+                    where = f"allocation.{job}.{slot}[{position}]"
+                    known_only((entry.machine,), machines, f"{where}.machine", "machine")
+                    known_only((entry.type,), kinds, f"{where}.type", "device type")
+                devices[entry.machine, entry.type] = devices.get((entry.machine, entry.type), 0) + entry.gpus
             if devices:
                 held[job][slot] = devices
     return held
-
-
-def _slot(name: Any, where: str) -> int:
-    if isinstance(name, bool) or not isinstance(name, int | str):
-        raise InputError(f"{where}: a slot must be a whole number, got {name!r}")
-    try:
-        slot = int(name)
-    except ValueError:
-        raise InputError(f"{where}: a slot must be a whole number, got {name!r}") from None
-    if isinstance(name, str) and name != str(slot):
-        raise InputError(f"{where}: a slot must be a whole number, got {name!r}")
-    return slot
-
-
-def _entries(machines: set[str], kinds: set[str], entries: Any, where: str) -> dict[tuple[str, str], int]:
-    if not isinstance(entries, list | tuple):
-        raise InputError(f"{where}: must be a list, got {type(entries).__name__}")
-    devices: dict[tuple[str, str], int] = {}
-    for position, entry in enumerate(entries):
-        place = f"{where}[{position}]"
-        if not isinstance(entry, Mapping):
-            raise InputError(f"{place}: must be an object, got {type(entry).__name__}")
-        if set(entry) != {"machine", "type", "gpus"}:
-            raise InputError(
-                f"{place}: needs exactly machine, type and gpus, got {', '.join(map(str, entry)) or 'none'}"
-            )
-        machine, kind, count = entry["machine"], entry["type"], entry["gpus"]
-        if not isinstance(machine, str) or machine not in machines:
-            raise InputError(f"{place}.machine: the instance has no machine {machine!r}")
-        if not isinstance(kind, str) or kind not in kinds:
-            raise InputError(f"{place}.type: the instance has no device type {kind!r}")
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise InputError(f"{place}.gpus: must be a whole number of at least 1, got {count!r}")
-        devices[machine, kind] = devices.get((machine, kind), 0) + count
-    return devices

@@ -8,6 +8,7 @@ from typing import Any
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.hadar.check import check
 from schedgap.formulations.hadar.instance import HadarInstance
+from schedgap.formulations.hadar.solution import HadarSolution
 
 
 def metrics(instance: HadarInstance, solution: Solution) -> dict[str, Any]:
@@ -21,12 +22,13 @@ def metrics(instance: HadarInstance, solution: Solution) -> dict[str, Any]:
         where some job is unfinished; ``last_finish``, the same over the finished jobs only; ``utilisation``,
         device-slots held over devices times the slots up to the last one used.
     """
-    report = check(instance, solution)
+    typed = HadarSolution.parse(solution)
+    report = check(instance, typed)
     completion = report.details["completion"]
     length = instance.slot_length
     times = [(slot - job.arrival + 1) * length for job in instance.jobs if (slot := completion[job.id]) is not None]
     ends = [slot for slot in completion.values() if slot is not None]
-    last = max((int(slot) for slots in solution["allocation"].values() for slot in slots), default=0)
+    last = max((slot for slots in typed.allocation.values() for slot in slots), default=0)
     return {
         "jobs_finished": len(times),
         "mean_jct": statistics.fmean(times) if times else None,

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.common.instance import once_per_instance
-from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
-from schedgap.formulations.common.units import unit_of
+from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact, unit_of
 from schedgap.formulations.hadar.instance import HadarInstance, Job
 
 Ints = NDArray[np.int64]

@@ -9,19 +9,18 @@ import heapq
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
-from typing import Any
 
 from schedgap.formulations.common.check import CheckReport, Violation
-from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.common.instance import LARGEST_COUNT
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
+from schedgap.formulations.common.solution import known_only, one_for_each
 from schedgap.formulations.rar_ddls.instance import Job, RarDdlsInstance
+from schedgap.formulations.rar_ddls.solution import RarDdlsSolution
 
 Starts = dict[str, int]
 Placements = dict[str, dict[str, int]]
 
 
-def check(instance: RarDdlsInstance, solution: Any) -> CheckReport:
+def check(instance: RarDdlsInstance, solution: RarDdlsSolution) -> CheckReport:
     """Check a solution against every constraint and recompute its makespan exactly.
 
     Constraints, by the short names in the report: ``start`` (a job starts in slot 1 or later), ``placement``
@@ -31,7 +30,7 @@ def check(instance: RarDdlsInstance, solution: Any) -> CheckReport:
     Parameters
     ----------
     instance : the instance
-    solution : ``{"start": {job: slot}, "placement": {job: {server: gpus}}}``
+    solution : when and where each job runs
 
     Returns
     -------
@@ -41,7 +40,7 @@ def check(instance: RarDdlsInstance, solution: Any) -> CheckReport:
     Raises
     ------
     InputError
-        The solution is not of this form: another type, an unknown or a missing id, an entry of 0 GPUs.
+        An id is missing, or the instance does not have it.
 
     Notes
     -----
@@ -49,7 +48,11 @@ def check(instance: RarDdlsInstance, solution: Any) -> CheckReport:
     O(E (log E + S_j)) for E such changes, whatever the horizon. The rate is floor(1/tau + 1e-9) with tau of
     eq. (8), paper 000, as a rational of the decimal numbers written in the instance.
     """
-    starts, placements = _read(instance, solution)
+    starts, placements = solution.start, solution.placement
+    one_for_each(starts, instance.job_index, "start")
+    one_for_each(placements, instance.job_index, "placement")
+    for name, servers in placements.items():
+        known_only(servers, instance.server_index, f"placement.{name}", "server")
     violations = [
         Violation("start", f"job {job.id}: starts in slot {starts[job.id]}, the first slot is 1", 1 - starts[job.id])
         for job in instance.jobs
@@ -216,52 +219,3 @@ def _capacity(
 
 def _gpus(number: int) -> str:
     return f"{number} GPU{'' if number == 1 else 's'}"
-
-
-def _read(instance: RarDdlsInstance, solution: Any) -> tuple[Starts, Placements]:
-    if not isinstance(solution, Mapping):
-        raise InputError(f"solution: must be a JSON object, got {type(solution).__name__}")
-    for key in solution:
-        if key not in ("start", "placement"):
-            raise InputError(f"solution: unknown key {key!r}, must be start or placement")
-    start = _by_job(instance, solution, "start")
-    placement = _by_job(instance, solution, "placement")
-    starts = {job.id: _whole(start[job.id], f"start.{job.id}", -LARGEST_COUNT) for job in instance.jobs}
-    placements: Placements = {}
-    for job in instance.jobs:
-        place = f"placement.{job.id}"
-        servers = placement[job.id]
-        if not isinstance(servers, Mapping):
-            raise InputError(f"solution: {place}: must be a JSON object, got {type(servers).__name__}")
-        if not servers:
-            raise InputError(f"solution: {place}: is empty, the job needs {_gpus(job.gpus)}")
-        for server in servers:
-            if server not in instance.server_index:
-                raise InputError(f"solution: {place}: the instance has no server {server!r}")
-        placements[job.id] = {server: _whole(gpus, f"{place}.{server}", 1) for server, gpus in servers.items()}
-    return starts, placements
-
-
-def _by_job(instance: RarDdlsInstance, solution: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    if key not in solution:
-        raise InputError(f"solution: {key}: is missing")
-    part = solution[key]
-    if not isinstance(part, Mapping):
-        raise InputError(f"solution: {key}: must be a JSON object, got {type(part).__name__}")
-    for name in part:
-        if name not in instance.job_index:
-            raise InputError(f"solution: {key}: the instance has no job {name!r}")
-    for job in instance.jobs:
-        if job.id not in part:
-            raise InputError(f"solution: {key}: job {job.id!r} is missing")
-    return part
-
-
-def _whole(value: Any, place: str, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        shown = value if isinstance(value, (bool, float, str)) or value is None else type(value).__name__
-        raise InputError(f"solution: {place}: must be a whole number, got {shown!r}")
-    if not least <= value <= LARGEST_COUNT:
-        shown = value if abs(value) < 10**20 else "a number of more than 20 digits"
-        raise InputError(f"solution: {place}: must be {least} to {LARGEST_COUNT}, got {shown}")
-    return value

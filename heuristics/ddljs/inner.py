@@ -135,11 +135,13 @@ def _colgen(instance: GVneInstance, asked: Asked) -> Answer:
 
 def _engine(name: str) -> Inner:
     def call(instance: GVneInstance, asked: Asked) -> Answer:
+        from schedgap.formulations.common.solution import parsed
         from schedgap.formulations.g_vne.check import check
         from schedgap.formulations.g_vne.models.arcs import build_ilp
+        from schedgap.formulations.g_vne.solution import GVneSolution
         from schedgap.solvers.declarative import solve_declarative
 
-        build, check_it = partial(build_ilp, instance), partial(check, instance)
+        build, check_it = partial(build_ilp, instance), partial(parsed(check, GVneSolution), instance)
         return _proven(solve_declarative(build, name, asked.options(), check_it))
 
     return call

@@ -13,6 +13,7 @@ from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.hadar.check_forked import check_forked
 from schedgap.formulations.hadar.forked import node_speeds
 from schedgap.formulations.hadar.instance import HadarInstance
+from schedgap.formulations.hadar.solution import ForkedSolution
 from schedgap.formulations.hadar.tables import tables, worth_of
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.hadar.estimates import Beliefs
@@ -102,7 +103,7 @@ def hadare(
             for slot, nodes in found.rounds.items()
         }
     }
-    report = check_forked(instance, solution)
+    report = check_forked(instance, ForkedSolution.parse(solution))
     objective = float(report.objective or 0)
     bound = forked_bound(instance, speed, deadline=deadline)
     times = [(slot - arrival[j] + 1) * instance.slot_length for j, slot in found.finish.items()]

@@ -30,7 +30,7 @@ COMMANDS = {
     "plot": ("show", "draw a solution"),
     "model": ("model", "show or write a declarative model"),
     "export": ("model", "the same as model --out"),
-    "schema": ("show", "JSON Schema of an instance"),
+    "schema": ("show", "JSON Schema of an instance or a solution"),
     "list": ("show", "problems, methods, guarantees, suites, presets, experiments"),
 }
 """Command: its module in schedgap.cli, with ``add_<command>`` and ``run_<command>``, and one line of help."""

@@ -31,11 +31,11 @@ def run_plot(arguments: argparse.Namespace) -> int:
 
 def add_schema(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``schema``."""
-    parser.add_argument("problem", metavar="PROBLEM", help="a problem's id")
+    parser.add_argument("problem", metavar="PROBLEM", help="a problem's id, or solution:PROBLEM")
 
 
 def run_schema(arguments: argparse.Namespace) -> int:
-    """Print the JSON Schema of an instance."""
+    """Print the JSON Schema of an instance or a solution."""
     from schedgap import api
 
     print(to_json(api.schema(arguments.problem), indent=2))

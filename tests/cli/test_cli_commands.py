@@ -12,7 +12,7 @@ from support.command import Command
 
 from schedgap.benchmarks.harness.suites import SUITES, suites_of
 from schedgap.benchmarks.instances import workload_of
-from schedgap.catalogue.registry import all_problems
+from schedgap.catalogue.registry import all_problems, find_problem
 
 ENTRY = [sys.executable, "-m", "schedgap.cli.main"]
 HEAVY = ("pulp", "highspy", "ortools", "numba", "matplotlib", "joblib")
@@ -99,6 +99,18 @@ def test_schema_knows_what_the_parser_knows(command: Command, problem: str) -> N
     assert set(instance) <= set(schema["properties"]) and set(schema["required"]) <= set(instance) | {"problem"}
     assert schema["additionalProperties"] is False
     assert "note" in schema["properties"] and re.match(next(iter(schema["patternProperties"])), "reference_solution")
+
+
+@pytest.mark.parametrize("problem", all_problems())
+def test_schema_of_solutions_knows_what_methods_return(command: Command, tmp_path: Path, problem: str) -> None:
+    ran = command("schema", f"solution:{problem}")
+    schema = json.loads(ran.out)
+    assert ran.status == 0 and ran.err == "" and schema["additionalProperties"] is False
+    heuristic = find_problem(problem).heuristics()[0].id
+    file = tmp_path / "instance.json"
+    file.write_text(command("generate", problem).out)
+    solution = json.loads(command("solve", str(file), "--method", heuristic, "--json").out)["solution"]
+    assert set(schema["required"]) <= set(solution) <= set(schema["properties"])
 
 
 def test_list_names_everything(command: Command) -> None:

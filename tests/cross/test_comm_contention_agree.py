@@ -1,6 +1,7 @@
 """The exact methods against the search over event orders on 40 random tiny instances, and against each other."""
 
 import pytest
+from support.checks import comm_contention as check
 from support.work import Looks
 
 from schedgap.benchmarks.instances.comm_contention.random import newcomer, small, tiny
@@ -8,8 +9,9 @@ from schedgap.benchmarks.studies.brute_force.comm_contention import brute_force
 from schedgap.catalogue.comm_contention import PROBLEM
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.comm_contention.bounds import lower_bound
-from schedgap.formulations.comm_contention.check import check
+from schedgap.formulations.comm_contention.check import check as typed_check
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
+from schedgap.formulations.comm_contention.solution import CommContentionSolution
 from schedgap.formulations.common.check import CheckReport
 from schedgap.heuristics.comm_contention import policies
 from schedgap.solvers.exact.comm_contention.branch_and_bound import LARGEST, solve_bb
@@ -108,13 +110,13 @@ def test_comm_contention_bb_checks_once_where_it_does_not_search(monkeypatch: py
     start = policies.adadual_k(instance).solution
     seen = []
 
-    def counted(case: CommContentionInstance, solution: dict) -> CheckReport:
+    def counted(case: CommContentionInstance, solution: CommContentionSolution) -> CheckReport:
         seen.append(solution)
-        return check(case, solution)
+        return typed_check(case, solution)
 
     monkeypatch.setattr("schedgap.solvers.exact.comm_contention.branch_and_bound.check", counted)
     assert solve_bb(instance, SolveOptions(start=start)).solution is start
-    assert seen == [start]
+    assert seen == [CommContentionSolution.parse(start)]
     solve_bb(instance, SolveOptions())
     assert len(seen) == 2
 

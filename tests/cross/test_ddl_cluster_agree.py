@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support.checks import ddl_cluster as check
 from support.ddl_cluster_random import placed_instance
 from support.work import PATIENCE
 
@@ -14,7 +15,6 @@ from schedgap.benchmarks.studies.brute_force.ddl_cluster import optimum, orders
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.numbers import agrees
 from schedgap.formulations.ddl_cluster.bounds import lower_bound
-from schedgap.formulations.ddl_cluster.check import check
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.models.job_shop import build_model, model_nonzeros
 from schedgap.solvers.cp_sat.session import CpAnswer, search_cp

@@ -1,12 +1,12 @@
 """Random tiny instances of ddljs: every engine, a brute force, the bound, and gadget below them."""
 
 import pytest
+from support.checks import ddljs as check
 
 from schedgap.benchmarks.instances.ddljs.random import small, tiny
 from schedgap.benchmarks.studies.brute_force.ddljs import brute_force
 from schedgap.catalogue.ddljs import PROBLEM as DDLJS
 from schedgap.catalogue.run import run_method
-from schedgap.formulations.ddljs.check import check
 from schedgap.formulations.ddljs.models.slots import build_ilp
 from schedgap.solvers.exact.ddljs.bound import upper_bound
 from schedgap.solvers.result import SolveOptions, Status

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 import pytest
+from support.checks import comm_contention as check
 
 from schedgap.benchmarks.harness.compare import answer_of
 from schedgap.benchmarks.instances import workload_of
@@ -18,7 +19,6 @@ from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import all_problems
 from schedgap.catalogue.run import certified_bound, run_method
 from schedgap.catalogue.workload import Batch
-from schedgap.formulations.comm_contention.check import check
 from schedgap.formulations.common.errors import InputError, ModelRefused
 from schedgap.solvers.result import SolveOptions, Status
 

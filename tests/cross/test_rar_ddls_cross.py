@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.checks import rar_ddls as check
 from support.rar_brute_force import brute_force, random_tiny
 
 from schedgap.formulations.rar_ddls.bounds import lower_bound
-from schedgap.formulations.rar_ddls.check import check
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.models.reformulation import build_reformulation
 from schedgap.formulations.rar_ddls.models.time_indexed import build_ilp, ilp_nonzeros

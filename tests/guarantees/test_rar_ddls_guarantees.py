@@ -13,6 +13,7 @@ from typing import Any
 import networkx
 import numpy as np
 import pytest
+from support.checks import rar_ddls as check
 from support.rar_brute_force import brute_force, random_tiny
 from support.rar_random import random_small
 from support.rar_sjf_bco_reference import plain_sjf_bco
@@ -22,7 +23,6 @@ from schedgap.benchmarks.instances.rar_ddls.random import tiny
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.catalogue.registry import load_instance
 from schedgap.formulations.common.options import keywords
-from schedgap.formulations.rar_ddls.check import check
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.rates import rate_table
 from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, Verdict

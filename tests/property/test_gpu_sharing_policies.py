@@ -8,6 +8,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from support import extreme_tiny
+from support.checks import gpu_sharing as check
+from support.checks import gpu_sharing_elastic as check_elastic
 from support.gpu_sharing_plain_policy import plain_sjf_bsbf
 from support.work import PASSED
 
@@ -15,9 +17,7 @@ from schedgap.benchmarks.instances.gpu_sharing.random import contended, small
 from schedgap.catalogue.gpu_sharing import PROBLEM as GPU_SHARING
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.gpu_sharing.bounds import capacity_weights, lower_bound, sharing_factor
-from schedgap.formulations.gpu_sharing.check import check
 from schedgap.formulations.gpu_sharing.dynamics import tables
-from schedgap.formulations.gpu_sharing.elastic import check_elastic
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.heuristics.gpu_sharing.exclusive import fifo, sjf
 from schedgap.heuristics.gpu_sharing.preemptive import pollux, tiresias

@@ -6,8 +6,8 @@ from typing import Any
 
 import hypothesis.strategies as st
 from hypothesis import assume, given, settings
+from support.checks import rar_ddls as check
 
-from schedgap.formulations.rar_ddls.check import check
 from schedgap.formulations.rar_ddls.dynamics import Schedule, simulate
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.rates import rate_table

@@ -4,12 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
+from support.checks import comm_contention as check
 
 from schedgap.benchmarks.studies.brute_force.comm_contention import brute_force
 from schedgap.catalogue.comm_contention import PROBLEM
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.comm_contention.bounds import lower_bound
-from schedgap.formulations.comm_contention.check import check
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.solvers.result import SolveOptions, Status

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.checks import comm_contention as check
 from support.comm_contention_plain_policies import RULES, plain
 
 from schedgap.catalogue.comm_contention import PROBLEM
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.comm_contention.bounds import lower_bound
-from schedgap.formulations.comm_contention.check import check
 from schedgap.formulations.comm_contention.check_replay import replay_exactly
 from schedgap.formulations.comm_contention.dynamics import simulate
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
@@ -150,13 +150,13 @@ def test_comm_contention_starts_have_as_many_digits_as_they_need(links: int) -> 
 @pytest.mark.parametrize(
     ("finer", "words"),
     [
-        ([], "solution.exact: must be an object"),
-        ({"c9": "1.5"}, 'solution.exact: there is no task "c9"'),
-        ({"c1": 1.5}, "solution.exact.c1: must be a decimal such as"),
-        ({"c1": "1,5"}, "solution.exact.c1: must be a decimal such as"),
-        ({"c1": "1e999999999"}, "solution.exact.c1: must be a decimal such as"),
-        ({"c1": "1.5" + 1000 * "0"}, "solution.exact.c1: must be a decimal such as"),
-        ({"c1": "1.6"}, "solution.exact.c1: does not round to the start, 1.5, got 1.6"),
+        ([], "solution: exact: must be an object"),
+        ({"c9": "1.5"}, "solution: exact.c9: has no start"),
+        ({"c1": 1.5}, "solution: exact.c1: must be text"),
+        ({"c1": "1,5"}, "solution: exact.c1: must match pattern"),
+        ({"c1": "1e999999999"}, "solution: exact.c1: must match pattern"),
+        ({"c1": "1.5" + 1000 * "0"}, "solution: exact.c1: must have at most 1000 characters"),
+        ({"c1": "1.6"}, "solution: exact.c1: does not round to the start, 1.5, got 1.6"),
     ],
 )
 def test_comm_contention_malformed_digits(finer: object, words: str) -> None:

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from support.checks import comm_contention as check
 
 from schedgap.benchmarks.studies.brute_force.comm_contention import brute_force
-from schedgap.formulations.comm_contention.check import check
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
 from schedgap.formulations.comm_contention.models.events import build_ilp
 from schedgap.solvers.exact.comm_contention.branch_and_bound import solve_bb

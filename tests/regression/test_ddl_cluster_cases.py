@@ -4,13 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
+from support.checks import ddl_cluster as check
 
 from schedgap.benchmarks.studies.brute_force.ddl_cluster import optimum
 from schedgap.catalogue.ddl_cluster import PROBLEM as DDL_CLUSTER
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.ddl_cluster.bounds import lower_bound
-from schedgap.formulations.ddl_cluster.check import check
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.sharing import given_placement
 from schedgap.formulations.ddl_cluster.simulate_plain import simulate_plain, solution_of

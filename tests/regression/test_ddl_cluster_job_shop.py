@@ -8,11 +8,11 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
+from support.checks import ddl_cluster as check
 
 from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.registry import all_problems
 from schedgap.formulations.common.numbers import exact
-from schedgap.formulations.ddl_cluster.check import check
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.sharing import Sharing, given_placement
 from schedgap.formulations.ddl_cluster.simulate_plain import simulate_plain

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.checks import ddljs as check
 
 from schedgap.benchmarks.studies.brute_force.ddljs import brute_force
 from schedgap.catalogue.ddljs import PROBLEM as DDLJS
 from schedgap.catalogue.run import run_method
-from schedgap.formulations.ddljs.check import check
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.solvers.exact.ddljs.bound import upper_bound
 from schedgap.solvers.result import SolveOptions, Status

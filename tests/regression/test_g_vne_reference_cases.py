@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.checks import g_vne as check
 
 from schedgap.benchmarks.studies.brute_force.g_vne import brute_force
 from schedgap.catalogue.g_vne import PROBLEM as G_VNE
 from schedgap.catalogue.run import run_method
-from schedgap.formulations.g_vne.check import check
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.solvers.exact.g_vne.bound import upper_bound
 from schedgap.solvers.result import SolveOptions, Status

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.checks import hadar as check
 
 from schedgap.catalogue.hadar import PROBLEM as HADAR
 from schedgap.catalogue.run import run_method
-from schedgap.formulations.hadar.check import check
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.solvers.exact.hadar.bound import upper_bound
 from schedgap.solvers.result import SolveOptions, Status

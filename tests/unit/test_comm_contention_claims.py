@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from support.checks import comm_contention as check
 
-from schedgap.formulations.comm_contention.check import check
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
 from schedgap.heuristics.comm_contention import guarantees
 from schedgap.heuristics.comm_contention.guarantees import GUARANTEES, total_completion, trap, trap_ratio

@@ -4,10 +4,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from support.checks import comm_contention as check
 from support.work import calls
 
 from schedgap.formulations.comm_contention import check_replay
-from schedgap.formulations.comm_contention.check import check
 from schedgap.formulations.comm_contention.check_replay import replay_enclosed, replay_exactly
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
 from schedgap.formulations.common.errors import Disagreement

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.checks import ddl_cluster as check
 from support.ddl_cluster_random import placed_instance
 
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.ddl_cluster.bounds import lower_bound
-from schedgap.formulations.ddl_cluster.check import check
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.sharing import given_placement
 from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES, simulate_plain, solution_of
@@ -160,26 +160,35 @@ def _put(value: Any, *path: Any) -> Callable[[Any], None]:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (_put("srsf-1", "policy"), "solution: needs either a policy or a schedule"),
-        (_drop("schedule"), "solution: needs either a policy or a schedule"),
-        (_put(1, "makespan"), "solution.makespan: unknown key"),
-        (_drop("finish"), "solution.finish: must be an object"),
-        (_drop("finish", "b"), 'solution.finish: job "b" is missing'),
-        (_put(1, "finish", "z"), 'solution.finish: there is no job "z"'),
-        (_put(float("nan"), "finish", "a"), "solution.finish.a: must be a finite number of seconds, got nan"),
-        (_put("5", "finish", "a"), "solution.finish.a: must be a finite number of seconds, got '5'"),
-        (_put(True, "finish", "a"), "solution.finish.a: must be a finite number"),
-        (_put([["s0", 0]], "placement", "a"), "solution.placement.a: 1 GPUs given, needs 2"),
-        (_put([["s0", 0], ["s9", 0]], "placement", "a"), 'solution.placement.a[1]: there is no server "s9"'),
-        (_put([["s0", 0], ["s1", 2]], "placement", "a"), "solution.placement.a[1]: server s1 has GPUs 0 to 1, got 2"),
-        (_put([["s0", 0], ["s1", -1]], "placement", "a"), "solution.placement.a[1]: must be [server, index]"),
-        (_put([["s0", 0], ["s0", 0]], "placement", "a"), "GPU 0 of s0 is already at solution.placement.a[0]"),
-        (_put("s0", "placement", "a"), "solution.placement.a: must be a list of [server, index], got str"),
-        (_drop("schedule", "a", "allreduce"), "solution.schedule.a: must be an object with exactly the keys"),
-        (_put([3], "schedule", "a", "allreduce"), "solution.schedule.a.allreduce: must be a list of 2, got 1"),
-        (_put([0], "schedule", "a", "forward", 0), "solution.schedule.a.forward[0]: must be a list of 2, got 1"),
-        (_put(None, "schedule", "a", "forward", 0, 1), "solution.schedule.a.forward[0][1]: must be a finite number"),
-        (_put([], "schedule"), "solution.schedule: must be an object"),
+        (_put("srsf-1", "policy"), "needs either a policy or a schedule"),
+        (_drop("schedule"), "needs either a policy or a schedule"),
+        (_put(1, "makespan"), "makespan: unknown key"),
+        (_drop("finish"), "finish: is missing"),
+        (_drop("finish", "b"), 'finish: job "b" is missing'),
+        (_put(1, "finish", "z"), 'finish: the instance has no job "z"'),
+        (_put(float("nan"), "finish", "a"), "finish.a: must be a finite number, got NaN"),
+        (_put("5", "finish", "a"), 'finish.a: must be a number, got "5"'),
+        (_put(True, "finish", "a"), "finish.a: must be a number, got true"),
+        (_put([["s0", 0]], "placement", "a"), "placement.a: 1 GPUs given, needs 2"),
+        (_put([["s0", 0], ["s9", 0]], "placement", "a"), 'placement.a[1]: there is no server "s9"'),
+        (_put([["s0", 0], ["s1", 2]], "placement", "a"), "placement.a[1]: server s1 has GPUs 0 to 1, got 2"),
+        (
+            _put([["s0", 0], ["s1", -1]], "placement", "a"),
+            "solution: placement.a[1][1]: must be greater than or equal to 0, got -1",
+        ),
+        (
+            _put([["s0", 0], ["s0", 0]], "placement", "a"),
+            "solution: placement.a[1]: GPU 0 of s0 is already at placement.a[0]",
+        ),
+        (_put("s0", "placement", "a"), 'placement.a: must be a list, got "s0"'),
+        (_drop("schedule", "a", "allreduce"), "schedule.a.allreduce: is missing, the job spans servers"),
+        (_put([3], "schedule", "a", "allreduce"), "schedule.a.allreduce: must be a list of 2, got 1"),
+        (_put([0], "schedule", "a", "forward", 0), "schedule.a.forward[0]: must be a list of 2, got 1"),
+        (
+            _put(None, "schedule", "a", "forward", 0, 1),
+            "solution: schedule.a.forward[0][1]: must be a number, got null",
+        ),
+        (_put([], "schedule"), "schedule: must be an object, got []"),
     ],
 )
 def test_a_bad_solution_is_one_line(change: Callable[[Any], None], message: str) -> None:
@@ -191,7 +200,7 @@ def test_a_bad_solution_is_one_line(change: Callable[[Any], None], message: str)
 
 
 def test_an_unknown_policy_or_no_object() -> None:
-    with pytest.raises(InputError, match=r"solution.policy: must be one of srsf-1, .*, got 'fifo'"):
+    with pytest.raises(InputError, match=r"solution: policy: must be 'srsf-1', .* or 'ada-srsf', got \"fifo\""):
         check(INSTANCE, {"placement": PLACEMENT, "policy": "fifo", "finish": {"a": 1, "b": 1}})
     bad: Any = [1]
     with pytest.raises(InputError, match="must be a JSON object"):

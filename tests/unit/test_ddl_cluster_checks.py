@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.checks import ddl_cluster as check
 
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.ddl_cluster import audit_links, check_schedule
 from schedgap.formulations.ddl_cluster.audit import audit
-from schedgap.formulations.ddl_cluster.check import check
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
-from schedgap.formulations.ddl_cluster.reading import list_of, moment, workers_of
 from schedgap.formulations.ddl_cluster.sharing import given_placement
 from schedgap.formulations.ddl_cluster.simulate_plain import Log, simulate_plain
+from schedgap.formulations.ddl_cluster.solution import DdlClusterSolution
 from schedgap.heuristics.common.guarantee import Case, Verdict
 from schedgap.heuristics.ddl_cluster.guarantees import GUARANTEES, message_speed
 
@@ -252,26 +252,32 @@ def test_schedules_have_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("value", [1e15, -1e15, 0, 3])
 def test_moments_in_range(value: float) -> None:
-    assert moment(value, "x") == value
+    report = check(THREE, SCHEDULE | {"finish": {"j0": value, "j1": 11.5, "j2": 11.0}})
+    assert [v.constraint for v in report.violations] == ["finish"]
 
 
 @pytest.mark.parametrize("value", [1.01e15, -1.01e15, "1", None, True, float("nan"), float("inf")])
 def test_moments_out_of_range(value: Any) -> None:
-    with pytest.raises(InputError, match="x: must be a finite number of seconds"):
-        moment(value, "x")
+    with pytest.raises(InputError, match=r"^solution: finish\.j0: must be "):
+        check(THREE, SCHEDULE | {"finish": {"j0": value, "j1": 11.5, "j2": 11.0}})
 
 
 def test_gpus_are_pairs() -> None:
-    for value in (
-        [5, ["s1", 0]],
-        [["s0", 0, 1], ["s1", 0]],
-        [["s0"], ["s1", 0]],
-        [[0, 0], ["s1", 0]],
-        [["s0", True], ["s1", 0]],
+    rest = {"finish": {"j0": 1.0}, "policy": "srsf-1"}
+    for value, place in (
+        ([5, ["s1", 0]], r"\[0\]: must be a list"),
+        ([["s0", 0, 1], ["s1", 0]], r"\[0\]: must have at most 2 items"),
+        ([["s0"], ["s1", 0]], r"\[0\]\[1\]: is missing"),
+        ([[0, 0], ["s1", 0]], r"\[0\]\[0\]: must be text"),
+        ([["s0", True], ["s1", 0]], r"\[0\]\[1\]: must be a whole number"),
+        ([["s0", -1], ["s1", 0]], r"\[0\]\[1\]: must be greater than or equal to 0"),
+        ({"s0", "s1"}, ": must be a list"),
     ):
-        with pytest.raises(InputError, match=r"x\[0\]: must be \[server, index\]"):
-            workers_of(ALONE, value, "x")
-    assert workers_of(ALONE, (("s0", 1), ["s2", 0]), "x") == ((0, 1), (2, 0))
+        with pytest.raises(InputError, match=rf"^solution: placement\.j0{place}"):
+            check(ALONE, {"placement": {"j0": value}, **rest})
+    assert DdlClusterSolution.parse({"placement": {"j0": (("s0", 1), ["s2", 0])}, **rest}).placement == {
+        "j0": (("s0", 1), ("s2", 0))
+    }
 
 
 @pytest.mark.parametrize(("off", "right"), [(0.0, True), (8e-7, True), (1.2e-6, False), (-1.2e-6, False)])
@@ -289,10 +295,12 @@ def test_a_short_run_is_stated_as_precisely() -> None:
 
 
 def test_lists_have_their_length() -> None:
-    assert list_of((1, 2), 2, "x") == (1, 2) and list_of([], 0, "x") == []
-    for value in ([1], "ab", {1: 2, 3: 4}):
-        with pytest.raises(InputError, match="x: must be a list of 2, got"):
-            list_of(value, 2, "x")
+    for key in ("forward", "backward"):
+        for cut in (lambda rows: rows[:-1], lambda rows: [*rows[:-1], rows[-1][:-1]], lambda rows: [*rows, rows[-1]]):
+            times = SCHEDULE["schedule"]["j0"]
+            shorter = {**SCHEDULE["schedule"], "j0": {**times, key: cut(times[key])}}
+            with pytest.raises(InputError, match=rf"^solution: schedule\.j0\.{key}.*: must be a list of [0-9]+, got"):
+                check(THREE, {**SCHEDULE, "schedule": shorter, "finish": {"j0": 12.5, "j1": 11.5, "j2": 11.0}})
 
 
 @pytest.mark.parametrize(("speed", "verdict"), [(1.0, Verdict.HELD), (1 + 1e-6, Verdict.REFUTED), (0.5, Verdict.HELD)])

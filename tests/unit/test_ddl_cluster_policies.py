@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.checks import ddl_cluster as check
 from support.ddl_cluster_clusters import expected_gpus, full_memory, random_cluster, services_at
 
 from schedgap.benchmarks.instances.ddl_cluster.random import paper, small
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.ddl_cluster.audit import audit
-from schedgap.formulations.ddl_cluster.check import check
 from schedgap.formulations.ddl_cluster.clock import clock_of
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES, simulate_plain

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.checks import ddljs as check
 
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.ddljs.check import check
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.ddljs.utility import gain, steepest, utility
 
@@ -81,10 +81,16 @@ def test_violations(constraint: str, amount: float, schedule: dict[str, Any], ch
         ({"slots": []}, "has 0 entries, the horizon is 3"),
         ({"slots": [{"rings": {}}] * 3, "more": 1}, "more: unknown key"),
         ({"slots": {}}, "must be a list"),
-        ([], "must be an object"),
-        ({"slots": [{"rings": {}}, {}, {"rings": {}}]}, "slots[1]: rings: is missing"),
-        (slots(None, None, {"workers": ["s9"], "routes": []}), "slots[2]: rings.j0.workers[0]"),
-        ({"slots": [{"rings": {"j7": SINGLE}}, {"rings": {}}, {"rings": {}}]}, "no job 'j7'"),
+        ([], "must be a JSON object, got []"),
+        ({"slots": [{"rings": {}}, {}, {"rings": {}}]}, "slots[1].rings: is missing"),
+        (
+            slots(None, None, {"workers": ["s9"], "routes": []}),
+            'solution: slots[2].rings.j0.workers: the instance has no server "s9"',
+        ),
+        (
+            {"slots": [{"rings": {"j7": SINGLE}}, {"rings": {}}, {"rings": {}}]},
+            'solution: slots[0].rings: the instance has no job "j7"',
+        ),
     ],
 )
 def test_malformed_solutions(schedule: Any, words: str) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.checks import ddljs as check
 from support.work import PASSED
 
 from schedgap.benchmarks.figures.ddljs import worker_slots, workers_by_slot
@@ -14,7 +15,6 @@ from schedgap.benchmarks.instances.ddljs.adversarial import late, tight
 from schedgap.benchmarks.instances.ddljs.random import paper, small, tiny
 from schedgap.catalogue.ddljs import PROBLEM as DDLJS
 from schedgap.catalogue.run import run_method
-from schedgap.formulations.ddljs.check import check
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.ddljs.models.slots import build_ilp, ilp_nonzeros
 from schedgap.formulations.ddljs.pieces import resolution, table

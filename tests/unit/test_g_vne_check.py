@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
+from support.checks import g_vne as check
 
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.substrate import most_multiples, worker_cap
-from schedgap.formulations.g_vne.check import check
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.formulations.g_vne.ring_routes import contiguous_ring, simple_path, without_cycles
 
@@ -199,5 +199,5 @@ def test_the_tolerance_itself_still_fits(amount: float, fits: bool) -> None:
 
 def test_rings_that_are_no_object() -> None:
     for solution in ([], 5, "rings"):
-        with pytest.raises(InputError, match="must be an object"):
+        with pytest.raises(InputError, match="solution: must be a JSON object, got "):
             check(GVneInstance.parse(data()), solution)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from support.checks import g_vne as check
 from support.work import PASSED, Looks
 
 from schedgap.benchmarks.instances.g_vne.random import large_tree, small
@@ -9,7 +10,6 @@ from schedgap.benchmarks.studies.brute_force.g_vne import brute_force, random_ca
 from schedgap.catalogue.g_vne import PROBLEM as G_VNE
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.numbers import MAXIMISE
-from schedgap.formulations.g_vne.check import check
 from schedgap.solvers.branch_and_price import ROUNDING, BranchAndPrice
 from schedgap.solvers.exact.g_vne import colgen as g_vne
 from schedgap.solvers.exact.g_vne import graph_pricing as g_vne_graph_pricing

@@ -4,6 +4,8 @@ import functools
 
 import numpy as np
 import pytest
+from support.checks import g_vne as check
+from support.checks import g_vne_loads as check_loads
 from support.work import PASSED
 
 from schedgap.benchmarks.instances.g_vne.adversarial import NAMED, star
@@ -12,8 +14,6 @@ from schedgap.benchmarks.studies.g_vne_relaxations import augmented_relaxation, 
 from schedgap.catalogue.g_vne import PROBLEM as G_VNE
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.g_vne.check import check
-from schedgap.formulations.g_vne.check_loads import check_loads
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.heuristics.common.rings import RingNetwork
 from schedgap.heuristics.g_vne.greedy import greedy

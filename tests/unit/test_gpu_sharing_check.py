@@ -4,9 +4,9 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from support.checks import gpu_sharing as check
 
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.gpu_sharing.check import check
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 
 DATA = Path(__file__).parents[1] / "data"
@@ -122,16 +122,16 @@ def test_gpu_sharing_check_names_what_is_broken(rows: dict, constraint: str, wor
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda s: s.pop("gpus"), "solution.gpus"),
+        (lambda s: s.pop("gpus"), "solution: gpus: is missing"),
         (lambda s: s["start"].pop("a"), 'job "a" is missing'),
         (lambda s: s["start"].update(zz=1), 'no job "zz"'),
         (lambda s: s["start"].update(a=1.5), "whole number"),
         (lambda s: s["start"].update(a=True), "whole number"),
         (lambda s: s["gpus"].update(a=[["s", 2]]), "has GPUs 0 to 1, got 2"),
         (lambda s: s["gpus"].update(a=[["t", 0]]), 'no server "t"'),
-        (lambda s: s["gpus"].update(a=[0]), "[server, index]"),
+        (lambda s: s["gpus"].update(a=[0]), "solution: gpus.a[0]: must be a list, got 0"),
         (lambda s: s["gpus"].update(a=3), "must be a list"),
-        (lambda s: s.update(more=1), "solution.more: unknown key"),
+        (lambda s: s.update(more=1), "solution: more: unknown key"),
     ],
 )
 def test_gpu_sharing_check_refuses_malformed_solutions(change, words: str) -> None:
@@ -145,7 +145,7 @@ def test_gpu_sharing_check_refuses_malformed_solutions(change, words: str) -> No
 def test_gpu_sharing_checker_imports_nothing_of_the_dynamics() -> None:
     text = (Path(__file__).parents[2] / "formulations" / "gpu_sharing" / "check.py").read_text()
     imports = [line for line in text.splitlines() if line.startswith("from schedgap")]
-    allowed = ("formulations.common", "formulations.gpu_sharing.instance")
+    allowed = ("formulations.common", "formulations.gpu_sharing.instance", "formulations.gpu_sharing.solution")
     assert imports and all(any(part in line for part in allowed) for line in imports)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support.checks import gpu_sharing_elastic as check_elastic
 
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.gpu_sharing.elastic import check_elastic
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 
 # a: two GPUs, 1 s of computation and 1 s of communication an iteration, 4 iterations, slots of 1 s, from slot 2 on
@@ -103,21 +103,45 @@ def test_work_has_a_tolerance_of_one_in_10_to_the_9() -> None:
 @pytest.mark.parametrize(
     ("solution", "words"),
     [
-        ([], "must be an object with the keys"),
-        ({"segments": {"a": [[2, 9, 2]]}, "noise": 1.0}, "must be an object with the keys"),
-        ({"segments": [], "noise": 1.0, "restart": 1}, "must have an entry for each job and no other"),
-        ({"segments": {"b": [[2, 9, 2]]}, "noise": 1.0, "restart": 1}, "must have an entry for each job and no other"),
-        ({"segments": {"a": 7}, "noise": 1.0, "restart": 1}, "segments.a: must be a list"),
-        ({"segments": {"a": []}, "noise": 1.0, "restart": 1}, "segments.a: must be a list"),
-        ({"segments": {"a": [[2, 9]]}, "noise": 1.0, "restart": 1}, "segments.a[0]: must be [first, last, gpus]"),
-        ({"segments": {"a": [[2, 9, 0]]}, "noise": 1.0, "restart": 1}, "segments.a[0]: must be [first, last, gpus]"),
-        ({"segments": {"a": [[2, 9.0, 1]]}, "noise": 1.0, "restart": 1}, "segments.a[0]: must be [first, last, gpus]"),
-        ({"segments": {"a": [[2, 9, 2], 5]}, "noise": 1.0, "restart": 1}, "segments.a[1]: must be [first, last, gpus]"),
-        ({"segments": {"a": [[2, 9, 2]]}, "noise": -1, "restart": 1}, "noise: must be a number from 0"),
-        ({"segments": {"a": [[2, 9, 2]]}, "noise": True, "restart": 1}, "noise: must be a number from 0"),
-        ({"segments": {"a": [[2, 9, 2]]}, "noise": "1", "restart": 1}, "noise: must be a number from 0"),
-        ({"segments": {"a": [[2, 9, 2]]}, "noise": 2e15, "restart": 1}, "noise: must be a number from 0"),
-        ({"segments": {"a": [[2, 9, 2]]}, "noise": 1.0, "restart": -1}, "restart: must be a whole number"),
+        ([], "must be a JSON object, got []"),
+        ({"segments": {"a": [[2, 9, 2]]}, "noise": 1.0}, "restart: is missing"),
+        ({"segments": [], "noise": 1.0, "restart": 1}, "segments: must be an object, got []"),
+        (
+            {"segments": {"b": [[2, 9, 2]]}, "noise": 1.0, "restart": 1},
+            'solution: segments: the instance has no job "b"',
+        ),
+        ({"segments": {"a": 7}, "noise": 1.0, "restart": 1}, "segments.a: must be a list, got 7"),
+        (
+            {"segments": {"a": []}, "noise": 1.0, "restart": 1},
+            "solution: segments.a: must have at least 1 item, got []",
+        ),
+        ({"segments": {"a": [[2, 9]]}, "noise": 1.0, "restart": 1}, "segments.a[0][2]: is missing"),
+        (
+            {"segments": {"a": [[2, 9, 0]]}, "noise": 1.0, "restart": 1},
+            "solution: segments.a[0][2]: must be greater than or equal to 1, got 0",
+        ),
+        (
+            {"segments": {"a": [[2, 9.0, 1]]}, "noise": 1.0, "restart": 1},
+            "solution: segments.a[0][1]: must be a whole number, got 9.0",
+        ),
+        (
+            {"segments": {"a": [[2, 9, 2], 5]}, "noise": 1.0, "restart": 1},
+            "solution: segments.a[1]: must be a list, got 5",
+        ),
+        (
+            {"segments": {"a": [[2, 9, 2]]}, "noise": -1, "restart": 1},
+            "solution: noise: must be greater than or equal to 0, got -1",
+        ),
+        ({"segments": {"a": [[2, 9, 2]]}, "noise": True, "restart": 1}, "noise: must be a number, got true"),
+        ({"segments": {"a": [[2, 9, 2]]}, "noise": "1", "restart": 1}, 'noise: must be a number, got "1"'),
+        (
+            {"segments": {"a": [[2, 9, 2]]}, "noise": 2e15, "restart": 1},
+            "solution: noise: must be less than or equal to 1000000000000000, got 2000000000000000.0",
+        ),
+        (
+            {"segments": {"a": [[2, 9, 2]]}, "noise": 1.0, "restart": -1},
+            "solution: restart: must be greater than or equal to 0, got -1",
+        ),
         ({"segments": {"a": [[2, 9, 2]]}, "noise": 1.0, "restart": 0.5}, "restart: must be a whole number"),
         ({"segments": {"a": [[2, 9, 2]]}, "noise": 1.0, "restart": True}, "restart: must be a whole number"),
     ],

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support.checks import hadar as check
 
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.hadar.check import check
 from schedgap.formulations.hadar.instance import HadarInstance
 
 
@@ -64,9 +64,9 @@ def test_work_has_a_tolerance_of_one_in_10_to_the_9(rate: float, done: bool) -> 
     ("solution", "words"),
     [
         ({"allocation": []}, "allocation: must be an object"),
-        ({"allocation": {"j": {"2": held(), 2: held()}}}, "the slot is given twice"),
-        ({"allocation": {"j": {2.5: []}}}, "a slot must be a whole number, got 2.5"),
-        ({"allocation": {"j": {True: []}}}, "a slot must be a whole number, got True"),
+        ({"allocation": {"j": {"2": held(), 2: held()}}}, "solution: allocation.j: a slot is given twice"),
+        ({"allocation": {"j": {2.5: []}}}, "solution: allocation.j.2.5: must be a whole number, got 2.5"),
+        ({"allocation": {"j": {True: []}}}, "solution: allocation.j[1]: must be a whole number, got true"),
         ({"allocation": {"j": {"2": [5]}}}, "allocation.j.2[0]: must be an object"),
     ],
 )

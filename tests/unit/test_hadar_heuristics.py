@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.checks import hadar as check
+from support.checks import hadar_forked as check_forked
 from support.work import PASSED, Looks
 
 from schedgap.benchmarks.instances.hadar.random import contended, motivation, nodes, rounds, small, tiny
 from schedgap.catalogue.hadar import PROBLEM as HADAR
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.hadar.check import check
-from schedgap.formulations.hadar.check_forked import check_forked
 from schedgap.formulations.hadar.forked import node_speeds
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import tables

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.checks import hadar as check
 from support.work import Looks
 
 from schedgap.benchmarks.figures.hadar import device_rows, devices
@@ -17,7 +18,6 @@ from schedgap.benchmarks.instances.hadar.random import small, tiny, trace
 from schedgap.catalogue.hadar import PROBLEM as HADAR
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.hadar.check import check
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.metrics import metrics
 from schedgap.formulations.hadar.models.time_indexed import build_ilp, ilp_nonzeros
@@ -59,20 +59,23 @@ def test_bad_instances_are_refused(change: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("solution", "message"),
     [
-        ([], "must be an object"),
+        ([], r"solution: must be a JSON object, got \[\]"),
         ({}, "allocation: is missing"),
         ({"allocation": {}, "x": 1}, "unknown key"),
         ({"allocation": {"nobody": {}}}, "no job"),
-        ({"allocation": {"j0": []}}, "must be an object by slot"),
+        ({"allocation": {"j0": []}}, "allocation.j0: must be an object"),
         ({"allocation": {"j0": {"one": []}}}, "whole number"),
         ({"allocation": {"j0": {"01": []}}}, "whole number"),
         ({"allocation": {"j0": {"1": {}}}}, "must be a list"),
-        ({"allocation": {"j0": {"1": [{"machine": "h0"}]}}}, "exactly machine, type and gpus"),
+        ({"allocation": {"j0": {"1": [{"machine": "h0"}]}}}, r"j0\.1\[0\]\.type: is missing"),
         ({"allocation": {"j0": {"1": [{"machine": "zz", "type": "V100", "gpus": 1}]}}}, "no machine"),
         ({"allocation": {"j0": {"1": [{"machine": "h0", "type": "zz", "gpus": 1}]}}}, "no device type"),
-        ({"allocation": {"j0": {"1": [{"machine": "h0", "type": "V100", "gpus": 0}]}}}, "at least 1"),
-        ({"allocation": {"j0": {"1": [{"machine": "h0", "type": "V100", "gpus": True}]}}}, "at least 1"),
-        ({"allocation": {"j0": {"1": [{"machine": "h0", "type": "V100", "gpus": 1.0}]}}}, "at least 1"),
+        (
+            {"allocation": {"j0": {"1": [{"machine": "h0", "type": "V100", "gpus": 0}]}}},
+            "than or equal to 1, got 0",
+        ),
+        ({"allocation": {"j0": {"1": [{"machine": "h0", "type": "V100", "gpus": True}]}}}, "a whole number, got true"),
+        ({"allocation": {"j0": {"1": [{"machine": "h0", "type": "V100", "gpus": 1.0}]}}}, "a whole number, got 1.0"),
     ],
 )
 def test_malformed_solutions_are_refused(solution: Any, message: str) -> None:

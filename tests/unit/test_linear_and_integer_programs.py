@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
+from support.checks import hadar as check
 
 from schedgap.benchmarks.instances.hadar.random import small
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import Disagreement
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import MAXIMISE, MINIMISE
-from schedgap.formulations.hadar.check import check
 from schedgap.solvers.column_generation import Column
 from schedgap.solvers.exact.hadar.colgen import ScheduleSearch
 from schedgap.solvers.incumbent import Incumbent

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.checks import rar_ddls as check
 from support.rar_random_schedules import random_edgy, random_schedule
 
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.rar_ddls.check import check
 from schedgap.formulations.rar_ddls.dynamics import simulate
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 
@@ -111,26 +111,29 @@ def broken(change: str, value: Any) -> Any:
 @pytest.mark.parametrize(
     ("given", "line"),
     [
-        ([], "solution: must be a JSON object, got list"),
-        (None, "solution: must be a JSON object, got NoneType"),
-        ({}, "solution: start: is missing"),
-        (broken("extra", 1), "solution: unknown key 'extra', must be start or placement"),
-        (broken("placement", ...), "solution: placement: is missing"),
-        (broken("start", [1]), "solution: start: must be a JSON object, got list"),
-        (broken("start.j0", ...), "solution: start: job 'j0' is missing"),
-        (broken("start.j9", 1), "solution: start: the instance has no job 'j9'"),
-        (broken("start.j0", 1.0), "solution: start.j0: must be a whole number, got 1.0"),
-        (broken("start.j0", True), "solution: start.j0: must be a whole number, got True"),
-        (broken("start.j0", "1"), "solution: start.j0: must be a whole number, got '1'"),
-        (broken("start.j0", {}), "solution: start.j0: must be a whole number, got 'dict'"),
-        (broken("start.j0", 10**10), "solution: start.j0: must be -1000000000 to 1000000000, got 10000000000"),
-        (broken("start.j0", 10**5000), "got a number of more than 20 digits"),
-        (broken("placement.j0", ...), "solution: placement: job 'j0' is missing"),
-        (broken("placement.j0", {}), "solution: placement.j0: is empty, the job needs 4 GPUs"),
-        (broken("placement.j0", 4), "solution: placement.j0: must be a JSON object, got int"),
-        (broken("placement.j0.s9", 1), "solution: placement.j0: the instance has no server 's9'"),
-        (broken("placement.j0.s2", 0), "solution: placement.j0.s2: must be 1 to 1000000000, got 0"),
-        (broken("placement.j0.s2", -3), "solution: placement.j0.s2: must be 1 to 1000000000, got -3"),
+        ([], "must be a JSON object, got []"),
+        (None, "must be a JSON object, got null"),
+        ({}, "start: is missing"),
+        (broken("extra", 1), "extra: unknown key"),
+        (broken("placement", ...), "placement: is missing"),
+        (broken("start", [1]), "start: must be an object, got [1]"),
+        (broken("start.j0", ...), 'start: job "j0" is missing'),
+        (broken("start.j9", 1), 'start: the instance has no job "j9"'),
+        (broken("start.j0", 1.0), "start.j0: must be a whole number, got 1.0"),
+        (broken("start.j0", True), "start.j0: must be a whole number, got true"),
+        (broken("start.j0", "1"), 'start.j0: must be a whole number, got "1"'),
+        (broken("start.j0", {}), "start.j0: must be a whole number, got {}"),
+        (broken("start.j0", 10**10), "start.j0: must be less than or equal to 1000000000, got 10000000000"),
+        (
+            broken("start.j0", 10**5000),
+            "solution: start.j0: must be less than or equal to 1000000000, got a value of type int",
+        ),
+        (broken("placement.j0", ...), 'placement: job "j0" is missing'),
+        (broken("placement.j0", {}), "placement.j0: must have at least 1 item, got {}"),
+        (broken("placement.j0", 4), "placement.j0: must be an object, got 4"),
+        (broken("placement.j0.s9", 1), 'placement.j0: the instance has no server "s9"'),
+        (broken("placement.j0.s2", 0), "placement.j0.s2: must be greater than or equal to 1, got 0"),
+        (broken("placement.j0.s2", -3), "placement.j0.s2: must be greater than or equal to 1, got -3"),
     ],
 )
 def test_malformed_solutions(given: Any, line: str) -> None:

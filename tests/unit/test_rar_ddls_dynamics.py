@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.checks import rar_ddls as check
 from support.rar_brute_force import rate
 from support.rar_random_schedules import random_edgy, random_schedule
 
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.rar_ddls import rates
-from schedgap.formulations.rar_ddls.check import check
 from schedgap.formulations.rar_ddls.dynamics import Segment, simulate
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.rates import NEVER, RATE_CAP, rate_table

@@ -4,6 +4,7 @@ import inspect
 from collections import Counter
 
 import pytest
+from support.checks import rar_ddls as check
 
 from schedgap.benchmarks.instances import make_instance, workload_of
 from schedgap.benchmarks.instances.profiles.throughputs import BUILT_IN, Rate, Throughputs, batch_size
@@ -12,7 +13,6 @@ from schedgap.benchmarks.instances.rar_ddls.measured import Setup, measured_job
 from schedgap.benchmarks.instances.rar_ddls.random import PAPER_MIX
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.rar_ddls.check import check
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.rates import rate_table
 

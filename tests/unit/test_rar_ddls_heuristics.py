@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.checks import rar_ddls as check
 from support.rar_random import random_small
 from support.rar_sjf_bco_reference import (
     assert_same,
@@ -27,7 +28,6 @@ from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.catalogue.registry import load_instance
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.options import keywords
-from schedgap.formulations.rar_ddls.check import check
 from schedgap.formulations.rar_ddls.dynamics import simulate
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.heuristics.common.guarantee import Case, Verdict

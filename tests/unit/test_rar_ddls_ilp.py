@@ -9,11 +9,11 @@ from fractions import Fraction
 import numpy as np
 import pulp
 import pytest
+from support.checks import rar_ddls as check
 from support.rar_brute_force import brute_force, random_tiny
 
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.layout import Layout
-from schedgap.formulations.rar_ddls.check import check
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.job_options import JobOptions, Mode, job_options
 from schedgap.formulations.rar_ddls.models.crossing import add_links

@@ -9,6 +9,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
+from support.checks import rar_ddls as check
 from support.rar_brute_force import brute_force, placements, random_tiny
 from support.rar_fixed_sets import build_fixed_sets, reduced_instance
 
@@ -16,7 +17,6 @@ from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.rar_ddls.check import check
 from schedgap.formulations.rar_ddls.dynamics import simulate
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.models.joint_schedules import joint_schedules

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.checks import rar_ddls as check
 from support.rar_brute_force import brute_force, random_tiny
 
 from schedgap.benchmarks.instances.rar_ddls.grid import FAMILIES, contended_grid
 from schedgap.benchmarks.studies.scale_rar_ddls import contended_slots, cp_reach, method_reach
 from schedgap.formulations.rar_ddls.bounds import is_infeasible, lower_bound
-from schedgap.formulations.rar_ddls.check import check
 from schedgap.solvers.exact.rar_ddls.cp import solve_cp
 from schedgap.solvers.result import SolveOptions, Status
 

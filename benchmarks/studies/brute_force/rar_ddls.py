@@ -19,6 +19,7 @@ from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.rar_ddls.check import check
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.models.reformulation import build_reformulation
+from schedgap.formulations.rar_ddls.solution import RarDdlsSolution
 from schedgap.solvers.declarative import solve_declarative
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
@@ -248,4 +249,6 @@ def solve_reformulation(instance: RarDdlsInstance, options: SolveOptions) -> Res
         seconds = time.monotonic() - began
         reason = {"reason": str(error)}
         return Result(Status.UNKNOWN, termination=Termination.TOO_LARGE, build_seconds=seconds, info=reason)
-    return solve_declarative(lambda: model, "highs", options, lambda solution: check(instance, solution), None)
+    return solve_declarative(
+        lambda: model, "highs", options, lambda solution: check(instance, RarDdlsSolution.parse(solution)), None
+    )

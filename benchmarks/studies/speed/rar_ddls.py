@@ -16,6 +16,7 @@ from schedgap.benchmarks.instances.rar_ddls.random import large, paper
 from schedgap.benchmarks.studies.reference_sjf_bco import placement_of, plain_sjf_bco
 from schedgap.formulations.rar_ddls.check import check
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
+from schedgap.formulations.rar_ddls.solution import RarDdlsSolution
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.rar_ddls.baselines import ff, ls, rand
 from schedgap.heuristics.rar_ddls.lpt_colocate import lpt_colocate
@@ -127,7 +128,7 @@ def large_times(*, seed: int = 0, jobs: int = 10_000, gpus: int = 10_000, scale:
             "method": name,
             "makespan": run.info.get("makespan"),
             "to_bound": run.info["makespan"] / bound if run.solution is not None and bound else None,
-            "accepted": None if run.solution is None else check(instance, run.solution).feasible,
+            "accepted": None if run.solution is None else check(instance, RarDdlsSolution.parse(run.solution)).feasible,
             "seconds": seconds,
             "load": _load(),
         }

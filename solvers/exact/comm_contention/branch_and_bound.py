@@ -12,9 +12,11 @@ from schedgap.formulations.comm_contention.bounds import lower_bound
 from schedgap.formulations.comm_contention.check import check
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
 from schedgap.formulations.comm_contention.quick import one_at_a_time
+from schedgap.formulations.comm_contention.solution import CommContentionSolution
 from schedgap.formulations.common.errors import Disagreement
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import MINIMISE
+from schedgap.formulations.common.solution import parsed
 from schedgap.solvers.exact.comm_contention.events import BEST, MARGIN, POINTS, SKIPPED
 from schedgap.solvers.exact.comm_contention.exact import after_completions
 from schedgap.solvers.exact.comm_contention.search import search
@@ -84,7 +86,7 @@ class _Search:
         self.shift = first
         self.span = 0.0
         self.b, self.eta = link.seconds_per_unit, link.contention_penalty
-        self.best = Incumbent(MINIMISE, options, partial(check, instance))
+        self.best = Incumbent(MINIMISE, options, partial(parsed(check, CommContentionSolution), instance))
         self.best.tighten(lower_bound(instance))
         self.info = self.best.info
         self.info["nodes"] = 0

@@ -9,11 +9,13 @@ from importlib.metadata import version
 
 from schedgap.formulations.common.errors import Disagreement
 from schedgap.formulations.common.numbers import MINIMISE, exact
+from schedgap.formulations.common.solution import parsed
 from schedgap.formulations.ddl_cluster.bounds import lower_bound
 from schedgap.formulations.ddl_cluster.check import check
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
 from schedgap.formulations.ddl_cluster.sharing import given_placement
 from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES, Run, simulate_plain, solution_of, task_count
+from schedgap.formulations.ddl_cluster.solution import DdlClusterSolution
 from schedgap.formulations.ddl_cluster.timetable import timetable
 from schedgap.solvers.cp_sat.session import Value, search_cp
 from schedgap.solvers.exact.ddl_cluster.cp_model import LARGEST_TASKS, GridModel, Point, model_size, rounded_run
@@ -90,7 +92,7 @@ def solve_job_shop(instance: DdlClusterInstance, options: SolveOptions) -> Resul
 
 def _solve(instance: DdlClusterInstance, options: SolveOptions, *, exclusive: bool) -> Result:
     placement = given_placement(instance, "job-shop" if exclusive else "cp")
-    best = Incumbent(MINIMISE, options, partial(check, instance))
+    best = Incumbent(MINIMISE, options, partial(parsed(check, DdlClusterSolution), instance))
     ended: Termination | None = None
     try:
         ended = _Stages(instance, placement, best).run(exclusive)

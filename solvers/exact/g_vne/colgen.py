@@ -12,8 +12,10 @@ import numpy as np
 from pydantic import Field
 
 from schedgap.formulations.common.numbers import exact
+from schedgap.formulations.common.solution import parsed
 from schedgap.formulations.g_vne.check import check
 from schedgap.formulations.g_vne.instance import GVneInstance, in_ordinary_units
+from schedgap.formulations.g_vne.solution import GVneSolution
 from schedgap.formulations.g_vne.tables import tables
 from schedgap.solvers.exact.g_vne.search import RingSearch
 from schedgap.solvers.exact.g_vne.subproblem import RingSubproblem
@@ -108,7 +110,12 @@ def _searched(instance: GVneInstance, options: SolveOptions, root_tolerance: flo
         scaled, unit = in_ordinary_units(given, max(0.0, float(alone.max())), FINE)
         step = utility_unit(given) / unit
         search = RingSearch(
-            scaled, options, partial(check, instance), unit=unit, step=step, root_tolerance=root_tolerance
+            scaled,
+            options,
+            partial(parsed(check, GVneSolution), instance),
+            unit=unit,
+            step=step,
+            root_tolerance=root_tolerance,
         )
         search.best.tighten(None if bound is None else bound / unit)
         search.run()

@@ -13,9 +13,11 @@ from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import Disagreement
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import MAXIMISE
+from schedgap.formulations.common.solution import parsed
 from schedgap.formulations.hadar.check import check
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.placement import solution_from_levels
+from schedgap.formulations.hadar.solution import HadarSolution
 from schedgap.formulations.hadar.tables import Tables, in_units, tables
 from schedgap.solvers.branch_and_price import BranchAndPrice
 from schedgap.solvers.column_generation import (
@@ -256,7 +258,7 @@ def solve_colgen(instance: HadarInstance, options: SolveOptions) -> Result:
     if instance.all_jobs_must_finish and not data.possible.all():
         return Result(Status.INFEASIBLE, termination=Termination.PROVEN, solve_seconds=0.0, engine="highs")
     scaled, unit = in_units(instance, FINE)
-    search = ScheduleSearch(scaled, options, partial(check, instance), unit)
+    search = ScheduleSearch(scaled, options, partial(parsed(check, HadarSolution), instance), unit)
     search.run()
     search.best.info.update(columns=len(search.master.columns), cuts=len(search.scheduler.cuts.slots))
     return search.result()

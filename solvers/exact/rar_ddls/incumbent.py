@@ -7,9 +7,11 @@ from functools import partial
 
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import MINIMISE
+from schedgap.formulations.common.solution import parsed
 from schedgap.formulations.rar_ddls.check import check
 from schedgap.formulations.rar_ddls.dynamics import simulate
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
+from schedgap.formulations.rar_ddls.solution import RarDdlsSolution
 from schedgap.solvers.incumbent import Incumbent, Number
 from schedgap.solvers.result import SolveOptions
 
@@ -26,7 +28,7 @@ class BestSchedule(Incumbent):
     """
 
     def __init__(self, instance: RarDdlsInstance, options: SolveOptions) -> None:
-        super().__init__(MINIMISE, options, partial(check, instance), whole=True)
+        super().__init__(MINIMISE, options, partial(parsed(check, RarDdlsSolution), instance), whole=True)
         self.instance = instance
         self.horizon = instance.horizon
         self._jobs = [job.id for job in instance.jobs]
