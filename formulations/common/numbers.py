@@ -58,7 +58,7 @@ def better(a: float, b: float, sense: int) -> bool:
 
 
 def unit_of(largest: float, ordinary: tuple[float, float]) -> float:
-    """A unit in which tolerances of linear programs are small: a power of two such that `largest` over it is ordinary; 1 where it is already, or is 0.
+    """A unit for linear programs: a power of two such that `largest` over it is ordinary; 1 where it is, or is 0.
 
     Parameters
     ----------
