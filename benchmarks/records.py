@@ -1,37 +1,76 @@
-"""Records: results with what identifies the run that gave them."""
+"""Records: what identifies a run of a method, with the Result that it gave; the one shape of a run everywhere."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from schedgap.benchmarks.report.metrics import metrics_text
 from schedgap.benchmarks.report.text import number, seconds
+from schedgap.catalogue.methods import label
 from schedgap.catalogue.problem import Problem
-from schedgap.formulations.common.instance import Solution
 from schedgap.solvers.result import Result, Status, Termination
 
 SHOWN = 400
 """Longest solution that is printed for a person, in characters."""
+NOTHING = Result(Status.UNKNOWN)
+"""What is known of a run before it has run, and of a measurement."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """One run of one method on one instance.
+    """One run of one method on one instance, or one measurement.
 
     Attributes
     ----------
-    problem, instance, method : the problem, the instance's name and the method's id
-    seed : of all randomness
-    result : what the method returned
+    problem, method : their ids; for a measurement its own
+    settings, seed : of the method
+    instance_name, instance_hash : the instance's identity (a run keeps it as ``instances/<hash>.json``); empty for a
+        measurement
+    suite, batch : where it belongs in a run of suites; `batch` is the group's name in tables
+    position : its place in the run's plan; tables are in this order, whatever finished first
+    key : identifies the work in a store, see :func:`~schedgap.benchmarks.harness.store.row_key`
+    limits, versions : what else its result depends on
+    series, axis, at : the series of a figure it is a point of, the name and the value of its x
+    result : what the method returned; status ERROR where `error` tells why there is nothing
+    payload : the rows of a measurement
+    seconds : wall-clock time of the whole item
+    error, disagreement : what went wrong, and whether parts contradicted each other
+    worker, finished : process id, and seconds since the epoch
     """
 
-    problem: Problem
-    instance: str
+    problem: str
     method: str
-    seed: int
-    result: Result
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    instance_name: str = ""
+    instance_hash: str = ""
+    suite: str = ""
+    batch: str = ""
+    position: int = 0
+    key: str = ""
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    versions: Mapping[str, Any] = field(default_factory=dict)
+    series: str = ""
+    axis: str = ""
+    at: Any = None
+    result: Result = NOTHING
+    payload: Any = None
+    seconds: float | None = None
+    error: str = ""
+    disagreement: bool = False
+    worker: int = 0
+    finished: float = field(default_factory=time.time)
+
+    @property
+    def label(self) -> str:
+        """The method with its settings."""
+        return label(self.method, self.settings)
 
     @property
     def exit_status(self) -> int:
@@ -50,12 +89,29 @@ class Record:
         large = self.result.termination is Termination.TOO_LARGE
         return f"{self.method} did not solve the model: {why}" if large else None
 
-    def to_dict(self) -> dict[str, str | float | Solution | None]:
+    def flat(self) -> dict[str, Any]:
+        """Every field, those of the result among them, as one mapping: a row of a table."""
+        own = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "result"}
+        found = {part.name: getattr(self.result, part.name) for part in fields(Result)}
+        return {**own, **found, "status": str(self.result.status), "termination": str(self.result.termination)}
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Record:
+        """What :meth:`flat` made."""
+        found = {part.name: row[part.name] for part in fields(Result)}
+        known = found["status"] in list(Status)  # stores of earlier versions say more of measurements
+        found["status"] = Status(found["status"]) if known else Status.UNKNOWN
+        found["termination"] = Termination(found["termination"] or "failed")
+        found["info"] = found["info"] or {}
+        own = {part.name: row[part.name] for part in fields(cls) if part.name != "result"}
+        return cls(**own, result=Result(**found))
+
+    def to_dict(self) -> dict[str, Any]:
         """The object that ``solve --json`` prints."""
         result = self.result
         return {
-            "problem": self.problem.id,
-            "instance": self.instance,
+            "problem": self.problem,
+            "instance": self.instance_name,
             "method": self.method,
             "engine": result.engine,
             "status": str(result.status),
@@ -67,18 +123,19 @@ class Record:
             "solution": result.solution,
         }
 
-    def to_text(self, out: Path | None = None) -> str:
+    def to_text(self, problem: Problem, out: Path | None = None) -> str:
         """The result for a person.
 
         Parameters
         ----------
+        problem : whose instance was solved
         out : the file that the solution was written to
         """
-        result, problem = self.result, self.problem
+        result = self.result
         engine = "" if result.engine is None else f" ({' '.join(filter(None, [result.engine, result.engine_version]))})"
         unit = "" if result.objective is None else f" {problem.unit}".rstrip()
         lines = [
-            f"{self.instance}: {problem.title}",
+            f"{self.instance_name}: {problem.title}",
             f"  method     {self.method}{engine}",
             f"  status     {result.status}, {result.termination}",
             f"  {problem.objective_name:<10} {number(result.objective)}{unit}",
@@ -101,3 +158,19 @@ def plain_number(value: float | None) -> float | int | None:
     if value is None or value != int(value) or abs(value) >= 2**53:
         return value
     return int(value)
+
+
+def plain(value: object) -> Any:
+    """`value` as JSON holds it: numpy numbers and arrays unpacked, keys as text, infinities as text."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        items = sorted(value) if isinstance(value, set | frozenset) else value
+        return [plain(item) for item in items]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return str(value)

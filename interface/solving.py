@@ -15,6 +15,7 @@ from schedgap.catalogue.agreement import write_disagreement
 from schedgap.catalogue.method import Kind
 from schedgap.catalogue.methods import find_method, method_settings
 from schedgap.catalogue.problem import Problem
+from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import Disagreement
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import better
@@ -134,7 +135,12 @@ def solve_record(
     if first is not None:
         result = not_worse(problem, given, result, *first)
     name = given.name or Path(name_of(instance, "")).stem.strip("<>")
-    return Record(problem, name, chosen.id, asked.seed, result)
+    return Record(problem.id, chosen.id, own, asked.seed, name, given.content_hash(), result=result)
+
+
+def solved_text(record: Record, out: Path | None = None) -> str:
+    """What ``solve`` prints for a person; `out` is the file that the solution was written to."""
+    return record.to_text(find_problem(record.problem), out)
 
 
 def compare(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from schedgap.benchmarks.harness.analysis import Entry, Solved, load
+import pandas as pd
+
+from schedgap.benchmarks.harness.analysis import Analysis, load
+from schedgap.benchmarks.records import Record
 from schedgap.catalogue.agreement import write_disagreement
-from schedgap.catalogue.method import Kind
+from schedgap.catalogue.problem import Problem
 from schedgap.solvers.incumbent import contradicts
 from schedgap.solvers.result import Status
 
@@ -52,51 +55,51 @@ class Faults:
         )
 
 
-def faults_of(one: Solved) -> Faults:
+def faults_of(one: pd.DataFrame, sense: int) -> Faults:
     """What is wrong with the answers to one instance; the best solution that the checker confirmed judges all."""
-    sense = one.problem.sense
-    inside = [entry for entry in one.entries if not entry.outside]
-    found = [entry.row.objective for entry in inside if entry.row.objective is not None]
+    inside = one[~one.outside_model]
+    found = [r.result.objective for r in inside.record if r.result.objective is not None]
     best = min(found, key=lambda value: sense * value, default=None)
-    exact = [entry for entry in inside if entry.method.kind is not Kind.HEURISTIC]
-
+    exact: list[Record] = list(inside[~inside.heuristic].record)
+    results = [record.result for record in exact]
     return Faults(
         instances=1,
         answers=len(exact),
-        false_optima=sum(
-            entry.row.status == Status.OPTIMAL and contradicts(best, entry.row.objective, sense) for entry in exact
-        ),
-        false_infeasible=sum(entry.row.status == Status.INFEASIBLE and best is not None for entry in exact),
-        wrong_bounds=sum(
-            entry.row.status != Status.INFEASIBLE and contradicts(best, entry.row.bound, sense) for entry in exact
-        ),
-        exits=sum(entry.row.disagreement for entry in exact),
-        exceptions=sum(_exception(entry) for entry in exact),
+        false_optima=sum(r.status is Status.OPTIMAL and contradicts(best, r.objective, sense) for r in results),
+        false_infeasible=sum(r.status is Status.INFEASIBLE and best is not None for r in results),
+        wrong_bounds=sum(r.status is not Status.INFEASIBLE and contradicts(best, r.bound, sense) for r in results),
+        exits=sum(record.disagreement for record in exact),
+        exceptions=sum(_exception(record) for record in exact),
     )
 
 
-def faults_in(solved: Iterable[Solved]) -> Faults:
+def faults_in(analysis: Analysis) -> Faults:
     """The sum over instances."""
-    return sum((faults_of(one) for one in solved), Faults())
+    return sum((faults for _, _, faults in _by_instance(analysis)), Faults())
 
 
-def write_faulty(solved: Sequence[Solved], folder: Path) -> int:
+def write_faulty(analysis: Analysis, folder: Path) -> int:
     """Write every instance with a fault into ``folder/disagreements``, with all answers to it; how many there are."""
     count = 0
-    for one in solved:
-        faults = faults_of(one)
+    for problem, one, faults in _by_instance(analysis):
         if faults.none:
             continue
         count += 1
-        answers = {e.label: [e.row.status, e.row.objective, e.row.bound, _first(e.row.error)] for e in one.entries}
-        instance = load(folder, one.problem, one.hash)
+        answers = {
+            r.label: [str(r.result.status), r.result.objective, r.result.bound, r.error.partition("\n")[0]]
+            for r in one.record
+        }
+        instance = load(folder, problem, one.instance_hash.iloc[0])
         write_disagreement(instance, folder / "disagreements", message=faults.to_text(), details={"answers": answers})
     return count
 
 
-def _exception(entry: Entry) -> bool:
-    return "Traceback (most recent call last)" in entry.row.error or "worker process died" in entry.row.error
+def _by_instance(analysis: Analysis) -> Iterator[tuple[Problem, pd.DataFrame, Faults]]:
+    problems = {problem.id: problem for problem in analysis.problems}
+    for _, one in analysis.runs.groupby("one"):
+        problem = problems[one.problem.iloc[0]]
+        yield problem, one, faults_of(one, problem.sense)
 
 
-def _first(error: str) -> str:
-    return error.partition("\n")[0]
+def _exception(record: Record) -> bool:
+    return "Traceback (most recent call last)" in record.error or "worker process died" in record.error

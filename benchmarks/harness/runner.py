@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +13,17 @@ from schedgap.benchmarks.harness.analysis import Analysis, analyse, instance_pat
 from schedgap.benchmarks.harness.faults import write_faulty
 from schedgap.benchmarks.harness.pool import Pool
 from schedgap.benchmarks.harness.progress import Progress, Sink
-from schedgap.benchmarks.harness.store import FILE, Row, Store, StoreError, fresh_folder, holds_a_run, locked
+from schedgap.benchmarks.harness.store import FILE, Store, StoreError, fresh_folder, holds_a_run, locked
 from schedgap.benchmarks.harness.suites import Item, check_names, check_numbers, plan
 from schedgap.benchmarks.harness.versions import environment
-from schedgap.benchmarks.harness.worker import Outcome, Task, execute
+from schedgap.benchmarks.harness.worker import execute, failed
+from schedgap.benchmarks.records import Record
 from schedgap.benchmarks.report.table import TABLE, run_text
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.files import write_text
-from schedgap.solvers.result import Deadline, Status
+from schedgap.solvers.result import Deadline
 
 DISAGREEMENTS = "disagreements"
 
@@ -109,9 +111,9 @@ def run_suites(
         # The record is there before the work: a run that is killed shows what it was and how far it came.
         session: dict[str, Any] = {**environment(), "workers": workers, "began": time.time()}
         store.set_meta(**asked, planned=len(items), sessions=[*sessions, session])
-        dropped = store.keep({item.key for item in items})
+        dropped = store.keep({item.record.key for item in items})
         finished = store.finished()
-        todo = [item for item in items if item.key not in finished]
+        todo = [item for item in items if item.record.key not in finished]
         bar = Progress(len(todo), progress, "bench")
         _say_start(bar, folder, out, resume, goes_on, len(items), len(todo), dropped)
         _write_instances(folder, items)
@@ -121,7 +123,7 @@ def run_suites(
         session |= {"items": bar.done, "ended": time.time(), "interrupted": interrupted}
         store.set_meta(sessions=[*sessions, session])
         analysis = analyse(store.rows(), folder, chosen, len(items))
-        write_faulty(analysis.solved, folder)
+        write_faulty(analysis, folder)
     write_text(folder / TABLE, run_text(analysis, times=False))
     report = None
     if not interrupted:
@@ -189,68 +191,31 @@ def _say_start(
 def _work(store: Store, todo: Iterable[Item], workers: int, folder: Path, bar: Progress) -> bool:
     """Run the items and store their rows; whether Ctrl-C ended it."""
 
-    def done(pair: tuple[Item, Task], outcome: Outcome) -> None:
-        store.put(_row(pair[0], outcome))
-        bar.step(pair[0].label)
-        if outcome.error:
-            bar.say(f"bench: {pair[0].label}: {outcome.error.splitlines()[0]}")
+    def done(item: Item, record: Record) -> None:
+        store.put(replace(record, finished=time.time()))
+        bar.step(item.label)
+        if record.error:
+            bar.say(f"bench: {item.label}: {record.error.splitlines()[0]}")
 
-    def died(pair: tuple[Item, Task], reason: str, seconds: float) -> None:
-        done(pair, Outcome(str(Status.ERROR), error=reason, seconds=seconds))
+    def died(item: Item, reason: str, seconds: float) -> None:
+        done(item, replace(failed(item.record, reason), seconds=seconds))
 
-    def allowed(pair: tuple[Item, Task]) -> float | None:
-        limit = pair[0].time_limit
+    def allowed(item: Item) -> float | None:
+        limit = item.record.limits["time"]
         return None if limit is None else 2 * limit + 60
 
-    pairs = [(item, _task(item, folder)) for item in todo]
-    solves = [pair for pair in pairs if pair[0].instance is not None]
-    measurements = [pair for pair in pairs if pair[0].instance is None]
+    work = list(todo)
+    solves = [item for item in work if item.instance is not None]
+    measurements = [item for item in work if item.instance is None]
+    run = partial(execute, disagreements=folder / DISAGREEMENTS)
     try:
-        for work, processes in ((solves, workers), (measurements, 1)):
-            Pool(_execute, processes, allowed).run(work, done, died)
+        for part, processes in ((solves, workers), (measurements, 1)):
+            Pool(run, processes, allowed).run(part, done, died)
     except KeyboardInterrupt:
         return True
     finally:
         bar.finish()
     return False
-
-
-def _execute(pair: tuple[Item, Task]) -> Outcome:
-    return execute(pair[1])
-
-
-def _task(item: Item, folder: Path) -> Task:
-    return Task(
-        item.problem,
-        item.instance,
-        item.task,
-        item.settings,
-        item.seed,
-        item.time_limit,
-        item.work_limit,
-        str(folder / DISAGREEMENTS),
-    )
-
-
-def _row(item: Item, outcome: Outcome) -> Row:
-    return Row(
-        key=item.key,
-        position=item.position,
-        suite=item.suite,
-        problem=item.problem.id,
-        batch=item.batch,
-        instance_hash=item.instance_hash,
-        instance_name=item.instance.name if item.instance is not None else "",
-        method=item.task.id,
-        settings=item.settings,
-        seed=item.seed,
-        limits=item.limits,
-        versions=item.versions,
-        series=item.series,
-        axis=item.axis,
-        at=item.at,
-        **asdict(outcome),
-    )
 
 
 def _write_instances(folder: Path, items: Iterable[Item]) -> None:
@@ -259,10 +224,11 @@ def _write_instances(folder: Path, items: Iterable[Item]) -> None:
     try:
         (folder / "instances").mkdir(exist_ok=True)
         for item in items:
-            if item.instance is None or item.instance_hash in seen:
+            digest = item.record.instance_hash
+            if item.instance is None or digest in seen:
                 continue
-            seen.add(item.instance_hash)
-            path = instance_path(folder, item.instance_hash)
+            seen.add(digest)
+            path = instance_path(folder, digest)
             if not path.is_file():
                 write_text(path, item.instance.to_json())
     except OSError as error:

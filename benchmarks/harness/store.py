@@ -12,14 +12,13 @@ import hashlib
 import json
 import os
 import sqlite3
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
+from schedgap.benchmarks.records import Record
 from schedgap.formulations.common.errors import InputError
 
 FILE = "run.sqlite"
@@ -27,60 +26,7 @@ LOCK = "run.lock"
 _JSON = ("settings", "limits", "versions", "info", "solution", "at", "payload")
 
 
-@dataclass(frozen=True)
-class Row:
-    """What one item of a suite gave: one method on one instance, or one measurement.
-
-    Attributes
-    ----------
-    key : identifies the work: see :func:`row_key`
-    position : its place in the run's plan; tables are in this order, whatever finished first
-    suite, problem, batch : where it belongs; `batch` is the group's name in tables
-    instance_hash, instance_name : the instance's identity (its file is ``instances/<hash>.json``); empty for
-        a measurement
-    method, settings, seed, limits, versions : what ran
-    status, termination, objective, bound, solution, info : as in Result; status "error" has `error`
-    disagreement : the error is a disagreement between parts
-    series, axis, at : the series of a figure this row is a point of, the name and value of its x
-    payload : the rows of a measurement
-    build_seconds, solve_seconds : as in Result; `seconds` is the wall-clock time of the whole item
-    worker, finished : process id, and seconds since the epoch
-    """
-
-    key: str
-    position: int
-    suite: str
-    problem: str
-    batch: str
-    instance_hash: str
-    instance_name: str
-    method: str
-    settings: Mapping[str, Any]
-    seed: int
-    limits: Mapping[str, Any]
-    versions: Mapping[str, Any]
-    status: str
-    termination: str = ""
-    objective: float | None = None
-    bound: float | None = None
-    engine: str | None = None
-    engine_version: str | None = None
-    solution: Any = None
-    info: Mapping[str, Any] = field(default_factory=dict)
-    series: str = ""
-    axis: str = ""
-    at: Any = None
-    payload: Any = None
-    build_seconds: float | None = None
-    solve_seconds: float | None = None
-    seconds: float | None = None
-    error: str = ""
-    disagreement: bool = False
-    worker: int = 0
-    finished: float = field(default_factory=time.time)
-
-
-COLUMNS = tuple(f.name for f in fields(Row))
+COLUMNS = tuple(Record("", "").flat())
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS rows (number INTEGER PRIMARY KEY, "
@@ -135,7 +81,7 @@ class Store:
         except sqlite3.Error as error:
             raise self._failed("open", error) from error
 
-    def put(self, row: Row) -> None:
+    def put(self, row: Record) -> None:
         """Write one row, replacing one of the same key, in a transaction of its own.
 
         Raises
@@ -143,7 +89,7 @@ class Store:
         StoreError
             It cannot be written (a full disk, say); every row written before is still there.
         """
-        values = asdict(row)
+        values = row.flat()
         for name in _JSON:
             values[name] = None if values[name] is None else json.dumps(values[name], allow_nan=False)
         marks = ", ".join("?" for _ in COLUMNS)
@@ -186,7 +132,7 @@ class Store:
         """How many rows there are."""
         return self._rows
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[Record]:
         """Every row, in the order of the plan."""
         try:
             cursor = self._db.execute(f"SELECT {', '.join(COLUMNS)} FROM rows ORDER BY position, number")
@@ -195,7 +141,7 @@ class Store:
                 for name in _JSON:
                     data[name] = None if data[name] is None else json.loads(data[name])
                 data["disagreement"] = bool(data["disagreement"])
-                yield Row(**data)
+                yield Record.of(data)
         except sqlite3.Error as error:
             raise self._failed("read", error) from error
 

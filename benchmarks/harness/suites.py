@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from schedgap.benchmarks.harness.store import row_key
 from schedgap.benchmarks.harness.versions import relevant_versions
 from schedgap.benchmarks.instances import find_preset, workload_of
+from schedgap.benchmarks.records import Record
 from schedgap.catalogue.method import Method
 from schedgap.catalogue.methods import find_method
 from schedgap.catalogue.problem import Problem
@@ -37,43 +38,22 @@ class Item:
 
     Attributes
     ----------
-    key : identifies the work and everything its result depends on
-    position : its place in the plan
-    suite, problem, batch : where it belongs
-    instance, instance_hash : what is solved; None and "" for a measurement
+    record : what identifies it, without a result yet
+    problem, instance : what is solved; no instance for a measurement
     task : the method or the measurement
-    settings, seed, time_limit, work_limit : how it runs
-    versions : what else its result depends on
-    series, axis, at : the series of a figure it is a point of
     """
 
-    key: str
-    position: int
-    suite: str
+    record: Record
     problem: Problem
-    batch: str
     instance: Instance | None
-    instance_hash: str
     task: Method | Measurement
-    settings: Mapping[str, Any]
-    seed: int
-    time_limit: float | None
-    work_limit: float | None
-    versions: Mapping[str, Any] = field(default_factory=dict)
-    series: str = ""
-    axis: str = ""
-    at: Any = None
-
-    @property
-    def limits(self) -> dict[str, Any]:
-        """Both limits as the store keeps them."""
-        return {"time": self.time_limit, "work": self.work_limit}
 
     @property
     def label(self) -> str:
         """One line for progress: suite, problem, group and method."""
-        name = (self.instance.name or self.batch,) if self.instance is not None else ()
-        return " ".join((self.suite, self.problem.id, *name, self.task.id))
+        row = self.record
+        name = (row.instance_name or row.batch,) if self.instance is not None else ()
+        return " ".join((row.suite, row.problem, *name, row.method))
 
 
 def suites_of(problem: Problem) -> tuple[str, ...]:
@@ -140,9 +120,9 @@ def plan(
                 items += (
                     _measurement(row, problem, sweep) if isinstance(row, Measurement) else _batch(row, problem, sweep)
                 )
-        if not any(item.suite == suite for item in items):
+        if not any(item.record.suite == suite for item in items):
             raise InputError(f"suite: no problem takes part in {suite!r}")
-    return [replace(item, position=position) for position, item in enumerate(items)]
+    return [replace(item, record=replace(item.record, position=k)) for k, item in enumerate(items)]
 
 
 @dataclass(frozen=True)
@@ -166,69 +146,58 @@ def _batch(batch: Batch, problem: Problem, sweep: _Sweep) -> list[Item]:
         instance: Instance = generate(seed, **settings)
         digest = instance.content_hash()
         for method, own in runs:
-            parts = {
-                "suite": batch.suite,
-                "problem": problem.id,
-                "batch": group,
-                "series": batch.series,
-                "instance": digest,
-                "method": method.id,
-                "settings": own,
-                "seed": seed,
-                "limits": [sweep.time_limit, batch.work_limit],
-                "versions": dict(sweep.versions),
-            }
-            items.append(
-                Item(
-                    key=row_key(parts),
-                    position=0,
-                    suite=batch.suite,
-                    problem=problem,
-                    batch=group,
-                    instance=instance,
-                    instance_hash=digest,
-                    task=method,
-                    settings=own,
-                    seed=seed,
-                    time_limit=sweep.time_limit,
-                    work_limit=batch.work_limit,
-                    versions=sweep.versions,
-                    series=batch.series,
-                    axis=batch.axis,
-                    at=own.get(batch.axis, settings.get(batch.axis)) if batch.axis else None,
-                )
+            limits = {"time": sweep.time_limit, "work": batch.work_limit}
+            parts = {"series": batch.series, "instance": digest, "method": method.id}
+            record = Record(
+                problem=problem.id,
+                method=method.id,
+                settings=own,
+                seed=seed,
+                instance_name=instance.name,
+                instance_hash=digest,
+                suite=batch.suite,
+                batch=group,
+                key=_key(batch.suite, problem, own, seed, limits, sweep, {"batch": group, **parts}),
+                limits=limits,
+                versions=sweep.versions,
+                series=batch.series,
+                axis=batch.axis,
+                at=own.get(batch.axis, settings.get(batch.axis)) if batch.axis else None,
             )
+            items.append(Item(record, problem, instance, method))
     return items
+
+
+def _key(
+    suite: str,
+    problem: Problem,
+    settings: Mapping[str, Any],
+    seed: int,
+    limits: Mapping[str, Any],
+    sweep: _Sweep,
+    more: Mapping[str, str],
+) -> str:
+    """What identifies the work and everything its result depends on."""
+    parts = {"suite": suite, "problem": problem.id, "settings": settings, "seed": seed, **more}
+    return row_key({**parts, "limits": [limits["time"], limits["work"]], "versions": dict(sweep.versions)})
 
 
 def _measurement(row: Measurement, problem: Problem, sweep: _Sweep) -> list[Item]:
     """The single item of a measurement; it is told of a scale only where there is one."""
     settings = {**row.settings, **({"scale": sweep.scale} if sweep.scale != 1 else {})}
-    parts = {
-        "suite": row.suite,
-        "problem": problem.id,
-        "measurement": row.id,
-        "settings": settings,
-        "seed": sweep.seed,
-        "limits": [sweep.time_limit, None],
-        "versions": dict(sweep.versions),
-    }
-    item = Item(
-        key=row_key(parts),
-        position=0,
-        suite=row.suite,
-        problem=problem,
-        batch=row.title,
-        instance=None,
-        instance_hash="",
-        task=row,
+    limits = {"time": sweep.time_limit, "work": None}
+    record = Record(
+        problem=problem.id,
+        method=row.id,
         settings=settings,
         seed=sweep.seed,
-        time_limit=sweep.time_limit,
-        work_limit=None,
+        suite=row.suite,
+        batch=row.title,
+        key=_key(row.suite, problem, settings, sweep.seed, limits, sweep, {"measurement": row.id}),
+        limits=limits,
         versions=sweep.versions,
     )
-    return [item]
+    return [Item(record, problem, None, row)]
 
 
 def _generator(batch: Batch, problem: Problem) -> tuple[Generator, dict[str, Any]]:

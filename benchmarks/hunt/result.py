@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from schedgap.benchmarks.harness.worker import plain
 from schedgap.benchmarks.hunt.target import SEED, Found, Target, finite_value
+from schedgap.benchmarks.records import plain
 from schedgap.benchmarks.report.text import fixed, number
 from schedgap.formulations.common.files import write_text
 

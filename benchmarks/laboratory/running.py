@@ -13,16 +13,18 @@ from typing import Any
 import schedgap.benchmarks.instances
 from schedgap.benchmarks.harness.pool import Pool
 from schedgap.benchmarks.harness.progress import Progress, Sink
-from schedgap.benchmarks.harness.store import FILE, Row, Store, fresh_folder, holds_a_run, locked, row_key
+from schedgap.benchmarks.harness.store import FILE, Store, fresh_folder, holds_a_run, locked, row_key
 from schedgap.benchmarks.harness.versions import environment, relevant_versions
-from schedgap.benchmarks.harness.worker import plain
+from schedgap.benchmarks.harness.worker import failed
 from schedgap.benchmarks.laboratory import measure as measuring
 from schedgap.benchmarks.laboratory import metrics
 from schedgap.benchmarks.laboratory.data import Data
 from schedgap.benchmarks.laboratory.declare import Item, Measure, Paper
 from schedgap.benchmarks.laboratory.measure import Run
 from schedgap.benchmarks.laboratory.verdicts import Judged, judge
+from schedgap.benchmarks.records import Record, plain
 from schedgap.formulations.common.errors import InputError
+from schedgap.solvers.result import Status
 
 FIRST_SEED = 1000
 """The first draw: settings were tried on draws below it, so verdicts come from draws that no choice was made on."""
@@ -197,7 +199,7 @@ class _Session:
     def __init__(self, store: Store, workers: int, progress: Sink | None, paper: str) -> None:
         self.store, self.workers, self.progress, self.paper = store, workers, progress, paper
         self.found: dict[str, Mapping[str, Any]] = {
-            row.key: row.payload for row in store.rows() if row.status != "error"
+            row.key: row.payload for row in store.rows() if row.result.status is not Status.ERROR
         }
         self.errors: list[str] = []
 
@@ -227,7 +229,7 @@ class _Session:
 
         def keep(group: Sequence[Work], outcomes: list[tuple[Any, str]]) -> None:
             for work, (payload, error) in zip(group, outcomes, strict=True):
-                self.store.put(_row(self.paper, work, payload, error))
+                self.store.put(_record(self.paper, work, payload, error))
                 if error:
                     self.errors.append(f"{work.item}, {work.run.method}, seed {work.seed}: {error}")
                 else:
@@ -246,21 +248,15 @@ class _Session:
         return False
 
 
-def _row(paper: str, work: Work, payload: Any, error: str) -> Row:
-    return Row(
-        key=work.key,
-        position=0,
-        suite=f"reproduce {paper}",
+def _record(paper: str, work: Work, payload: Any, error: str) -> Record:
+    record = Record(
         problem=work.run.problem,
-        batch=work.item,
-        instance_hash="",
-        instance_name="",
         method=work.run.method,
         settings={"workload": plain(work.run.workload), "method": plain(work.run.settings)},
         seed=work.seed,
-        limits={},
-        versions={},
-        status="error" if error else "measured",
+        suite=f"reproduce {paper}",
+        batch=work.item,
+        key=work.key,
         payload=payload,
-        error=error,
     )
+    return failed(record, error) if error else record

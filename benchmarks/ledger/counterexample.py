@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from schedgap.benchmarks.harness.worker import plain
+from schedgap.benchmarks.records import plain
 from schedgap.catalogue.registry import all_problems
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.files import write_text

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from schedgap.benchmarks.harness.worker import plain
 from schedgap.benchmarks.ledger.judge import finite
+from schedgap.benchmarks.records import plain
 from schedgap.benchmarks.report.text import fixed, table
 from schedgap.heuristics.common.guarantee import Evaluation, Guarantee, Verdict
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 from schedgap.benchmarks.instances import figure_of, workload_of
 from schedgap.benchmarks.ledger.judge import finite
 from schedgap.benchmarks.ledger.ledger import Ledger, LedgerRow
-from schedgap.benchmarks.report.page import Raw, grid, page, picture, text, tiles, verdict
+from schedgap.benchmarks.report.page import Picture, picture, render
+from schedgap.benchmarks.report.sheet import Marked
 from schedgap.benchmarks.report.text import fixed, number
 from schedgap.catalogue.method import Kind
 from schedgap.catalogue.problem import Problem
@@ -39,56 +39,39 @@ def write_ledger(ledger: Ledger, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / "ledger.json", json.dumps(ledger.to_dict(), indent=1, allow_nan=False) + "\n")
     path = folder / "ledger.html"
-    write_text(path, page("The ledger of guarantees", _body(ledger, folder)))
-    return path
-
-
-def _body(ledger: Ledger, folder: Path) -> list[str]:
     count = {v: sum(1 for row in ledger.rows if row.verdict is v) for v in Verdict}
-    body = ["<h1>The ledger of guarantees</h1>"]
-    body.append(
-        f'<p class="soft">Every verdict is computed on random and adversarial instances, seed {ledger.seed}. '
-        "Trials outside of an assumption count as not applicable. Power is the smallest factor on the right side that "
-        "the trials do not refute: 1 means that the constant cannot be any smaller.</p>"
+    by_problem = [
+        (problem, [row for row in ledger.rows if row.guarantee.problem == problem.id])
+        for problem in all_problems().values()
+    ]
+    page = render(
+        "ledger.html",
+        "The ledger of guarantees",
+        seed=ledger.seed,
+        tiles=[(count[v], str(v)) for v in Verdict if count[v]],
+        problems=[(problem, rows) for problem, rows in by_problem if rows],
+        target=lambda row: row.counterexample.name if row.counterexample.parent == folder else row.counterexample,
+        verdict=_verdict,
+        numbers=_numbers,
+        drawn=_counterexample,
     )
-    body.append(tiles([(count[v], str(v)) for v in Verdict if count[v]]))
-    for problem in all_problems().values():
-        rows = [row for row in ledger.rows if row.guarantee.problem == problem.id]
-        if rows:
-            body.append(f"<h2>{text(problem.id)}</h2><p>{text(problem.title)}; {text(problem.source)}</p>")
-            body.append(_table(rows, folder))
-            for row in rows:
-                body += _counterexample(problem, row)
-    return body
+    return write_text(path, page)
 
 
-def _table(rows: Sequence[LedgerRow], folder: Path) -> str:
-    cells: list[list[object]] = []
-    for row in rows:
-        g = row.guarantee
-        seen = f"seen: {text(row.reason)}" if row.reason else ""
-        if row.counterexample is not None:
-            inside = row.counterexample.parent == folder
-            target = row.counterexample.name if inside else str(row.counterexample)
-            seen += f' (<a href="{text(target)}">{text(row.counterexample.name)}</a>)'
-        needs = "<br>".join(f"needs: {text(line)}" for line in row.needs)
-        outside = "<br>".join(f"not applicable ({count}): {text(why)}" for why, count in row.most_reasons)
-        lines = [f"<b>{text(g.statement)}</b>", text(g.source), needs, seen, outside]
-        about = Raw(
-            "<br>".join(f'<span class="soft">{line}</span>' if k else line for k, line in enumerate(lines) if line)
-        )
-        bounds = "" if row.bounds is None else " to ".join(dict.fromkeys(number(b, 4) for b in row.bounds))
-        trials = row.held + row.refuted
-        words = f"refuted ({row.refuted} of {trials})" if row.refuted else row.words
-        numbers = [fixed(row.tightness), fixed(row.power), bounds, fixed(row.worst_ratio)]
-        cells.append([g.id, about, verdict(words), *numbers])
-    head = ["claim", "statement, assumptions, what was seen", "verdict", "left/right", "power", "bound on the ratio"]
-    return grid([*head, "worst ratio"], cells, "cllrrrr")
+def _verdict(row: LedgerRow) -> Marked:
+    words = f"refuted ({row.refuted} of {row.held + row.refuted})" if row.refuted else row.words
+    kind = words.split(" ")[0]
+    return Marked(words, kind if kind in ("held", "refuted") else "")
 
 
-def _counterexample(problem: Problem, row: LedgerRow) -> list[str]:
-    """The refuting run beside an optimal solution, where both can be drawn."""
-    if row.counterexample is None:
+def _numbers(row: LedgerRow) -> list[str]:
+    bounds = "" if row.bounds is None else " to ".join(dict.fromkeys(number(b, 4) for b in row.bounds))
+    return [fixed(row.tightness), fixed(row.power), bounds, fixed(row.worst_ratio)]
+
+
+def _counterexample(problem: Problem, row: LedgerRow) -> list[Picture]:
+    """The refuting run and an optimal solution, as far as they can be drawn."""
+    if row.counterexample is None or workload_of(problem).figure is None:
         return []
     data = read_json(row.counterexample)
     _, instance = parse_instance(data, str(row.counterexample))
@@ -104,17 +87,12 @@ def _counterexample(problem: Problem, row: LedgerRow) -> list[str]:
     if best.solution is not None:
         what = "optimum" if best.status is Status.OPTIMAL else "best known"
         pictures.append(_drawn(problem, instance, best.solution, f"{what}: {_told(problem, best.objective)}"))
-    if not pictures:
-        return []
-    drawn = f'<div class="pair">{"".join(pictures)}</div>' if len(pictures) == 2 else pictures[0]
-    return [f"<h3>{text(row.guarantee.id)} fails: {text(row.reason)}</h3>{drawn}"]
+    return pictures
 
 
 def _told(problem: Problem, objective: float | None) -> str:
     return f"{problem.objective_name} {number(objective)} {problem.unit}" if finite(objective) is not None else "none"
 
 
-def _drawn(problem: Problem, instance: Instance, solution: Solution, caption: str) -> str:
-    if workload_of(problem).figure is None:
-        return ""
+def _drawn(problem: Problem, instance: Instance, solution: Solution, caption: str) -> Picture:
     return picture(figure_of(problem)(instance, solution), caption)

@@ -1,27 +1,20 @@
-"""The rows of a run as CSV or Parquet."""
+"""The records of a run as CSV or Parquet."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from schedgap.benchmarks.harness.analysis import Analysis
+import pandas as pd
+
+from schedgap.benchmarks.harness.analysis import COLUMNS, Analysis
 from schedgap.benchmarks.harness.store import StoreError
 from schedgap.benchmarks.report.metrics import metrics_of
 from schedgap.benchmarks.report.report import read_run
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.files import write_text
-
-COLUMNS = (
-    "suite", "problem", "batch", "instance", "instance_hash", "method", "settings", "seed", "status", "termination",
-    "objective", "bound", "optimum", "best_bound", "ratio", "ratio_to", "outside_model", "engine", "engine_version",
-    "build_seconds", "solve_seconds", "seconds", "error", "metrics",
-)  # fmt: skip
 
 
 def export_csv(folder: Path, path: Path, problems: Sequence[Problem] | None = None) -> Path:
@@ -34,12 +27,7 @@ def export_csv(folder: Path, path: Path, problems: Sequence[Problem] | None = No
     StoreError
         There is no run, or the file cannot be written.
     """
-    analysis, _ = read_run(folder, problems)
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(flat_rows(analysis))
-    return write_text(path, buffer.getvalue())
+    return write_text(path, exported(read_run(folder, problems)[0]).to_csv(index=False, lineterminator="\n"))
 
 
 def check_parquet() -> None:
@@ -67,51 +55,19 @@ def export_parquet(folder: Path, path: Path, problems: Sequence[Problem] | None 
         There is no run, or the file cannot be written.
     """
     check_parquet()
-    import pyarrow
-    import pyarrow.parquet
-
-    analysis, _ = read_run(folder, problems)
-    rows = flat_rows(analysis)
-    table = pyarrow.table({name: [row[name] for row in rows] for name in COLUMNS})
     try:
-        pyarrow.parquet.write_table(table, path)
+        exported(read_run(folder, problems)[0]).to_parquet(path, index=False)
     except OSError as error:
         raise StoreError(f"{path}: cannot be written: {error.strerror or error}") from error
     return path
 
 
-def flat_rows(analysis: Analysis) -> list[dict[str, Any]]:
-    """One flat mapping per run of a method, with what the whole run knows of its instance."""
-    flat = []
-    for one in analysis.solved:
-        for entry in one.entries:
-            row = entry.row
-            flat.append(
-                {
-                    "suite": row.suite,
-                    "problem": row.problem,
-                    "batch": row.batch,
-                    "instance": one.name,
-                    "instance_hash": one.hash,
-                    "method": row.method,
-                    "settings": json.dumps(dict(row.settings), sort_keys=True),
-                    "seed": row.seed,
-                    "status": row.status,
-                    "termination": row.termination,
-                    "objective": row.objective,
-                    "bound": row.bound,
-                    "optimum": one.agreement.optimum,
-                    "best_bound": one.agreement.bound,
-                    "ratio": entry.ratio,
-                    "ratio_to": entry.ratio_to,
-                    "outside_model": entry.outside,
-                    "engine": row.engine,
-                    "engine_version": row.engine_version,
-                    "build_seconds": row.build_seconds,
-                    "solve_seconds": row.solve_seconds,
-                    "seconds": row.seconds,
-                    "error": row.error.splitlines()[0] if row.error else "",
-                    "metrics": json.dumps(metrics_of(one.problem, row.info)),
-                }
-            )
-    return flat
+def exported(analysis: Analysis) -> pd.DataFrame:
+    """One flat row a run of a method, with what the whole run knows of its instance."""
+    problems = {problem.id: problem for problem in analysis.problems}
+    runs = analysis.runs
+    return runs.assign(
+        settings=[json.dumps(dict(r.settings), sort_keys=True) for r in runs.record],
+        error=[r.error.splitlines()[0] if r.error else "" for r in runs.record],
+        metrics=[json.dumps(metrics_of(problems[r.problem], r.result.info)) for r in runs.record],
+    )[list(COLUMNS)]

@@ -6,16 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from schedgap.benchmarks.figures.style import GRID, INK, MARK, PALETTE, new_figure, plain_axes
-from schedgap.benchmarks.harness.analysis import Solved, Summary, headline, summaries
-from schedgap.benchmarks.harness.ratios import Block, blocks
+from schedgap.benchmarks.harness.aggregate import Block, Claim, blocks, claims, headline
 from schedgap.benchmarks.report.text import number
-from schedgap.catalogue.method import Kind
 from schedgap.catalogue.problem import Problem
 
 REPAIRED = "#0072B2"
@@ -23,28 +22,30 @@ LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
 MARKERS = "osD^vPX*"
 
 
-def ratio_figure(problem: Problem, solved: Sequence[Solved]) -> Figure | None:
+def ratio_figure(problem: Problem, runs: pd.DataFrame) -> Figure | None:
     """Every heuristic's ratios, one dot per instance, with the values of its proven bounds.
 
     Filled dots are ratios to a proven optimum, hollow ones to a bound. The thin bar spans the values that a
     proven bound takes on these instances: printed, or repaired. None where there is no ratio to draw.
     """
-    rows = [s for s in summaries(solved) if s.ratios]
+    mine = runs[runs.heuristic].assign(shown=runs.ratio.fillna(runs.own_ratio))
+    rows = [(str(name), part) for name, part in mine.groupby("label", sort=False) if part.shown.notna().any()]
     if not rows:
         return None
-    finite = [v for s in rows for r in s.ratios for v, _ in r.values if math.isfinite(v)]
-    heads = [claim for s in rows for kind in ("printed", "repaired") if (claim := headline(s.claims, kind)) is not None]
+    bounds = claims(runs)
+    heads = [claim for name, _ in rows for kind in ("printed", "repaired") if (claim := headline(bounds, name, kind))]
     least = [claim.least for claim in heads if claim.least is not None and math.isfinite(claim.least)]
     # Wide enough for every dot and for where each bound begins; a bound that goes on beyond is an arrow.
+    finite = [value for _, part in rows for value in part.shown if math.isfinite(value)]
     largest = max([1.1, *(1.08 * v for v in finite), *(1.1 * b for b in least if b < 50)])
     height = 0.7 * len(rows) + 1.75
     figure = new_figure(9.0, height)
-    left = max(0.16, 0.03 + 0.0085 * max(len(s.label) for s in rows))  # room for the longest name
+    left = max(0.16, 0.03 + 0.0085 * max(len(name) for name, _ in rows))  # room for the longest name
     axes = figure.add_axes((left, 0.95 / height, 0.9 - left, (height - 1.5) / height))
-    for y, summary in enumerate(rows):
-        _draw_ratios(axes, y, summary, largest)
-        _draw_bounds(axes, y, summary, largest)
-    axes.set_yticks(range(len(rows)), [s.label for s in rows], fontsize=10)
+    for y, (name, part) in enumerate(rows):
+        _draw_ratios(axes, y, part, largest)
+        _draw_bounds(axes, y, [headline(bounds, name, kind) for kind in ("printed", "repaired")], largest)
+    axes.set_yticks(range(len(rows)), [name for name, _ in rows], fontsize=10)
     axes.set_ylim(len(rows) - 0.35, -0.5)
     _ratio_axis(axes, largest)
     axes.axvline(1.0, color="#888888", linewidth=0.8, zorder=0)
@@ -64,41 +65,47 @@ def ratio_figure(problem: Problem, solved: Sequence[Solved]) -> Figure | None:
     return figure
 
 
-def _draw_ratios(axes: Axes, y: int, summary: Summary, largest: float) -> None:
+def _draw_ratios(axes: Axes, y: int, mine: pd.DataFrame, largest: float) -> None:
+    """The dots of one heuristic, and its mean."""
     hue = PALETTE[y % len(PALETTE)]
-    for ratios in summary.ratios:
-        values = sorted(value for value, _ in ratios.values)
+    kinds = [
+        mine.shown[mine.ratio_to == "optimum"],
+        mine.shown[mine.ratio_to == "bound"],
+        mine.shown[mine.ratio.isna()],
+    ]
+    drawn = [kind.dropna() for kind in kinds]
+    for filled, values in zip((True, False, False), drawn, strict=True):
         # Equal values fan out around the row's middle, so that none hides another.
         seen: dict[float, int] = {}
         xs, ys = [], []
-        for value in values:
+        for value in sorted(values):
             key = round(value, 3)
             k = seen[key] = seen.get(key, -1) + 1
             xs.append(min(value, largest))
             ys.append(y - 0.05 + min(0.2, 0.035 * ((k + 1) // 2)) * (1 if k % 2 else -1))
-        face = hue if ratios.to == "optimum" else "white"
         axes.plot(
             xs,
             ys,
             linestyle="",
             marker="o",
             markersize=4.8,
-            markerfacecolor=face,
+            markerfacecolor=hue if filled else "white",
             markeredgecolor=INK,
             markeredgewidth=0.5,
             alpha=0.85,
             zorder=3,
         )
     # Never a mean of both kinds: of those to the optimum, where there are any. None over survivors only.
-    mean = summary.ratios[0].mean
-    if math.isfinite(mean) and not summary.nothing_found + summary.errors:
+    first = next(values for values in drawn if len(values))
+    mean = math.fsum(first) / len(first)
+    failed = mine.objective.isna() & (~mine.infeasible | (mine.error != ""))
+    if math.isfinite(mean) and not failed.any():
         axes.plot([min(mean, largest)], [y - 0.05], marker="|", markersize=17, markeredgewidth=2.2, color=INK, zorder=4)
 
 
-def _draw_bounds(axes: Axes, y: int, summary: Summary, largest: float) -> None:
+def _draw_bounds(axes: Axes, y: int, bounds: Sequence[Claim | None], largest: float) -> None:
     """The values of each bound as a thin bar; what lies beyond the axis is told in words."""
-    for kind, colour, offset in (("printed", MARK, 0.24), ("repaired", REPAIRED, 0.4)):
-        claim = headline(summary.claims, kind)
+    for claim, colour, offset in zip(bounds, (MARK, REPAIRED), (0.24, 0.4), strict=True):
         if claim is None or claim.least is None or claim.most is None:
             continue
         low, high, level = min(claim.least, largest), min(claim.most, largest), y + offset
@@ -135,25 +142,22 @@ def _ratio_axis(axes: Axes, largest: float) -> None:
     axes.set_axisbelow(True)
 
 
-def profile_figures(problem: Problem, solved: Sequence[Solved]) -> list[Figure]:
+def profile_figures(problem: Problem, runs: pd.DataFrame) -> list[Figure]:
     """Performance profiles: the share of instances on which a method is within a factor of the best schedule known.
 
     One for each set of heuristics that ran on the same instances, those with a proven optimum and the others
     together. A method that found nothing, or earned nothing of something, never counts.
     """
     groups: dict[tuple[str, ...], list[Block]] = {}
-    for block in blocks(solved):
-        if block.to != "own bound" and len(block.standings) > 1:
-            groups.setdefault(tuple(one.label for one in block.standings), []).append(block)
+    for block in blocks(runs):
+        if block.to != "own bound" and len(block.labels) > 1:
+            groups.setdefault(block.labels, []).append(block)
     figures = []
     for labels, members in groups.items():
-        names = dict.fromkeys(one.batch for block in members for one in block.solved)
+        names = dict.fromkeys(batch for block in members for batch in block.batches)
         where = f" ({', '.join(names)})" if len(groups) > 1 else ""
-        pooled = {
-            name: [value for block in members for value in block.standings[position].to_best]
-            for position, name in enumerate(labels)
-        }
-        figures.append(_profile_figure(problem, pooled, where))
+        pooled = pd.concat([block.to_best for block in members])
+        figures.append(_profile_figure(problem, dict(zip(labels, pooled.T.to_numpy().tolist(), strict=True)), where))
     return figures
 
 
@@ -189,23 +193,17 @@ def _profile_figure(problem: Problem, to_best: Mapping[str, Sequence[float]], wh
     return figure
 
 
-def proof_figure(problem: Problem, solved: Sequence[Solved]) -> Figure | None:
+def proof_figure(problem: Problem, runs: pd.DataFrame) -> Figure | None:
     """How many instances each exact method has proven within t seconds, building included.
 
     Only groups on which at least two exact methods ran are counted, each method on the same instances.
     None where there are none.
     """
-    times: dict[str, list[float]] = {}
-    tried: dict[str, int] = {}
-    for one in solved:
-        exact = [e for e in one.entries if e.method.kind is not Kind.HEURISTIC]
-        if len(exact) < 2:
-            continue
-        for entry in exact:
-            tried[entry.label] = tried.get(entry.label, 0) + 1
-            times.setdefault(entry.label, [])
-            if entry.row.status in ("optimal", "infeasible") and entry.row.seconds is not None:
-                times[entry.label].append(max(entry.row.seconds, 1e-3))
+    exact = runs[~runs.heuristic]
+    exact = exact[exact.groupby("one").label.transform("size") > 1]
+    proven = exact[exact.status.isin(["optimal", "infeasible"]) & exact.seconds.notna()]
+    tried = exact.groupby("label", sort=False).size()
+    times = {name: [max(s, 1e-3) for s in proven.seconds[proven.label == name]] for name in tried.index}
     if not any(times.values()):
         return None
     figure = new_figure(9.0, 3.9)
@@ -244,27 +242,25 @@ def proof_figure(problem: Problem, solved: Sequence[Solved]) -> Figure | None:
     return figure
 
 
-def series_figure(
-    title: str, axis: str, what: str, points: Mapping[tuple[Any, str], tuple[float, float | None]]
-) -> Figure:
+def series_figure(title: str, axis: str, what: str, points: Mapping[tuple[Any, str], float]) -> Figure:
     """A series: x against the mean objective, one line per method; bars where there is no x.
 
     Parameters
     ----------
     title, axis, what : of the figure, of x, of y
-    points : (x, method) to (mean objective, mean ratio)
+    points : (x, method) to the mean objective
     """
     figure = new_figure(9.0, 3.9)
     axes = figure.add_axes((0.09, 0.15, 0.70, 0.74))
     methods = list(dict.fromkeys(method for _, method in points))
     if not axis:
-        values = [points[("", method)][0] for method in methods]
+        values = [points["", method] for method in methods]
         bars = axes.bar(range(len(methods)), values, color=[_line_colour(k) for k in range(len(methods))], width=0.6)
         axes.bar_label(bars, fmt="%.0f", fontsize=9, color=INK, padding=2)
         axes.set_xticks(range(len(methods)), methods, fontsize=9)
     else:
         for position, method in enumerate(methods):
-            pairs = sorted((x, value) for (x, name), (value, _) in points.items() if name == method)
+            pairs = sorted((x, value) for (x, name), value in points.items() if name == method)
             axes.plot(
                 [x for x, _ in pairs],
                 [y for _, y in pairs],

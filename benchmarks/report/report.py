@@ -7,17 +7,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from schedgap.benchmarks.harness.analysis import Analysis, Entry, Solved, analyse, load, summaries
-from schedgap.benchmarks.harness.store import FILE, Row, Store, StoreError
+import pandas as pd
+
+from schedgap.benchmarks.harness.aggregate import claims, series_points
+from schedgap.benchmarks.harness.analysis import Analysis, analyse, instances, load
+from schedgap.benchmarks.harness.store import FILE, Store, StoreError
 from schedgap.benchmarks.instances import figure_of, workload_of
 from schedgap.benchmarks.ledger.verdicts import write_counterexamples
+from schedgap.benchmarks.records import Record
 from schedgap.benchmarks.report.figures import (
     profile_figures,
     proof_figure,
     ratio_figure,
     series_figure,
 )
-from schedgap.benchmarks.report.page import folded, grid, page, picture, text, tiles
+from schedgap.benchmarks.report.page import Picture, picture, render
 from schedgap.benchmarks.report.sheets import (
     CLOCK,
     claim_sheets,
@@ -27,12 +31,10 @@ from schedgap.benchmarks.report.sheets import (
     measurement_sheet,
     metrics_sheet,
     ratio_sheets,
-    series_points,
     series_sheets,
 )
-from schedgap.benchmarks.report.table import TABLE, counted, run_text, sections
+from schedgap.benchmarks.report.table import TABLE, counted, run_text
 from schedgap.benchmarks.report.text import number, significant
-from schedgap.catalogue.method import Kind
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.instance import Instance
@@ -73,7 +75,7 @@ def write_report(folder: Path, other: Path | None = None, problems: Sequence[Pro
         content = comparison_page((folder, analysis, meta), (other, second, second_meta))
         return write_text(folder / COMPARISON, content)
     write_text(folder / TABLE, run_text(analysis, times=False))
-    write_counterexamples(folder, (c.guarantee.id for s in summaries(analysis.solved) for c in s.claims))
+    write_counterexamples(folder, (claim.guarantee.id for claim in claims(analysis.runs)))
     return write_text(folder / REPORT, _report_page(folder, analysis, meta))
 
 
@@ -89,140 +91,111 @@ def read_run(folder: Path, problems: Sequence[Problem] | None = None) -> tuple[A
 def unfinished(folder: Path) -> str:
     """``UNFINISHED: 230 of 248`` where the run in `folder` lacks rows, otherwise empty."""
     with Store(folder / FILE, read_only=True) as store:
-        return Analysis((), (), (), (), items=store.count, planned=store.meta().get("planned")).unfinished
+        return Analysis(pd.DataFrame(), items=store.count, planned=store.meta().get("planned")).unfinished
 
 
 def _report_page(folder: Path, analysis: Analysis, meta: Mapping[str, Any]) -> str:
-    body = [*_head(analysis, meta)]
-    if analysis.disagreements or analysis.failures:
-        body += _findings(analysis)
-    for suite, problem in sections(analysis):
-        body += _section(folder, analysis, suite, problem)
-    body += _where(meta, analysis)
-    return page("schedgap report", body)
-
-
-def _head(analysis: Analysis, meta: Mapping[str, Any]) -> list[str]:
-    suites = ", ".join(meta.get("suites", []))
-    sessions = meta.get("sessions", [])
+    runs, sessions = analysis.runs, meta.get("sessions", [])
     moment = sessions[-1].get("ended") if sessions and not analysis.unfinished else None
     ended = "unknown" if moment is None else time.strftime("%Y-%m-%d %H:%M", time.gmtime(moment)) + " UTC"
-    state = f"finished {ended}" if not analysis.unfinished else "not finished"
-    claims = [claim for summary in summaries(analysis.solved) for claim in summary.claims]
-    tried = {claim.guarantee.id for claim in claims if claim.held + claim.refuted}
-    refuted = {claim.guarantee.id for claim in claims if claim.refuted}
-    elsewhere = {claim.guarantee.id for claim in claims if claim.ledger.verdict == "refuted"} & tried
-    proven = sum(1 for one in analysis.solved if one.agreement.optimum is not None)
-    runs = sum(len(one.entries) for one in analysis.solved)
-    facts = tiles(
-        [
-            (len(analysis.solved), "instances"),
-            (proven, "with a proven optimum"),
-            (runs, "runs of methods"),
-            (len(analysis.disagreements), "disagreements"),
-            (len(refuted), "claims refuted on these runs"),
-            (len(elsewhere - refuted), "more refuted in the ledger"),
-            (len(tried - refuted - elsewhere), "claims not refuted"),
-        ]
-    )
-    links = "".join(f'<a href="#{_anchor(s, p)}">{text(s)}: {text(p.id)}</a>' for s, p in sections(analysis))
-    return [
-        "<h1>schedgap report</h1>",
-        f'<p class="soft">suites {text(suites)}; seed {text(meta.get("seed"))}; {text(state)}</p>',
-        *([f'<p class="failed">{text(analysis.unfinished)} items</p>'] if analysis.unfinished else []),
-        facts,
-        f'<nav>{links}<a href="#where">what ran where</a></nav>',
+    found = claims(runs)
+    tried = {claim.guarantee.id for claim in found if claim.held + claim.refuted}
+    refuted = {claim.guarantee.id for claim in found if claim.refuted}
+    elsewhere = {claim.guarantee.id for claim in found if claim.ledger.verdict == "refuted"} & tried
+    every = instances(runs)
+    tiles = [
+        (len(every), "instances"),
+        (int(every.optimum.notna().sum()), "with a proven optimum"),
+        (len(runs), "runs of methods"),
+        (len(analysis.disagreements), "disagreements"),
+        (len(refuted), "claims refuted on these runs"),
+        (len(elsewhere - refuted), "more refuted in the ledger"),
+        (len(tried - refuted - elsewhere), "claims not refuted"),
     ]
+    used = {f"{r.result.engine} {r.result.engine_version}" for r in runs.record if r.result.engine}
+    return render(
+        "report.html",
+        "schedgap report",
+        suites=", ".join(meta.get("suites", [])),
+        seed=meta.get("seed"),
+        state=f"finished {ended}" if not analysis.unfinished else "not finished",
+        unfinished=analysis.unfinished,
+        tiles=tiles,
+        findings=[("Disagreements", analysis.disagreements), ("Items that failed", analysis.failures)],
+        sections=[_section(folder, analysis, suite, problem) for suite, problem in analysis.sections],
+        facts=_facts(meta),
+        sessions=_sessions(sessions),
+        engines=", ".join(sorted(used)),
+        seeds=_ranges(sorted({record.seed for record in runs.record})),
+    )
 
 
-def _findings(analysis: Analysis) -> list[str]:
-    body = []
-    for title, lines in (("Disagreements", analysis.disagreements), ("Items that failed", analysis.failures)):
-        if lines:
-            body.append(f'<h2 class="failed">{title}</h2>')
-            body.append("<ul>" + "".join(f"<li>{text(line)}</li>" for line in lines) + "</ul>")
-    return body
-
-
-def _anchor(suite: str, problem: Problem) -> str:
-    return text(f"{suite}-{problem.id}")
-
-
-def _section(folder: Path, analysis: Analysis, suite: str, problem: Problem) -> list[str]:
+def _section(folder: Path, analysis: Analysis, suite: str, problem: Problem) -> dict[str, object]:
     """One problem's part in one suite."""
-    here = [s for s in analysis.solved if (s.suite, s.problem.id) == (suite, problem.id)]
-    plain = [s for s in here if not s.entries[0].row.series]
-    body = [f'<h2 id="{_anchor(suite, problem)}">{text(suite)}: {text(problem.id)}, {text(problem.title)}</h2>']
-    if plain:
-        body.append(f'<p class="soft">{text(counted(plain))}. Source: {text(problem.source)}.</p>')
-        body += _heuristics(problem, plain)
-        body += [sheet.html() for sheet in claim_sheets(plain)]
-        body += _worst_cases(folder, problem, plain)
-        body += _exact(problem, plain)
-    series = [s for s in here if s.entries[0].row.series]
-    for name in dict.fromkeys(s.entries[0].row.series for s in series):
-        body += _series(problem, name, [s for s in series if s.entries[0].row.series == name])
-    if metrics := metrics_sheet(here).html():
-        body.append(folded("other metrics", metrics))
-    for row in analysis.measurements:
-        if (row.suite, row.problem) == (suite, problem.id):
-            body += _measurement(row, problem)
-    return body
+    here, measurements = analysis.section(suite, problem)
+    plain = here[here.series == ""]
+    series = here[here.series != ""].groupby("series", sort=False)
+    found: dict[str, object] = {
+        "anchor": f"{suite}-{problem.id}",
+        "suite": suite,
+        "problem": problem,
+        "series": [_series(problem, str(name), part) for name, part in series],
+        "metrics": metrics_sheet(here, problem),
+        "measurements": [_measurement(row, problem) for row in measurements],
+    }
+    if plain.empty:
+        return found
+    dots = "Each dot is one instance. The thin bars span the values that the bounds take here."
+    profile = "Performance profiles after Dolan and More (2002). What found no schedule is never counted as solved."
+    ratios, proofs = ratio_figure(problem, plain), proof_figure(problem, plain)
+    figures = (
+        []
+        if ratios is None
+        else [picture(ratios, f"{dots} A mean is marked only for a method that solved every instance.")]
+    )
+    groups = [(str(name), ratio_sheets(part)) for name, part in plain.groupby("batch", sort=False)]
+    words = f"Only groups of instances on which two exact methods ran; {CLOCK}."
+    return found | {
+        "counted": counted(plain),
+        "ratios": ratio_sheets(plain),
+        "figures": [*figures, *(picture(figure, profile) for figure in profile_figures(problem, plain))],
+        "groups": groups if len(groups) > 1 else [],
+        "claims": claim_sheets(plain),
+        "worst": _worst_cases(folder, problem, plain),
+        "exact": exact_sheet(plain, times=True),
+        "proofs": None if proofs is None else picture(proofs, words),
+    }
 
 
-def _heuristics(problem: Problem, solved: Sequence[Solved]) -> list[str]:
-    body = [sheet.html() for sheet in ratio_sheets(solved)]
-    figure = ratio_figure(problem, solved)
-    if figure is not None:
-        words = "Each dot is one instance. The thin bars span the values that the bounds take here."
-        body.append(picture(figure, f"{words} A mean is marked only for a method that solved every instance."))
-    words = "Performance profiles after Dolan and More (2002). What found no schedule is never counted as solved."
-    body += [picture(figure, words) for figure in profile_figures(problem, solved)]
-    groups = list(dict.fromkeys(s.batch for s in solved))
-    if len(groups) > 1:
-        parts = []
-        for group in groups:
-            sheets = ratio_sheets([s for s in solved if s.batch == group])
-            parts += [f"<h3>{text(group)}</h3>", *(sheet.html() for sheet in sheets)]
-        body.append(folded("the same by group of instances", "".join(parts)))
-    return body
-
-
-def _worst_cases(folder: Path, problem: Problem, solved: Sequence[Solved]) -> list[str]:
+def _worst_cases(folder: Path, problem: Problem, runs: pd.DataFrame) -> list[dict[str, object]]:
     """Charts of the instances on which heuristics are furthest from the optimum, beside the optimum."""
     if workload_of(problem).figure is None:
         return []
-    cases: list[tuple[float, Solved, Entry, Entry]] = []
-    for one in solved:
-        best = next((e for e in one.entries if e.row.status == "optimal" and e.row.solution is not None), None)
-        if best is None:
-            continue
-        for entry in one.entries:
-            known = entry.ratio is not None and entry.ratio > 1 and entry.row.solution is not None
-            if entry.method.kind is Kind.HEURISTIC and known and entry.ratio_to == "optimum":
-                cases.append((entry.ratio or 0.0, one, entry, best))
-    sizes = {one.hash: _size(load(folder, problem, one.hash)) for _, one, _, _ in cases}
-    cases = [case for case in cases if sizes[case[1].hash] <= LARGEST_CHART]
-    cases.sort(key=lambda case: (sizes[case[1].hash] > LARGE, -case[0], case[1].hash, case[2].label))
-    body: list[str] = []
-    shown: set[str] = set()
+    drawable = runs[[r.result.solution is not None for r in runs.record]]
+    best = drawable[drawable.status == "optimal"].drop_duplicates("one").set_index("one").record
+    cases = drawable[drawable.heuristic & (drawable.ratio > 1) & (drawable.ratio_to == "optimum")]
+    cases = cases[cases.one.isin(best.index)]
+    sizes = {digest: _size(load(folder, problem, digest)) for digest in cases.instance_hash.unique()}
+    cases = cases.assign(size=cases.instance_hash.map(sizes))
+    cases = cases[cases["size"] <= LARGEST_CHART].assign(large=cases["size"] > LARGE)
+    cases = cases.sort_values(["large", "ratio", "instance_hash", "label"], ascending=[True, False, True, True])
+    # One chart per instance and per heuristic: the worst of each, not the same story several times.
+    shown: list[dict[str, object]] = []
     seen: set[str] = set()
-    for ratio, one, entry, best in cases:
-        # One chart per instance and per heuristic: the worst of each, not the same story several times.
-        if len(shown) == WORST_CASES or one.hash in shown or entry.label in seen:
+    for one, record, ratio in zip(cases.one, cases.record, cases.ratio, strict=True):
+        if len(shown) == WORST_CASES or {record.instance_hash, record.label} & seen:
             continue
-        shown.add(one.hash)
-        seen.add(entry.label)
-        link = f'<a href="instances/{one.hash[:16]}.json">{text(one.name or one.hash[:12])}</a>'
-        pair = _pair(problem, load(folder, problem, one.hash), entry, best, ratio)
-        body.append(f"<h3>Worst case of {text(entry.label)}: {link}</h3>{pair}")
-    return body
+        seen |= {record.instance_hash, record.label}
+        name, digest = record.instance_name or record.instance_hash[:12], record.instance_hash
+        pair = _pair(problem, load(folder, problem, digest), record, best[one], ratio)
+        shown.append({"label": record.label, "hash": digest, "name": name, "figures": pair})
+    return shown
 
 
-def _pair(problem: Problem, instance: Instance, entry: Entry, best: Entry, ratio: float) -> str:
-    """A heuristic's schedule beside the optimum, both over the same range of x."""
+def _pair(problem: Problem, instance: Instance, record: Record, best: Record, ratio: float) -> list[Picture]:
+    """A heuristic's schedule and the optimum, both over the same range of x."""
     draw = figure_of(problem)
-    left, right = draw(instance, entry.row.solution), draw(instance, best.row.solution)
+    left, right = draw(instance, record.result.solution), draw(instance, best.result.solution)
     if left.axes and right.axes:
         ends = [axes.get_xlim() for axes in (left.axes[0], right.axes[0])]
         for figure in (left, right):
@@ -230,9 +203,9 @@ def _pair(problem: Problem, instance: Instance, entry: Entry, best: Entry, ratio
             figure.set_size_inches(0.8 * width, 0.8 * height)  # half as wide as the page: larger letters
             figure.axes[0].set_xlim(min(low for low, _ in ends), max(high for _, high in ends))
     what, unit = problem.objective_name, problem.unit
-    words = f"{entry.label}: {what} {number(entry.row.objective)} {unit}, ratio {significant(ratio)} to optimum"
-    beside = f"optimum ({best.label}): {what} {number(best.row.objective)} {unit}"
-    return f'<div class="pair">{picture(left, words)}{picture(right, beside)}</div>'
+    told = f"{record.label}: {what} {number(record.result.objective)} {unit}, ratio {significant(ratio)} to optimum"
+    beside = f"optimum ({best.label}): {what} {number(best.result.objective)} {unit}"
+    return [picture(left, told), picture(right, beside)]
 
 
 def _size(instance: Instance) -> int:
@@ -241,36 +214,24 @@ def _size(instance: Instance) -> int:
     return max(sizes, default=0)
 
 
-def _exact(problem: Problem, solved: Sequence[Solved]) -> list[str]:
-    body = [exact_sheet(solved, times=True).html()]
-    figure = proof_figure(problem, solved)
-    if figure is not None:
-        body.append(picture(figure, f"Only groups of instances on which two exact methods ran; {CLOCK}."))
-    return body
+def _series(problem: Problem, name: str, runs: pd.DataFrame) -> dict[str, object]:
+    what = f"{mean_of(problem)} ({problem.unit})"
+    figure = series_figure(name, runs.axis.iloc[0], what, {k: mean for k, (mean, _) in series_points(runs).items()})
+    count = f"{runs.instance_hash.nunique()} instances"
+    return {"name": name, "figure": picture(figure, count), "sheets": series_sheets(runs, problem)}
 
 
-def _series(problem: Problem, name: str, solved: Sequence[Solved]) -> list[str]:
-    axis = solved[0].entries[0].row.axis
-    figure = series_figure(name, axis, f"{mean_of(problem)} ({problem.unit})", series_points(solved))
-    numbers = "".join(sheet.html() for sheet in series_sheets(solved))
-    count = len({s.hash for s in solved})
-    return [f"<h3>{text(name)}</h3>", picture(figure, f"{count} instances"), folded("the numbers", numbers)]
-
-
-def _measurement(row: Row, problem: Problem) -> list[str]:
+def _measurement(row: Record, problem: Problem) -> dict[str, object]:
     if row.error or not row.payload:
-        return [f"<h3>{text(row.batch)}</h3>", f'<p class="failed">{text(row.error or "no rows")}</p>']
-    body = [measurement_sheet(row, problem, times=True).html()]
+        return {"title": row.batch, "failed": row.error or "no rows"}
     part = measurement_of(row, problem)
-    if part is not None and part.figure is not None:
-        body.append(picture(part.figure()(row.payload), part.title))
-    return body
+    figure = None if part is None or part.figure is None else picture(part.figure()(row.payload), part.title)
+    return {"sheet": measurement_sheet(row, problem, times=True), "figure": figure}
 
 
-def _where(meta: Mapping[str, Any], analysis: Analysis) -> list[str]:
-    body = ['<h2 id="where">What ran where</h2>']
+def _facts(meta: Mapping[str, Any]) -> list[list[object]]:
     limit = meta.get("time_limit")
-    facts: list[list[object]] = [
+    return [
         ["suites", ", ".join(meta.get("suites", []))],
         ["seed", meta.get("seed")],
         ["scale", meta.get("scale")],
@@ -278,25 +239,15 @@ def _where(meta: Mapping[str, Any], analysis: Analysis) -> list[str]:
         ["threads per solve", 1],
         ["times", CLOCK],
     ]
-    body.append(grid(["of the run", ""], facts))
-    sessions = meta.get("sessions", [])
+
+
+def _sessions(sessions: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[object]]] | None:
+    """A table with a column for each sitting of a run; None without any."""
     told = [_session_facts(session) for session in sessions]
-    if told:
-        head = ["", *(f"session {k + 1}" for k in range(len(told)))]
-        body.append(grid(head, [[name, *(one.get(name, "-") for one in told)] for name in told[-1]]))
-    engines = sorted(
-        {f"{e.row.engine} {e.row.engine_version}" for s in analysis.solved for e in s.entries if e.row.engine}
-    )
-    seeds = sorted({e.row.seed for s in analysis.solved for e in s.entries})
-    if engines:
-        body.append(f"<p>Engines as they named themselves: {text(', '.join(engines))}.</p>")
-    if seeds:
-        body.append(
-            f"<p>Seeds of instances and of methods: {text(_ranges(seeds))}; "
-            "each row of <code>run.sqlite</code> has its own.</p>"
-        )
-    body.append("<p>Instances: <code>instances/</code>; every row with its solution: <code>run.sqlite</code>.</p>")
-    return body
+    if not told:
+        return None
+    head = ["", *(f"session {k + 1}" for k in range(len(told)))]
+    return head, [[name, *(one.get(name, "-") for one in told)] for name in told[-1]]
 
 
 def _ranges(numbers: Sequence[int]) -> str:

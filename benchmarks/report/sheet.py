@@ -70,10 +70,6 @@ class Sheet:
         empty = [("", "-", "0") if column.count else ("", "-") for column in self.columns]
         return [i for i in wanted if any(row[i] not in empty[i] for row in self.rows)]
 
-    def _legend(self, kept: Sequence[int]) -> str:
-        told = [self.columns[i] for i in kept]
-        return "; ".join(f"{column.title}: {column.meaning}" for column in told if column.meaning)
-
     def text(self) -> str:
         """As fixed-width text; empty without rows."""
         if not self.rows:
@@ -81,7 +77,6 @@ class Sheet:
         kept = self._kept(page=False)
         rows = [[_folded(row[i], self.columns[i]) for i in kept] for row in self.rows]
         right = "".join("r" if self.columns[i].right else "l" for i in kept)
-        legend = self._legend(kept)
         titles = [self.columns[i].title for i in kept]
         shown = table(titles, rows, right)
         if max(map(len, shown.splitlines())) > WIDE:  # then titles of several words go over several lines
@@ -89,25 +84,21 @@ class Sheet:
                 ["\n".join(textwrap.wrap(title, 10, break_long_words=False)) for title in titles], rows, right
             )
         lines = [self.title, shown]
-        for line in filter(None, [legend and f"{legend}.", *self.notes]):
+        for line in self.below(page=False):
             lines += textwrap.wrap(line, NARROW, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
         return "\n".join(lines)
 
-    def html(self) -> str:
-        """As HTML with its title as a heading; empty without rows."""
-        from schedgap.benchmarks.report.page import (  # with matplotlib, which text tables have no use for
-            grid,
-            text,
-        )
-
-        if not self.rows:
-            return ""
+    def page(self) -> tuple[list[str], list[list[str]], str]:
+        """Titles, cells and alignments of the columns that a page shows."""
         kept = self._kept(page=True)
-        rows = [[_linked(row[i]) for i in kept] for row in self.rows]
         right = "".join("r" if self.columns[i].right else "l" for i in kept)
-        legend = self._legend(kept)
-        below = [f'<p class="soft">{text(line)}</p>' for line in [legend and f"{legend}.", *self.notes] if line]
-        return f"<h3>{text(self.title)}</h3>{grid([self.columns[i].title for i in kept], rows, right)}{''.join(below)}"
+        return [self.columns[i].title for i in kept], [[row[i] for i in kept] for row in self.rows], right
+
+    def below(self, page: bool) -> list[str]:
+        """The sentences under it: what its columns mean, then the notes."""
+        told = [self.columns[i] for i in self._kept(page)]
+        legend = "; ".join(f"{column.title}: {column.meaning}" for column in told if column.meaning)
+        return [line for line in (legend and f"{legend}.", *self.notes) if line]
 
 
 def _folded(cell: str, column: Column) -> str:
@@ -116,13 +107,3 @@ def _folded(cell: str, column: Column) -> str:
         return cell
     lines = textwrap.wrap(cell, column.width, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
     return "\n".join(lines)
-
-
-def _linked(cell: str) -> str:
-    """The cell as HTML, in its colour and with its link."""
-    from schedgap.benchmarks.report.page import Raw, text
-
-    if not isinstance(cell, Marked):
-        return cell
-    words = f'<a href="{text(cell.link)}">{text(cell)}</a>' if cell.link else text(cell)
-    return Raw(f'<span class="{cell.kind}">{words}</span>' if cell.kind else words)

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import math
-import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from schedgap.benchmarks.harness.analysis import Claim, Solved, engine_summaries, summaries
-from schedgap.benchmarks.harness.ratios import WITHIN, Block, blocks, solved_by_all
-from schedgap.benchmarks.harness.store import Row
+import pandas as pd
+
+from schedgap.benchmarks.harness.aggregate import (
+    WITHIN,
+    Block,
+    Claim,
+    blocks,
+    claims,
+    exact_methods,
+    mean_metrics,
+    series_points,
+    survivors,
+)
 from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.ledger.verdicts import FOLDER
 from schedgap.benchmarks.library import known
-from schedgap.benchmarks.report.metrics import mean_metrics, metrics_of
+from schedgap.benchmarks.records import Record
 from schedgap.benchmarks.report.sheet import Column, Marked, Sheet
 from schedgap.benchmarks.report.text import number, seconds, significant, span
-from schedgap.catalogue.method import Kind
-from schedgap.catalogue.methods import label
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.workload import Measurement
 
@@ -32,22 +40,21 @@ MOST_POINTS = 8
 """A series of at most so many points has a column for each, a longer one has a row."""
 
 
-def ratio_sheets(solved: Sequence[Solved]) -> list[Sheet]:
+def ratio_sheets(runs: pd.DataFrame) -> list[Sheet]:
     """Per comparison: how often each heuristic solved, mean and worst ratio, and the shares within a factor."""
-    found = blocks(solved)
-    sheets = [_ratio_sheet(block, sum(b.to == block.to for b in found) > 1) for block in found]
-    outside = {s.label: s.runs for s in summaries(solved) if s.outside and not s.ratios}
-    if outside and sheets:
-        names = ", ".join(outside)
-        note = f"Outside the model, so without a ratio: {names}."
-        first = sheets[0]
-        sheets[0] = Sheet(first.title, first.columns, first.rows, (*first.notes, note))
+    found = blocks(runs)
+    sheets = [_ratio_sheet(block, runs.problem.iloc[0], sum(b.to == block.to for b in found) > 1) for block in found]
+    outside = runs[runs.heuristic & runs.outside_model]
+    named = outside.groupby("label", sort=False).own_ratio.count()
+    without = ", ".join(str(name) for name, count in named.items() if not count)
+    if without and sheets:
+        sheets[0] = replace(sheets[0], notes=(*sheets[0].notes, f"Outside the model, so without a ratio: {without}."))
     return sheets
 
 
-def _ratio_sheet(block: Block, several: bool) -> Sheet:
-    count, common = len(block.solved), block.common
-    where = f" ({', '.join(dict.fromkeys(one.batch for one in block.solved))})" if several else ""
+def _ratio_sheet(block: Block, problem: str, several: bool) -> Sheet:
+    count, common = len(block.ratios), block.common
+    where = f" ({', '.join(block.batches)})" if several else ""
     best = "its own bound" if block.to == "own bound" else "the best schedule known, the optimum where it is proven"
     others = ", ".join(f"<= {factor:g}" for factor in WITHIN[1:])
     shares = f"share of all {count} on which it has a schedule within this factor of {best}; {others} likewise"
@@ -62,45 +69,35 @@ def _ratio_sheet(block: Block, several: bool) -> Sheet:
         Column("known", "the largest ratio to an optimum that any hunt found for it, with its default options"),
     )
     rows = []
-    for one in block.standings:
-        shown = worst_known(block.solved[0].problem, one.label) if block.to == "optimum" else ""
-        rows.append(
-            [
-                one.label,
-                str(len(one.ratios)),
-                str(count - len(one.ratios)),
-                str(one.infinite),
-                significant(one.mean(common)),
-                significant(one.worst),
-                # Rounded down: 100% is all of them.
-                *(f"{math.floor(100 * one.share(factor) + 1e-9)}%" for factor in WITHIN),
-                shown,
-            ]
-        )
+    for one in block.table.to_dict("records"):
+        cells = [one["label"], *(str(one[name]) for name in ("solved", "none", "infinite"))]
+        cells += [significant(one["mean"]), significant(one["worst"])]
+        # Rounded down: 100% is all of them.
+        cells += [f"{math.floor(100 * one[factor] + 1e-9)}%" for factor in WITHIN]
+        rows.append([*cells, worst_known(problem, one["label"]) if block.to == "optimum" else ""])
     return Sheet(f"{_TARGETS[block.to]}, {count} instance{'s' * (count > 1)}{where}", columns, rows)
 
 
-def worst_known(problem: Problem, label: str) -> str:
+def worst_known(problem: str, label: str) -> str:
     """The worst ratio known for a heuristic with its default options, whatever this run has seen."""
-    one = known().get((problem.id, label))
+    one = known().get((problem, label))
     return "-" if one is None else significant(one.ratio)
 
 
-def claim_sheets(solved: Sequence[Solved]) -> list[Sheet]:
+def claim_sheets(runs: pd.DataFrame) -> list[Sheet]:
     """Every claim that applies, with its verdict on these runs and the ledger's; then what the claims say."""
-    names = {s.hash: s.name for s in solved}
+    names = dict(zip(runs.instance_hash, runs.instance, strict=True))
     rows, said, missing = [], {}, []
-    for summary in summaries(solved):
-        for claim in summary.claims:
-            g = claim.guarantee
-            if not claim.held + claim.refuted:
-                missing.append((g.id, claim.reasons.most_common(1)[0][0], summary.label))
-                continue
-            said[g.id] = [g.id, g.source, g.statement, str(g.needs_text)]
-            file = f"instances/{claim.worst[:16]}.json" if claim.worst else ""
-            name = names.get(claim.worst, "") or claim.worst[:12]
-            cells = [summary.label, g.id, "-" if claim.least is None else span(claim.least, claim.most)]
-            rows.append([*cells, significant(claim.tightness), Marked(name, "", file), *_verdicts(claim)])
+    for claim in claims(runs):
+        g = claim.guarantee
+        if not claim.held + claim.refuted:
+            missing.append((g.id, claim.reasons.most_common(1)[0][0], claim.label))
+            continue
+        said[g.id] = [g.id, g.source, g.statement, str(g.needs_text)]
+        file = f"instances/{claim.worst[:16]}.json" if claim.worst else ""
+        name = names.get(claim.worst, "") or claim.worst[:12]
+        cells = [claim.label, g.id, "-" if claim.least is None else span(claim.least, claim.most)]
+        rows.append([*cells, significant(claim.tightness), Marked(name, "", file), *_verdicts(claim)])
     columns = (
         Column("heuristic", right=False),
         Column("claim", right=False, width=26),
@@ -137,7 +134,7 @@ def _verdicts(claim: Claim) -> list[str]:
     return [Marked(claim.verdict, here), Marked(ledger.words, beside, link)]
 
 
-def exact_sheet(solved: Sequence[Solved], times: bool) -> Sheet:
+def exact_sheet(runs: pd.DataFrame, times: bool) -> Sheet:
     """Per exact method and group: how many instances it proved, and its seconds."""
     columns = [
         Column("instances", right=False),
@@ -151,58 +148,46 @@ def exact_sheet(solved: Sequence[Solved], times: bool) -> Sheet:
     if times:
         columns += [Column("mean s", f"seconds of a run, building included; {CLOCK}"), Column("worst s")]
     rows = []
-    for one in engine_summaries(solved):
-        counts = (one.runs, one.proven, one.infeasible, one.feasible, one.nothing + one.errors)
-        mean = statistics.fmean(one.seconds) if one.seconds else None
-        timed = [seconds(mean), seconds(max(one.seconds, default=None))] if times else []
-        rows.append([one.batch, one.label, *map(str, counts), *timed])
+    for batch, name, *counts, mean, worst in exact_methods(runs).itertuples(index=False):
+        timed = [seconds(mean), seconds(worst)] if times else []
+        rows.append([batch, name, *map(str, counts), *timed])
     return Sheet("Exact methods", tuple(columns), rows)
 
 
-def metrics_sheet(solved: Sequence[Solved]) -> Sheet:
+def metrics_sheet(runs: pd.DataFrame, problem: Problem) -> Sheet:
     """Per group of instances and heuristic the mean of the objective and of each metric; no rows without metrics."""
-    if not solved or not solved[0].problem.metrics:
+    if runs.empty or not problem.metrics:
         return Sheet("", (), [])
-    problem = solved[0].problem
-    groups: dict[tuple[str, str], list[dict[str, float | None]]] = {}
-    common = solved_by_all(solved)
-    for one in common:
-        for entry in one.entries:
-            if entry.method.kind is Kind.HEURISTIC and entry.row.objective is not None:
-                found = {problem.objective_name: entry.row.objective, **metrics_of(problem, entry.row.info)}
-                groups.setdefault((one.batch, entry.label), []).append(found)
+    common = survivors(runs)
     titles = [problem.objective_name, *problem.metrics.values()]
-    rows = []
-    for (batch, name), runs in groups.items():
-        means = mean_metrics(runs)
-        rows.append([batch, name, str(len(runs)), *(significant(means.get(title)) for title in titles)])
+    means = mean_metrics(common, problem).to_dict("records")
+    rows = [[m["batch"], m["label"], str(m["runs"]), *(significant(m[title]) for title in titles)] for m in means]
     columns = (Column("instances", right=False), Column("heuristic", right=False), Column("runs"))
     return Sheet(
-        f"Means over the {_of(common, solved)} that every heuristic solved",
+        f"Means over the {_of(common, runs)} that every heuristic solved",
         (*columns, *(Column(title) for title in titles)),
         rows,
     )
 
 
-def _of(common: Sequence[Solved], solved: Sequence[Solved]) -> str:
-    return f"{len(common)} of {len(solved)} instance{'s' * (len(solved) > 1)}"
+def _of(common: pd.DataFrame, runs: pd.DataFrame) -> str:
+    count = runs.one.nunique()
+    return f"{common.one.nunique()} of {count} instance{'s' * (count > 1)}"
 
 
-def series_sheets(solved: Sequence[Solved]) -> list[Sheet]:
+def series_sheets(runs: pd.DataFrame, problem: Problem) -> list[Sheet]:
     """For each series the mean objective and the mean ratio of every method, over x where there is one."""
     result = []
-    for name in dict.fromkeys(s.entries[0].row.series for s in solved):
-        members = [s for s in solved if s.entries[0].row.series == name]
-        problem, axis = members[0].problem, members[0].entries[0].row.axis
-        points = series_points(members)
-        note = f"Over the {_of(solved_by_all(members), members)} that every method solved."
+    for name, members in runs[runs.series != ""].groupby("series", sort=False):
+        points, axis = series_points(members), members.axis.iloc[0]
+        note = f"Over the {_of(survivors(members), members)} that every method solved."
         titles = (f"{mean_of(problem)} in {problem.unit}", "mean ratio to the optimum or the best bound")
-        for which, what in enumerate(titles):
-            result.append(_series_sheet(f"{name}: {what}", note, axis, {k: v[which] for k, v in points.items()}))
+        for which, title in enumerate(titles):
+            result.append(_series_sheet(f"{name}: {title}", note, axis, {k: v[which] for k, v in points.items()}))
     return result
 
 
-def _series_sheet(title: str, note: str, axis: str, points: dict[tuple[Any, str], float | None]) -> Sheet:
+def _series_sheet(title: str, note: str, axis: str, points: Mapping[Any, float]) -> Sheet:
     methods = list(dict.fromkeys(method for _, method in points))
     places = list(dict.fromkeys(x for x, _ in points))
     if not axis:
@@ -222,25 +207,7 @@ def mean_of(problem: Problem) -> str:
     return name if name.startswith("mean ") else f"mean {name}"
 
 
-def series_points(solved: Iterable[Solved]) -> dict[tuple[Any, str], tuple[float, float | None]]:
-    """(x, method without the axis) to (mean objective, mean ratio) over the instances that every method solved."""
-    gathered: dict[tuple[Any, str], list[tuple[float, float | None]]] = {}
-    for one in solved_by_all(list(solved)):
-        for entry in one.entries:
-            row = entry.row
-            if row.objective is None:
-                continue
-            own = {key: value for key, value in row.settings.items() if key != row.axis}
-            x = row.at if row.axis else ""
-            gathered.setdefault((x, label(row.method, own)), []).append((row.objective, entry.ratio))
-    points: dict[tuple[Any, str], tuple[float, float | None]] = {}
-    for key, values in gathered.items():
-        ratios = [ratio for _, ratio in values if ratio is not None]
-        points[key] = (statistics.fmean(v for v, _ in values), statistics.fmean(ratios) if ratios else None)
-    return points
-
-
-def measurement_sheet(row: Row, problem: Problem, times: bool) -> Sheet:
+def measurement_sheet(row: Record, problem: Problem, times: bool) -> Sheet:
     """The rows that a measurement gave, with its own columns; those that hold times only with `times`."""
     part = measurement_of(row, problem)
     timed = () if part is None else part.timed
@@ -250,7 +217,7 @@ def measurement_sheet(row: Row, problem: Problem, times: bool) -> Sheet:
     return Sheet(row.batch, tuple(columns), [[_cell(line.get(name)) for name in names] for line in lines])
 
 
-def measurement_of(row: Row, problem: Problem) -> Measurement | None:
+def measurement_of(row: Record, problem: Problem) -> Measurement | None:
     """The part of a suite whose rows these are; None where this version has no such part."""
     for part in workload_of(problem).suites:
         if isinstance(part, Measurement) and (part.suite, part.id) == (row.suite, row.method):

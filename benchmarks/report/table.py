@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
 
-from schedgap.benchmarks.harness.analysis import Analysis, Solved
+import pandas as pd
+
+from schedgap.benchmarks.harness.analysis import Analysis, instances
 from schedgap.benchmarks.harness.faults import faults_in
 from schedgap.benchmarks.report.sheet import Sheet
 from schedgap.benchmarks.report.sheets import (
@@ -34,31 +35,22 @@ def run_text(analysis: Analysis, times: bool = True) -> str:
     times : with columns of seconds and of what follows from them
     """
     parts: list[str] = [f"{analysis.unfinished} items; bench --resume goes on"] if analysis.unfinished else []
-    for suite, problem in sections(analysis):
-        here = [s for s in analysis.solved if (s.suite, s.problem.id) == (suite, problem.id)]
-        plain = [s for s in here if not s.entries[0].row.series]
-        parts.append(_title(suite, problem) + (f"\n{_wrapped(counted(plain))}" if plain else ""))
+    for suite, problem in analysis.sections:
+        here, measurements = analysis.section(suite, problem)
+        plain = here[here.series == ""]
+        parts.append(_title(suite, problem) + ("" if plain.empty else f"\n{_wrapped(counted(plain))}"))
         sheets: list[Sheet] = []
-        if plain:
+        if len(plain):
             sheets += [*ratio_sheets(plain), *claim_sheets(plain), exact_sheet(plain, times)]
         if suite in METRICS_IN:
-            sheets.append(metrics_sheet(here))
-        sheets += series_sheets([s for s in here if s.entries[0].row.series])
+            sheets.append(metrics_sheet(here, problem))
+        sheets += series_sheets(here, problem)
         parts += [sheet.text() for sheet in sheets]
-        for row in analysis.measurements:
-            if (row.suite, row.problem) == (suite, problem.id):
-                failed = f"{row.batch}: {row.error.splitlines()[0] if row.error else 'no rows'}"
-                parts.append(measurement_sheet(row, problem, times).text() or failed)
+        for row in measurements:
+            failed = f"{row.batch}: {row.error.splitlines()[0] if row.error else 'no rows'}"
+            parts.append(measurement_sheet(row, problem, times).text() or failed)
     parts.append(_findings(analysis))
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def sections(analysis: Analysis) -> list[tuple[str, Problem]]:
-    """Every suite with each problem that takes part in it, in the order of the plan."""
-    rows = [s.entries[0].row for s in analysis.solved] + list(analysis.measurements)
-    pairs = [(row.suite, row.problem) for row in sorted(rows, key=lambda row: row.position)]
-    suites = dict.fromkeys(suite for suite, _ in pairs)
-    return [(suite, problem) for suite in suites for problem in analysis.problems if (suite, problem.id) in pairs]
 
 
 def _title(suite: str, problem: Problem) -> str:
@@ -67,19 +59,16 @@ def _title(suite: str, problem: Problem) -> str:
     return _clipped(line, WIDTH)
 
 
-def counted(solved: Sequence[Solved]) -> str:
+def counted(runs: pd.DataFrame) -> str:
     """One line: how many instances of which groups, and for how many the optimum is proven."""
-    groups: dict[str, int] = {}
-    for one in solved:
-        groups[one.batch] = groups.get(one.batch, 0) + 1
-    proven = sum(1 for one in solved if one.agreement.optimum is not None)
-    infeasible = sum(1 for one in solved if one.agreement.infeasible)
-    text = ", ".join(f"{count} {name}" for name, count in groups.items())
-    rest = len(solved) - proven - infeasible
+    every = instances(runs)
+    proven, infeasible = int(every.optimum.notna().sum()), int(every.infeasible.sum())
+    text = ", ".join(f"{count} {name}" for name, count in every.groupby("batch", sort=False).size().items())
+    rest = len(every) - proven - infeasible
     parts = [f"{proven} with a proven optimum"]
     parts += [f"{infeasible} proven infeasible"] if infeasible else []
     parts += [f"{rest} with a certified bound only"] if rest else []
-    return f"{len(solved)} instance{'s' * (len(solved) > 1)} ({text}): {', '.join(parts)}"
+    return f"{len(every)} instance{'s' * (len(every) > 1)} ({text}): {', '.join(parts)}"
 
 
 def _wrapped(text: str) -> str:
@@ -92,7 +81,7 @@ def _clipped(text: str, width: int) -> str:
 
 def _findings(analysis: Analysis) -> str:
     """Disagreements and failures, each on its line; their number even where there is none."""
-    lines = [faults_in(analysis.solved).to_text()] if analysis.solved else []
+    lines = [faults_in(analysis).to_text()] if len(analysis.runs) else []
     lines += [f"disagreements between methods, engines and checker: {len(analysis.disagreements)}"]
     lines += [f"  {line}" for line in analysis.disagreements]
     if analysis.failures:

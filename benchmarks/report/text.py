@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 def number(value: float | None, digits: int = 6) -> str:
     """A number with at most `digits` significant digits; "-" where it is unknown, "inf" where infinite."""
-    if value is None:
+    if value is None or math.isnan(value):
         return "-"
     if math.isinf(value):
         return "inf" if value > 0 else "-inf"
@@ -19,14 +19,14 @@ def number(value: float | None, digits: int = 6) -> str:
 
 def fixed(value: float | None, decimals: int = 3) -> str:
     """A number with `decimals` places; "-" where it is unknown."""
-    if value is None:
+    if value is None or math.isnan(value):
         return "-"
     return "inf" if math.isinf(value) else f"{value:.{decimals}f}"
 
 
 def significant(value: float | None, digits: int = 4) -> str:
     """A number with `digits` significant digits, trailing zeros included; "-" where unknown, "inf" where infinite."""
-    if value is None:
+    if value is None or math.isnan(value):
         return "-"
     if math.isinf(value):
         return "inf" if value > 0 else "-inf"
@@ -45,7 +45,7 @@ def span(least: float | None, most: float | None, digits: int = 4) -> str:
 
 def seconds(value: float | None) -> str:
     """A duration in seconds with three significant digits or so."""
-    if value is None:
+    if value is None or math.isnan(value):
         return "-"
     if value >= 100:
         return f"{value:.0f}"

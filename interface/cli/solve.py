@@ -38,7 +38,7 @@ def add_solve(parser: argparse.ArgumentParser) -> None:
 
 def run_solve(arguments: argparse.Namespace) -> int:
     """Solve one instance."""
-    from schedgap.solving import solve_record
+    from schedgap.solving import solve_record, solved_text
 
     once(arguments.instance, arguments.start)
     check_out(arguments.out)
@@ -58,7 +58,7 @@ def run_solve(arguments: argparse.Namespace) -> int:
             note(solved.shortfall)
         print(to_json(solved.to_dict()))
     else:
-        print(solved.to_text(arguments.out))
+        print(solved_text(solved, arguments.out))
     return solved.exit_status
 
 

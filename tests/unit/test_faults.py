@@ -15,7 +15,7 @@ from schedgap.benchmarks.report.table import TABLE
 
 def test_a_run_without_faults_says_so(tmp_path: Path) -> None:
     run = run_suites(["quick"], out=tmp_path / "r", workers=1, problems=[toy()])
-    faults = faults_in(run.analysis.solved)
+    faults = faults_in(run.analysis)
     assert faults.none and faults.instances > 0 and faults.answers >= faults.instances
     assert "0 false optima, 0 false infeasible, 0 wrong bounds, 0 exits 5, 0 exceptions" in run.text
     assert faults.to_text() in (tmp_path / "r" / TABLE).read_text()
@@ -33,7 +33,7 @@ def test_a_run_without_faults_says_so(tmp_path: Path) -> None:
 )
 def test_a_fault_is_counted_and_its_instance_written(suite: str, odd: str, wrong: str, tmp_path: Path) -> None:
     run = run_suites([suite], out=tmp_path / "r", workers=1, problems=[toy(odd)])
-    faults = faults_in(run.analysis.solved)
+    faults = faults_in(run.analysis)
     assert getattr(faults, wrong) > 0 and not faults.none
     assert faults.to_text() in run.text
     files = sorted((tmp_path / "r" / "disagreements").iterdir())

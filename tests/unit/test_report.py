@@ -13,11 +13,13 @@ import pytest
 from support.toy import toy
 
 from schedgap.benchmarks.figures.style import new_figure, save
+from schedgap.benchmarks.harness.analysis import COLUMNS
 from schedgap.benchmarks.harness.runner import Run, run_suites
 from schedgap.benchmarks.harness.store import FILE, Store, StoreError
-from schedgap.benchmarks.report.export import COLUMNS, export_csv, export_parquet
-from schedgap.benchmarks.report.page import Raw, grid, picture
+from schedgap.benchmarks.report.export import export_csv, export_parquet
+from schedgap.benchmarks.report.page import picture, templates
 from schedgap.benchmarks.report.report import write_report
+from schedgap.benchmarks.report.sheet import Marked
 from schedgap.catalogue.registry import load_instance
 from schedgap.formulations.common.errors import InputError
 
@@ -121,8 +123,9 @@ def test_two_runs_compare(run: Run, tmp_path: Path) -> None:
         rows = [row for row in store.rows() if row.method == "list"]
         from dataclasses import replace
 
-        assert rows[0].objective is not None
-        store.put(replace(rows[0], objective=rows[0].objective + 7))
+        first = rows[0].result
+        assert first.objective is not None
+        store.put(replace(rows[0], result=replace(first, objective=first.objective + 7)))
     path = write_report(run.folder, other.folder, problems=[toy("raising", "too-good")])
     assert path.name == "comparison.html"
     page = _Page(path.read_text())
@@ -162,16 +165,18 @@ def test_no_run_is_one_clear_line(tmp_path: Path) -> None:
 
 
 def test_text_from_outside_is_never_html() -> None:
-    made = grid(["a"], [["<script>alert(1)</script>"], [Raw("<b>ours</b>")]])
-    assert "<script>" not in made and "&lt;script&gt;" in made and "<b>ours</b>" in made
+    grid = templates().get_template("macros.html").module.grid  # type: ignore[attr-defined]
+    made = str(grid(["a"], [["<script>alert(1)</script>"], [Marked("<i>", "held", "a?b&c")]]))
+    assert "<script>" not in made and "&lt;script&gt;" in made
+    assert '<span class="held"><a href="a?b&amp;c">&lt;i&gt;</a></span>' in made
 
 
 def test_a_heavy_figure_goes_in_as_a_picture(monkeypatch: pytest.MonkeyPatch) -> None:
     figure = new_figure(2, 1)
     figure.add_subplot().plot([0, 1])
-    assert "<svg" in picture(figure, "c")
+    assert "<svg" in picture(figure, "c").image
     monkeypatch.setattr("schedgap.benchmarks.report.page.HEAVY", 10)
-    assert "data:image/png;base64," in picture(figure, "c")
+    assert "data:image/png;base64," in picture(figure, "c").image
 
 
 def test_the_gantt_chart_shows_a_reference_schedule(tmp_path: Path) -> None:

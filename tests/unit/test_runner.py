@@ -16,13 +16,17 @@ from support.work import PATIENCE, wait_until
 
 from schedgap.benchmarks.harness.runner import Run, run_suites
 from schedgap.benchmarks.harness.store import FILE, Store
-from schedgap.benchmarks.harness.suites import check_names, plan
-from schedgap.benchmarks.harness.worker import Task, execute
+from schedgap.benchmarks.harness.suites import Item, check_names, plan
+from schedgap.benchmarks.harness.worker import execute
 from schedgap.benchmarks.instances import workload_of
+from schedgap.benchmarks.records import Record
 from schedgap.benchmarks.report.report import write_report
 from schedgap.benchmarks.report.table import TABLE
+from schedgap.catalogue.method import Method
+from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.workload import Measurement
 from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.instance import Instance
 from schedgap.heuristics.common.run import HeuristicRun
 
 TESTS = Path(__file__).parents[1]
@@ -91,13 +95,13 @@ def test_a_worker_that_dies_costs_only_its_own_item(tmp_path: Path, marks: Path)
 def test_a_worker_that_dies_once_is_tried_again(tmp_path: Path, marks: Path) -> None:
     run = _run(tmp_path / "r", "once", odd=("deadly-once",))
     assert run.analysis.failures == ()
-    assert all(entry.row.objective is not None for one in run.analysis.solved for entry in one.entries)
+    assert run.analysis.runs.objective.notna().all()
 
 
 def test_an_exception_is_an_error_row_and_the_rest_goes_on(tmp_path: Path) -> None:
     run = _run(tmp_path / "r", "raising", odd=("raising",))
     assert [line.split(": ", 1)[1] for line in run.analysis.failures] == ["ZeroDivisionError: on purpose"] * 2
-    assert sum(e.row.objective is not None for one in run.analysis.solved for e in one.entries) == 4
+    assert run.analysis.runs.objective.notna().sum() == 4
     assert "items that failed: 2" in run.text
 
 
@@ -225,9 +229,11 @@ def test_rows_of_other_code_are_run_again(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_the_plan_is_the_same_for_a_seed_and_differs_between_seeds() -> None:
     problems = [toy()]
-    assert [i.key for i in plan(["quick"], problems=problems)] == [i.key for i in plan(["quick"], problems=problems)]
-    first = {i.instance_hash for i in plan(["quick"], seed=1, problems=problems)}
-    assert not first & {i.instance_hash for i in plan(["quick"], seed=2, problems=problems)}
+    assert [i.record.key for i in plan(["quick"], problems=problems)] == [
+        i.record.key for i in plan(["quick"], problems=problems)
+    ]
+    first = {i.record.instance_hash for i in plan(["quick"], seed=1, problems=problems)}
+    assert not first & {i.record.instance_hash for i in plan(["quick"], seed=2, problems=problems)}
     scaled = plan(["quick"], scale=0.5, problems=problems)
     assert len(scaled) == 3 * 3 + 1 * 2
 
@@ -258,6 +264,11 @@ def test_the_default_suite_is_quick() -> None:
     assert check_names(()) == ("quick",)
 
 
+def item(problem: Problem, task: Method | Measurement, instance: Instance | None, **settings: int) -> Item:
+    limits = {"time": None, "work": None}
+    return Item(Record(problem.id, task.id, settings, limits=limits), problem, instance, task)
+
+
 def test_every_method_runs_once_before_the_clock_of_its_first_row(monkeypatch: pytest.MonkeyPatch) -> None:
     """No clock is read here: what counts is the order of calls."""
     from schedgap.benchmarks.harness import warm, worker
@@ -280,10 +291,10 @@ def test_every_method_runs_once_before_the_clock_of_its_first_row(monkeypatch: p
     problem = toy()
     method = next(m for m in problem.methods if m.id == "list")
 
-    def task(seed: int, **settings: int) -> Task:
-        return Task(problem, generate(seed), method, settings, seed, None, None, "unused")
+    def done(seed: int, **settings: int) -> Record:
+        return execute(item(problem, method, generate(seed), **settings), Path("unused"))
 
-    outcomes = [execute(task(3)), execute(task(4)), execute(task(5, machines=2))]
+    outcomes = [done(3), done(4), done(5, machines=2)]
     first = ["toy-0 None", "clock", "toy-3 None", "clock", "clock", "toy-4 None", "clock"]
     assert calls == [*first, "toy-0 2", "clock", "toy-5 2", "clock"]  # other settings may need other compiled code
     assert [outcome.error for outcome in outcomes] == ["", "", ""]
@@ -298,7 +309,7 @@ def test_before_a_measurement_every_method_is_warm(monkeypatch: pytest.MonkeyPat
     problem = toy("raising")
     part = next(row for row in workload_of(problem).suites if isinstance(row, Measurement))
     for _ in range(2):
-        assert execute(Task(problem, None, part, {}, 0, None, None, "unused")).error == ""
+        assert execute(item(problem, part, None), Path("unused")).error == ""
     assert warmed == ["brute", "list", "shuffled", "raising"]
 
 
@@ -308,5 +319,5 @@ def test_a_method_that_fails_while_it_is_warmed_tells_so_in_its_row(monkeypatch:
     monkeypatch.setattr(warm, "_warm", set())
     problem = toy("raising")
     method = next(m for m in problem.methods if m.id == "raising")
-    outcome = execute(Task(problem, generate(1), method, {}, 0, None, None, "unused"))
+    outcome = execute(item(problem, method, generate(1)), Path("unused"))
     assert outcome.error.startswith("ZeroDivisionError: on purpose") and not outcome.disagreement

@@ -12,25 +12,30 @@ from typing import Any
 
 import pytest
 
-from schedgap.benchmarks.harness.store import FILE, Row, Store, StoreError, fresh_folder, locked, row_key
+from schedgap.benchmarks.harness.store import FILE, Store, StoreError, fresh_folder, locked, row_key
+from schedgap.benchmarks.records import Record
+from schedgap.solvers.result import Result, Status
 
 WRITER = """
 import sys
 from pathlib import Path
-from schedgap.benchmarks.harness.store import Row, Store
+from schedgap.benchmarks.harness.store import Store
+from schedgap.benchmarks.records import Record
+from schedgap.solvers.result import Result, Status
 store = Store(Path(sys.argv[1]))
 for k in range(10**6):
-    store.put(Row(f"k{k}", k, "s", "p", "b", "h", "n", "m", {}, k, {}, {}, "optimal", objective=float(k)))
+    store.put(Record("p", "m", seed=k, position=k, key=f"k{k}", result=Result(Status.OPTIMAL, float(k))))
     print(k, flush=True)
 """
 
 
-def _row(key: str, position: int = 0, status: str = "optimal", **more: object) -> Row:
-    return Row(key, position, "quick", "toy", "random", "abc", "toy-1", "list", {"a": 1}, 3, {}, {}, status, **more)  # type: ignore[arg-type]
+def _row(key: str, position: int = 0, status: str = "optimal", objective: float | None = None, **more: Any) -> Record:
+    result = Result(Status(status), objective, solution={"machine": [0, 1]}, info={"x": None}, engine="highs")
+    return Record("toy", "list", {"a": 1}, 3, "toy-1", "abc", "quick", "random", position, key, result=result, **more)
 
 
 def test_a_row_comes_back_as_it_was(tmp_path: Path) -> None:
-    row = _row("a", objective=1.5, solution={"machine": [0, 1]}, info={"x": None}, at=4, engine="highs")
+    row = _row("a", objective=1.5, at=4)
     with Store(tmp_path / FILE) as store:
         store.put(row)
         store.set_meta(suites=["quick"], seed=0)
@@ -45,7 +50,7 @@ def test_rows_are_in_the_order_of_the_plan_and_a_key_is_kept_once(tmp_path: Path
         for key, position in (("c", 2), ("a", 0), ("b", 1)):
             store.put(_row(key, position))
         store.put(_row("b", 1, objective=2.0))
-        assert [(row.key, row.objective) for row in store.rows()] == [("a", None), ("b", 2.0), ("c", None)]
+        assert [(row.key, row.result.objective) for row in store.rows()] == [("a", None), ("b", 2.0), ("c", None)]
 
 
 def test_failed_work_has_not_finished_but_a_disagreement_has(tmp_path: Path) -> None:
@@ -81,7 +86,7 @@ def test_a_full_disk_is_one_clear_line_and_loses_nothing(tmp_path: Path) -> None
         pages = store._db.execute("PRAGMA page_count").fetchone()[0]
         store._db.execute(f"PRAGMA max_page_count = {pages + 2}")  # SQLite answers as when the disk is full
         with pytest.raises(StoreError, match=r"cannot write: database or disk is full.*1 finished rows are kept") as e:
-            store.put(_row("second", 1, solution={"machine": [7] * 50_000}))
+            store.put(_row("second", 1, payload=[7] * 50_000))
         assert e.value.exit_status == 2 and "\n" not in str(e.value)
     with Store(tmp_path / FILE) as store:
         assert [row.key for row in store.rows()] == ["first"]
@@ -154,6 +159,6 @@ def test_ctrl_c_inside_a_transaction_loses_nothing_and_leaves_none_open(tmp_path
         store._db = _Interrupted(store._db, at)  # type: ignore[assignment]
         with pytest.raises(KeyboardInterrupt):
             store.put(_row("a", status="feasible"))
-        assert [(row.key, row.status) for row in store.rows()] == [("a", "feasible")]
+        assert [(row.key, row.result.status) for row in store.rows()] == [("a", "feasible")]
         store.set_meta(interrupted=True)
         assert store.meta()["interrupted"] is True

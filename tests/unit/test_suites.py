@@ -10,7 +10,7 @@ from numba.core.dispatcher import Dispatcher
 
 from schedgap.benchmarks.harness.suites import SUITES, plan, suites_of
 from schedgap.benchmarks.harness.warm import warm_once
-from schedgap.benchmarks.harness.worker import Task, execute
+from schedgap.benchmarks.harness.worker import execute
 from schedgap.benchmarks.instances import make_instance, workload_of
 from schedgap.benchmarks.studies.hadar_growth_figure import round_time_figure
 from schedgap.catalogue.registry import all_problems
@@ -26,7 +26,7 @@ def test_every_part_of_a_problem_in_the_suites_can_be_planned(problem_id: str) -
     assert set(suites_of(problem)) <= set(SUITES)
     for suite in suites_of(problem):
         items = plan([suite], scale=0.01, problems=[problem])
-        assert items and len({item.key for item in items}) == len(items)
+        assert items and len({item.record.key for item in items}) == len(items)
     for row in workload_of(problem).suites:
         if isinstance(row, Measurement):
             assert callable(row.load())
@@ -45,18 +45,18 @@ def test_quick_runs_every_heuristic_and_cross_checks_engines(problem_id: str) ->
     engines = {method.id for method in problem.methods if method.kind == "engine"} - REFUSE.get(problem_id, set())
     together: dict[str, set[str]] = {}
     for item in items:
-        together.setdefault(item.instance_hash, set()).add(item.task.id)
+        together.setdefault(item.record.instance_hash, set()).add(item.task.id)
     assert any(engines <= found for found in together.values())
-    assert all(item.time_limit is None for item in items)  # only limits that repeat
+    assert all(item.record.limits["time"] is None for item in items)  # only limits that repeat
     exact = {method.id for method in problem.methods if method.kind != "heuristic"}
-    assert all(item.work_limit for item in items if item.task.id in exact)
+    assert all(item.record.limits["work"] for item in items if item.task.id in exact)
 
 
 def test_cross_has_300_random_tiny_instances_of_rar_ddls_half_of_them_contended() -> None:
     items = plan(["cross"], problems=[all_problems()["rar-ddls"]])
     hashes: dict[str, set[str]] = {}
     for item in items:
-        hashes.setdefault(item.batch, set()).add(item.instance_hash)
+        hashes.setdefault(item.record.batch, set()).add(item.record.instance_hash)
     counts = {name: len(found) for name, found in hashes.items()}
     assert (counts["random"], counts["forced to contend"]) == (150, 150)
     exact = {item.task.id for item in items}
@@ -107,13 +107,12 @@ def test_no_suite_that_compares_cuts_off_a_heuristic() -> None:
 )
 def test_a_warm_worker_compiles_nothing_more(problem_id: str, method: str) -> None:
     """After the warm-up no compiled function meets types that it has not met: nothing of it is in a row's time."""
-    items = {i.batch: i for i in plan(["quick"], problems=[all_problems()[problem_id]]) if i.task.id == method}
+    items = {i.record.batch: i for i in plan(["quick"], problems=[all_problems()[problem_id]]) if i.task.id == method}
     for item in items.values():
-        warm_once(item.problem, item.task, item.settings, Path("unused"))
+        warm_once(item.problem, item.task, item.record.settings, Path("unused"))
     before = _signatures()
     for item in items.values():
-        task = Task(item.problem, item.instance, item.task, {}, item.seed, None, item.work_limit, "unused")
-        assert execute(task).error == ""
+        assert execute(item, Path("unused")).error == ""
     assert {name for name, count in _signatures().items() if count > before.get(name, 0)} == set()
 
 
