@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schedgap.benchmarks.harness.progress import SolveProgress
-from schedgap.benchmarks.harness.warm import preload, warm_up
+from schedgap.benchmarks.harness.warm import warm_once
 from schedgap.benchmarks.records import Record
 from schedgap.catalogue.agreement import write_disagreement
 from schedgap.catalogue.method import Kind
@@ -19,6 +19,7 @@ from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import Disagreement
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import better
+from schedgap.interrupt import at_work
 from schedgap.reading import InstanceLike, SolutionLike, feasible_start, name_of, read_instance, read_solution
 from schedgap.solvers.result import Deadline, Listener, Result, SolveOptions, Status, Termination
 
@@ -60,7 +61,8 @@ def solve(
     -------
     Result
         With the objective that the independent checker computes. ``OPTIMAL`` only when objective = bound is
-        proven. After Ctrl-C the best that was found, with ``Termination.INTERRUPTED``.
+        proven. Seconds, as the time limit, begin after the method has run once on a tiny instance, so that they
+        hold no import or compilation. After Ctrl-C the best that was found, with ``Termination.INTERRUPTED``.
 
     Raises
     ------
@@ -114,9 +116,7 @@ def solve_record(
             shown.say(f"schedgap: note: {chosen.id} makes no use of --start")
         solution = read_solution(start, problem)
         first = solution, feasible_start(problem, given, solution, name_of(start, "start"))
-    preload(problem, chosen)
-    if time_limit is not None:
-        warm_up(problem, chosen)
+    warm_once(problem, chosen, own)
     asked = SolveOptions(
         deadline=Deadline.after(time_limit),
         start=None if first is None else first[0],
@@ -124,7 +124,7 @@ def solve_record(
         **options,
     )
     began = time.monotonic()
-    with shown:
+    with shown, at_work():
         try:
             result = run_method(problem, given, chosen, asked, own)
         except KeyboardInterrupt:
@@ -158,6 +158,8 @@ def compare(
 ) -> Comparison:
     """Several methods on one instance, side by side, each with its ratio and its guarantees.
 
+    No method's seconds hold an import or a compilation: before its clock each runs once on a tiny instance.
+
     Parameters
     ----------
     instance : an instance, its JSON object, or the path of its file
@@ -181,18 +183,13 @@ def compare(
     --------
     >>> print(compare(generate("rar-ddls", seed=1)).to_text())  # doctest: +SKIP
     """
+    from schedgap.benchmarks.harness.compare import chosen_methods
     from schedgap.benchmarks.harness.compare import compare as side_by_side
 
     problem, given = read_instance(instance)
-    chosen = [problem.default_method(), *problem.heuristics()]
-    if methods is not None:
-        chosen = [find_method(problem, name) for name in methods]
-    for method in chosen if methods is not None else chosen[:1]:
-        preload(problem, method)
-    if time_limit is not None:
-        for method in chosen:
-            warm_up(problem, method)
-    with SolveProgress(problem.sense, "compare", progress, report) as shown:
+    for method in chosen_methods(problem, methods):
+        warm_once(problem, method, {})
+    with SolveProgress(problem.sense, "compare", progress, report) as shown, at_work():
         options = SolveOptions(deadline=Deadline.after(time_limit), seed=seed, threads=threads, report=shown)
         return side_by_side(problem, given, methods, options, settings, repeat, printed=printed)
 

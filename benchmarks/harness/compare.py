@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from schedgap.benchmarks.harness.progress import Watcher
+from schedgap.benchmarks.harness.warm import warm_once
 from schedgap.benchmarks.ledger.judge import Judgement, finite, judge
 from schedgap.benchmarks.ledger.verdicts import ledger_verdict
 from schedgap.benchmarks.report.metrics import mean_metrics, metrics_of
@@ -204,6 +205,8 @@ class Comparison:
         for reason, names in why.items():
             line = f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} {Verdict.NOT_APPLICABLE}: {reason}"
             notes.append(textwrap.fill(line, WIDTH, subsequent_indent="  "))
+        if any(row.seconds is not None for row in self.rows):
+            notes.append("seconds hold no import or compilation: before its clock each method ran on a tiny instance")
         if any(j.verdict is Verdict.HELD for j in judged):
             notes.append("not refuted here: left <= right on this instance, which proves nothing beyond it")
         return notes + [
@@ -215,6 +218,24 @@ class Comparison:
         titles = list(dict.fromkeys(title for _, found in told for title in found))
         lines = [[name, *(number(found.get(title), 4) for title in titles)] for name, found in told if found]
         return ["", table(["method", *titles], lines, "l" + "r" * len(titles))] if lines else []
+
+
+def chosen_methods(problem: Problem, names: Sequence[str] | None) -> list[Method]:
+    """The methods of these ids; None is the strongest exact one and every heuristic.
+
+    Raises
+    ------
+    InputError
+        An unknown method, one that is named twice, or none at all.
+    """
+    if names is None:
+        return [problem.default_method(), *problem.heuristics()]
+    twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
+    if twice is not None:
+        raise InputError(f"methods: {twice} is named twice")
+    if not names:
+        raise InputError("methods: at least one is needed")
+    return [find_method(problem, name) for name in names]
 
 
 def compare(
@@ -229,6 +250,8 @@ def compare(
     disagreements: Path = DISAGREEMENTS,
 ) -> Comparison:
     """Run several methods on one instance and put them side by side.
+
+    Before its clock starts, the process is warm for each method: no time holds an import or a compilation.
 
     Parameters
     ----------
@@ -249,16 +272,7 @@ def compare(
     """
     if repeat < 1:
         raise InputError(f"repeat: must be at least 1, got {repeat}")
-    if methods is None:
-        chosen = [problem.default_method(), *problem.heuristics()]
-    else:
-        names = list(methods)
-        twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
-        if twice is not None:
-            raise InputError(f"methods: {twice} is named twice")
-        chosen = [find_method(problem, name) for name in names]
-    if not chosen:
-        raise InputError("methods: at least one is needed")
+    chosen = chosen_methods(problem, methods)
     given = dict(settings or {})
     for name in given:
         if not any(name in method.options for method in chosen):
@@ -273,6 +287,7 @@ def compare(
     limit = options.deadline.left()
     answered: list[tuple[Method, dict[str, Any], tuple[Result, ...], str]] = []
     for method, own in plans:
+        warm_once(problem, method, own, disagreements)
         results: list[Result] = []
         error = ""
         if isinstance(options.report, Watcher):

@@ -3,45 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.agreement import DISAGREEMENTS
-from schedgap.catalogue.method import Kind, Method
+from schedgap.catalogue.method import Method
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.workload import Measurement
-from schedgap.formulations.common.errors import Disagreement, InputError
-from schedgap.solvers.result import SolveOptions
+from schedgap.formulations.common.errors import Disagreement
+from schedgap.solvers.result import SolveOptions, Termination
 
 _warm: set[str] = set()
 """What this process has warmed."""
-
-
-def preload(problem: Problem, method: Method) -> None:
-    """Import what `method` needs, so that a time limit does not pay for it.
-
-    Raises
-    ------
-    EngineMissing
-        The method's engine is not installed, or does not load here.
-    """
-    if method.kind is Kind.ENGINE:
-        from schedgap.solvers import declarative  # noqa: F401
-        from schedgap.solvers.engines import engine
-
-        engine(method.id)
-    elif not method.users:
-        _ = method.call
-    for preset in workload_of(problem).presets[:1]:
-        instance = preset.generator(0, **preset.settings)
-        problem.bound(instance)
-        with suppress(InputError):  # an empty solution: the checker is imported
-            problem.check(instance, {})
-        if method.kind is Kind.ENGINE:
-            problem.model_size(instance)
-            problem.model(instance)
 
 
 def warm_up(
@@ -54,6 +28,11 @@ def warm_up(
 
     That takes about 0.1 s once everything is compiled. A method that only a suite knows is imported: it is plain
     Python.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        Ctrl-C came, also where the method itself noticed it and stopped.
     """
     from schedgap.catalogue.run import run_method
 
@@ -67,10 +46,14 @@ def warm_up(
     problem.bound(instance)
     problem.warm_up(instance)
     options = SolveOptions(threads=1, work_limit=1.0)
-    run_method(problem, instance, method, options, settings, disagreements=disagreements)
+    result = run_method(problem, instance, method, options, settings, disagreements=disagreements)
+    if result.termination is Termination.INTERRUPTED:
+        raise KeyboardInterrupt
 
 
-def warm_once(problem: Problem, what: Method | Measurement, settings: Mapping[str, Any], disagreements: Path) -> None:
+def warm_once(
+    problem: Problem, what: Method | Measurement, settings: Mapping[str, Any], disagreements: Path = DISAGREEMENTS
+) -> None:
     """Warm this process for one kind of work, the first time it is asked to; a measurement for every method.
 
     Raises

@@ -7,14 +7,16 @@ import importlib
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from schedgap import SchedgapError
 from schedgap.cli.arguments import Parser, split_settings
+from schedgap.interrupt import INTERRUPTED, at_once, leave
 
 PIPE_CLOSED = 141
 """As for every command whose reader went away (128 + SIGPIPE)."""
-INTERRUPTED = 130
+PREPARING = ("solve", "compare")
+"""Commands that say themselves when there is something that Ctrl-C must not lose."""
 
 COMMANDS = {
     "bench": ("bench", "run suites: table and HTML report"),
@@ -52,11 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     status = _run(sys.argv[1:] if argv is None else list(argv))
     watch = sys.modules.get("schedgap.solvers.engines.watch")
-    if argv is None and watch is not None and watch.still_running():
-        # An engine that was left behind still works in native code: end without waiting for it.
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
+    if argv is None and (status == INTERRUPTED or (watch is not None and watch.still_running())):
+        leave(status)
     return status
 
 
@@ -105,15 +104,18 @@ def _fail(message: str, status: int) -> int:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    name = next((argument for argument in arguments if not argument.startswith("-")), None)
-    parser = _parser(name)
-    try:
-        parsed = parser.parse_args(split_settings(arguments))
-    except SystemExit as ending:  # --help and --version
-        return int(ending.code or 0)
-    module = importlib.import_module(f"schedgap.cli.{COMMANDS[parsed.command][0]}")
-    result: int = getattr(module, f"run_{parsed.command}")(parsed)
-    return result
+    with at_once():
+        name = next((argument for argument in arguments if not argument.startswith("-")), None)
+        parser = _parser(name)
+        try:
+            parsed = parser.parse_args(split_settings(arguments))
+        except SystemExit as ending:  # --help and --version
+            return int(ending.code or 0)
+        module = importlib.import_module(f"schedgap.cli.{COMMANDS[parsed.command][0]}")
+        run: Callable[[argparse.Namespace], int] = getattr(module, f"run_{parsed.command}")
+        if parsed.command in PREPARING:
+            return run(parsed)
+    return run(parsed)
 
 
 def _parser(wanted: str | None) -> argparse.ArgumentParser:

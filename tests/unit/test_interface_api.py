@@ -3,6 +3,7 @@
 import doctest
 import json
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ import pytest
 
 import schedgap
 from schedgap import api, instances, solving
+from schedgap.benchmarks.harness import warm
 from schedgap.benchmarks.harness.progress import SolveProgress
-from schedgap.benchmarks.harness.warm import warm_up
 from schedgap.catalogue.method import Method
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
@@ -73,12 +74,12 @@ def test_solve_with_a_heuristic_and_typed_settings() -> None:
         schedgap.solve(MIXED, "sjf-bco", time_limit=0)
 
 
-def test_a_time_limit_does_not_pay_for_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The clock starts after it."""
+def test_no_clock_pays_for_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It starts after it, with and without a time limit, in `solve` and in `compare`."""
     done: list[str | float | None] = []
 
-    def warmed(problem: Problem, method: Method) -> None:
-        done.append(method.id)
+    def warmed(problem: Problem, method: Method, settings: Mapping[str, Any], disagreements: Path) -> None:
+        done.append(f"{method.id} {dict(settings)}")
 
     class Noted(Deadline):
         @classmethod
@@ -86,25 +87,37 @@ def test_a_time_limit_does_not_pay_for_compilation(monkeypatch: pytest.MonkeyPat
             done.append(seconds)
             return Deadline.after(seconds)
 
-    monkeypatch.setattr(solving, "warm_up", warmed)
+    monkeypatch.setattr(warm, "_warm", set())
+    monkeypatch.setattr(warm, "warm_up", warmed)
     monkeypatch.setattr(solving, "Deadline", Noted)
+    monkeypatch.setattr("schedgap.benchmarks.harness.compare.Deadline", Noted)
     instance = api.generate("rar-ddls", seed=3)
     result = api.solve(instance, "sjf-bco", time_limit=1e6)
-    assert done == ["sjf-bco", 1e6]
     assert result.solution is not None and result.seconds is not None
-    api.solve(instance, "sjf-bco")  # without a limit there is no clock to spare
-    assert done == ["sjf-bco", 1e6, None]
+    api.solve(instance, "sjf-bco")  # warm already
+    api.solve(instance, "sjf-bco", settings={"kappa": 2})  # other settings may need other compiled code
+    assert done == ["sjf-bco {}", 1e6, None, "sjf-bco {'kappa': 2}", None]
+    done.clear()
+    text = api.compare(instance, ["ff", "ls"], settings={"u": 2}).to_text()
+    assert done == ["ff {}", "ls {}", None, "ff {'u': 2.0}", None, "ls {'u': 2.0}", None]
+    assert "seconds hold no import or compilation" in text
 
 
 def test_warming_up_runs_the_method_on_the_first_preset(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[tuple[str, str]] = []
 
-    def note(problem: Problem, instance: Instance, method: Method, *_: object, **__: object) -> None:
+    def note(problem: Problem, instance: Instance, method: Method, *_: object, **__: object) -> Result:
         ran.append((instance.name, method.id))
+        stopped = method.id == "cp"
+        return Result(Status.UNKNOWN, termination=Termination.INTERRUPTED if stopped else Termination.FINISHED)
 
     monkeypatch.setattr("schedgap.catalogue.run.run_method", note)
     for method in RAR_DDLS.methods:
-        warm_up(RAR_DDLS, method)
+        if method.id == "cp":  # it noticed Ctrl-C, which is not to get lost
+            with pytest.raises(KeyboardInterrupt):
+                warm.warm_up(RAR_DDLS, method)
+        else:
+            warm.warm_up(RAR_DDLS, method)
     assert ran == [("tiny-0", method.id) for method in RAR_DDLS.methods]
 
 

@@ -1,0 +1,80 @@
+"""Ctrl-C at moments that are sure to be hit: while a native module is imported, and at the end of a run."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.work import PATIENCE
+
+from schedgap.interrupt import at_once, at_work
+
+DATA = Path(__file__).parents[1] / "data"
+AT_IMPORT = """
+import os, signal, sys
+from importlib.abc import MetaPathFinder
+
+class Interrupting(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+            except KeyboardInterrupt as error:  # what pybind11 makes of it
+                raise ImportError("initialization failed") from error
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Interrupting())
+sys.argv = ["schedgap", *{arguments!r}]
+from schedgap.cli.main import main
+sys.exit(main())
+"""
+AT_THE_END = """
+import atexit, signal, sys
+from schedgap.cli import main
+
+atexit.register(lambda: print("the interpreter's own end"))
+def interrupted(arguments):
+    raise KeyboardInterrupt
+main._dispatch = interrupted
+sys.argv = ["schedgap", "solve", "x"]
+sys.exit(main.main())
+"""
+
+
+def run(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=False)
+
+
+@pytest.mark.parametrize("command", ["solve", "compare"])
+@pytest.mark.parametrize("module", ["schedgap.cli.solve", "ortools.sat.python.cp_model", "numba"])
+def test_an_import_is_not_interrupted_half_way(module: str, command: str) -> None:
+    """The interruption ended as an import error of the module, or as a crash later on."""
+    case = DATA / ("rar-01-single-colocated.json")
+    done = run(AT_IMPORT.format(module=module, arguments=[command, str(case)]))
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "schedgap: interrupted\n")
+
+
+def test_an_interrupted_process_leaves_without_tearing_down() -> None:
+    done = run(AT_THE_END)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "schedgap: interrupted\n")
+
+
+def test_who_handles_interrupts_himself_is_left_alone() -> None:
+    def own(*_: object) -> None:
+        pass
+
+    before = signal.signal(signal.SIGINT, own)
+    try:
+        with at_once():
+            assert signal.getsignal(signal.SIGINT) is own
+    finally:
+        signal.signal(signal.SIGINT, before)
+    with at_once():
+        assert signal.getsignal(signal.SIGINT) is not before
+        with at_work():
+            assert signal.getsignal(signal.SIGINT) is before
+        assert signal.getsignal(signal.SIGINT) is not before
+    assert signal.getsignal(signal.SIGINT) is before
