@@ -9,8 +9,7 @@ from schedgap.catalogue.problem import ProblemOf
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
 from schedgap.formulations.comm_contention.solution import CommContentionSolution
 from schedgap.formulations.common.check import CheckReport
-from schedgap.formulations.common.declarative import DeclarativeModel
-from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.declarative import DeclarativeModel, Form
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.heuristics.common.guarantee import Guarantee
@@ -28,6 +27,12 @@ def _heuristics() -> Mapping[str, Function]:
     return {"adadual-k": adadual_k, "adadual": adadual, "srsf-1": srsf_1, "srsf-2": srsf_2, "srsf-3": srsf_3}
 
 
+def _events(instance: Instance, tighten: bool) -> DeclarativeModel:
+    from schedgap.formulations.comm_contention.models.events import build_ilp
+
+    return build_ilp(PROBLEM.own(instance), tighten)
+
+
 class CommContention(ProblemOf[CommContentionInstance]):
     """Transfers that slow each other down on one link, mean flow time."""
 
@@ -39,6 +44,7 @@ class CommContention(ProblemOf[CommContentionInstance]):
     unit = "seconds"
     instance_class = CommContentionInstance
     solution_class = CommContentionSolution
+    forms = (Form("events", "starts and completions in positions", "ours, with (5) of paper 001", _events),)
     methods = (
         Method("bb", "branch and bound over sequences of starts and completions", Kind.EXACT, _exact, untunable=True),
         *ENGINES,
@@ -65,13 +71,6 @@ class CommContention(ProblemOf[CommContentionInstance]):
         from schedgap.formulations.comm_contention.check import check
 
         return check(self.own(instance), CommContentionSolution.parse(solution))
-
-    def model(self, instance: Instance, form: str | None = None, tighten: bool = True) -> DeclarativeModel:
-        if form is not None or not tighten:
-            raise InputError(f"form: {self.id} has only the model that engines solve")
-        from schedgap.formulations.comm_contention.models.events import build_ilp
-
-        return build_ilp(self.own(instance))
 
     def model_size(self, instance: Instance) -> int:
         from schedgap.formulations.comm_contention.models.events import ilp_nonzeros

@@ -8,8 +8,7 @@ from typing import ClassVar
 from schedgap.catalogue.method import ENGINES, Function, Kind, Method
 from schedgap.catalogue.problem import ProblemOf
 from schedgap.formulations.common.check import CheckReport
-from schedgap.formulations.common.declarative import DeclarativeModel
-from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.declarative import DeclarativeModel, Form
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.ddljs.instance import DdljsInstance
@@ -22,6 +21,12 @@ def _heuristics() -> Mapping[str, Function]:
     from schedgap.heuristics.ddljs.gadget import gadget
 
     return {"gadget": gadget, "fifo": fifo, "drf": drf, "las": las}
+
+
+def _slots(instance: Instance, tighten: bool) -> DeclarativeModel:
+    from schedgap.formulations.ddljs.models.slots import build_ilp
+
+    return build_ilp(PROBLEM.own(instance), tighten)
 
 
 class Ddljs(ProblemOf[DdljsInstance]):
@@ -39,6 +44,7 @@ class Ddljs(ProblemOf[DdljsInstance]):
         "worker_slots": "worker-slots",
         "embedded_ratio": "embedded",
     }
+    forms = (Form("slots", "workers and a circulation in every slot", "paper 004, (2)-(6), (10), (11)", _slots),)
     methods = (
         ENGINES[2],
         ENGINES[1],
@@ -74,13 +80,6 @@ class Ddljs(ProblemOf[DdljsInstance]):
         from schedgap.formulations.ddljs.check import check
 
         return check(self.own(instance), DdljsSolution.parse(solution))
-
-    def model(self, instance: Instance, form: str | None = None, tighten: bool = True) -> DeclarativeModel:
-        if form is not None or not tighten:
-            raise InputError(f"form: {self.id} has only the model that engines solve")
-        from schedgap.formulations.ddljs.models.slots import build_ilp
-
-        return build_ilp(self.own(instance))
 
     def model_size(self, instance: Instance) -> int:
         from schedgap.formulations.ddljs.models.slots import ilp_nonzeros

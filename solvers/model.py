@@ -73,7 +73,6 @@ class Model:
             start=None,
             bound=None,
             repair=None,
-            resolution=0.0 if self._own_objective else self._declarative.resolution,
         )
 
     def add(self, row: Any, name: str | None = None) -> None:

@@ -15,6 +15,7 @@ from typing import Literal
 from schedgap.benchmarks.instances.g_vne.random import tiny
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import exact
+from schedgap.formulations.common.substrate import SubstrateInstance
 from schedgap.formulations.g_vne.instance import GVneInstance, Job
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
@@ -55,7 +56,7 @@ def _all_resources(instance: GVneInstance) -> list[str]:
     )
 
 
-def simple_routes(instance: GVneInstance) -> dict[tuple[str, str], list[tuple[str, ...]]]:
+def simple_routes(instance: SubstrateInstance) -> dict[tuple[str, str], list[tuple[str, ...]]]:
     """All simple node paths between all pairs of nodes."""
     after: dict[str, list[str]] = {}
     for source, target in ((link.source, link.target) for link in instance.links):

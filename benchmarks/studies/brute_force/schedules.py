@@ -8,11 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.optimize import linprog
 
+from schedgap.benchmarks.instances.comm_contention.random import tiny as tiny_comm
+from schedgap.benchmarks.instances.ddljs.random import tiny as tiny_ddljs
 from schedgap.benchmarks.instances.gpu_sharing.random import tiny as tiny_gpu_sharing
 from schedgap.benchmarks.studies.brute_force import g_vne, gpu_sharing, hadar, rar_ddls
 from schedgap.catalogue.registry import find_problem
+from schedgap.formulations.comm_contention.instance import CommContentionInstance
+from schedgap.formulations.comm_contention.models.events import horizon
 from schedgap.formulations.common.instance import Instance, Solution
+from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.hadar.instance import HadarInstance, Job
@@ -23,6 +29,8 @@ MOST = 1000
 TRIES = 100
 
 Made = tuple[Instance, list[Solution]]
+Sums = dict[tuple[str, Any], float]
+"""Coefficients by family and key of variables."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +42,16 @@ class Case:
     problem, form : ids
     make : (instance, its feasible schedules) of a seed
     engines : those that can solve it
+    optimum : where time is continuous, the schedules are a sample, and this finds the best value under a row by
+        enumerating orders: (instance, row, whether it is at most the level, level, cost); the cost None is the
+        problem's own objective; None where no schedule keeps the row
     """
 
     problem: str
     form: str
     make: Callable[[int], Made]
     engines: tuple[str, ...] = ("highs", "cbc", "cpsat")
+    optimum: Callable[[Any, Sums, bool, float, Sums | None], float | None] | None = None
 
 
 def _feasible(instance: Instance, candidates: Iterable[Solution]) -> list[Solution]:
@@ -218,7 +230,135 @@ def _gpu_sharing(seed: int) -> Made:
     return instance, _feasible(instance, solutions())
 
 
+def _ddljs(seed: int) -> Made:
+    def slot_options(instance: DdljsInstance) -> list[list[dict[str, Any]]]:
+        """What all jobs can have in each slot."""
+        paths = g_vne.simple_routes(instance)
+        hosts = [server.id for server in instance.servers if server.resources]
+        each: list[list[dict[str, Any] | None]] = []
+        for job in instance.jobs:
+            mine: list[dict[str, Any] | None] = [None]
+            for k in range(1, job.max_workers + 1):
+                for workers in itertools.product(hosts, repeat=k):
+                    ends = [(workers[a], workers[(a + 1) % k]) for a in range(k)] if k > 1 else []
+                    for routes in itertools.product(*(paths.get(pair, []) for pair in ends)):
+                        mine.append({"workers": list(workers), "routes": [list(route) for route in routes]})
+                        if len(mine) > MOST:
+                            return []
+            each.append(mine)
+        if np.prod([len(mine) for mine in each]) > MOST:
+            return []
+        empty: dict[str, Any] = {"rings": {}}
+        check = find_problem("ddljs").check
+        found = []
+        for t in range(1, instance.horizon + 1):
+            here = []
+            for chosen in itertools.product(*each):
+                rings = {job.id: ring for job, ring in zip(instance.jobs, chosen, strict=True) if ring is not None}
+                entry = {"rings": rings}
+                slots = [entry if u == t else empty for u in range(1, instance.horizon + 1)]
+                if check(instance, {"slots": slots}).feasible:
+                    here.append(entry)
+            found.append(here)
+        return found
+
+    def count(instance: DdljsInstance) -> int:
+        return int(np.prod([len(here) for here in options])) if (options := slot_options(instance)) else MOST + 1
+
+    def draw(number: int) -> DdljsInstance:
+        data = tiny_ddljs(number).to_dict()
+        rng = np.random.default_rng(number)
+        horizon = int(rng.integers(1, 4))
+        jobs = data["jobs"][: int(rng.integers(1, 4))]
+        for job in jobs:
+            job["arrival"] = min(job["arrival"], horizon)
+            job["max_workers"] = min(job["max_workers"], int(rng.integers(1, 4)))
+        return DdljsInstance.parse({**data, "horizon": horizon, "jobs": jobs})
+
+    instance: DdljsInstance = _small(seed, draw, count)
+    return instance, _feasible(
+        instance, ({"slots": list(slots)} for slots in itertools.product(*slot_options(instance)))
+    )
+
+
+def _comm_contention(seed: int) -> Made:
+    rng = np.random.default_rng(seed)
+    data = tiny_comm(seed).to_dict()
+    n = int(rng.choice([1, 2, 2, 2, 3]))
+    instance = CommContentionInstance.parse({**data, "tasks": data["tasks"][:n]})
+    work = sum(task.size for task in instance.tasks) * instance.link.seconds_per_unit
+    schedules: list[Solution] = []
+    for _ in range(20):
+        late = rng.integers(0, 3, size=n) * rng.uniform(0, work, size=n)
+        starts = {task.id: task.release + float(d) for task, d in zip(instance.tasks, late, strict=True)}
+        schedules.append({"start": starts})
+    return instance, _feasible(instance, schedules)
+
+
+def _comm_optimum(
+    instance: CommContentionInstance, row: Sums, at_most: bool, level: float, cost: Sums | None
+) -> float | None:
+    """One linear program over the moments of the events for every order of them."""
+    tasks, link, n = instance.tasks, instance.link, len(instance.tasks)
+    last = horizon(instance)
+    best: float | None = None
+    for order in itertools.permutations(range(2 * n)):
+        place = {event: p for p, event in enumerate(order)}  # i starts, n + i completes
+        if any(place[i] > place[n + i] for i in range(n)):
+            continue
+        rows, right, equal, values = [], [], [], []
+        for p in range(1, 2 * n):
+            rows.append(_unit(2 * n, {p - 1: 1.0, p: -1.0}))
+            right.append(0.0)
+        active: set[int] = set()
+        moved = [np.zeros(2 * n) for _ in range(n)]
+        for p, event in enumerate(order):
+            for i in active:
+                pace = len(active) * link.seconds_per_unit + (len(active) - 1) * link.contention_penalty
+                moved[i] += _unit(2 * n, {p: 1 / pace, p - 1: -1 / pace})
+            active ^= {event % n}
+        for i, task in enumerate(tasks):
+            equal.append(moved[i])
+            values.append(task.size)
+            rows.append(_unit(2 * n, {place[i]: -1.0}))
+            right.append(-task.release)
+
+        def moments(sums: Sums, place: dict[int, int] = place) -> tuple[Any, float]:
+            """A sum of starts and finishes over the moments of events, and its constant."""
+            names = {task.id: i for i, task in enumerate(tasks)}
+            found: dict[int, float] = {}
+            constant = 0.0
+            for (family, task), c in sums.items():
+                p = place[names[task] + (n if family == "finish" else 0)]
+                found[p] = found.get(p, 0.0) + c
+                constant += c * link.latency if family == "finish" else 0.0
+            return _unit(2 * n, found), constant
+
+        terms, constant = moments(row)
+        rows.append(terms if at_most else -terms)
+        right.append((level - constant) * (1 if at_most else -1))
+        own: Sums = {("finish", task.id): 1 / n for task in tasks}
+        goal, constant = moments(own if cost is None else cost)
+        constant -= 0.0 if cost is not None else sum(task.release for task in tasks) / n
+        found = linprog(goal, np.array(rows), right, np.array(equal), values, bounds=(0, last), method="highs")
+        if found.status == 0:
+            value = float(found.fun or 0.0) + constant
+            best = value if best is None else min(best, value)
+    return best
+
+
+def _unit(width: int, entries: dict[int, float]) -> Any:
+    row = np.zeros(width)
+    for place, value in entries.items():
+        row[place] += value
+    return row
+
+
 CASES = {
+    "comm-contention": Case(
+        "comm-contention", "events", _comm_contention, engines=("highs", "cbc"), optimum=_comm_optimum
+    ),
+    "ddljs": Case("ddljs", "slots", _ddljs),
     "gpu-sharing": Case("gpu-sharing", "time-indexed", _gpu_sharing),
     "hadar": Case("hadar", "time-indexed", _hadar),
     "rar-ddls": Case("rar-ddls", "time-indexed", _rar_ddls),

@@ -2,24 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 
 import pulp
 
 from schedgap.formulations.comm_contention.bounds import lower_bound
+from schedgap.formulations.comm_contention.dynamics import simulate
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
 from schedgap.formulations.comm_contention.order import best_of_order
 from schedgap.formulations.comm_contention.quick import one_at_a_time
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.common.layout import Layout, RowFamily, Term, VariableFamily
 
-Terms = list[tuple[pulp.LpVariable, float]]
+Terms = list[Term]
 
+VARIABLES = {
+    "begin": VariableFamily("task, position", "S: 1 where the task's start has the position", free=True),
+    "end": VariableFamily("task, position", "E: 1 where its completion has the position", free=True),
+    "count": VariableFamily("position, active", "K: 1 where so many are active before the position", free=True),
+    "gap": VariableFamily("position, active", "d: how long, where so many are active", free=True),
+    "moved": VariableFamily("task, position", "y: its volume in the gap before the position", free=True),
+    "start": VariableFamily("task", "when it is admitted, in seconds"),
+    "finish": VariableFamily("task", "when it is complete, in seconds"),
+}
+ROWS = {
+    "placed": RowFamily("", "each start and each completion has one position"),
+    "position": RowFamily("", "each position has one event"),
+    "order": RowFamily("", "a task is active before it completes"),
+    "gap": RowFamily("", "a gap has a length only for the number that is active"),
+    "count": RowFamily("", "the number that is active is the starts less the completions before"),
+    "inactive": RowFamily("", "a task moves nothing where it is not active"),
+    "moved": RowFamily("(5)", "an active task moves gap / (k b + (k - 1) eta), with k active"),
+    "link": RowFamily("(5)", "all active tasks together move k times that"),
+    "whole": RowFamily("", "all of a task is moved"),
+    "release": RowFamily("", "no start before its release"),
+    "started": RowFamily("", "start[i] is the time of the position of its start"),
+    "finished": RowFamily("", "finish[i] is the time of the position of its completion, and its latency"),
+}
+
+CONTINUOUS = 1e-7
+"""Of the horizon: what starts that an engine took from floats may be off by, untightened."""
 WIDEST = 1e4
 """Where the model's numbers spread further than this, engines have proved wrong bounds: only solutions count."""
 
 
-def build_ilp(instance: CommContentionInstance) -> DeclarativeModel:
+def build_ilp(instance: CommContentionInstance, tighten: bool = True) -> DeclarativeModel:
     """The mixed-integer program: minimise the mean flow time.
 
     The 2 n starts and completions take positions 1, ..., 2 n. Binary S[i, p] and E[i, p] say which event has which
@@ -40,9 +68,13 @@ def build_ilp(instance: CommContentionInstance) -> DeclarativeModel:
     the products of activity and volume are bounded by the sizes. Volumes are in tenths of the largest size, times
     in multiples of what such a tenth takes alone.
 
+    Untightened, ``start`` and ``finish`` say in seconds when a task is admitted and when it is complete, and the model
+    has every schedule that ends by ``horizon(instance)``; the tightened one has no pause longer than the last release.
+
     Parameters
     ----------
     instance : the instance
+    tighten : only what may be optimal, and what is known of the optimum
 
     Returns
     -------
@@ -55,7 +87,7 @@ def build_ilp(instance: CommContentionInstance) -> DeclarativeModel:
     -----
     O(n^2) binaries, O(n^2) rows. Source: ours, after paper 001, eq. (5).
     """
-    return _Builder(instance).model()
+    return _Builder(instance, tighten).model()
 
 
 def ilp_nonzeros(instance: CommContentionInstance) -> int:
@@ -64,10 +96,18 @@ def ilp_nonzeros(instance: CommContentionInstance) -> int:
     return 2 * n * (2 * n * n + 20 * n)
 
 
+def horizon(instance: CommContentionInstance) -> float:
+    """The last second of the untightened model: ten times what all tasks take together after the last release."""
+    link, n = instance.link, len(instance.tasks)
+    pace = n * link.seconds_per_unit + (n - 1) * link.contention_penalty
+    return max(task.release for task in instance.tasks) + 10 * pace * sum(task.size for task in instance.tasks)
+
+
 class _Builder:
     """One model under construction."""
 
-    def __init__(self, instance: CommContentionInstance) -> None:
+    def __init__(self, instance: CommContentionInstance, tighten: bool) -> None:
+        self.tighten = tighten
         self.instance = instance
         self.n = len(instance.tasks)
         self.events = range(2 * self.n)
@@ -79,7 +119,15 @@ class _Builder:
         self.size = [task.size / unit for task in tasks]
         self.release = [(task.release - self.first) / self.second for task in tasks]
         self.eta = link.contention_penalty / link.seconds_per_unit
-        self.problem = pulp.LpProblem("comm_contention", pulp.LpMinimize)
+        self.ids = [task.id for task in tasks]
+        self.longest = max(self.release) if tighten else (horizon(instance) - self.first) / self.second
+        self.layout = Layout(
+            pulp.LpProblem("comm_contention", pulp.LpMinimize),
+            VARIABLES,
+            ROWS,
+            "the mean of completion - release",
+            {"task": self.ids, "position": range(2 * self.n)},
+        )
         self.begin: dict[tuple[int, int], pulp.LpVariable] = {}
         self.end: dict[tuple[int, int], pulp.LpVariable] = {}
         self.gap: dict[tuple[int, int], pulp.LpVariable] = {}
@@ -90,17 +138,23 @@ class _Builder:
         self._gaps()
         self._volumes()
         self._releases()
+        if not self.tighten:
+            self._seconds()
         scale = self.second / self.n
         cost = [(d, (self.n - (p - k) // 2) * scale) for (p, k), d in self.gap.items()]
         constant = -scale * sum(self.release) + self.instance.link.latency
-        self.problem.setObjective(pulp.LpAffineExpression(cost, constant))
+        self.layout.objective(cost, constant)
         return DeclarativeModel(
-            self.problem,
+            self.layout.problem,
             self._extract,
             1,
-            start=one_at_a_time(self.instance),
-            bound=lower_bound(self.instance),
+            assign=None if self.tighten else self._point,
+            start=one_at_a_time(self.instance) if self.tighten else None,
+            bound=lower_bound(self.instance) if self.tighten else None,
+            layout=self.layout,
+            tightened=self.tighten,
             restriction=self._spread() > WIDEST,
+            resolution=0.0 if self.tighten else CONTINUOUS * horizon(self.instance),
         )
 
     def _spread(self) -> float:
@@ -108,24 +162,19 @@ class _Builder:
         largest = max(10.0 * self._pace(self.n), *self.release, 10.0)
         return largest / min(1.0, *self.size)
 
-    def add(self, terms: Iterable[tuple[pulp.LpVariable, float]], sense: str, right: float) -> None:
-        """One row."""
-        code = {"<=": pulp.LpConstraintLE, ">=": pulp.LpConstraintGE, "==": pulp.LpConstraintEQ}[sense]
-        self.problem.addConstraint(pulp.LpConstraint(pulp.LpAffineExpression(list(terms)), code, None, float(right)))
-
     def _positions(self) -> None:
         """Each event has a position, each position an event, starts come before completions."""
         for i in range(self.n):
             for p in self.events:
-                self.begin[i, p] = pulp.LpVariable(f"S_{i}_{p}", 0, 1, pulp.LpInteger)
-                self.end[i, p] = pulp.LpVariable(f"E_{i}_{p}", 0, 1, pulp.LpInteger)
-            self.add([(self.begin[i, p], 1.0) for p in self.events], "==", 1)
-            self.add([(self.end[i, p], 1.0) for p in self.events], "==", 1)
+                self.begin[i, p] = self.layout.variable("begin", self.ids[i], p)
+                self.end[i, p] = self.layout.variable("end", self.ids[i], p)
+            self.layout.numbered("placed", [(self.begin[i, p], 1.0) for p in self.events], "==", 1)
+            self.layout.numbered("placed", [(self.end[i, p], 1.0) for p in self.events], "==", 1)
             for p in self.events:
-                self.add([*self._active(i, p), (self.end[i, p], -1.0)], ">=", 0)
+                self.layout.numbered("order", [*self._active(i, p), (self.end[i, p], -1.0)], ">=", 0)
         for p in self.events:
             here = [(v[i, p], 1.0) for v in (self.begin, self.end) for i in range(self.n)]
-            self.add(here, "==", 1)
+            self.layout.numbered("position", here, "==", 1)
 
     def _active(self, i: int, p: int) -> Terms:
         """Whether task i is active in the gap before position p."""
@@ -137,20 +186,19 @@ class _Builder:
 
     def _gaps(self) -> None:
         """Lengths of gaps by the number of active tasks."""
-        idle = max(self.release)
         for p in self.events:
             chosen: Terms = []
             number: Terms = []
             for k in self._counts(p):
-                count = pulp.LpVariable(f"K_{p}_{k}", 0, 1, pulp.LpInteger)
-                longest = 10.0 * self._pace(k) if k else idle
-                d = self.gap[p, k] = pulp.LpVariable(f"d_{p}_{k}", 0, longest)
-                self.add([(d, 1.0), (count, -longest)], "<=", 0)
+                count = self.layout.variable("count", p, k)
+                longest = 10.0 * self._pace(k) if k else self.longest
+                d = self.gap[p, k] = self.layout.variable("gap", p, k, high=longest, integer=False)
+                self.layout.numbered("gap", [(d, 1.0), (count, -longest)], "<=", 0)
                 chosen.append((count, 1.0))
                 number.append((count, -float(k)))
-            self.add(chosen, "==", 1)
+            self.layout.numbered("count", chosen, "==", 1)
             active = [term for i in range(self.n) for term in self._active(i, p)]
-            self.add([*active, *number], "==", 0)
+            self.layout.numbered("count", [*active, *number], "==", 0)
 
     def _pace(self, k: int) -> float:
         return k + (k - 1) * self.eta
@@ -160,26 +208,81 @@ class _Builder:
         for i in range(self.n):
             moved: Terms = []
             for p in self.events[1:]:
-                y = pulp.LpVariable(f"y_{i}_{p}", 0, self.size[i])
+                y = self.layout.variable("moved", self.ids[i], p, high=self.size[i], integer=False)
                 moved.append((y, 1.0))
-                self.add([(y, 1.0), *((v, -self.size[i] * c) for v, c in self._active(i, p))], "<=", 0)
+                self.layout.numbered(
+                    "inactive", [(y, 1.0), *((v, -self.size[i] * c) for v, c in self._active(i, p))], "<=", 0
+                )
                 each = [(self.gap[p, k], -1.0 / self._pace(k)) for k in self._counts(p) if k]
-                self.add([(y, 1.0), *each], "<=", 0)
+                self.layout.numbered("moved", [(y, 1.0), *each], "<=", 0)
                 off = [(v, -10.0 * c) for v, c in self._active(i, p)]
-                self.add([(y, 1.0), *each, *off], ">=", -10)
-            self.add(moved, "==", self.size[i])
-        volumes = self.problem.variablesDict()
+                self.layout.numbered("moved", [(y, 1.0), *each, *off], ">=", -10)
+            self.layout.numbered("whole", moved, "==", self.size[i])
         for p in self.events[1:]:
-            here = [(volumes[f"y_{i}_{p}"], 1.0) for i in range(self.n)]
-            self.add([*here, *((self.gap[p, k], -k / self._pace(k)) for k in self._counts(p) if k)], "==", 0)
+            here = [(self.layout.variables["moved"][self.ids[i], p], 1.0) for i in range(self.n)]
+            self.layout.numbered(
+                "link", [*here, *((self.gap[p, k], -k / self._pace(k)) for k in self._counts(p) if k)], "==", 0
+            )
 
     def _releases(self) -> None:
         """A start is not before its release."""
         for p in self.events:
-            time = [(self.gap[q, k], 1.0) for q in range(p + 1) for k in self._counts(q)]
-            self.add([*time, *((self.begin[i, p], -self.release[i]) for i in range(self.n))], ">=", 0)
+            time = self._time(p)
+            self.layout.numbered(
+                "release", [*time, *((self.begin[i, p], -self.release[i]) for i in range(self.n))], ">=", 0
+            )
+
+    def _time(self, p: int) -> Terms:
+        """The time of position p."""
+        return [(self.gap[q, k], 1.0) for q in range(p + 1) for k in self._counts(q)]
+
+    def _seconds(self) -> None:
+        """Starts and completions in seconds."""
+        last = horizon(self.instance)
+        for family, law, events, shift in (
+            ("start", "started", self.begin, 0.0),
+            ("finish", "finished", self.end, self.instance.link.latency),
+        ):
+            for i, task in enumerate(self.ids):
+                moment = self.layout.variable(family, task, high=last + shift, integer=False)
+                for p in self.events:
+                    time = [(v, -self.second * c) for v, c in self._time(p)]
+                    here, reach, level = (events[i, p], last), last, self.first + shift
+                    self.layout.numbered(law, [(moment, 1.0), *time, here], "<=", level + reach)
+                    self.layout.numbered(law, [(moment, 1.0), *time, (here[0], -last)], ">=", level - reach)
+
+    def _point(self, solution: Solution) -> Mapping[pulp.LpVariable, float]:
+        """Values of a schedule that ends by the horizon; events at one moment in the order starts, completions."""
+        latency = self.instance.link.latency
+        start = [float(solution["start"][task]) for task in self.ids]
+        done = simulate(self.instance, dict(zip(self.ids, start, strict=True))).completion
+        finish = [done[task] - latency for task in self.ids]
+        if max(finish) > horizon(self.instance):
+            return {}
+        values = dict.fromkeys(self.layout.family_of, 0.0)
+        line = sorted([*((t, 0, i) for i, t in enumerate(start)), *((t, 1, i) for i, t in enumerate(finish))])
+        var, clock = self.layout.variables, 0.0
+        active: set[int] = set()
+        for p, (moment, kind, i) in enumerate(line):
+            time = (moment - self.first) / self.second
+            values[self.gap[p, len(active)]] = max(0.0, time - clock)
+            if p:
+                values[var["count"][p, len(active)]] = 1.0
+                for j in active:
+                    values[var["moved"][self.ids[j], p]] = max(0.0, time - clock) / self._pace(len(active))
+            else:
+                values[var["count"][0, 0]] = 1.0
+            values[(self.end if kind else self.begin)[i, p]] = 1.0
+            active ^= {i}
+            clock = max(clock, time)
+        for task, begun, ended in zip(self.ids, start, finish, strict=True):
+            values[var["start"][task]], values[var["finish"][task]] = begun, ended + latency
+        return values
 
     def _extract(self, value: Callable[[pulp.LpVariable], float]) -> Solution:
+        if not self.tighten:
+            begun = self.layout.variables["start"]
+            return {"start": {task.id: max(task.release, value(begun[task.id])) for task in self.instance.tasks}}
         order = []
         clock = 0.0
         start: dict[str, float] = {}

@@ -1,20 +1,22 @@
-"""The time-indexed integer program of ddljs (paper 004, DDLJS with (12)-(19) in every slot).
+"""The program of ddljs over slots (paper 004, (2)-(6), (10), (11); form `slots`).
 
 For job i, slot t and a region of the network (nodes that reach each other over links wide enough for one ring edge),
 with hosts u, links e and H = min(N_i, hosts):
 
-- ``y[i,t,u]`` workers, ``x[i,t,u]`` = 1 where there are any: ``x <= y <= cap x``;
-- ``f[i,t,e]`` how often the ring uses a link, a circulation: in = out at every node;
-- the circulation has to join the hosts: a root ``r[i,t,u]`` sends one unit to every host over used links,
-  ``out - in = s - x``, ``s <= H r``, ``g <= (H - 1) f``.
+- ``workers[i,t,u]`` and ``host[i,t,u]`` = 1 where there are any: the paper's y and x, (5);
+- ``uses[i,t,u,v]`` how often the ring uses a link, a circulation: in = out at every node;
+- the circulation has to join the hosts: a root sends one unit to every host over used links,
+  ``out - in = sent - host``, ``sent <= H root``, ``reached <= (H - 1) uses``.
 
 A ring with all workers of a server next to each other is a closed walk through its hosts, and any connected circulation
-through them is one (see :mod:`.walk`); so this is (12)-(19) without a copy of the network for every ring size and
-worker. Rings of one worker, and the only host of a job, need y only.
+through them is one (see :mod:`.walk`). This stands in for (7)-(9), which count paths between servers and cannot say
+that the paths form one ring: two rings of two servers each satisfy (9). Rings of one worker, and the only host of a
+job, need ``workers`` only.
 
-Over slots: worker-slots ``sum y`` are filled with pieces of the utility's table; concave tables need no binaries, a run
-of pieces after which slopes rise has to be full before the next counts. With f, x, r and y fixed, g, s and the
-pieces have whole-number solutions.
+Over slots, untightened: ``total[i,n]`` = 1 for the worker-slots of the job, worth mu_i(n). Tightened: worker-slots are
+filled with pieces of the utility's table; concave tables need no binaries, a run of pieces after which slopes rise has
+to be full before the next counts; and links are used at most H times. With uses, host, root and workers fixed, reached,
+sent and the pieces have whole-number solutions.
 """
 
 from __future__ import annotations
@@ -22,19 +24,49 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 
+import numpy as np
 import pulp
 
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.common.layout import Layout, RowFamily, Term, VariableFamily
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.common.substrate import common_step, most_multiples, row_limit
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.ddljs.pieces import resolution, table
 from schedgap.formulations.ddljs.reach import Reach, Region, reaches
+from schedgap.formulations.ddljs.utility import utility
 from schedgap.formulations.ddljs.walk import Arc, contiguous, ring_of, uses_of
 
-Term = tuple[pulp.LpVariable, float]
 Value = Callable[[pulp.LpVariable], float]
+
+VARIABLES = {
+    "workers": VariableFamily("job, slot, node", "y_is[t]: workers of the job on the server"),
+    "host": VariableFamily("job, slot, node", "x_is[t]: 1 where it has any there"),
+    "uses": VariableFamily("job, slot, from, to", "how often its ring uses the link", at_least=True),
+    "root": VariableFamily("job, slot, node", "1 for a host from which the others are reached", free=True),
+    "sent": VariableFamily("job, slot, node", "units that the root sends", free=True),
+    "reached": VariableFamily("job, slot, from, to", "units that go over the link", free=True),
+    "total": VariableFamily("job, worker-slots", "1 for its worker-slots over the horizon"),
+    "piece": VariableFamily("job, run, piece", "worker-slots in a piece of its utility's table"),
+    "full": VariableFamily("job, run", "1 where all runs of pieces before are full"),
+}
+ROWS = {
+    "ring": RowFamily("(2)", "sum_s workers[i,t,s] <= N_i"),
+    "one_size": RowFamily("(3)", "sum_n total[i,n] = 1: (3) and (11) leave worker-slots up to the budget"),
+    "work": RowFamily("(10)", "sum_ts workers[i,t,s] = its worker-slots"),
+    "server": RowFamily("(4)", "sum of demand workers <= capacity of the server, by resource"),
+    "used": RowFamily("(5)", "workers <= min(N_i, what fits) host"),
+    "some": RowFamily("(5)", "workers >= host"),
+    "one": RowFamily("", "one ring at most, in one region of the network"),
+    "turn": RowFamily("", "for (9): as much into a node as out of it"),
+    "root": RowFamily("", "for (9): the root is a host"),
+    "send": RowFamily("", "for (9): only the root sends"),
+    "over": RowFamily("", "for (9): units go over used links"),
+    "join": RowFamily("", "for (9): every host takes a unit"),
+    "link": RowFamily("(8)", "sum of bandwidth uses <= bandwidth of the link"),
+    "piece": RowFamily("", "a run counts when the ones before are full"),
+}
 
 
 def ilp_nonzeros(instance: DdljsInstance) -> int:
@@ -53,9 +85,18 @@ def ilp_nonzeros(instance: DdljsInstance) -> int:
 class _Builder:
     """Collects variables and rows job by job."""
 
-    def __init__(self, instance: DdljsInstance) -> None:
+    def __init__(self, instance: DdljsInstance, tighten: bool) -> None:
         self.instance = instance
-        self.problem = pulp.LpProblem("ddljs", pulp.LpMaximize)
+        self.tighten = tighten
+        self.jobs = [job.id for job in instance.jobs]
+        self.nodes = [server.id for server in instance.servers]
+        self.layout = Layout(
+            pulp.LpProblem("ddljs", pulp.LpMaximize),
+            VARIABLES,
+            ROWS,
+            "the sum of mu_i over all jobs",
+            {"job": self.jobs, "node": self.nodes, "slot": range(1, instance.horizon + 1)},
+        )
         self.unit = resolution(instance)
         where = instance.server_index
         self.arcs: list[Arc] = [(where[link.source], where[link.target]) for link in instance.links]
@@ -72,20 +113,21 @@ class _Builder:
         self.objective: list[Term] = []
         self.constant = 0.0
 
-    def row(self, terms: list[Term], sense: int, right: float, name: str) -> None:
-        self.problem.addConstraint(pulp.LpConstraint(pulp.LpAffineExpression(terms), sense=sense, rhs=right), name=name)
-
     def job(self, i: int, reach: Reach) -> None:
         job = self.instance.jobs[i]
         work: list[Term] = []
         if reach.most:
             for t in range(job.arrival, self.instance.horizon + 1):
                 work.extend(self.slot(i, t, reach))
-        self.utility(i, reach, work)
+        if self.tighten:
+            self.utility(i, reach, work)
+        else:
+            self.totals(i, reach, work)
 
     def slot(self, i: int, t: int, reach: Reach) -> list[Term]:
         """One ring or none in a slot; its workers as terms."""
         job, caps = self.instance.jobs[i], self.instance.caps[i]
+        out, name = self.layout, self.jobs[i]
         ring = min(reach.ring, reach.most)
         every: list[Term] = []
         single: list[Term] = []
@@ -94,71 +136,73 @@ class _Builder:
             here: list[Term] = []
             for u in region.hosts:
                 cap = min(caps[u], ring)
-                y = pulp.LpVariable(f"y_{i}_{t}_{u}", 0, cap, cat="Integer")
+                y = out.variable("workers", name, t, self.nodes[u], high=cap)
                 self.workers[i, t, u] = y
                 here.append((y, 1.0))
-                for name, amount in job.demand.items():
+                for kind, amount in job.demand.items():
                     if amount:
-                        self.server_load[t, u, name].append((y, amount))
+                        self.server_load[t, u, kind].append((y, amount))
             every.extend(here)
             if ring == 1 or len(reach.regions) == len(region.hosts) == 1:
                 continue
             for u in region.hosts:
-                x = pulp.LpVariable(f"x_{i}_{t}_{u}", cat="Binary")
+                x = out.variable("host", name, t, self.nodes[u])
                 self.hosts[i, t, u] = x
                 y = self.workers[i, t, u]
-                self.row([(y, 1.0), (x, -float(min(caps[u], ring)))], pulp.LpConstraintLE, 0.0, f"used_{i}_{t}_{u}")
-                self.row([(y, 1.0), (x, -1.0)], pulp.LpConstraintGE, 0.0, f"some_{i}_{t}_{u}")
+                out.row("used", (name, t, self.nodes[u]), [(y, 1.0), (x, -float(min(caps[u], ring)))], "<=", 0)
+                out.row("some", (name, t, self.nodes[u]), [(y, 1.0), (x, -1.0)], ">=", 0)
             if len(region.hosts) > 1:
-                single.extend(self.circulation(i, t, region, min(ring, len(region.hosts))))
-                self.row(here, pulp.LpConstraintLE, float(most), f"ring_{i}_{t}_{region.hosts[0]}")
+                single.extend(self.circulation(i, t, region, min(ring, len(region.hosts)), ring))
+                out.row("ring", (name, t, self.nodes[region.hosts[0]]), here, "<=", most)
             else:
                 single.append((self.hosts[i, t, region.hosts[0]], 1.0))
         if ring == 1:
-            self.row(every, pulp.LpConstraintLE, 1.0, f"one_{i}_{t}")
+            out.row("ring", (name, t), every, "<=", 1)
         elif single:  # one region, and in it one root
-            self.row(single, pulp.LpConstraintLE, 1.0, f"one_{i}_{t}")
+            out.row("one", (name, t), single, "<=", 1)
         return every
 
-    def circulation(self, i: int, t: int, region: Region, joined: int) -> list[Term]:
+    def circulation(self, i: int, t: int, region: Region, joined: int, ring: int) -> list[Term]:
         """The links of a ring in a region with several hosts, `joined` of them at most; its roots as terms."""
-        job = self.instance.jobs[i]
+        job, out, name, nodes = self.instance.jobs[i], self.layout, self.jobs[i], self.nodes
+        often = joined if self.tighten else ring  # a ring with its workers together needs no link more often
         into: dict[int, list[Term]] = defaultdict(list)
         reached_into: dict[int, list[Term]] = defaultdict(list)
         for e in region.links:
             u, v = self.arcs[e]
             room = most_multiples(self.instance.links[e].bandwidth, job.bandwidth)
-            f = pulp.LpVariable(f"f_{i}_{t}_{e}", 0, joined if room is None else min(room, joined), cat="Integer")
+            f = out.variable("uses", name, t, nodes[u], nodes[v], high=often if room is None else min(room, often))
             self.uses[i, t, e] = f
             into[v].append((f, 1.0))
             into[u].append((f, -1.0))
             if job.bandwidth:
                 self.link_load[t, e].append((f, job.bandwidth))
-            g = pulp.LpVariable(f"g_{i}_{t}_{e}", 0, (joined - 1) * joined)
+            g = out.variable("reached", name, t, nodes[u], nodes[v], high=(joined - 1) * often, integer=False)
             self.reached[i, t, e] = g
             reached_into[v].append((g, 1.0))
             reached_into[u].append((g, -1.0))
-            self.row([(g, 1.0), (f, 1.0 - joined)], pulp.LpConstraintLE, 0.0, f"over_{i}_{t}_{e}")
+            out.row("over", (name, t, nodes[u], nodes[v]), [(g, 1.0), (f, 1.0 - joined)], "<=", 0)
         roots: list[Term] = []
         for u in region.hosts:
             x = self.hosts[i, t, u]
-            r = pulp.LpVariable(f"r_{i}_{t}_{u}", cat="Binary")
-            s = pulp.LpVariable(f"s_{i}_{t}_{u}", 0, joined)
+            r = out.variable("root", name, t, nodes[u])
+            s = out.variable("sent", name, t, nodes[u], high=joined, integer=False)
             self.roots[i, t, u], self.sent[i, t, u] = r, s
             roots.append((r, 1.0))
-            self.row([(r, 1.0), (x, -1.0)], pulp.LpConstraintLE, 0.0, f"root_{i}_{t}_{u}")
-            self.row([(s, 1.0), (r, -float(joined))], pulp.LpConstraintLE, 0.0, f"send_{i}_{t}_{u}")
+            out.row("root", (name, t, nodes[u]), [(r, 1.0), (x, -1.0)], "<=", 0)
+            out.row("send", (name, t, nodes[u]), [(s, 1.0), (r, -float(joined))], "<=", 0)
             reached_into[u].extend([(s, 1.0), (x, -1.0)])
         for u in region.nodes:
             if into[u]:
-                self.row(into[u], pulp.LpConstraintEQ, 0.0, f"turn_{i}_{t}_{u}")
+                out.row("turn", (name, t, nodes[u]), into[u], "==", 0)
             if reached_into[u]:
-                self.row(reached_into[u], pulp.LpConstraintEQ, 0.0, f"join_{i}_{t}_{u}")
+                out.row("join", (name, t, nodes[u]), reached_into[u], "==", 0)
         return roots
 
     def utility(self, i: int, reach: Reach, work: list[Term]) -> None:
         """The table of mu_i, filled by worker-slots."""
         made = table(self.instance.jobs[i], reach.most, self.unit)
+        out, name = self.layout, self.jobs[i]
         self.constant += made.start
         runs: list[list[tuple[pulp.LpVariable, int]]] = []
         gates: list[pulp.LpVariable] = []
@@ -166,22 +210,29 @@ class _Builder:
         for k, run in enumerate(made.runs):
             runs.append([])
             if k:
-                gate = pulp.LpVariable(f"w_{i}_{k}", cat="Binary")
+                gate = out.variable("full", name, k)
                 gates.append(gate)
-                for n, (before, length) in enumerate(runs[k - 1]):
-                    self.row([(before, 1.0), (gate, -float(length))], pulp.LpConstraintGE, 0.0, f"full_{i}_{k}_{n}")
+                for before, length in runs[k - 1]:
+                    out.numbered("piece", [(before, 1.0), (gate, -float(length))], ">=", 0)
             for n, piece in enumerate(run):
-                z = pulp.LpVariable(f"z_{i}_{k}_{n}", 0, piece.length)
+                z = out.variable("piece", name, k, n, high=piece.length, integer=False)
                 runs[k].append((z, piece.length))
                 filled.append((z, -1.0))
                 self.objective.append((z, piece.slope))
                 if k:
-                    self.row(
-                        [(z, 1.0), (gates[-1], -float(piece.length))], pulp.LpConstraintLE, 0.0, f"open_{i}_{k}_{n}"
-                    )
+                    out.numbered("piece", [(z, 1.0), (gates[-1], -float(piece.length))], "<=", 0)
         self.pieces[i], self.full[i] = runs, gates
         if filled:
-            self.row(work + filled, pulp.LpConstraintEQ, 0.0, f"work_{i}")
+            out.row("work", (name,), work + filled, "==", 0)
+
+    def totals(self, i: int, reach: Reach, work: list[Term]) -> None:
+        """One total for a job, and what it is worth, rounded up to the unit."""
+        job, out, name = self.instance.jobs[i], self.layout, self.jobs[i]
+        worth = np.ceil(utility(job, np.arange(reach.most + 1)) / self.unit * (1 - 1e-15))
+        every = [out.variable("total", name, n) for n in range(reach.most + 1)]
+        self.objective += [(v, float(f"{u * self.unit:.15g}")) for v, u in zip(every, worth.tolist(), strict=True)]
+        out.row("one_size", (name,), [(v, 1.0) for v in every], "==", 1)
+        out.row("work", (name,), [*work, *((v, -float(n)) for n, v in enumerate(every) if n)], "==", 0)
 
     def close(self) -> None:
         jobs = self.instance.jobs
@@ -190,13 +241,14 @@ class _Builder:
         for (t, u, name), terms in self.server_load.items():
             there = self.instance.servers[u].resources.get(name, 0.0)
             if self.binds(terms, there):
-                self.row(terms, pulp.LpConstraintLE, row_limit(there, steps[name]), f"server_{t}_{u}_{name}")
+                self.layout.row("server", (t, self.nodes[u], name), terms, "<=", row_limit(there, steps[name]))
         edge = common_step(job.bandwidth for job in jobs)
         for (t, e), terms in self.link_load.items():
             there = self.instance.links[e].bandwidth
             if self.binds(terms, there):
-                self.row(terms, pulp.LpConstraintLE, row_limit(there, edge), f"link_{t}_{e}")
-        self.problem.setObjective(pulp.LpAffineExpression(self.objective, constant=self.constant))
+                u, v = self.arcs[e]
+                self.layout.row("link", (t, self.nodes[u], self.nodes[v]), terms, "<=", row_limit(there, edge))
+        self.layout.objective(self.objective, constant=self.constant)
 
     @staticmethod
     def binds(terms: list[Term], there: float) -> bool:
@@ -204,7 +256,7 @@ class _Builder:
         return bool(sum(variable.upBound * amount for variable, amount in terms) > there)
 
 
-def build_ilp(instance: DdljsInstance) -> DeclarativeModel:
+def build_ilp(instance: DdljsInstance, tighten: bool = True) -> DeclarativeModel:
     """The program of the whole horizon.
 
     Marginal utilities are rounded up to 13 digits of the largest possible total, so that engines for integers can
@@ -212,19 +264,21 @@ def build_ilp(instance: DdljsInstance) -> DeclarativeModel:
 
     Complexity: O(T J (V + E) + sum B) nonzeros, see :func:`ilp_nonzeros`. Source: paper 004, section IV, (12)-(19).
     """
-    builder = _Builder(instance)
+    builder = _Builder(instance, tighten)
     for i, reach in enumerate(reaches(instance)):
         builder.job(i, reach)
     builder.close()
     whole = [*builder.sent.values(), *builder.reached.values()]
     whole += [z for runs in builder.pieces.values() for run in runs for z, _ in run]
     return DeclarativeModel(
-        problem=builder.problem,
+        problem=builder.layout.problem,
         extract=lambda value: _solution(builder, value),
         sense=MAXIMISE,
         assign=lambda solution: _assignment(builder, solution),
         restated_integral=frozenset(variable.name for variable in whole),
-        resolution=builder.unit * sum(reach.most for reach in reaches(instance)),
+        resolution=builder.unit * sum(max(1, reach.most) for reach in reaches(instance)),
+        layout=builder.layout,
+        tightened=tighten,
     )
 
 
@@ -256,13 +310,15 @@ def _assignment(builder: _Builder, solution: Solution) -> Mapping[pulp.LpVariabl
     instance = builder.instance
     where = instance.server_index
     arc_number = {arc: e for e, arc in enumerate(builder.arcs)}
-    values: dict[pulp.LpVariable, float] = dict.fromkeys(builder.problem.variables(), 0.0)
+    values: dict[pulp.LpVariable, float] = dict.fromkeys(builder.layout.family_of, 0.0)
     done: Counter[int] = Counter()
     for t, entry in enumerate(solution["slots"], start=1):
         for name, ring in entry["rings"].items():
             i = instance.job_index[name]
             given = [where[u] for u in ring["workers"]]
-            hosts, routes = contiguous(given, [[where[u] for u in route] for route in ring["routes"]])
+            hosts, routes = given, [[where[u] for u in route] for route in ring["routes"]]
+            if builder.tighten:
+                hosts, routes = contiguous(hosts, routes)
             done[i] += len(hosts)
             for u, count in Counter(hosts).items():
                 values[builder.workers[i, t, u]] = float(count)
@@ -275,11 +331,13 @@ def _assignment(builder: _Builder, solution: Solution) -> Mapping[pulp.LpVariabl
             values[builder.sent[i, t, hosts[0]]] = float(joined)
             for arc, count in uses_of(routes).items():
                 values[builder.uses[i, t, arc_number[arc]]] = float(count)
+            seen = {hosts[0]}
             for route in routes:
-                if len(route) > 1 and joined > 1:
-                    joined -= 1
-                    for arc, count in uses_of([route]).items():
-                        values[builder.reached[i, t, arc_number[arc]]] += float(joined * count)
+                for arc, count in uses_of([route]).items():
+                    values[builder.reached[i, t, arc_number[arc]]] += float((joined - len(seen)) * count)
+                seen.add(route[-1])
+    for i, name in enumerate(builder.jobs if not builder.tighten else ()):
+        values[builder.layout.variables["total"][name, done[i]]] = 1.0
     for i, runs in builder.pieces.items():
         left = done[i]
         for k, run in enumerate(runs):
