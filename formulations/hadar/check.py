@@ -151,11 +151,12 @@ def _held(instance: HadarInstance, solution: HadarSolution) -> Held:
         for slot, entries in slots.items():
             devices: dict[tuple[str, str], int] = {}
             for position, entry in enumerate(entries):
-                if entry.machine not in machines or entry.type not in kinds:
+                machine, kind = entry["machine"], entry["type"]
+                if machine not in machines or kind not in kinds:
                     where = f"allocation.{job}.{slot}[{position}]"
-                    known_only((entry.machine,), machines, f"{where}.machine", "machine")
-                    known_only((entry.type,), kinds, f"{where}.type", "device type")
-                devices[entry.machine, entry.type] = devices.get((entry.machine, entry.type), 0) + entry.gpus
+                    known_only((machine,), machines, f"{where}.machine", "machine")
+                    known_only((kind,), kinds, f"{where}.type", "device type")
+                devices[machine, kind] = devices.get((machine, kind), 0) + entry["gpus"]
             if devices:
                 held[job][slot] = devices
     return held

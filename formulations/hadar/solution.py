@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BeforeValidator, Field, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic import BeforeValidator, ConfigDict, Field, ValidatorFunctionWrapHandler, WrapValidator
 from pydantic_core import PydanticCustomError
+from typing_extensions import TypedDict
 
 from schedgap.formulations.common.instance import Count, Part
 from schedgap.formulations.common.solution import Listed, Slot, TypedSolution
@@ -30,9 +31,11 @@ BySlot = Annotated[dict[Annotated[Slot, BeforeValidator(_number)], _T], WrapVali
 """An object whose keys are slots."""
 
 
-class Devices(Part):
+class Devices(TypedDict):
     """Devices of one type on one machine."""
 
+    # a model takes twice as long to make, and a trace has 10^5 of these
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]
     machine: str
     type: str
     gpus: Count
