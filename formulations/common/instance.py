@@ -11,9 +11,9 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import wraps
+from functools import cached_property, wraps
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
@@ -129,6 +129,42 @@ class Instance(Part):
         data.pop("name", None)
         text = json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+class JobsInstance(Instance):
+    """An instance with jobs; subclasses declare the field."""
+
+    if TYPE_CHECKING:
+        jobs: tuple[Any, ...]
+
+    @cached_property
+    def job_index(self) -> dict[str, int]:
+        """Position of each job by id."""
+        return {job.id: position for position, job in enumerate(self.jobs)}
+
+
+class GpuServer(Part):
+    """A server and its number of GPUs."""
+
+    id: Identifier
+    gpus: Count
+
+
+class ClusterInstance(JobsInstance):
+    """An instance with jobs and servers of GPUs; subclasses declare the fields."""
+
+    if TYPE_CHECKING:
+        servers: tuple[GpuServer, ...]
+
+    @cached_property
+    def total_gpus(self) -> int:
+        """N, the GPUs of the cluster."""
+        return sum(server.gpus for server in self.servers)
+
+    @cached_property
+    def server_index(self) -> dict[str, int]:
+        """Position of each server by id."""
+        return {server.id: position for position, server in enumerate(self.servers)}
 
 
 def unique_ids(items: Iterable[Any], what: str) -> None:

@@ -14,7 +14,7 @@ from schedgap.formulations.common.instance import (
     LARGEST,
     Frozen,
     Identifier,
-    Instance,
+    JobsInstance,
     NonNegative,
     Part,
     unique_ids,
@@ -95,7 +95,7 @@ class RingSolution(TypedSolution):
     rings: dict[str, Ring]
 
 
-class SubstrateInstance(Instance):
+class SubstrateInstance(JobsInstance):
     """An instance with a network; subclasses add their jobs.
 
     A network without links says so with an empty list: a file that forgets its links is another problem.

@@ -10,9 +10,10 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from schedgap.formulations.common.instance import (
+    ClusterInstance,
     Count,
+    GpuServer,
     Identifier,
-    Instance,
     NonNegative,
     Part,
     Positive,
@@ -31,13 +32,6 @@ Gpu = tuple[int, int]
 
 Worker = tuple[Identifier, Annotated[int, Field(ge=0)]]
 """A GPU in a file: the id of its server, and its index there."""
-
-
-class Server(Part):
-    """A server and its number of GPUs; its all-reduces share one link."""
-
-    id: Identifier
-    gpus: Count
 
 
 class Job(Part):
@@ -65,7 +59,7 @@ class Job(Part):
     placement: Annotated[tuple[Worker, ...], Field(min_length=1)] | None = None
 
 
-class DdlClusterInstance(Instance):
+class DdlClusterInstance(ClusterInstance):
     """An instance of ddl-cluster, in seconds and MB, in continuous time.
 
     Raises
@@ -79,7 +73,7 @@ class DdlClusterInstance(Instance):
     problem_id: ClassVar[str] = "ddl-cluster"
     problem: Literal["ddl-cluster"]
     gpu_memory: Positive
-    servers: Annotated[tuple[Server, ...], Field(min_length=1)]
+    servers: Annotated[tuple[GpuServer, ...], Field(min_length=1)]
     link: Link
     jobs: Annotated[tuple[Job, ...], Field(min_length=1)]
 
@@ -133,11 +127,6 @@ class DdlClusterInstance(Instance):
         return tuple(found)
 
     @cached_property
-    def total_gpus(self) -> int:
-        """GPUs of the cluster."""
-        return sum(server.gpus for server in self.servers)
-
-    @cached_property
     def longest_run(self) -> float:
         """Seconds until everything is done at the latest, with room to spare.
 
@@ -151,16 +140,6 @@ class DdlClusterInstance(Instance):
             for job in self.jobs
         )
         return max(job.arrival for job in self.jobs) + sum(work)
-
-    @cached_property
-    def job_index(self) -> dict[str, int]:
-        """Position of each job by id."""
-        return {job.id: position for position, job in enumerate(self.jobs)}
-
-    @cached_property
-    def server_index(self) -> dict[str, int]:
-        """Position of each server by id."""
-        return {server.id: position for position, server in enumerate(self.servers)}
 
     @cached_property
     def first_gpu(self) -> tuple[int, ...]:

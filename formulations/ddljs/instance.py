@@ -107,11 +107,6 @@ class DdljsInstance(SubstrateInstance):
         return self
 
     @cached_property
-    def job_index(self) -> dict[str, int]:
-        """Position of each job by id."""
-        return {job.id: position for position, job in enumerate(self.jobs)}
-
-    @cached_property
     def caps(self) -> tuple[tuple[int, ...], ...]:
         """Workers of each job that each server hosts alone, at most N_i: the paper's (5) without the budget."""
         kinds: dict[tuple[object, ...], int] = {}

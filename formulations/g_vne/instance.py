@@ -45,11 +45,6 @@ class GVneInstance(SubstrateInstance):
         return self
 
     @cached_property
-    def job_index(self) -> dict[str, int]:
-        """Position of each job by id."""
-        return {job.id: position for position, job in enumerate(self.jobs)}
-
-    @cached_property
     def largest_utility(self) -> float:
         """max pi, at least 0: a ring that is worth less than nothing is left out."""
         return max(0.0, max(value for job in self.jobs for value in job.utility))

@@ -8,11 +8,12 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from schedgap.formulations.common.instance import (
+    ClusterInstance,
     Count,
     Frozen,
     FrozenDict,
+    GpuServer,
     Identifier,
-    Instance,
     NonNegative,
     Part,
     Positive,
@@ -45,13 +46,6 @@ class Memory(Part):
     per_sample: NonNegative
 
 
-class Server(Part):
-    """A server and its number of GPUs."""
-
-    id: Identifier
-    gpus: Count
-
-
 class Job(Part):
     """A data-parallel training job.
 
@@ -81,7 +75,7 @@ class Job(Part):
         return tuple(1 << power for power in range(largest.bit_length()))
 
 
-class GpuSharingInstance(Instance):
+class GpuSharingInstance(ClusterInstance):
     """An instance of gpu-sharing; time runs in slots 1..horizon of ``slot_length`` seconds.
 
     ``interference[j][k]`` is xi, the factor on j's iteration time while it shares a GPU with k; 1 where it, its row
@@ -98,7 +92,7 @@ class GpuSharingInstance(Instance):
     problem: Literal["gpu-sharing"]
     horizon: Count
     slot_length: Positive
-    servers: Annotated[tuple[Server, ...], Field(min_length=1)]
+    servers: Annotated[tuple[GpuServer, ...], Field(min_length=1)]
     gpu_memory: Positive
     max_jobs_per_gpu: Annotated[int, Field(ge=1, le=2)]
     jobs: Annotated[tuple[Job, ...], Field(min_length=1)]
@@ -123,21 +117,6 @@ class GpuSharingInstance(Instance):
                 if other == job_id:
                     raise ValueError(f"interference.{job_id}.{other}: a job does not share a GPU with itself")
         return self
-
-    @cached_property
-    def total_gpus(self) -> int:
-        """N, the GPUs of the cluster."""
-        return sum(server.gpus for server in self.servers)
-
-    @cached_property
-    def job_index(self) -> dict[str, int]:
-        """Position of each job by id."""
-        return {job.id: position for position, job in enumerate(self.jobs)}
-
-    @cached_property
-    def server_index(self) -> dict[str, int]:
-        """Position of each server by id."""
-        return {server.id: position for position, server in enumerate(self.servers)}
 
     def slowdown(self, job_id: str, other_id: str) -> float:
         """xi: the factor on the iteration time of `job_id` while it shares a GPU with `other_id`."""

@@ -43,10 +43,6 @@ class Schedule:
     completion: Mapping[str, int]
     stretches: Mapping[str, tuple[Stretch, ...]] = field(default_factory=dict)
 
-    def mean_jct(self, instance: GpuSharingInstance) -> float:
-        """Mean of completion - arrival + 1, in slots."""
-        return sum(self.completion[job.id] - job.arrival + 1 for job in instance.jobs) / len(instance.jobs)
-
 
 class Cluster:
     """Running jobs, the GPUs they hold, and the moments at which they end if nothing changes.

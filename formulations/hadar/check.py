@@ -59,7 +59,7 @@ def check(instance: HadarInstance, solution: HadarSolution) -> CheckReport:
             progress += _slot_progress(instance, job, slot, devices, violations)
         finished = bool(slots) and progress >= job.work * (1 - CHECK_TOLERANCE)
         completion[job.id] = max(slots) if finished else None
-        worth = _utility(instance, job, max(slots)) if finished else Fraction(0)
+        worth = utility_of(instance, job, max(slots)) if finished else Fraction(0)
         utility[job.id] = float(worth)
         total += worth
         if instance.all_jobs_must_finish and not finished:
@@ -127,7 +127,7 @@ def _slot_progress(
     return job.workers * exact(instance.slot_length) * min(rates) if sound else Fraction(0)
 
 
-def _utility(instance: HadarInstance, job: Job, last: int) -> Fraction:
+def utility_of(instance: HadarInstance, job: Job, last: int) -> Fraction:
     """U_j of the completion duration (last - arrival + 1) L."""
     duration = (last - job.arrival + 1) * exact(instance.slot_length)
     weight = exact(job.utility.weight)

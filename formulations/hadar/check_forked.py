@@ -7,6 +7,7 @@ from fractions import Fraction
 from schedgap.formulations.common.check import CheckReport, Violation
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
 from schedgap.formulations.common.solution import known_only
+from schedgap.formulations.hadar.check import utility_of
 from schedgap.formulations.hadar.instance import HadarInstance, Job, Machine
 from schedgap.formulations.hadar.solution import ForkedSolution
 
@@ -71,7 +72,7 @@ def check_forked(instance: HadarInstance, solution: ForkedSolution) -> CheckRepo
         finished = steps[job.id] >= job.work * (1 - CHECK_TOLERANCE)
         completion[job.id] = last[job.id] if finished else None
         if finished:
-            total += _utility(instance, job, last[job.id])
+            total += utility_of(instance, job, last[job.id])
         elif instance.all_jobs_must_finish:
             violations.append(
                 Violation("completion", f"job {job.id}: {float(steps[job.id]):g} of {job.work} steps done")
@@ -89,15 +90,3 @@ def _speed(job: Job, machine: Machine) -> Fraction:
         if need <= 0:
             return job.workers * rate
     return Fraction(0)
-
-
-def _utility(instance: HadarInstance, job: Job, slot: int) -> Fraction:
-    duration = (slot - job.arrival + 1) * exact(instance.slot_length)
-    weight = exact(job.utility.weight)
-    if duration <= 0:
-        return Fraction(0)
-    if job.utility.kind == "effective-throughput":
-        return weight * job.work / duration
-    if job.utility.deadline is not None:
-        return max(Fraction(0), weight * (1 - duration / exact(job.utility.deadline)))
-    return weight

@@ -11,7 +11,7 @@ from schedgap.formulations.common.instance import (
     Count,
     Frozen,
     Identifier,
-    Instance,
+    JobsInstance,
     NonNegative,
     Part,
     Positive,
@@ -76,7 +76,7 @@ class Job(Part):
         return self.epochs * self.iterations_per_epoch
 
 
-class HadarInstance(Instance):
+class HadarInstance(JobsInstance):
     """An instance of hadar; time runs in slots 1..horizon of `slot_length` each.
 
     Attributes
@@ -123,11 +123,6 @@ class HadarInstance(Instance):
     def total_gpus(self) -> int:
         """All devices of the cluster."""
         return sum(self.capacity.values())
-
-    @cached_property
-    def job_index(self) -> dict[str, int]:
-        """Position of each job by id."""
-        return {job.id: position for position, job in enumerate(self.jobs)}
 
     @cached_property
     def machine_index(self) -> dict[str, int]:

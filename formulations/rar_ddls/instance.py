@@ -7,7 +7,16 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from schedgap.formulations.common.instance import Count, Identifier, Instance, NonNegative, Part, Positive, unique_ids
+from schedgap.formulations.common.instance import (
+    ClusterInstance,
+    Count,
+    GpuServer,
+    Identifier,
+    NonNegative,
+    Part,
+    Positive,
+    unique_ids,
+)
 
 
 class Network(Part):
@@ -37,13 +46,6 @@ class Network(Part):
         return self
 
 
-class Server(Part):
-    """A server and its number of GPUs, O_s."""
-
-    id: Identifier
-    gpus: Count
-
-
 class Job(Part):
     """A ring-all-reduce training job.
 
@@ -66,7 +68,7 @@ class Job(Part):
     backward_time: NonNegative
 
 
-class RarDdlsInstance(Instance):
+class RarDdlsInstance(ClusterInstance):
     """An instance of rar-ddls; time runs in slots 1..horizon.
 
     Raises
@@ -81,7 +83,7 @@ class RarDdlsInstance(Instance):
     horizon: Count
     network: Network
     reduce_speed: Positive
-    servers: Annotated[tuple[Server, ...], Field(min_length=1)]
+    servers: Annotated[tuple[GpuServer, ...], Field(min_length=1)]
     jobs: Annotated[tuple[Job, ...], Field(min_length=1)]
 
     @model_validator(mode="after")
@@ -95,21 +97,6 @@ class RarDdlsInstance(Instance):
         return self
 
     @cached_property
-    def total_gpus(self) -> int:
-        """N, the GPUs of the cluster."""
-        return sum(server.gpus for server in self.servers)
-
-    @cached_property
     def largest_gang(self) -> int:
         """n_g = max_j G_j."""
         return max(job.gpus for job in self.jobs)
-
-    @cached_property
-    def job_index(self) -> dict[str, int]:
-        """Position of each job by id."""
-        return {job.id: position for position, job in enumerate(self.jobs)}
-
-    @cached_property
-    def server_index(self) -> dict[str, int]:
-        """Position of each server by id."""
-        return {server.id: position for position, server in enumerate(self.servers)}

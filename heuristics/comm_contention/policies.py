@@ -15,8 +15,11 @@ Admit = Callable[[LinkState, int, int], bool]
 """Whether a task starts beside those that are active, at a moment."""
 
 
-def srsf_1(instance: CommContentionInstance, *, seed: int = 0) -> HeuristicRun:
-    """Shortest remaining service first, one transfer at a time: no contention.
+def _at_most(limit: int) -> Callable[..., HeuristicRun]:
+    def srsf(instance: CommContentionInstance, *, seed: int = 0) -> HeuristicRun:
+        return _run(instance, lambda state, task, moment: len(state) < limit)
+
+    srsf.__doc__ = f"""Shortest remaining service first, at most {limit} transfers at a time.
 
     Parameters
     ----------
@@ -26,41 +29,12 @@ def srsf_1(instance: CommContentionInstance, *, seed: int = 0) -> HeuristicRun:
     Notes
     -----
     O(n (log n + k)) operations, exact: see :class:`LinkState`. It claims no ratio. Source: paper 001, section V
-    (SRSF(1)).
+    (SRSF({limit})).
     """
-    return _run(instance, lambda state, task, moment: len(state) < 1)
+    return srsf
 
 
-def srsf_2(instance: CommContentionInstance, *, seed: int = 0) -> HeuristicRun:
-    """Shortest remaining service first, at most two transfers at a time.
-
-    Parameters
-    ----------
-    instance : the instance
-    seed : not used, the policy is deterministic
-
-    Notes
-    -----
-    O(n (log n + k)) operations, exact: see :class:`LinkState`. It claims no ratio. Source: paper 001, section V
-    (SRSF(2)).
-    """
-    return _run(instance, lambda state, task, moment: len(state) < 2)
-
-
-def srsf_3(instance: CommContentionInstance, *, seed: int = 0) -> HeuristicRun:
-    """Shortest remaining service first, at most three transfers at a time.
-
-    Parameters
-    ----------
-    instance : the instance
-    seed : not used, the policy is deterministic
-
-    Notes
-    -----
-    O(n (log n + k)) operations, exact: see :class:`LinkState`. It claims no ratio. Source: paper 001, section V
-    (SRSF(3)).
-    """
-    return _run(instance, lambda state, task, moment: len(state) < 3)
+srsf_1, srsf_2, srsf_3 = (_at_most(limit) for limit in (1, 2, 3))
 
 
 def adadual(instance: CommContentionInstance, *, seed: int = 0) -> HeuristicRun:

@@ -32,15 +32,19 @@ class ConservationError(RuntimeError):
     """A simulated run made time, bytes or iterations out of nothing: an internal error."""
 
 
-def srsf_1(
-    instance: DdlClusterInstance,
-    *,
-    seed: int = 0,
-    deadline: Deadline = NO_DEADLINE,
-    placement: Placement = "lwf",
-    kappa: Kappa = 1,
-) -> HeuristicRun:
-    """Shortest remaining service first, at most one all-reduce on a server: no contention.
+def _policy(name: str, rule: str) -> Callable[..., HeuristicRun]:
+    def policy(
+        instance: DdlClusterInstance,
+        *,
+        seed: int = 0,
+        deadline: Deadline = NO_DEADLINE,
+        placement: Placement = "lwf",
+        kappa: Kappa = 1,
+    ) -> HeuristicRun:
+        return _run(instance, name, seed, deadline, placement, kappa)
+
+    policy.__name__ = name.replace("-", "_")
+    policy.__doc__ = f"""Shortest remaining service first; {rule}
 
     Parameters
     ----------
@@ -57,51 +61,22 @@ def srsf_1(
     Notes
     -----
     See :func:`~schedgap.heuristics.ddl_cluster.simulation.simulate`. No ratio is claimed. Source: paper 001,
-    section V-A; Algorithm 1 for LWF-kappa.
+    section V-A; Algorithm 1 for LWF-kappa, Algorithms 2 and 3 for Ada-SRSF.
     """
-    return _run(instance, "srsf-1", seed, deadline, placement, kappa)
+    return policy
 
 
-def srsf_2(
-    instance: DdlClusterInstance,
-    *,
-    seed: int = 0,
-    deadline: Deadline = NO_DEADLINE,
-    placement: Placement = "lwf",
-    kappa: Kappa = 1,
-) -> HeuristicRun:
-    """Shortest remaining service first, at most two all-reduces on a server. As :func:`srsf_1` otherwise."""
-    return _run(instance, "srsf-2", seed, deadline, placement, kappa)
-
-
-def srsf_3(
-    instance: DdlClusterInstance,
-    *,
-    seed: int = 0,
-    deadline: Deadline = NO_DEADLINE,
-    placement: Placement = "lwf",
-    kappa: Kappa = 1,
-) -> HeuristicRun:
-    """Shortest remaining service first, at most three all-reduces on a server. As :func:`srsf_1` otherwise."""
-    return _run(instance, "srsf-3", seed, deadline, placement, kappa)
-
-
-def ada_srsf(
-    instance: DdlClusterInstance,
-    *,
-    seed: int = 0,
-    deadline: Deadline = NO_DEADLINE,
-    placement: Placement = "lwf",
-    kappa: Kappa = 1,
-) -> HeuristicRun:
-    """Shortest remaining service first; AdaDUAL decides whether a second all-reduce starts beside a first.
+srsf_1 = _policy("srsf-1", "at most one all-reduce on a server: no contention.")
+srsf_2 = _policy("srsf-2", "at most two all-reduces on a server.")
+srsf_3 = _policy("srsf-3", "at most three all-reduces on a server.")
+ada_srsf = _policy(
+    "ada-srsf",
+    """AdaDUAL decides whether a second all-reduce starts beside a first.
 
     With one active on some server of the job and none with more, it starts where 2 (b + eta) M_new < b M_left,
     M_left the smallest remaining message among those it would meet on any server. (Algorithm 2 as printed
-    collects them only where a server has more of them than the servers before, so it forgets some.) As
-    :func:`srsf_1` otherwise. Source: paper 001, Algorithms 2 and 3.
-    """
-    return _run(instance, "ada-srsf", seed, deadline, placement, kappa)
+    collects them only where a server has more of them than the servers before, so it forgets some.)""",
+)
 
 
 @dataclass(frozen=True)

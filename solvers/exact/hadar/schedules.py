@@ -75,13 +75,6 @@ class Rules:
         """The latest finish slot that may be chosen, 0 where there is none."""
         return int(np.max(np.flatnonzero(self.finish), initial=0))
 
-    def allows(self, schedule: Schedule) -> bool:
-        """Whether the schedule keeps the rules."""
-        if not self.finish[schedule.finish]:
-            return False
-        slots = np.arange(len(schedule.levels))
-        return bool(self.permit[slots, schedule.levels].all())
-
     def finishing(self, allowed: Bools, must: bool | None = None) -> Rules:
         """The rules with fewer finish slots."""
         return replace(self, finish=self.finish & allowed, must=self.must if must is None else must)
