@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from schedgap.api import (
         bench,
+        certify,
         check,
         compare,
         export,
@@ -48,6 +49,7 @@ _HOME = {
     **dict.fromkeys(
         (
             "bench",
+            "certify",
             "check",
             "compare",
             "export",
@@ -93,6 +95,7 @@ __all__ = [
     "Termination",
     "Violation",
     "bench",
+    "certify",
     "check",
     "compare",
     "export",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from schedgap.certifying import certify
 from schedgap.checking import check
 from schedgap.claims import hunt, verify
 from schedgap.figures import plot
@@ -14,6 +15,7 @@ from schedgap.suites import bench, report
 
 __all__ = [
     "bench",
+    "certify",
     "check",
     "compare",
     "export",

@@ -9,6 +9,7 @@ from typing import Any
 from schedgap.benchmarks.records import plain_number
 from schedgap.catalogue.method import Method
 from schedgap.catalogue.problem import Problem
+from schedgap.certifying import CertificateLike, with_certificate
 from schedgap.formulations.common.check import CheckReport, Violation
 from schedgap.formulations.common.instance import Instance
 from schedgap.formulations.common.numbers import agrees
@@ -24,8 +25,14 @@ from schedgap.reading import (
 from schedgap.solvers.incumbent import contradicts, optimal
 
 
-def check(instance: InstanceLike, solution: SolutionLike) -> CheckReport:
+def check(instance: InstanceLike, solution: SolutionLike, certificate: CertificateLike | None = None) -> CheckReport:
     """Check a solution by exact rational arithmetic, independently of every model and heuristic.
+
+    Parameters
+    ----------
+    instance, solution : objects, JSON objects, or paths of files
+    certificate : what is said to bound the optimum; one that is rejected is a violation, and
+        ``details["certificate"]`` tells what one that is accepted proves of the solution
 
     Returns
     -------
@@ -39,7 +46,7 @@ def check(instance: InstanceLike, solution: SolutionLike) -> CheckReport:
     InputError
         The solution is malformed: an id the instance does not have, a wrong type, a missing part.
     """
-    return checked_solution(instance, solution).report
+    return checked_solution(instance, solution, certificate).report
 
 
 @dataclass(frozen=True)
@@ -83,17 +90,28 @@ class Checked:
             verdict += ", outside the model (judged by the checker of such schedules)"
         shown = "not defined" if self.objective is None else f"{self.objective} {self.problem.unit}".rstrip()
         lines = [f"{violation.constraint}: {violation.message}" for violation in found]
-        return "\n".join([*lines, f"{verdict}; {self.problem.objective_name}: {shown}"])
+        lines.append(f"{verdict}; {self.problem.objective_name}: {shown}")
+        proven = self.report.details.get("certificate")
+        if proven is not None and "optimal" in proven:
+            how = "exactly" if proven["exact"] else "to 1e-9"
+            told = f"optimal, {how}" if proven["optimal"] else f"a gap of {proven['gap']:.9g} is left"
+            lines.append(f"certificate: accepted, bound {proven['bound']}, {proven['leaves']} leaves; {told}")
+        return "\n".join(lines)
 
 
-def checked_solution(instance: InstanceLike, solution: SolutionLike) -> Checked:
+def checked_solution(
+    instance: InstanceLike, solution: SolutionLike, certificate: CertificateLike | None = None
+) -> Checked:
     """As :func:`check`, with what identifies the solution."""
     problem, given = read_instance(instance)
     bare, whole = read_result(solution, problem)
     outside = outside_method(problem, bare, whole)
     report = checked(problem, given, bare, name_of(solution, "solution"), outside)
     claims = _claims(report, whole, problem.objective_name, problem.sense)
-    return Checked(problem, given, replace(report, violations=(*report.violations, *claims)), outside)
+    report = replace(report, violations=(*report.violations, *claims))
+    if certificate is not None:
+        report, _ = with_certificate(problem, given, bare, report, certificate)
+    return Checked(problem, given, report, outside)
 
 
 def _claims(report: CheckReport, claimed: Mapping[str, Any] | None, name: str, sense: int) -> list[Violation]:

@@ -119,6 +119,23 @@ class LinearProgram:
         n = len(which)
         self._highs.changeColsBounds(n, which.astype(np.int32), np.zeros(n), _bounded(upper))
 
+    def set_box(self, lower: Floats, upper: Floats) -> None:
+        """Change the bounds of all columns."""
+        n = len(lower)
+        self._highs.changeColsBounds(n, np.arange(n, dtype=np.int32), _bounded(lower), _bounded(upper))
+
+    def ray(self) -> Floats | None:
+        """Multipliers of the rows that show that the program of the last solve is infeasible, where there are some."""
+        found = self._highs.getDualRay()
+        return np.array(found[2], dtype=float) if found[1] else None
+
+    def basis(self) -> tuple[Ints, Ints]:
+        """Columns in the basis of the last solve, and the rows that are not: as many of each."""
+        found, basic = self._highs.getBasis(), self._engine.HighsBasisStatus.kBasic
+        columns = [j for j, status in enumerate(found.col_status) if status == basic]
+        rows = [i for i, status in enumerate(found.row_status) if status != basic]
+        return np.array(columns, dtype=np.int64), np.array(rows, dtype=np.int64)
+
     def set_row(self, row: int, low: float, high: float) -> None:
         """Change the bounds of a row."""
         self._highs.changeRowBounds(row, max(low, -INFINITY), min(high, INFINITY))

@@ -31,7 +31,12 @@ def check_writable(path: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> Path:
-    """Write `text` to `path`: all of it, or nothing where that fails.
+    """:func:`write_bytes` of a text in UTF-8."""
+    return write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: Path, content: bytes) -> Path:
+    """Write `content` to `path`: all of it, or nothing where that fails.
 
     A crash never leaves half of it: it goes to a second file first.
 
@@ -42,13 +47,13 @@ def write_text(path: Path, text: str) -> Path:
     """
     try:
         if path.exists() and not path.is_file():  # a device or a pipe cannot be replaced
-            path.write_text(text, encoding="utf-8")
+            path.write_bytes(content)
             return path
         target = path.resolve()  # a link stays a link
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
             umask = os.umask(0)
             os.umask(umask)
             Path(name).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~umask)

@@ -24,6 +24,7 @@ COMMANDS = {
     "solve": ("solve", "solve an instance by one method"),
     "compare": ("solve", "several methods on one instance, with ratios and guarantees"),
     "check": ("check", "check a solution independently"),
+    "certify": ("certify", "prove an optimum or a bound in exact rational arithmetic"),
     "verify": ("verify", "try what the papers prove on many instances"),
     "hunt": ("verify", "search for the instance on which a heuristic or a claim does worst"),
     "reproduce": ("reproduce", "measure a paper's tables and figures again, with verdicts"),

@@ -1,0 +1,241 @@
+"""Certificates: made, written, and checked beside a solution."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from schedgap.benchmarks.records import plain_number
+from schedgap.catalogue.problem import Problem
+from schedgap.formulations.common.check import CheckReport, Violation
+from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.instance import Instance, Solution
+from schedgap.reading import InstanceLike, read_instance
+from schedgap.solvers.incumbent import optimal
+from schedgap.solvers.result import Deadline, Result, Status
+
+if TYPE_CHECKING:
+    from schedgap.benchmarks.harness.progress import Sink
+    from schedgap.solvers.certificates.checker import Verdict
+
+CertificateLike = Mapping[str, Any] | str | Path
+"""A certificate object, or the path of its file, compressed or not."""
+_FOR_SOLVING = 0.5
+"""Of a time limit; the rest is for the proof."""
+
+
+@dataclass(frozen=True)
+class Certified:
+    """What :func:`certify` found.
+
+    Attributes
+    ----------
+    result : of the method
+    certificate : accepted by the checker; None where there is none
+    bound : what it proves about the optimum, exactly; None without one, and where it proves that there is no schedule
+    leaves : of its tree
+    reason : why there is no certificate of an optimum, where there is none
+    seconds : of making and checking it, without solving
+    """
+
+    problem: Problem
+    instance: Instance
+    result: Result
+    certificate: Mapping[str, Any] | None
+    bound: Fraction | None
+    leaves: int
+    reason: str
+    seconds: float
+
+    @property
+    def infeasible(self) -> bool:
+        """Whether it proves that there is no schedule."""
+        return self.certificate is not None and self.bound is None
+
+    @property
+    def optimal(self) -> bool:
+        """Whether it proves the schedule that was found to be an optimum."""
+        return self.bound is not None and _closed(self.problem, self.instance, self.result.solution, self.bound)
+
+    @property
+    def size(self) -> int:
+        """Bytes, compressed."""
+        return 0 if self.certificate is None else len(gzip.compress(json.dumps(self.certificate).encode(), mtime=0))
+
+    def write(self, path: str | Path) -> None:
+        """Write the certificate, compressed.
+
+        Raises
+        ------
+        InputError
+            There is none.
+        """
+        if self.certificate is None:
+            raise InputError(f"{path}: no certificate to write: {self.reason}")
+        from schedgap.formulations.common.files import write_bytes
+
+        write_bytes(Path(path), gzip.compress(json.dumps(self.certificate, separators=(",", ":")).encode(), mtime=0))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object that ``certify --json`` prints."""
+        return {
+            "problem": self.problem.id,
+            "instance": self.instance.name,
+            "status": self.result.status.value,
+            "objective": plain_number(self.result.objective),
+            "proof": "certified" if self.optimal or self.infeasible else "none",
+            "bound": None if self.bound is None else plain_number(float(self.bound)),
+            "exact_bound": None if self.bound is None else str(self.bound),
+            "leaves": self.leaves,
+            "bytes": self.size,
+            "seconds": self.seconds,
+            "reason": self.reason or None,
+        }
+
+    def to_text(self) -> str:
+        """What is proven, and how large the proof is."""
+        if self.certificate is None:
+            return f"not certified: {self.reason}"
+        size = f"{self.leaves} leaves, {self.size} bytes compressed, {self.seconds:.2f} s"
+        if self.bound is None:
+            return f"certified: there is no schedule; {size}"
+        shown = f"{self.problem.objective_name} {float(self.bound):.12g} {self.problem.unit}".rstrip()
+        if self.optimal:
+            return f"certified: optimal, {shown} (exactly {self.bound}); {size}"
+        side = "at least" if self.problem.sense > 0 else "at most"
+        return f"certified bound: the optimum is {side} {shown}; {size}; not the optimum: {self.reason}"
+
+
+def certify(
+    instance: InstanceLike,
+    method: str | None = None,
+    *,
+    time_limit: float | None = None,
+    seed: int = 0,
+    progress: Sink | None = None,
+) -> Certified:
+    """Solve an instance, and prove what was found in exact rational arithmetic.
+
+    Parameters
+    ----------
+    instance : an instance, its JSON object, or the path of its file
+    method : finds the schedule; the strongest exact one where not given
+    time_limit : seconds; half of them for the schedule, the rest for the proof
+    seed : of the method
+    progress : a stream, or a function that is told whole lines
+
+    Returns
+    -------
+    Certified
+        Its certificate has been accepted by :mod:`schedgap.solvers.certificates.checker`.
+
+    Raises
+    ------
+    InputError
+        Bad input.
+    """
+    from schedgap.solvers.certificates.make import check, prove
+    from schedgap.solvers.certificates.tree import Unproven
+    from schedgap.solving import solve
+
+    problem, given = read_instance(instance)
+    ends = Deadline.after(time_limit)
+    share = None if time_limit is None else _FOR_SOLVING * time_limit
+    result = solve(given, method, time_limit=share, seed=seed, progress=progress)
+    began = time.monotonic()
+    certificate: Mapping[str, Any] | None = None
+    reason = ""
+    try:
+        if result.status is Status.INFEASIBLE:
+            certificate = prove(given, None, None, ends)
+        elif result.status is Status.OPTIMAL and result.solution is not None:
+            certificate = prove(given, _value(problem, given, result.solution), result.solution, ends)
+        else:
+            reason = f"the method ends with status {result.status.value}"
+    except Unproven as fault:
+        reason = str(fault)
+    verdict = None if certificate is None else check(given, certificate)
+    return Certified(
+        problem,
+        given,
+        result,
+        certificate,
+        None if verdict is None else verdict.bound,
+        0 if verdict is None else verdict.leaves,
+        reason,
+        time.monotonic() - began,
+    )
+
+
+def read_certificate(certificate: CertificateLike) -> str:
+    """Its JSON text.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read.
+    """
+    if isinstance(certificate, Mapping):
+        return json.dumps(certificate)
+    try:
+        raw = Path(certificate).read_bytes()
+        return (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode()
+    except (OSError, EOFError, ValueError) as error:
+        text = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"{certificate}: cannot be read as a certificate: {text}") from None
+
+
+def with_certificate(
+    problem: Problem, instance: Instance, solution: Solution, report: CheckReport, certificate: CertificateLike
+) -> tuple[CheckReport, Verdict | None]:
+    """The report with what a certificate proves of the solution.
+
+    A certificate that is rejected, or that contradicts the solution, is a violation. ``details["certificate"]`` says
+    what is proven.
+    """
+    from schedgap.solvers.certificates.checker import Rejected
+    from schedgap.solvers.certificates.make import check
+
+    text = read_certificate(certificate)
+    try:
+        verdict = check(instance, text, None if report.violations else solution)
+    except (Rejected, json.JSONDecodeError) as fault:
+        violation = Violation("certificate", f"rejected: {fault}")
+        return CheckReport((*report.violations, violation), report.objective, report.details), None
+    value, bound = report.objective, verdict.bound
+    found = list(report.violations)
+    details: dict[str, Any] = {"bound": None if bound is None else str(bound), "leaves": verdict.leaves}
+    if not report.violations and value is not None:
+        closed = bound is not None and _closed(problem, instance, solution, bound)
+        if bound is None:
+            found.append(Violation("certificate", "there is no schedule, says the certificate"))
+        elif not closed and problem.sense * (value - bound) < 0:
+            text = f"{problem.objective_name} {float(value):.12g} is better than the certified {float(bound):.12g}"
+            found.append(Violation("certificate", text))
+        else:
+            details |= {"optimal": closed, "exact": value == bound, "gap": float(abs(value - bound))}
+    return CheckReport(tuple(found), report.objective, {**report.details, "certificate": details}), verdict
+
+
+def _value(problem: Problem, instance: Instance, solution: Solution) -> Fraction:
+    """The exact objective, by the problem's checker."""
+    objective = problem.check(instance, solution).objective
+    assert objective is not None  # the solution was confirmed
+    return Fraction(objective)
+
+
+def _closed(problem: Problem, instance: Instance, solution: Solution | None, bound: Fraction) -> bool:
+    """Whether the bound meets the solution: exactly, or to 1e-9 where times or utilities are not rational."""
+    if solution is None:
+        return False
+    value = _value(problem, instance, solution)
+    if value == bound:
+        return True
+    smooth = problem.id in ("comm-contention", "ddl-cluster", "ddljs")
+    return smooth and optimal(float(value), float(bound), problem.sense)

@@ -1,0 +1,37 @@
+"""``schedgap certify``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from schedgap.cli.arguments import add_seed, add_time_limit, check_out, given, to_json
+
+
+def add_certify(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``certify``."""
+    parser.add_argument("instance", metavar="INSTANCE", help="instance file, or - for standard input")
+    parser.add_argument("--method", metavar="M", help="finds the schedule (default: strongest exact)")
+    add_time_limit(parser, "seconds, half of them for the schedule (default: none)")
+    add_seed(parser)
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="write the certificate to FILE")
+    parser.add_argument("--json", action="store_true", help="print what is proven as one JSON object")
+
+
+def run_certify(arguments: argparse.Namespace) -> int:
+    """Certify an instance: 0 an optimum or a bound is proven, 3 that there is no schedule, 4 nothing is."""
+    from schedgap.certifying import certify
+
+    check_out(arguments.out)
+    made = certify(
+        given(arguments.instance),
+        arguments.method,
+        time_limit=arguments.time_limit,
+        seed=arguments.seed,
+        progress=sys.stderr,
+    )
+    if made.certificate is not None:
+        made.write(arguments.out)
+    print(to_json(made.to_dict()) if arguments.json else made.to_text())
+    return 4 if made.certificate is None else 3 if made.infeasible else 0

@@ -1,0 +1,469 @@
+"""The checker of certificates: exact rationals, the standard library, nothing else.
+
+    python checker.py INSTANCE CERTIFICATE [SOLUTION]
+
+A certificate says "no schedule of this instance is better than v" (or "there is no schedule") and carries the numbers
+that prove it. The checker reads the instance, writes down constraints that every schedule of it satisfies (one file a
+problem in ``rules/``, by hand, for this purpose alone), and adds up: nothing in a certificate is believed, and no
+builder, engine or search of this project is imported. ``docs/certificates.md`` is the format, and the proof.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import hashlib
+import importlib
+import json
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NoReturn
+
+GRID = 2**40
+"""A multiplier that is a whole number n in the file means n / 2^40."""
+VERSION = 1
+RULES = {
+    "rar-ddls": "rar_ddls",
+    "hadar": "hadar",
+    "gpu-sharing": "gpu_sharing",
+    "comm-contention": "comm_contention",
+    "ddl-cluster": "ddl_cluster",
+    "g-vne": "rings",
+    "ddljs": "rings",
+}
+"""The file of ``rules/`` that knows a problem."""
+_KEYS = {"certificate", "problem", "instance", "form", "options", "claim", "cuts", "tree"}
+_LONGEST = 10_000
+"""Characters of a fraction in a file."""
+
+Box = dict[str, tuple[int, int]]
+"""Bounds of the variables that splits have narrowed."""
+
+
+class Rejected(Exception):
+    """The certificate proves nothing; the message says where it fails."""
+
+
+def reject(text: str) -> NoReturn:
+    """Stop here."""
+    raise Rejected(text)
+
+
+@dataclass
+class Row:
+    """A row ``sum terms (>= or =) right``; "<=" is stored as ">=" with all signs turned."""
+
+    terms: dict[int, Fraction]
+    right: Fraction
+    equal: bool
+
+
+@dataclass
+class Model:
+    """What every schedule satisfies: rows over variables with bounds; or a price function in place of rows.
+
+    Attributes
+    ----------
+    sense : 1 minimise, -1 maximise; costs are stored for minimisation
+    step : every value of the objective is a constant plus a multiple of it, where not None
+    spare : families of variables that a model leaves out where they say nothing
+    price : a bound from what a leaf carries and from the box, for minimisation; None where the box is empty
+    """
+
+    sense: int = 1
+    names: list[str] = field(default_factory=list)
+    index: dict[str, int] = field(default_factory=dict)
+    low: list[Fraction] = field(default_factory=list)
+    high: list[Fraction] = field(default_factory=list)
+    whole: list[bool] = field(default_factory=list)
+    cost: list[Fraction] = field(default_factory=list)
+    constant: Fraction = Fraction(0)
+    rows: dict[str, Row] = field(default_factory=dict)
+    step: Fraction | None = None
+    spare: tuple[str, ...] = ()
+    price: Callable[[Any, Box], Fraction | None] | None = None
+
+    def var(self, name: str, low: Any = 0, high: Any = 1, cost: Any = 0, whole: bool = True) -> str:
+        """A variable with finite bounds."""
+        if name in self.index:
+            raise ValueError(f"variable {name} is declared twice")
+        self.index[name] = len(self.names)
+        self.names.append(name)
+        self.low.append(Fraction(low))
+        self.high.append(Fraction(high))
+        self.whole.append(whole)
+        self.cost.append(self.sense * Fraction(cost))
+        return name
+
+    def row(self, name: str, terms: Sequence[tuple[str, Any]], sense: str, right: Any) -> None:
+        """A row with ``<=``, ``>=`` or ``=``; terms of the same variable add up."""
+        if name in self.rows:
+            raise ValueError(f"row {name} is declared twice")
+        turn = -1 if sense == "<=" else 1
+        added: dict[int, Fraction] = {}
+        for variable, coefficient in terms:
+            j = self.index[variable]
+            added[j] = added.get(j, Fraction(0)) + turn * Fraction(coefficient)
+        self.rows[name] = Row({j: a for j, a in added.items() if a}, turn * Fraction(right), sense == "=")
+
+    def finished(self) -> Model:
+        """The step of the objective, where only whole variables have costs."""
+        priced = [j for j, c in enumerate(self.cost) if c]
+        if self.step is None and self.price is None and priced and all(self.whole[j] for j in priced):
+            below = math.lcm(*(self.cost[j].denominator for j in priced))
+            self.step = Fraction(math.gcd(*(int(self.cost[j] * below) for j in priced)), below)
+        return self
+
+
+class Adder:
+    """Adds rows of a model up, in whole numbers: everything is multiplied by one common denominator."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        parts = [*model.cost, *(a for row in model.rows.values() for a in row.terms.values())]
+        parts += [row.right for row in model.rows.values()]
+        self.scale = math.lcm(*{part.denominator for part in parts}) if parts else 1
+        self.cost = [int(c * self.scale) for c in model.cost]
+        self._rows: dict[str, tuple[list[tuple[int, int]], int]] = {}
+
+    def combined(self, multipliers: Mapping[str, Any], use_cost: bool) -> tuple[dict[int, int], int, int]:
+        """(what is left of the costs, what the right sides add up to, denominator) of these multiples of rows.
+
+        Raises
+        ------
+        Rejected
+            There is no such row, or an inequality has a negative multiplier.
+        """
+        if not isinstance(multipliers, dict):
+            reject("multipliers must be an object by row")
+        numbers = {name: number(value, f"multiplier of {name}") for name, value in multipliers.items()}
+        below = math.lcm(GRID, *(value.denominator for value in numbers.values()))
+        left = {j: c * below for j, c in enumerate(self.cost) if c} if use_cost else {}
+        right = 0
+        for name, value in numbers.items():
+            row = self.model.rows.get(name)
+            if row is None:
+                reject(f"there is no row {name}")
+            if value < 0 and not row.equal:
+                reject(f"row {name} is an inequality, its multiplier is negative")
+            y = value.numerator * (below // value.denominator)
+            terms, whole_right = self._whole(name, row)
+            right += y * whole_right
+            for j, a in terms:
+                left[j] = left.get(j, 0) - y * a
+        return left, right, below * self.scale
+
+    def _whole(self, name: str, row: Row) -> tuple[list[tuple[int, int]], int]:
+        if name not in self._rows:
+            terms = [(j, int(a * self.scale)) for j, a in row.terms.items()]
+            self._rows[name] = (terms, int(row.right * self.scale))
+        return self._rows[name]
+
+    def bound(self, multipliers: Mapping[str, Any], box: Box, use_cost: bool) -> Fraction:
+        """The least value of the objective (of 0 without costs) that the rows so weighted allow in the box.
+
+        With multipliers y (>= 0 on inequalities) and any point x of the model, c x >= y b + (c - y A) x, and the last
+        term is at least its least value over the bounds (Neumaier and Shcherbina 2004). So every y is valid.
+        """
+        left, right, below = self.combined(multipliers, use_cost)
+        model, total = self.model, Fraction(right)
+        for j, reduced in left.items():
+            if reduced:
+                low, high = box.get(model.names[j]) or (model.low[j], model.high[j])
+                total += reduced * (low if reduced > 0 else high)
+        return total / below + (model.constant if use_cost else 0)
+
+    def cut(self, multipliers: Mapping[str, Any]) -> Row:
+        """The Chvatal-Gomory row of these multiples: coefficients and right side rounded up.
+
+        With x = low + x', x' >= 0: sum a x' >= b' implies sum ceil(a) x' >= b', and its left side is a whole number
+        where every x' is; a variable that is not whole must have a <= 0 and is left out.
+        """
+        left, right, below = self.combined(multipliers, False)
+        model = self.model
+        value = Fraction(right, below)
+        terms: dict[int, Fraction] = {}
+        for j, reduced in left.items():
+            a = Fraction(-reduced, below)
+            value -= a * model.low[j]
+            if model.whole[j]:
+                terms[j] = Fraction(math.ceil(a))
+            elif a > 0:
+                reject(f"cut: {model.names[j]} is not a whole number and would have to be left out")
+        value = Fraction(math.ceil(value)) + sum((a * model.low[j] for j, a in terms.items()), Fraction(0))
+        return Row({j: a for j, a in terms.items() if a}, value, False)
+
+
+def number(value: Any, what: str) -> Fraction:
+    """A number of a certificate: a whole number n is n / 2^40, text is a fraction."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return Fraction(value, GRID)
+    return fraction(value, what)
+
+
+def fraction(value: Any, what: str) -> Fraction:
+    """A fraction written as text, such as "-7/3"."""
+    if not isinstance(value, str) or len(value) > _LONGEST:
+        reject(f'{what}: must be a whole number or a fraction as text, such as "-7/3"')
+    try:
+        return Fraction(value)
+    except (ValueError, ZeroDivisionError):
+        reject(f"{what}: {value[:40]!r} is no fraction")
+
+
+class Prover:
+    """Walks a tree and stops at the first leaf that does not prove the claim.
+
+    `target` is the value to be proven, for minimisation, or None where the claim is that there is no schedule.
+    """
+
+    def __init__(self, model: Model, target: Fraction | None) -> None:
+        self.model = model
+        self.target = target
+        self.adder = Adder(model)
+        self.leaves = 0
+
+    def walk(self, tree: Any) -> None:
+        """Every node below the root; splits cover: x <= k or x >= k + 1."""
+        todo: list[tuple[Any, Box, str]] = [(tree, {}, "root")]
+        while todo:
+            node, box, place = todo.pop()
+            if not isinstance(node, dict):
+                reject(f"{place}: a node must be an object")
+            if "split" not in node:
+                self.leaf(node, box, place)
+                continue
+            if set(node) != {"split", "at", "low", "high"}:
+                reject(f"{place}: a split has exactly split, at, low and high")
+            name, k = node["split"], node["at"]
+            j = self.model.index.get(name) if isinstance(name, str) else None
+            if j is None or not self.model.whole[j]:
+                reject(f"{place}: there is no whole variable {str(name)[:60]!r}")
+            if isinstance(k, bool) or not isinstance(k, int):
+                reject(f"{place}: at must be a whole number")
+            low, high = box.get(name) or (math.ceil(self.model.low[j]), math.floor(self.model.high[j]))
+            todo.append((node["low"], {**box, name: (low, min(high, k))}, f"{place}, {name} <= {k}"))
+            todo.append((node["high"], {**box, name: (max(low, k + 1), high)}, f"{place}, {name} >= {k + 1}"))
+
+    def leaf(self, node: Mapping[str, Any], box: Box, place: str) -> None:
+        """A leaf with multipliers ("bound" or "infeasible") or with what the price function takes ("prices")."""
+        self.leaves += 1
+        if any(low > high for low, high in box.values()):
+            return
+        if len(node) != 1:
+            reject(f"{place}: a leaf has exactly one of bound, infeasible and prices")
+        ((kind, content),) = node.items()
+        try:
+            if kind == "prices" and self.model.price is not None:
+                value = self.model.price(content, box)
+                if value is None:
+                    return
+            elif kind in ("bound", "infeasible") and self.model.price is None:
+                value = self.adder.bound(content, box, kind == "bound")
+                if kind == "infeasible":
+                    if value <= 0:
+                        reject("the multipliers do not show that the box is empty")
+                    return
+            else:
+                reject(f"there is no leaf {str(kind)[:40]!r} in this form")
+        except Rejected as fault:
+            reject(f"{place}: {fault}")
+        if self.target is None:
+            reject(f"{place}: a bound of {float(value):.9g} does not show that there is no schedule")
+        if self.reached(value) < self.target:
+            reject(f"{place}: proves {self.model.sense * float(value):.12g} only")
+
+    def reached(self, value: Fraction) -> Fraction:
+        """The least value of the objective that is not below `value`."""
+        step = self.model.step
+        if not step:
+            return value
+        return self.model.constant + step * math.ceil((value - self.model.constant) / step)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a certificate proves.
+
+    Attributes
+    ----------
+    bound : the optimum is at least (minimising) or at most (maximising) this; None where there is no schedule
+    sense : 1 minimise, -1 maximise
+    leaves : of the tree
+    value : of the schedule in the certificate's own model, where one was given and the form has a map
+    """
+
+    problem: str
+    bound: Fraction | None
+    sense: int
+    leaves: int
+    value: Fraction | None = None
+
+
+def rules_of(problem: str) -> Any:
+    """The constraints of one problem: a module of ``rules/``, found beside this file or in its package."""
+    name = f"rules.{RULES[problem]}"
+    if __package__:
+        return importlib.import_module(f"{__package__}.{name}")
+    sys.path.insert(0, str(Path(__file__).parent))  # run as a file, in whatever mode
+    return importlib.import_module(name)
+
+
+def digest(instance: Mapping[str, Any]) -> str:
+    """What identifies an instance: SHA-256 of its JSON with sorted keys, without name, note and reference."""
+    kept = {k: v for k, v in instance.items() if k not in ("name", "note", "version") and not k.startswith("reference")}
+    return hashlib.sha256(json.dumps(_plain(kept), sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """Numbers as text, the same for 1 and 1.0; entries that are 0, false, null or empty as if they were not there."""
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items() if v or v == ""}
+    if isinstance(value, list):
+        return [_plain(v) for v in value]
+    return str(value) if isinstance(value, int | Fraction) and not isinstance(value, bool) else value
+
+
+def parse(text: str | bytes) -> Any:
+    """JSON whose decimal numbers become fractions, as they are written (read through the nearest double)."""
+    return json.loads(text, parse_float=lambda digits: Fraction(repr(float(digits))))
+
+
+def model_of(instance: Mapping[str, Any], form: str, options: Mapping[str, Any]) -> Model:
+    """The model of an instance that a certificate of this form is about."""
+    return model_from(rules_of(instance["problem"]), instance, form, options)
+
+
+def model_from(rules: Any, instance: Mapping[str, Any], form: str, options: Mapping[str, Any]) -> Model:
+    """The model that `rules` writes."""
+    model = Model()
+    if form not in rules.FORMS:
+        reject(f"form: {str(form)[:40]!r} is none of {', '.join(rules.FORMS)}")
+    rules.FORMS[form](instance, options, model)
+    return model.finished()
+
+
+def check(instance: Mapping[str, Any], certificate: Any, solution: Any = None) -> Verdict:
+    """What a certificate proves about an instance.
+
+    Parameters
+    ----------
+    instance, certificate, solution : as :func:`parse` gives them
+
+    Raises
+    ------
+    Rejected
+        The certificate does not prove what it claims.
+    """
+    if not isinstance(certificate, dict) or set(certificate) - _KEYS:
+        reject("not a certificate: unknown keys")
+    if certificate.get("certificate") != VERSION:
+        reject(f"not a certificate of version {VERSION}")
+    problem = instance.get("problem")
+    if problem not in RULES or certificate.get("problem") != problem:
+        reject(f"the certificate is about {certificate.get('problem')!r}, the instance about {problem!r}")
+    if certificate.get("instance") != digest(instance):
+        reject("the certificate is of another instance")
+    options = certificate.get("options", {})
+    if not isinstance(options, dict):
+        reject("options must be an object")
+    try:
+        return _proven(instance, certificate, options, solution)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, ZeroDivisionError, OverflowError) as fault:
+        raise Rejected(f"malformed: {type(fault).__name__}: {fault}") from fault
+    except (RecursionError, MemoryError) as fault:
+        raise Rejected("too large") from fault
+
+
+def _proven(instance: Mapping[str, Any], certificate: Any, options: Mapping[str, Any], solution: Any) -> Verdict:
+    model = model_of(instance, certificate.get("form"), options)
+    claim = certificate.get("claim")
+    if claim == "infeasible":
+        bound, target = None, None
+    else:
+        bound = fraction(claim, "claim")
+        target = model.sense * bound
+    for position, multipliers in enumerate(certificate.get("cuts", [])):
+        model.rows[f"cut[{position}]"] = Adder(model).cut(multipliers)
+    prover = Prover(model, target)
+    prover.walk(certificate.get("tree"))
+    value = None
+    if solution is not None:
+        value = value_of(model, rules_of(instance["problem"]), instance, solution, options)
+    return Verdict(instance["problem"], bound, model.sense, prover.leaves, value)
+
+
+def value_of(
+    model: Model, rules: Any, instance: Mapping[str, Any], solution: Any, options: Mapping[str, Any]
+) -> Fraction | None:
+    """The objective of a schedule's point, after it has been put into every row; None where the form has no map.
+
+    Raises
+    ------
+    Rejected
+        The point breaks a bound or a row: either the schedule is not feasible or the rules are wrong.
+    """
+    if model.price is not None or not hasattr(rules, "point"):
+        return None
+    point = rules.point(instance, solution, options)
+    stated = point.pop("objective", None)
+    for name in point:
+        if name not in model.index and point[name] and name.partition("[")[0] not in model.spare:
+            reject(f"the schedule needs {name}, which the model does not have")
+    x = [Fraction(point.get(name, 0)) for name in model.names]
+    for j, value in enumerate(x):
+        if not model.low[j] <= value <= model.high[j] or (model.whole[j] and value.denominator != 1):
+            reject(f"the schedule has {model.names[j]} = {float(value):.9g}, outside of its bounds")
+    for name, row in model.rows.items():
+        slack = sum((a * x[j] for j, a in row.terms.items()), Fraction(0)) - row.right
+        if slack < 0 or (row.equal and slack):
+            reject(f"the schedule breaks row {name} by {float(slack):.9g}")
+    objective = sum((c * v for c, v in zip(model.cost, x, strict=True)), model.constant)
+    if stated is not None and model.sense * Fraction(stated) < objective:
+        reject("the schedule's point costs more than the schedule")
+    return Fraction(stated) if stated is not None else model.sense * objective
+
+
+def load(path: str) -> Any:
+    """A JSON file, compressed or not."""
+    raw = Path(path).read_bytes()
+    if raw[:2] == b"\x1f\x8b":
+        raw = gzip.decompress(raw)
+    return parse(raw)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line: 0 proven, 1 rejected, 2 not readable."""
+    parser = argparse.ArgumentParser(description="Check a certificate of optimality in exact rational arithmetic.")
+    parser.add_argument("instance")
+    parser.add_argument("certificate")
+    parser.add_argument("solution", nargs="?")
+    given = parser.parse_args(arguments)
+    try:
+        instance, certificate = load(given.instance), load(given.certificate)
+        solution = load(given.solution) if given.solution else None
+    except (OSError, EOFError, ValueError) as fault:
+        print(f"cannot be read: {fault}", file=sys.stderr)
+        return 2
+    try:
+        verdict = check(instance, certificate, solution)
+    except Rejected as fault:
+        print(f"rejected: {fault}")
+        return 1
+    side = "least" if verdict.sense > 0 else "most"
+    bound = verdict.bound
+    told = "there is no schedule" if bound is None else f"the optimum is at {side} {bound} ({float(bound):.12g})"
+    print(f"proven: {told}; {verdict.leaves} leaves")
+    if verdict.value is not None and bound is not None:
+        gap = abs(verdict.value - bound)
+        ends = "optimal, if the schedule is feasible" if not gap else f"{float(gap):.9g} from the bound"
+        print(f"the schedule's value is {verdict.value}: {ends}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""What every schedule of a problem satisfies, written for the checker of certificates alone."""

@@ -1,0 +1,201 @@
+"""gpu-sharing: runs of gang jobs on interchangeable GPUs that two jobs may share, slot by slot."""
+
+from __future__ import annotations
+
+import decimal
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+ENOUGH = 1 - Fraction(1, 10**9)
+"""Progress counts as complete from this share of the iterations on."""
+
+
+def iteration(job: Mapping[str, Any], steps: int) -> Fraction:
+    """Seconds of an iteration alone, eq. 7; where it takes a root, below it by less than 1e-50 relative."""
+    compute = Fraction(job["compute"]["fixed"]) + Fraction(job["compute"]["per_sample"]) * (job["batch_size"] // steps)
+    link = job["communication"]
+    send = Fraction(link["latency"]) + Fraction(link["per_unit"]) * Fraction(link["message"])
+    send = send if job["gpus"] > 1 else Fraction(0)
+    delta = Fraction(job["overlap"])
+    if delta == 1 or not compute or not send:
+        return Fraction(steps * compute + send)
+    with decimal.localcontext(decimal.Context(prec=80, Emax=999999, Emin=-999999)):
+        c, m, d = (decimal.Decimal(v.numerator) / decimal.Decimal(v.denominator) for v in (compute, send, delta))
+        most = max(c, m)
+        last = Fraction(most * ((c / most) ** d + (m / most) ** d) ** (1 / d)) * (1 - Fraction(1, 10**55))
+    digits = 10 ** max(0, 70 - len(str(math.floor(last))))
+    return Fraction((steps - 1) * compute + Fraction(math.floor(last * digits), digits))
+
+
+def load(job: Mapping[str, Any], steps: int) -> Fraction:
+    """Memory on each of its GPUs."""
+    part = Fraction(job["memory"]["per_sample"]) * (job["batch_size"] // steps)
+    return Fraction(Fraction(job["memory"]["fixed"]) + part)
+
+
+class Table:
+    """Works and slowdowns of an instance.
+
+    Attributes
+    ----------
+    work : by job and number of accumulation steps that fit alone, slots it takes alone
+    slow : xi by job and other job
+    pairs : jobs that can share a GPU with some numbers of steps, with the pairs of steps that do not fit
+    """
+
+    def __init__(self, instance: Mapping[str, Any]) -> None:
+        jobs, memory = instance["jobs"], Fraction(instance["gpu_memory"])
+        self.work: list[dict[int, Fraction]] = []
+        for job in jobs:
+            powers = [1 << k for k in range((job["batch_size"] & -job["batch_size"]).bit_length())]
+            fitting = [s for s in powers if load(job, s) <= memory]
+            seconds = {s: iteration(job, s) for s in fitting}
+            length = Fraction(instance["slot_length"])
+            self.work.append({s: job["iterations"] * ENOUGH * seconds[s] / length for s in fitting})
+        given = instance.get("interference", {})
+        ids = [job["id"] for job in jobs]
+        self.slow = [[Fraction(given.get(a, {}).get(b, 1)) for b in ids] for a in ids]
+        self.pairs: dict[tuple[int, int], set[tuple[int, int]]] = {}
+        for j, job in enumerate(jobs):
+            for k in range(j + 1, len(jobs)):
+                both = [(s, r) for s in self.work[j] for r in self.work[k]]
+                clash = {(s, r) for s, r in both if load(job, s) + load(jobs[k], r) > memory}
+                if instance["max_jobs_per_gpu"] == 2 and len(clash) < len(both):
+                    self.pairs[j, k] = clash
+
+    def levels(self, j: int) -> list[Fraction]:
+        """The slowdowns above 1 that job j can have, rising."""
+        return sorted({self.slow[j][sum(p) - j] for p in self.pairs if j in p and self.slow[j][sum(p) - j] > 1})
+
+
+def rows(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) -> None:
+    """Whole variables, 0/1 unless said otherwise.
+
+    ``x[j,t,d]`` runs in slots t..t+d-1, ``end[j]`` is the last one; ``g[j,s]`` with s accumulation steps; ``all[j,k]``
+    how many GPUs j and k have in common if they ever run together, ``o[j,k,t]`` how many they share in slot t,
+    ``b[j,k,t]`` whether they do; ``q[j,t,i]`` whether j's slowdown in slot t is at least its i-th level. Work: the
+    slots of a run, less what slowdowns lose, suffice for the iterations. A GPU has one partner at most, so the largest
+    loss of a slot is at least the mean over the GPUs.
+    """
+    jobs, horizon, table = instance["jobs"], instance["horizon"], Table(instance)
+    total = sum(server["gpus"] for server in instance["servers"])
+    runs: list[dict[int, list[tuple[str, int]]]] = []
+    for j, job in enumerate(jobs):
+        work, levels = table.work[j], table.levels(j)
+        cover: dict[int, list[tuple[str, int]]] = {t: [] for t in range(job["arrival"], horizon + 1)}
+        lengths = []
+        if work and job["gpus"] <= total:
+            worst = math.ceil(max(work.values()) * (levels[-1] if levels else 1))
+            for d in range(max(1, math.ceil(min(work.values()))), min(worst, horizon - job["arrival"] + 1) + 1):
+                for t in range(job["arrival"], horizon - d + 2):
+                    x = model.var(f"x[{j},{t},{d}]", 0, 1, Fraction(t + d - job["arrival"], len(jobs)))
+                    lengths.append((x, d))
+                    for u in range(t, t + d):
+                        cover[u].append((x, 1))
+        runs.append(cover)
+        model.row(f"once[{j}]", [(x, 1) for x, _ in lengths], "=", 1)
+        model.var(f"end[{j}]", 0, horizon)
+        ends = [(x, int(x[:-1].split(",")[1]) + d - 1) for x, d in lengths]
+        model.row(f"ends[{j}]", [*ends, (f"end[{j}]", -1)], "=", 0)
+        for s in work:
+            model.var(f"g[{j},{s}]")
+        model.row(f"steps[{j}]", [(f"g[{j},{s}]", 1) for s in work], "=", 1)
+        lost = []
+        for t in cover:
+            before = Fraction(1)
+            for i, level in enumerate(levels):
+                q = model.var(f"q[{j},{t},{i}]")
+                lost.append((q, 1 / level - 1 / before))
+                before = level
+                if i:
+                    model.row(f"level[{j},{t},{i}]", [(f"q[{j},{t},{i - 1}]", 1), (q, -1)], ">=", 0)
+        needed = [(f"g[{j},{s}]", -w) for s, w in work.items()]
+        model.row(f"work[{j}]", [*lengths, *lost, *needed], ">=", 0)
+    _sharing(instance, table, runs, model)
+    for t in range(1, horizon + 1):
+        busy = [(x, c * jobs[j]["gpus"]) for j, cover in enumerate(runs) for x, c in cover.get(t, [])]
+        shared = [(f"o[{j},{k},{t}]", -1) for j, k in table.pairs if f"o[{j},{k},{t}]" in model.index]
+        if busy:
+            model.row(f"gpus[{t}]", [*busy, *shared], "<=", total)
+
+
+def _sharing(instance: Mapping[str, Any], table: Table, runs: Any, model: Any) -> None:
+    """Who shares with whom."""
+    jobs = instance["jobs"]
+    for (j, k), clash in table.pairs.items():
+        most = min(jobs[j]["gpus"], jobs[k]["gpus"])
+        model.var(f"all[{j},{k}]", 0, most)
+        model.var(f"pair[{j},{k}]")
+        for s in table.work[j]:
+            against = [(f"g[{k},{r}]", 1) for r in table.work[k] if (s, r) in clash]
+            if against:
+                model.row(f"memory[{j},{k},{s}]", [(f"pair[{j},{k}]", 1), (f"g[{j},{s}]", 1), *against], "<=", 2)
+        for t in range(1, instance["horizon"] + 1):
+            one, two = runs[j].get(t), runs[k].get(t)
+            if not one or not two:
+                continue
+            o, b = model.var(f"o[{j},{k},{t}]", 0, most), model.var(f"b[{j},{k},{t}]")
+            model.row(f"share[{j},{k},{t}]", [(o, 1), (b, -most)], "<=", 0)
+            model.row(f"paired[{j},{k},{t}]", [(b, 1), (f"pair[{j},{k}]", -1)], "<=", 0)
+            model.row(f"common[{j},{k},{t}]", [(o, 1), (f"all[{j},{k}]", -1)], "<=", 0)
+            both = [(x, -most * c) for x, c in [*one, *two]]
+            model.row(f"fixed[{j},{k},{t}]", [(o, 1), (f"all[{j},{k}]", -1), *both], ">=", -2 * most)
+            for me, other, cover in ((j, k, one), (k, j, two)):
+                model.row(f"runs[{me},{other},{t}]", [(b, 1), *((x, -c) for x, c in cover)], "<=", 0)
+                slow = table.slow[me][other]
+                if slow > 1:
+                    model.row(
+                        f"slow[{me},{other},{t}]",
+                        [(b, 1), (f"q[{me},{t},{table.levels(me).index(slow)}]", -1)],
+                        "<=",
+                        0,
+                    )
+    for j, job in enumerate(jobs):
+        levels = table.levels(j)
+        for t, cover in runs[j].items():
+            beside = [(f"o[{a},{b},{t}]", table.slow[j][a + b - j]) for a, b in table.pairs if j in (a, b)]
+            beside = [(o, slow) for o, slow in beside if o in model.index]
+            if not beside:
+                continue
+            model.row(
+                f"held[{j},{t}]", [*((o, 1) for o, _ in beside), *((x, -job["gpus"] * c) for x, c in cover)], "<=", 0
+            )
+            if levels:
+                before = [Fraction(1), *levels]
+                steps = [(f"q[{j},{t},{i}]", 1 / before[i] - 1 / level) for i, level in enumerate(levels)]
+                losses = [(o, (1 / slow - 1) / job["gpus"]) for o, slow in beside]
+                model.row(f"mean[{j},{t}]", [*steps, *losses], ">=", 0)
+
+
+def point(instance: Mapping[str, Any], solution: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """The point of a schedule in :func:`rows`."""
+    jobs, table, found = instance["jobs"], Table(instance), {}
+    gpus = [{tuple(gpu) for gpu in solution["gpus"][job["id"]]} for job in jobs]
+    start = [solution["start"][job["id"]] for job in jobs]
+    steps = [solution["accumulation"][job["id"]] for job in jobs]
+    left = [table.work[j][steps[j]] for j in range(len(jobs))]
+    running: set[int] = set()
+    for t in range(1, instance["horizon"] + 1):
+        running |= {j for j in range(len(jobs)) if start[j] == t}
+        slow = dict.fromkeys(running, Fraction(1))
+        for j in running:
+            for k in running:
+                common = len(gpus[j] & gpus[k])
+                if k == j or not common:
+                    continue
+                slow[j] = max(slow[j], table.slow[j][k])
+                if j < k:
+                    found[f"o[{j},{k},{t}]"] = found[f"all[{j},{k}]"] = common
+                    found[f"b[{j},{k},{t}]"] = found[f"pair[{j},{k}]"] = 1
+        for j, factor in slow.items():
+            found.update({f"q[{j},{t},{i}]": 1 for i, level in enumerate(table.levels(j)) if level <= factor})
+            left[j] -= 1 / factor
+            if left[j] <= 0:
+                found[f"x[{j},{start[j]},{t - start[j] + 1}]"], found[f"end[{j}]"] = 1, t
+                running = running - {j}
+    return {**found, **{f"g[{j},{s}]": 1 for j, s in enumerate(steps)}}
+
+
+FORMS = {"rows": rows}
