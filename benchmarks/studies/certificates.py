@@ -88,7 +88,7 @@ def try_changes(name: str, count: int, seeds: int = 10) -> dict[str, int]:
     problem = find_problem(name)
     made = []
     for seed in range(seeds):
-        instance = make_instance(name, "tiny", seed, {})
+        instance = make_instance(problem, "tiny", seed)
         found, _, _ = certificate(problem, instance, 60.0)
         if found is not None and found["claim"] != "infeasible":
             made.append((instance, found))
@@ -147,7 +147,7 @@ def main() -> None:
         for name in names:
             results = []
             for seed in range(given.seeds):
-                instance = make_instance(name, given.preset, seed, {})
+                instance = make_instance(find_problem(name), given.preset, seed)
                 results.append(line(find_problem(name), f"{name} {given.preset} {seed}", instance, given.limit))
                 print(results[-1][1], flush=True)
             print(f"{name}: {sum(done for done, _ in results)} of {given.seeds}", flush=True)
