@@ -199,7 +199,7 @@ def with_certificate(
     A certificate that is rejected, or that contradicts the solution, is a violation. ``details["certificate"]`` says
     what is proven.
     """
-    from schedgap.solvers.certificates.checker import Rejected
+    from schedgap.solvers.certificates.linear import Rejected
     from schedgap.solvers.certificates.make import check
 
     text = read_certificate(certificate)

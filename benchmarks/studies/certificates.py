@@ -22,7 +22,7 @@ from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_problem, load_instance
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.instance import Instance
-from schedgap.solvers.certificates.checker import Rejected
+from schedgap.solvers.certificates.linear import Rejected
 from schedgap.solvers.certificates.make import Certificate, check, prove
 from schedgap.solvers.certificates.tree import Unproven
 from schedgap.solvers.result import Deadline, SolveOptions, Status

@@ -4,8 +4,9 @@
 
 A certificate says "no schedule of this instance is better than v" (or "there is no schedule") and carries the numbers
 that prove it. The checker reads the instance, writes down constraints that every schedule of it satisfies (one file a
-problem in ``rules/``, by hand, for this purpose alone), and adds up: nothing in a certificate is believed, and no
-builder, engine or search of this project is imported. ``docs/certificates.md`` is the format, and the proof.
+problem in ``rules/``, by hand, for this purpose alone), and adds them up (``linear.py``): nothing in a certificate is
+believed, and no builder, engine or search of this project is imported. ``docs/certificates.md`` is the format, and why
+it proves what it claims.
 """
 
 from __future__ import annotations
@@ -17,14 +18,18 @@ import importlib
 import json
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-GRID = 2**40
-"""A multiplier that is a whole number n in the file means n / 2^40."""
+try:
+    from schedgap.solvers.certificates.linear import Adder, Box, Model, Rejected, fraction, reject
+except ImportError:  # run as a file: its own folder is enough
+    sys.path.insert(0, str(Path(__file__).parent))
+    from linear import Adder, Box, Model, Rejected, fraction, reject  # type: ignore[import-not-found, no-redef]
+
 VERSION = 1
 RULES = {
     "rar-ddls": "rar_ddls",
@@ -37,182 +42,6 @@ RULES = {
 }
 """The file of ``rules/`` that knows a problem."""
 _KEYS = {"certificate", "problem", "instance", "form", "options", "claim", "cuts", "tree"}
-_LONGEST = 10_000
-"""Characters of a fraction in a file."""
-
-Box = dict[str, tuple[int, int]]
-"""Bounds of the variables that splits have narrowed."""
-
-
-class Rejected(Exception):
-    """The certificate proves nothing; the message says where it fails."""
-
-
-def reject(text: str) -> NoReturn:
-    """Stop here."""
-    raise Rejected(text)
-
-
-@dataclass
-class Row:
-    """A row ``sum terms (>= or =) right``; "<=" is stored as ">=" with all signs turned."""
-
-    terms: dict[int, Fraction]
-    right: Fraction
-    equal: bool
-
-
-@dataclass
-class Model:
-    """What every schedule satisfies: rows over variables with bounds; or a price function in place of rows.
-
-    Attributes
-    ----------
-    sense : 1 minimise, -1 maximise; costs are stored for minimisation
-    step : every value of the objective is a constant plus a multiple of it, where not None
-    spare : families of variables that a model leaves out where they say nothing
-    price : a bound from what a leaf carries and from the box, for minimisation; None where the box is empty
-    """
-
-    sense: int = 1
-    names: list[str] = field(default_factory=list)
-    index: dict[str, int] = field(default_factory=dict)
-    low: list[Fraction] = field(default_factory=list)
-    high: list[Fraction] = field(default_factory=list)
-    whole: list[bool] = field(default_factory=list)
-    cost: list[Fraction] = field(default_factory=list)
-    constant: Fraction = Fraction(0)
-    rows: dict[str, Row] = field(default_factory=dict)
-    step: Fraction | None = None
-    spare: tuple[str, ...] = ()
-    price: Callable[[Any, Box], Fraction | None] | None = None
-
-    def var(self, name: str, low: Any = 0, high: Any = 1, cost: Any = 0, whole: bool = True) -> str:
-        """A variable with finite bounds."""
-        if name in self.index:
-            raise ValueError(f"variable {name} is declared twice")
-        self.index[name] = len(self.names)
-        self.names.append(name)
-        self.low.append(Fraction(low))
-        self.high.append(Fraction(high))
-        self.whole.append(whole)
-        self.cost.append(self.sense * Fraction(cost))
-        return name
-
-    def row(self, name: str, terms: Sequence[tuple[str, Any]], sense: str, right: Any) -> None:
-        """A row with ``<=``, ``>=`` or ``=``; terms of the same variable add up."""
-        if name in self.rows:
-            raise ValueError(f"row {name} is declared twice")
-        turn = -1 if sense == "<=" else 1
-        added: dict[int, Fraction] = {}
-        for variable, coefficient in terms:
-            j = self.index[variable]
-            added[j] = added.get(j, Fraction(0)) + turn * Fraction(coefficient)
-        self.rows[name] = Row({j: a for j, a in added.items() if a}, turn * Fraction(right), sense == "=")
-
-    def finished(self) -> Model:
-        """The step of the objective, where only whole variables have costs."""
-        priced = [j for j, c in enumerate(self.cost) if c]
-        if self.step is None and self.price is None and priced and all(self.whole[j] for j in priced):
-            below = math.lcm(*(self.cost[j].denominator for j in priced))
-            self.step = Fraction(math.gcd(*(int(self.cost[j] * below) for j in priced)), below)
-        return self
-
-
-class Adder:
-    """Adds rows of a model up, in whole numbers: everything is multiplied by one common denominator."""
-
-    def __init__(self, model: Model) -> None:
-        self.model = model
-        parts = [*model.cost, *(a for row in model.rows.values() for a in row.terms.values())]
-        parts += [row.right for row in model.rows.values()]
-        self.scale = math.lcm(*{part.denominator for part in parts}) if parts else 1
-        self.cost = [int(c * self.scale) for c in model.cost]
-        self._rows: dict[str, tuple[list[tuple[int, int]], int]] = {}
-
-    def combined(self, multipliers: Mapping[str, Any], use_cost: bool) -> tuple[dict[int, int], int, int]:
-        """(what is left of the costs, what the right sides add up to, denominator) of these multiples of rows.
-
-        Raises
-        ------
-        Rejected
-            There is no such row, or an inequality has a negative multiplier.
-        """
-        if not isinstance(multipliers, dict):
-            reject("multipliers must be an object by row")
-        numbers = {name: number(value, f"multiplier of {name}") for name, value in multipliers.items()}
-        below = math.lcm(GRID, *(value.denominator for value in numbers.values()))
-        left = {j: c * below for j, c in enumerate(self.cost) if c} if use_cost else {}
-        right = 0
-        for name, value in numbers.items():
-            row = self.model.rows.get(name)
-            if row is None:
-                reject(f"there is no row {name}")
-            if value < 0 and not row.equal:
-                reject(f"row {name} is an inequality, its multiplier is negative")
-            y = value.numerator * (below // value.denominator)
-            terms, whole_right = self._whole(name, row)
-            right += y * whole_right
-            for j, a in terms:
-                left[j] = left.get(j, 0) - y * a
-        return left, right, below * self.scale
-
-    def _whole(self, name: str, row: Row) -> tuple[list[tuple[int, int]], int]:
-        if name not in self._rows:
-            terms = [(j, int(a * self.scale)) for j, a in row.terms.items()]
-            self._rows[name] = (terms, int(row.right * self.scale))
-        return self._rows[name]
-
-    def bound(self, multipliers: Mapping[str, Any], box: Box, use_cost: bool) -> Fraction:
-        """The least value of the objective (of 0 without costs) that the rows so weighted allow in the box.
-
-        With multipliers y (>= 0 on inequalities) and any point x of the model, c x >= y b + (c - y A) x, and the last
-        term is at least its least value over the bounds (Neumaier and Shcherbina 2004). So every y is valid.
-        """
-        left, right, below = self.combined(multipliers, use_cost)
-        model, total = self.model, Fraction(right)
-        for j, reduced in left.items():
-            if reduced:
-                low, high = box.get(model.names[j]) or (model.low[j], model.high[j])
-                total += reduced * (low if reduced > 0 else high)
-        return total / below + (model.constant if use_cost else 0)
-
-    def cut(self, multipliers: Mapping[str, Any]) -> Row:
-        """The Chvatal-Gomory row of these multiples: coefficients and right side rounded up.
-
-        With x = low + x', x' >= 0: sum a x' >= b' implies sum ceil(a) x' >= b', and its left side is a whole number
-        where every x' is; a variable that is not whole must have a <= 0 and is left out.
-        """
-        left, right, below = self.combined(multipliers, False)
-        model = self.model
-        value = Fraction(right, below)
-        terms: dict[int, Fraction] = {}
-        for j, reduced in left.items():
-            a = Fraction(-reduced, below)
-            value -= a * model.low[j]
-            if model.whole[j]:
-                terms[j] = Fraction(math.ceil(a))
-            elif a > 0:
-                reject(f"cut: {model.names[j]} is not a whole number and would have to be left out")
-        value = Fraction(math.ceil(value)) + sum((a * model.low[j] for j, a in terms.items()), Fraction(0))
-        return Row({j: a for j, a in terms.items() if a}, value, False)
-
-
-def number(value: Any, what: str) -> Fraction:
-    """A number of a certificate: a whole number n is n / 2^40, text is a fraction."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return Fraction(value, GRID)
-    return fraction(value, what)
-
-
-def fraction(value: Any, what: str) -> Fraction:
-    """A fraction written as text, such as "-7/3"."""
-    if not isinstance(value, str) or len(value) > _LONGEST:
-        reject(f'{what}: must be a whole number or a fraction as text, such as "-7/3"')
-    try:
-        return Fraction(value)
-    except (ValueError, ZeroDivisionError):
-        reject(f"{what}: {value[:40]!r} is no fraction")
 
 
 class Prover:
@@ -309,7 +138,7 @@ def rules_of(problem: str) -> Any:
     name = f"rules.{RULES[problem]}"
     if __package__:
         return importlib.import_module(f"{__package__}.{name}")
-    sys.path.insert(0, str(Path(__file__).parent))  # run as a file, in whatever mode
+    sys.path.insert(0, str(Path(__file__).parent))
     return importlib.import_module(name)
 
 

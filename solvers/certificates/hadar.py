@@ -10,7 +10,8 @@ import numpy as np
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import tables
-from schedgap.solvers.certificates.checker import GRID, Box, Model, Prover
+from schedgap.solvers.certificates.checker import Prover
+from schedgap.solvers.certificates.linear import GRID, Box, Model
 from schedgap.solvers.certificates.tree import Node, Unproven
 from schedgap.solvers.column_generation import GenerationLimits, Master
 from schedgap.solvers.exact.hadar.branching import Pool, branch

@@ -9,7 +9,8 @@ from typing import Any
 
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.solvers.certificates import checker
-from schedgap.solvers.certificates.checker import Model, Rejected, Verdict
+from schedgap.solvers.certificates.checker import Verdict
+from schedgap.solvers.certificates.linear import Model, Rejected
 from schedgap.solvers.certificates.tree import Node, Tree, Unproven
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from schedgap.solvers.certificates.checker import GRID, Adder, Box, Model, Prover
+from schedgap.solvers.certificates.checker import Prover
+from schedgap.solvers.certificates.linear import GRID, Adder, Box, Model
 from schedgap.solvers.linear_program import INFINITY, LinearProgram
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
