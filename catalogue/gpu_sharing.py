@@ -125,7 +125,7 @@ class GpuSharing(ProblemOf[GpuSharingInstance]):
         return ilp_nonzeros(self.own(instance))
 
     def bound(self, instance: Instance) -> float | None:
-        from schedgap.formulations.gpu_sharing.bounds import lower_bound
+        from schedgap.solvers.exact.gpu_sharing.bound import lower_bound
 
         return lower_bound(self.own(instance))
 

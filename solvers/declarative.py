@@ -38,7 +38,7 @@ def solve_declarative(
 ) -> Result:
     """Build a model, solve it, and return what the checker confirms.
 
-    Every solution is re-scored by `check`; its objective is the Result's. A solution that misses by the
+    Every solution is re-scored by `check`; its objective is the Result's. A solution that is off by the
     engine's feasibility tolerance is mended (``model.repair``), or the point is cut off and the model solved
     again. With whole-number objectives the bound is rounded to the next whole number. OPTIMAL is returned
     only when the bound meets the checker's objective. A feasible ``options.start`` is never lost, nor are
@@ -143,7 +143,7 @@ def _second_opinion(
 ) -> tuple[Status | None, Termination]:
     """What an engine of another make says of an answer that its engine cannot prove alone.
 
-    What it proves is learned; where both are in doubt, they must agree.
+    What it proves is kept; where both are in doubt, they must agree.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ from schedgap.solvers.result import SolveOptions, Status, Termination
 Check = Callable[[Solution], CheckReport]
 
 ATTEMPTS = 50
-"""How often a model is solved again after a solution that missed by tolerance was cut off."""
+"""How often a model is solved again after a solution that was off by the tolerance was cut off."""
 
 
 @dataclass
@@ -75,7 +75,7 @@ def run_engine(search: ModelSearch, solver: Engine, options: SolveOptions) -> tu
         if answer.status is Status.ERROR:
             return answer, answer.termination
         broken = None if answer.values is None else _judge(search, solver, answer)
-        search.tighten_from(answer)  # tolerances only add points, so the bound holds whatever the point misses
+        search.tighten_from(answer)  # tolerances only add points, so the bound holds whatever the point violates
         if broken is None:
             return answer, answer.termination
         if not (answer.claimed or answer.status is Status.OPTIMAL or answer.termination is Termination.GAP_LIMIT):
@@ -88,7 +88,7 @@ def run_engine(search: ModelSearch, solver: Engine, options: SolveOptions) -> tu
 
 
 def _judge(search: ModelSearch, solver: Engine, answer: EngineAnswer) -> BrokenRow | None:
-    """Accept the answer's solution, or say by what it misses.
+    """Accept the answer's solution, or say what it violates.
 
     Raises
     ------
@@ -120,7 +120,7 @@ def _judge(search: ModelSearch, solver: Engine, answer: EngineAnswer) -> BrokenR
     if broken is None or (broken.amount > broken.allowed and not answer.doubt):
         why = "; ".join(violations[:3]) or f"objective {checked:.12g} where the model says {answer.objective:.12g}"
         if broken is not None:
-            why += f"; the engine's point misses row {broken.row} by {broken.amount:.3g}"
+            why += f"; the engine's point violates row {broken.row} by {broken.amount:.3g}"
         raise disagreement(
             solver,
             f"engine {solver.name} and checker disagree: {why}",
@@ -169,7 +169,7 @@ def _after_broken_row(
         return None
     raise disagreement(
         solver,
-        f"engine {solver.name}: row {broken.row} is missed by {broken.amount:.3g} even with the tightest tolerance",
+        f"engine {solver.name}: row {broken.row} is violated by {broken.amount:.3g} even with the tightest tolerance",
         None,
     )
 

@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class SearchLimits:
-    """When HiGHS's search stops, and what it may miss.
+    """When HiGHS's search stops, and what it may leave out.
 
     Attributes
     ----------

@@ -85,7 +85,7 @@ NO_DEADLINE = Deadline()
 """No limit."""
 
 Listener = Callable[[Solution | None, float | None, float | None], None]
-"""Told of progress: (solution or None, objective or None, bound or None)."""
+"""Called with progress: (solution or None, objective or None, bound or None)."""
 
 
 @dataclass(frozen=True)
@@ -101,9 +101,9 @@ class SolveOptions:
     work_limit : a repeatable limit instead of seconds: CP-SAT's deterministic time, or branch-and-bound
         nodes in thousands elsewhere; None is no limit
     start : a solution to start from
-    report : told of every new incumbent and bound, for the progress line and for Ctrl-C
+    report : called with every new incumbent and bound, for the progress line and for Ctrl-C
     log : receives the engine's log, line by line
-    feasibility_tolerance : what an engine may miss a row or an integer by; None is the engine's default
+    feasibility_tolerance : by how much an engine may violate a row or an integer; None is the engine's default
 
     Raises
     ------

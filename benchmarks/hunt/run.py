@@ -15,7 +15,6 @@ import numpy as np
 
 from schedgap.benchmarks.harness.progress import Progress, Sink
 from schedgap.benchmarks.harness.store import locked
-from schedgap.benchmarks.hunt.crew import Crew
 from schedgap.benchmarks.hunt.island import Stretch, Walked, walk
 from schedgap.benchmarks.hunt.journal import FILE, Journal
 from schedgap.benchmarks.hunt.limits import EVALUATIONS, Limits, parse_limits
@@ -23,6 +22,7 @@ from schedgap.benchmarks.hunt.result import FOUND, WORST, Hunted, summary, write
 from schedgap.benchmarks.hunt.shrink import shrunk
 from schedgap.benchmarks.hunt.starts import Starts, starts_of
 from schedgap.benchmarks.hunt.target import Found, Judge, Target, find_target
+from schedgap.benchmarks.hunt.worker_pool import WorkerPool
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import Disagreement, InputError, SchedgapError
 from schedgap.formulations.common.files import check_folder, write_text
@@ -83,7 +83,7 @@ class _Hunt:
     target: Target
     limits: Limits
     seed: int
-    crew: Crew[_Work, _Done]
+    pool: WorkerPool[_Work, _Done]
     folder: Path
     journal: Journal
     bar: Progress
@@ -164,7 +164,7 @@ class _Hunt:
         ]
         for walked in (w for (r, _), w in self.walks.items() if r == number):
             self.take(walked.best)
-        self.crew.run(work, self._collect, self.deadline)
+        self.pool.run(work, self._collect, self.deadline)
 
     def _start(self, number: int, island: int, elite: tuple[Found, ...]) -> Found | None:
         """Where an island goes on: where it stood, one of the best, or nowhere (it begins anew)."""
@@ -284,8 +284,8 @@ def hunt(
     with locked(folder):
         facts = {"target": chosen.id, "limits": {k: str(v) for k, v in bounds.given.items()}, "seed": seed}
         _begin(folder, facts)
-        with Crew(_walk, workers) as crew:
-            return _run(chosen, bounds, budget, seed, crew, folder, progress)
+        with WorkerPool(_walk, workers) as pool:
+            return _run(chosen, bounds, budget, seed, pool, folder, progress)
 
 
 def _fresh(folder: Path) -> Path:
@@ -319,7 +319,7 @@ def _run(
     limits: Limits,
     budget: float | None,
     seed: int,
-    crew: Crew[_Work, _Done],
+    pool: WorkerPool[_Work, _Done],
     folder: Path,
     progress: Sink | None,
 ) -> Hunted:
@@ -332,7 +332,7 @@ def _run(
         target,
         limits,
         seed,
-        crew,
+        pool,
         folder,
         Journal(folder / FILE),
         bar,

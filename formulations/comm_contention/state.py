@@ -12,7 +12,7 @@ from schedgap.formulations.comm_contention.instance import CommContentionInstanc
 from schedgap.formulations.common.numbers import exact
 
 FINE = 64
-"""Completions are told in the instance's own time units divided by 2^64."""
+"""Completions are given in the instance's own time units divided by 2^64."""
 
 
 class LinkState:

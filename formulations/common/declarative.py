@@ -23,12 +23,12 @@ class DeclarativeModel:
     problem : the PuLP model, objective included (its sense and its constant count)
     extract : turns variable values (by variable, as ``value(variable)``) into a solution
     assign : turns a solution into the values of all variables (empty where the model does not have it), for a warm
-        start and, of an untightened model, for any feasible schedule; None where that is not offered
+        start and, of an untightened model, for any feasible schedule; None where there is none
     sense : +1 minimise, -1 maximise
     objective_is_integral : every feasible objective value is a whole number, so that bounds may be rounded
     restated_integral : names of continuous variables that are integral in some optimal solution, so that
         an engine for integers may declare them integer without changing the optimum
-    repair : mends a solution that misses by an engine's feasibility tolerance, or returns None
+    repair : mends a solution that is off by an engine's feasibility tolerance, or returns None
     start : a feasible solution that the builder knows; it is re-scored like any other
     bound : a certified bound on the optimum that the builder knows (of an infeasible model it says nothing)
     resolution : by how much the model's objective may be better than the problem's own, where numbers were rounded

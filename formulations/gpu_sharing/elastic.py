@@ -21,7 +21,7 @@ from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance, Job
 from schedgap.formulations.gpu_sharing.solution import ElasticSolution
 
 _FASTEST = Fraction(10**30)
-"""Iterations per slot above which a rate is not told apart: no job has more than 10^9 to make."""
+"""Iterations per slot above which rates count as one: no job has more than 10^9 to make."""
 
 
 def check_elastic(instance: GpuSharingInstance, solution: ElasticSolution) -> CheckReport:

@@ -340,7 +340,7 @@ def start_alone(cluster: Cluster, waiting: Sequence[int], backfill: bool) -> lis
 
 
 def quick_total(instance: GpuSharingInstance) -> int | None:
-    """The sum of JCT of shortest-first list scheduling on whole GPUs; None where it misses the horizon.
+    """The sum of JCT of shortest-first list scheduling on whole GPUs; None where it ends after the horizon.
 
     Every job must fit the cluster and the memory alone.
     """

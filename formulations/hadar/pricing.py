@@ -31,7 +31,7 @@ class Automaton:
     ----------
     following : (S, L) the state after a slot at a level
     exact : the states are the reachable sums themselves; otherwise progress was rounded down to a grid, so that
-        schedules stay sound but the best one may be missed
+        schedules stay sound but the best one may not be found
     """
 
     following: Ints

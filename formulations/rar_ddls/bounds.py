@@ -17,7 +17,7 @@ _MOST_PRODUCTS = 3 * 10**7
 
 
 def is_infeasible(instance: RarDdlsInstance) -> str | None:
-    """Why no schedule can exist, where that can be told at a glance; None says nothing.
+    """Why no schedule can exist, where that is seen at a glance; None says nothing.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ class Case:
     ----------
     instance : the instance
     objective : the heuristic's objective, recomputed by the checker; None where it found nothing
-    info : what the heuristic told of its run (see :class:`HeuristicRun`)
+    info : what the heuristic reported of its run (see :class:`HeuristicRun`)
     optimum : the proven optimum, or None
     bound : a proven bound on the optimum (equals the optimum when that is known), or None
     options : the options the heuristic ran with
@@ -101,7 +101,7 @@ class Assumption:
     Attributes
     ----------
     text : in words
-    fails : ``fails(case)`` tells why the case is outside, or returns None where it is inside; None where every
+    fails : ``fails(case)`` says why the case is outside, or returns None where it is inside; None where every
         instance of the problem is inside, or the words only say what the claim is about
     shown : both sides can be computed outside of it too; `compare` shows them there, without a verdict
     """

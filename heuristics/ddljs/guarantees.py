@@ -185,8 +185,8 @@ def _lemma_5(case: Case) -> Evaluation:
         rise = steps[1:] - steps[:-1]
         at = int(rise.argmax())
         if worst is None or rise[at] > worst[0]:
-            told = f"job {job.id}: worker-slot {at + 2} adds {steps[at + 1]:.6g}, the one before {steps[at]:.6g}"
-            worst = (float(rise[at]), float(steps[at + 1]), float(steps[at]), told)
+            text = f"job {job.id}: worker-slot {at + 2} adds {steps[at + 1]:.6g}, the one before {steps[at]:.6g}"
+            worst = (float(rise[at]), float(steps[at + 1]), float(steps[at]), text)
     if worst is None:
         return not_applicable("no job can have two worker-slots")
     return at_most(worst[1], worst[2], worst[3])
@@ -212,8 +212,8 @@ def _theorem_10_probability(case: Case) -> Evaluation:
         if count:
             allowed = 1.0 - (1.0 - float(count) ** -4) ** instance.horizon
             chance, row = found[kind].chance, found[kind].row
-            told = f"the likeliest overload of a {kind} in some slot {row or ''} and 1 - (1 - {count}^-4)^T"
-            judged.append(at_most(chance, allowed, told))
+            text = f"the likeliest overload of a {kind} in some slot {row or ''} and 1 - (1 - {count}^-4)^T"
+            judged.append(at_most(chance, allowed, text))
     return max(judged, key=lambda one: (one.verdict is Verdict.REFUTED, one.tightness or 0.0))
 
 

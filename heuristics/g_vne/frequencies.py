@@ -37,8 +37,8 @@ class Frequency:
         """Clopper and Pearson's interval: it holds the probability with at least this confidence."""
         tail = (1 - confidence) / 2
         low = float(beta_distribution.ppf(tail, self.hits, self.trials - self.hits + 1)) if self.hits else 0.0
-        missed = self.trials - self.hits
-        high = float(beta_distribution.ppf(1 - tail, self.hits + 1, missed)) if missed else 1.0
+        failures = self.trials - self.hits
+        high = float(beta_distribution.ppf(1 - tail, self.hits + 1, failures)) if failures else 1.0
         return low, high
 
     def plus(self, other: Frequency) -> Frequency:
@@ -141,5 +141,5 @@ def promised(instance: GVneInstance) -> float:
     """
     nodes, links = len(instance.servers), len(instance.links)
     asked = {name for job in instance.jobs for name, amount in job.demand.items() if amount > 0}
-    missed = len(asked) * float(nodes) ** -3 + (float(links) ** -3 if links else 0.0)
-    return A_THIRD - missed
+    lost = len(asked) * float(nodes) ** -3 + (float(links) ** -3 if links else 0.0)
+    return A_THIRD - lost

@@ -28,7 +28,7 @@ ALPHA = 1.0 / 3.0
 NODES = 10_000
 _SAME = 1e-9
 _WORTH = ("objective", "lp", "lp_fixed", "lp_rings")
-"""What is told in units of utility."""
+"""Keys of ``info`` in units of utility."""
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ class Beliefs:
         self.known = np.zeros(speed.shape, dtype=bool)
 
     def observe(self, job: int, node: int) -> None:
-        """The node has told its actual throughput."""
+        """The actual throughput of the node was observed."""
         self.known[job, node] = True
 
     def current(self) -> Floats:

@@ -69,7 +69,7 @@ def fork(
     copies : x, copies of each job
     horizon, arrival : slots
     order : see :data:`Order`
-    observed : told of (job, node) that ran
+    observed : called with (job, node) that ran
     deadline : looked at before every round
 
     Notes

@@ -179,17 +179,3 @@ def gavel(
         return rounds.serve(state)
 
     return run_of(instance, simulate(instance, decide, restart_delay, deadline), policy=policy, programs=programs)
-
-
-def gavel_with_fractions(instance: HadarInstance, fractions: Mapping[str, Mapping[str, float]]) -> HeuristicRun:
-    """Gavel's rounds under a fixed matrix Y by job and type, as section II-A prints one."""
-    data = tables(instance)
-    rounds = Rounds(data)
-    rounds.set(
-        {
-            (instance.job_index[job], data.types.index(kind)): y
-            for job, row in fractions.items()
-            for kind, y in row.items()
-        }
-    )
-    return run_of(instance, simulate(instance, rounds.serve))

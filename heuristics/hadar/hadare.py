@@ -45,7 +45,7 @@ def hadare(
     ----------
     deadline : looked at before every round; the jobs that are done by then keep their worth
     copies : copies of each job; the number of nodes where not given
-    throughput : ``given`` uses the instance's rates; ``estimated`` starts from eq. (10) and learns a node's rate
+    throughput : ``given`` uses the instance's rates; ``estimated`` starts from eq. (10) and updates a node's rate
         when it has run the job
 
     Returns

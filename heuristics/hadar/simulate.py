@@ -130,7 +130,7 @@ def simulate(
     arrival = np.array([job.arrival for job in data.jobs])
     state = State(0, [], left, finer, {}, np.zeros(count, dtype=np.int64))
     result = Simulated()
-    # a job that no set of devices of this cluster can run is never offered
+    # a job that no set of devices of this cluster can run is never considered
     able = np.array([job.levels > 0 for job in data.jobs], dtype=bool)
     fastest = np.array([max(1, int(job.type_step.max(initial=0))) * finer for job in data.jobs], dtype=np.int64)
     entries = size = 0

@@ -42,13 +42,13 @@ def cp_parameters(
 
 @dataclass(frozen=True)
 class Listener:
-    """Who is told of a search while it goes on.
+    """What a search reports to while it goes on.
 
     Attributes
     ----------
-    point : told of the values of every better solution, by index of variable, and of the bound; returns whether to
+    point : called with the values of every better solution, by index of variable, and of the bound; returns whether to
         stop. None where nobody asks
-    bound : told of every better bound; returns whether to stop. None where nobody asks
+    bound : called with every better bound; returns whether to stop. None where nobody asks
     log : receives the log, line by line, or None
     """
 
@@ -124,8 +124,8 @@ class CpSearch:
         if points is not None:
             solver.add_solution_callback(points)
         if listener.bound is not None:
-            told = listener.bound
-            solver.add_best_bound_callback(lambda value: self.tell(lambda: told(value)))
+            report = listener.bound
+            solver.add_best_bound_callback(lambda value: self.tell(lambda: report(value)))
         response: native.CpSolverResponse = solver.solve(self.model)  # type: ignore[no-untyped-call]
         if points is not None:
             solver.clear_solution_callback(points)

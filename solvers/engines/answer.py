@@ -1,4 +1,4 @@
-"""What every engine returns, and the rules they share: when a proof counts, how progress is told."""
+"""What every engine returns, and the rules they share: when a proof counts, how progress is reported."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def meets(objective: float, bound: float, sense: int, integral: bool) -> bool:
 class Progress:
     """Keeps the best point and bound seen during a run, and tells ``options.report`` of them.
 
-    A bound is told only where the engine is `believed`: its declared range is kept.
+    A bound is reported only where the engine is `believed`: its declared range is kept.
     """
 
     def __init__(

@@ -109,7 +109,7 @@ class ModelArrays:
         return clipped + 0.0  # no -0.0
 
     def fits(self, values: FloatArray) -> bool:
-        """Whether `values` can be a point that an engine accepted: no row is missed by more than 1e-5 of its size.
+        """Whether `values` can be a point that an engine accepted: no row is violated by more than 1e-5 of its size.
 
         The size of a row is the sum of its |coefficients| and |limits|, at least 1: integer variables within
         1e-5 of a whole number are rounded. An integer variable must be whole by now (see :meth:`tidy`).

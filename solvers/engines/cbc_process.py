@@ -22,7 +22,7 @@ from schedgap.solvers.engines.whole import WholeModel
 from schedgap.solvers.result import SolveOptions
 
 INCREMENT = 1e-9
-"""CBC ignores solutions that improve by less than this; its default of 1e-5 can miss an optimum."""
+"""CBC ignores solutions that improve by less than this; its default of 1e-5 can cut off an optimum."""
 
 WHOLE_INCREMENT = 0.999
 """The same where objectives are whole numbers."""
@@ -152,7 +152,7 @@ class CbcRun:
             self._kill()
 
     def _stop(self) -> None:
-        """Ask CBC to stop and write the best solution it has, and again: before it branches it may miss it."""
+        """Ask CBC to stop and write the best solution it has, and again: before it branches it may ignore the first."""
         if self._process is None:
             return
         if self._requests % ASKED_AGAIN == 0:

@@ -128,12 +128,12 @@ class _Run:
         return self._integers.objective(max(self._least_cost, math.ceil(internal - 1e-6)))
 
     def _known_bound(self) -> float | None:
-        """The last bound that the search told of, or what bounds of variables give.
+        """The last bound that the search reported, or what bounds of variables give.
 
         Without a solution CP-SAT's own ``best_objective_bound`` is 0, whether that is known or not.
         """
-        told = None if self._progress is None else self._progress.bound
-        return self._outer_bound(self._least_cost) if told is None else told
+        reported = None if self._progress is None else self._progress.bound
+        return self._outer_bound(self._least_cost) if reported is None else reported
 
     def full(self, values: Sequence[int]) -> FloatArray:
         """Values of all variables by position, fixed ones included."""

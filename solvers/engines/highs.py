@@ -24,7 +24,7 @@ from schedgap.solvers.result import SolveOptions, Status, Termination
 SMALLEST_COEFFICIENT = 1e-12
 """HiGHS drops smaller matrix entries; at its default of 1e-9 it would do so silently."""
 BOUND_INTERVAL = 0.25
-"""Seconds between two bounds told to the progress line."""
+"""Seconds between two bounds on the progress line."""
 
 _CALLBACKS = cb.HighsCallbackType
 _INTERRUPTS = (
@@ -221,7 +221,7 @@ class Highs:
     def solve(self, model: DeclarativeModel, options: SolveOptions) -> EngineAnswer:
         """Solve `model`; gap limit 0 unless the caller asks for another, so OPTIMAL means a proof.
 
-        An unbounded or infeasible model is told apart by solving it without its objective: a mixed-integer
+        An unbounded or infeasible model is classified by solving it without its objective: a mixed-integer
         model with rational data is unbounded exactly when it has a feasible point and its linear relaxation
         is unbounded (Meyer 1974, On the existence of optimal solutions to integer and mixed-integer programming
         problems, Mathematical Programming 7).

@@ -16,7 +16,7 @@ T = TypeVar("T")
 POLL = 0.05
 """Seconds between two looks at the clock; a run that ends, or Ctrl-C, is noticed at once."""
 STOP_AFTER = 0.1
-"""Seconds after the deadline at which an engine that did not stop by itself is told to."""
+"""Seconds after the deadline at which an engine that did not stop by itself is stopped."""
 ABANDON_AFTER = 0.6
 """Seconds after the deadline (or after Ctrl-C, see :data:`PATIENCE`) at which it is left behind."""
 PATIENCE = 3.0
@@ -38,7 +38,7 @@ class Watched(Generic[T]):
     value : what the work returned, or None when it was left behind
     finished : it returned
     interrupted : Ctrl-C came
-    late : it had to be told to stop because of the deadline
+    late : it had to be stopped because of the deadline
     """
 
     value: T | None

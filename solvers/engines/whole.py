@@ -117,7 +117,7 @@ class Range:
 
 
 FLOATING_RANGE = Range(coefficient=2.0**13, activity=2.0**20, objective=LARGEST_OBJECTIVE)
-"""Of engines in floating point with a feasibility tolerance of 1e-6: a row then misses by less than 1/2."""
+"""Of engines in floating point with a feasibility tolerance of 1e-6: a row is then violated by less than 1/2."""
 
 INTEGER_RANGE = Range(coefficient=2.0**62, activity=2.0**62, objective=2.0**53)
 """Of CP-SAT, which computes in whole numbers of 64 bits; it refuses what lies beyond."""

@@ -9,8 +9,8 @@ from schedgap.benchmarks.studies.brute_force.gpu_sharing import brute_force
 from schedgap.catalogue.gpu_sharing import PROBLEM as GPU_SHARING
 from schedgap.catalogue.method import Kind
 from schedgap.catalogue.run import run_method
-from schedgap.formulations.gpu_sharing.bounds import lower_bound
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
+from schedgap.solvers.exact.gpu_sharing.bound import lower_bound
 from schedgap.solvers.result import SolveOptions
 
 CASES = sorted((Path(__file__).parents[1] / "data").glob("gpu-sharing-*.json"))

@@ -423,7 +423,7 @@ def test_a_miss_on_a_continuous_row_is_solved_again_with_a_tight_tolerance(scrip
     assert (result.status, result.objective) == (Status.OPTIMAL, 3.0)
     assert [o.feasibility_tolerance for o in found.options] == [None, 1e-9]
     script(wrong, wrong)
-    with pytest.raises(Disagreement, match="row sliver is missed by 2e-07 even with the tightest tolerance"):
+    with pytest.raises(Disagreement, match="row sliver is violated by 2e-07 even with the tightest tolerance"):
         solved(maker.model(), check=check)
 
 
@@ -464,7 +464,7 @@ def test_a_bound_beyond_a_feasible_start_is_an_error(script: Any) -> None:
 
 def test_a_point_far_from_feasible_is_an_error(script: Any) -> None:
     script(says(Status.OPTIMAL, objective=0, bound=0, values={"x0": 0, "x1": 0}))
-    with pytest.raises(Disagreement, match="the engine's point misses row _C1 by 7"):
+    with pytest.raises(Disagreement, match="the engine's point violates row _C1 by 7"):
         solved(counting())
 
 

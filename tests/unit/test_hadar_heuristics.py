@@ -22,10 +22,11 @@ from schedgap.heuristics.common.guarantee import Case, Verdict
 from schedgap.heuristics.hadar.baselines import tiresias, yarn_cs
 from schedgap.heuristics.hadar.estimates import DEVICES, estimate
 from schedgap.heuristics.hadar.forking import utilisation_by_copies
-from schedgap.heuristics.hadar.gavel import gavel, gavel_with_fractions, time_fractions
+from schedgap.heuristics.hadar.gavel import Rounds, gavel, time_fractions
 from schedgap.heuristics.hadar.hadare import hadare
 from schedgap.heuristics.hadar.online import hadar_online
 from schedgap.heuristics.hadar.rounds import Market, Recursion, hadar_rounds
+from schedgap.heuristics.hadar.simulate import run_of, simulate
 from schedgap.solvers.exact.hadar.bound import upper_bound
 from schedgap.solvers.result import SolveOptions, Status
 
@@ -75,7 +76,11 @@ def test_gavel_on_the_motivating_example() -> None:
         "j1": {"V100": 0.2, "P100": 0.6, "K80": 0.2},
         "j2": {"V100": 0.2, "P100": 0.0, "K80": 0.8},
     }
-    run = gavel_with_fractions(instance, printed)
+    data = tables(instance)
+    rounds = Rounds(data)
+    at = instance.job_index
+    rounds.set({(at[job], data.types.index(kind)): y for job, row in printed.items() for kind, y in row.items()})
+    run = run_of(instance, simulate(instance, rounds.serve))
     assert run.info["rounds"] == 6 and run.info["jobs_finished"] == 3
     assert run.info["utilisation"] == pytest.approx(28 / 36)
     assert check(instance, run.solution or {}).details["busy"] == 28

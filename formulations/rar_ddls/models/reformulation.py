@@ -19,7 +19,7 @@ from schedgap.formulations.rar_ddls.models.rows import Terms
 from schedgap.formulations.rar_ddls.schedule import quick_schedule
 
 LIMIT = 20_000
-"""The most joint schedules of a model here, unless told otherwise; each has one 0/1 variable per job."""
+"""The most joint schedules of a model here, unless another limit is given; each has one 0/1 variable per job."""
 
 _LARGEST_COEFFICIENT = 2**53
 

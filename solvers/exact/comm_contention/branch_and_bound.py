@@ -42,7 +42,7 @@ def solve_bb(instance: CommContentionInstance, options: SolveOptions) -> Result:
     the last event, at the task's release, on the idle link, or open in the gap up to the next completion. A
     sequence without open starts is one partial schedule; with open starts it is a polytope, kept as points
     whose hull it is. Open starts are needed only where a later release (or three tasks that start together) can
-    make them optimal; docs/proofs-comm-contention.md has the proof that the search misses no optimum. The
+    make them optimal; docs/proofs-comm-contention.md has the proof that the search leaves out no optimum. The
     bound of a node is its cost so far plus ``rest_bound``.
 
     Guarantee: the bound is OPT less 2e-10 of the objective and what rounding may be wrong by; status OPTIMAL means
@@ -209,14 +209,14 @@ class _Search:
         found: list[tuple[float, Solution]] = []
         for tolerance in (0.0, 1e-14, 1e-12, 1e-10):
             solution = after_completions(self.instance, times, tolerance * (self.span + self.shift))
-            told = self.best.propose(solution)
-            if told is not None:
-                found.append((float(told), solution))
-        told, solution = min(found, key=lambda pair: pair[0])
+            scored = self.best.propose(solution)
+            if scored is not None:
+                found.append((float(scored), solution))
+        scored, solution = min(found, key=lambda pair: pair[0])
         value = self._mean(total)
-        if math.isclose(told, value, rel_tol=_SAME):
+        if math.isclose(scored, value, rel_tol=_SAME):
             return
         growth = min(self.n * math.log1p(2 * self.eta / self.b), 700.0)
-        if abs(told - value) > _ROUNDING * (self.span + self.shift) * math.exp(growth):
-            raise Disagreement(f"bb: the checker says {told}, the search {value:.10g}", solution=solution)
+        if abs(scored - value) > _ROUNDING * (self.span + self.shift) * math.exp(growth):
+            raise Disagreement(f"bb: the checker says {scored}, the search {value:.10g}", solution=solution)
         self.info["reason"] = "a schedule of the search cannot be written down exactly enough"

@@ -1,6 +1,6 @@
 """The block-price bound of hadar: a valid upper bound for hundreds of jobs and hundreds of slots.
 
-Blocks grow geometrically, as utilities change fast early and slowly late; why the bound holds is told in
+Blocks grow geometrically, as utilities change fast early and slowly late; the proof of the bound is in
 :mod:`schedgap.formulations.hadar.block_pricing`.
 """
 
@@ -56,7 +56,7 @@ def block_bound(
     data : the instance's tables
     growth : block length over first slot; smaller is tighter and slower, 0 is one block per slot
     iterations, deadline, tolerance : when to stop; the bound is valid whenever that is
-    progress : told of the best bound after every pricing
+    progress : called with the best bound after every pricing
 
     Returns
     -------

@@ -25,7 +25,7 @@ class Overlaps:
     - on every server s that j crosses, sum_k overlap(j, k) over rings k that cross s
       <= (q_1 - 2) duration + sum_i (q_(i+1) - q_i) slots[j, q_i].
 
-    Both hold in every schedule. What they miss, :meth:`refine` adds for a given solution.
+    Both hold in every schedule. What they leave open, :meth:`refine` adds for a given solution.
     """
 
     def __init__(self, intervals: IntervalModel, grades: Sequence[int]) -> None:

@@ -13,7 +13,7 @@ from schedgap.formulations.rar_ddls.job_options import JobOptions
 from schedgap.formulations.rar_ddls.rates import rate_table
 
 MOST_LABELS = 3
-"""Grades of contention that are told apart; the last stands for all heavier ones."""
+"""Grades of contention that are distinguished; the last stands for all heavier ones."""
 
 _LONGEST_HULL = 600
 _LARGEST_FIGURE = 10**8

@@ -31,7 +31,7 @@ _LARGEST_TABLE = 4 * 10**7
 class LocalSearch:
     """Annealing over job orders and placement rules; every schedule found is run and checked for real.
 
-    Jobs start in slot 1 or after completions only, so it may miss the optimum; it proves nothing.
+    Jobs start in slot 1 or after completions only, so the optimum may not be among them; it proves nothing.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ TRIES = 3
 """How often work is given out again when worker processes die."""
 
 
-class Crew(Generic[_T, _R]):
+class WorkerPool(Generic[_T, _R]):
     """Runs a function on pieces of work, in this process or in several.
 
     Parameters
@@ -35,7 +35,7 @@ class Crew(Generic[_T, _R]):
         self._executor: Any = None
 
     def run(self, work: Iterable[_T], done: Callable[[_T, _R], None], until: float | None = None) -> None:
-        """Do all the work; `done` is told of each piece in this process as soon as it is there.
+        """Do all the work; `done` is called with each piece in this process as soon as it is there.
 
         Worker processes that have not answered :data:`GRACE` seconds after `until`, on the wall clock, are ended.
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.optimize import linprog
 
 from schedgap.formulations.gpu_sharing.dynamics import Tables, tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import impossible
+from schedgap.solvers.linear_program import INFINITY, LinearProgram
 
 Floats = NDArray[np.float64]
 
@@ -21,11 +20,6 @@ _BUCKETS = 400
 _CELLS = 60_000
 _LEAST_BUCKETS = 12
 _SAFETY = 1e-9
-
-
-def is_infeasible(instance: GpuSharingInstance) -> str | None:
-    """Why there is no schedule, where one job alone shows it."""
-    return impossible(instance)
 
 
 def sharing_factor(data: Tables) -> float:
@@ -154,19 +148,12 @@ class _Prices:
         row, bucket = np.nonzero(self.room > 0)
         priced = np.flatnonzero(bucket < buckets - 1)
         index = np.arange(len(row))
-        demand = sparse.csr_matrix((np.ones(len(row)), (row, index)), shape=(jobs, len(row)))
-        supply = sparse.csr_matrix((self.gpus[row[priced]], (bucket[priced], priced)), shape=(buckets - 1, len(row)))
-        solve: Any = linprog
-        found = solve(
-            self.position[row, bucket],
-            A_ub=supply,
-            b_ub=np.full(buckets - 1, self.capacity),
-            A_eq=demand,
-            b_eq=self.work,
-            bounds=np.column_stack([np.zeros(len(row)), self.room[row, bucket]]),
-            method="highs",
-        )
-        if found.status != 0:
-            return np.zeros(buckets - 1)
-        prices: Floats = np.maximum(0.0, -np.asarray(found.ineqlin.marginals))
-        return prices
+        entries = np.concatenate((np.ones(len(row)), self.gpus[row[priced]]))
+        places = np.concatenate((row, jobs + bucket[priced])), np.concatenate((index, priced))
+        matrix = sparse.csc_matrix((entries, places), shape=(jobs + buckets - 1, len(row)))
+        high = np.concatenate((self.work, np.full(buckets - 1, self.capacity)))
+        low = np.concatenate((self.work, np.full(buckets - 1, -INFINITY)))
+        program = LinearProgram()
+        program.set_matrix(matrix, self.position[row, bucket], self.room[row, bucket], low, high)
+        found = program.solve()
+        return np.zeros(buckets - 1) if found is None else np.maximum(0.0, -found.duals[jobs:])
