@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,23 +15,28 @@ from schedgap.formulations.common.options import passes_on_to
 from schedgap.formulations.ddljs.instance import DdljsInstance
 
 
-@passes_on_to(gml_substrate)
-def import_gml(
-    files: Sequence[str | Path],
-    *,
-    jobs: Annotated[int, Field(ge=1, le=100000, description="number of jobs")] = 50,
-    horizon: Annotated[int, Field(ge=1, le=100000, description="slots")] = 100,
-    seed: Annotated[int, Field(ge=0, le=10**9, description="of what is drawn")] = 0,
-    **network: Any,
-) -> tuple[DdljsInstance, list[str]]:
-    """The network of a GML file with drawn jobs.
+def _importer(read: Callable[..., tuple[Substrate, list[str]]]) -> Callable[..., tuple[DdljsInstance, list[str]]]:
+    @passes_on_to(read)
+    def import_network(
+        files: Sequence[str | Path],
+        *,
+        jobs: Annotated[int, Field(ge=1, le=100000, description="number of jobs")] = 50,
+        horizon: Annotated[int, Field(ge=1, le=100000, description="slots")] = 100,
+        seed: Annotated[int, Field(ge=0, le=10**9, description="of what is drawn")] = 0,
+        **network: Any,
+    ) -> tuple[DdljsInstance, list[str]]:
+        made, messages = read(files, seed=seed, **network)
+        instance = on_substrate(made, seed, jobs=jobs, horizon=horizon, name=Path(files[0]).stem)
+        return instance, [f"{jobs} jobs are drawn (seed {seed}): the file has none", *messages]
+
+    import_network.__doc__ = f"""The network of a file with drawn jobs.
 
     Parameters
     ----------
     files : exactly one
     jobs, horizon : how many jobs and slots
     seed : of the jobs, and of the GPUs where `gpus` is not given
-    network : see :func:`gml_substrate`
+    network : see :func:`{read.__name__}`
 
     Returns
     -------
@@ -40,27 +45,9 @@ def import_gml(
     Raises
     ------
     InputError
-        See :func:`gml_substrate`.
+        See :func:`{read.__name__}`.
     """
-    return _with_jobs(files, gml_substrate(files, seed=seed, **network), jobs, horizon, seed)
+    return import_network
 
 
-@passes_on_to(clos_substrate)
-def import_clos(
-    files: Sequence[str | Path],
-    *,
-    jobs: Annotated[int, Field(ge=1, le=100000, description="number of jobs")] = 50,
-    horizon: Annotated[int, Field(ge=1, le=100000, description="slots")] = 100,
-    seed: Annotated[int, Field(ge=0, le=10**9, description="of what is drawn")] = 0,
-    **network: Any,
-) -> tuple[DdljsInstance, list[str]]:
-    """Hosts below three layers of switches with drawn jobs; see :func:`clos_substrate` and :func:`import_gml`."""
-    return _with_jobs(files, clos_substrate(files, seed=seed, **network), jobs, horizon, seed)
-
-
-def _with_jobs(
-    files: Sequence[str | Path], made: tuple[Substrate, list[str]], jobs: int, horizon: int, seed: int
-) -> tuple[DdljsInstance, list[str]]:
-    network, messages = made
-    instance = on_substrate(network, seed, jobs=jobs, horizon=horizon, name=Path(files[0]).stem)
-    return instance, [f"{jobs} jobs are drawn (seed {seed}): the file has none", *messages]
+import_gml, import_clos = _importer(gml_substrate), _importer(clos_substrate)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,23 +16,37 @@ from schedgap.formulations.common.options import passes_on_to
 from schedgap.formulations.g_vne.instance import GVneInstance
 
 
-@passes_on_to(gml_substrate)
-def import_gml(
-    files: Sequence[str | Path],
-    *,
-    jobs: Annotated[int, Field(ge=1, le=100000, description="jobs")] = 20,
-    workers: Annotated[int, Field(ge=1, le=1000, description="workers of the largest ring")] = 5,
-    seed: Annotated[int, Field(ge=0, le=10**9, description="of what is drawn")] = 0,
-    **network: Any,
-) -> tuple[GVneInstance, list[str]]:
-    """The network of a GML file with drawn jobs.
+def _importer(
+    read: Callable[..., tuple[Substrate, list[str]]], most_jobs: int, largest: int
+) -> Callable[..., tuple[GVneInstance, list[str]]]:
+    @passes_on_to(read)
+    def import_network(
+        files: Sequence[str | Path],
+        *,
+        jobs: Annotated[int, Field(ge=1, le=100000, description="jobs")] = most_jobs,
+        workers: Annotated[int, Field(ge=1, le=1000, description="workers of the largest ring")] = largest,
+        seed: Annotated[int, Field(ge=0, le=10**9, description="of what is drawn")] = 0,
+        **network: Any,
+    ) -> tuple[GVneInstance, list[str]]:
+        made, messages = read(files, seed=seed, **network)
+        parts = {
+            "problem": "g-vne",
+            "name": Path(files[0]).stem,
+            "servers": made.servers,
+            "links": made.links,
+            "jobs": random_jobs(np.random.default_rng([seed, 1]), jobs, workers, memory=False),
+        }
+        drawn = f"{jobs} jobs are drawn (seed {seed}): the file has none"
+        return GVneInstance.parse(parts, str(files[0])), [drawn, *messages]
+
+    import_network.__doc__ = f"""The network of a file with drawn jobs.
 
     Parameters
     ----------
     files : exactly one
     jobs, workers : how many jobs, and the largest ring
     seed : of the jobs, and of the GPUs where `gpus` is not given
-    network : see :func:`gml_substrate`
+    network : see :func:`{read.__name__}`
 
     Returns
     -------
@@ -41,38 +55,9 @@ def import_gml(
     Raises
     ------
     InputError
-        See :func:`gml_substrate`.
+        See :func:`{read.__name__}`.
     """
-    return _with_jobs(files, gml_substrate(files, seed=seed, **network), jobs, workers, seed)
+    return import_network
 
 
-@passes_on_to(clos_substrate)
-def import_clos(
-    files: Sequence[str | Path],
-    *,
-    jobs: Annotated[int, Field(ge=1, le=100000, description="jobs")] = 200,
-    workers: Annotated[int, Field(ge=1, le=1000, description="workers of the largest ring")] = 16,
-    seed: Annotated[int, Field(ge=0, le=10**9, description="of what is drawn")] = 0,
-    **network: Any,
-) -> tuple[GVneInstance, list[str]]:
-    """Hosts below three layers of switches with drawn jobs; see :func:`clos_substrate` and :func:`import_gml`."""
-    return _with_jobs(files, clos_substrate(files, seed=seed, **network), jobs, workers, seed)
-
-
-def _with_jobs(
-    files: Sequence[str | Path], made: tuple[Substrate, list[str]], jobs: int, workers: int, seed: int
-) -> tuple[GVneInstance, list[str]]:
-    network, messages = made
-    rng = np.random.default_rng([seed, 1])
-    name = Path(files[0]).stem
-    instance = GVneInstance.parse(
-        {
-            "problem": "g-vne",
-            "name": name,
-            "servers": network.servers,
-            "links": network.links,
-            "jobs": random_jobs(rng, jobs, workers, memory=False),
-        },
-        str(files[0]),
-    )
-    return instance, [f"{jobs} jobs are drawn (seed {seed}): the file has none", *messages]
+import_gml, import_clos = _importer(gml_substrate, 20, 5), _importer(clos_substrate, 200, 16)

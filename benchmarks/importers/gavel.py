@@ -13,6 +13,18 @@ from schedgap.benchmarks.importers.gavel_files import TraceJob, read_throughputs
 from schedgap.benchmarks.instances.profiles.throughputs import BUILT_IN, Throughputs
 from schedgap.benchmarks.instances.rar_ddls.horizon import certified_horizon
 from schedgap.benchmarks.instances.rar_ddls.measured import Setup, measured_job
+from schedgap.benchmarks.instances.rar_ddls.options import (
+    ContentionPenalty,
+    ContentionScale,
+    Horizon,
+    InterBandwidth,
+    IntraBandwidth,
+    OverheadSeconds,
+    ReduceSpeed,
+    Slack,
+    SlotLength,
+    Worker,
+)
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import LARGEST_COUNT
 from schedgap.formulations.common.numbers import exact
@@ -33,20 +45,16 @@ def import_rar_ddls(
         int | None, Field(ge=1, le=10**6, description="where not given: enough for half of the GPUs asked for")
     ] = None,
     gpus: Annotated[int, Field(ge=1, le=10**6, description="GPUs of a server")] = 4,
-    worker: Annotated[str, Field(description="worker type whose measured rates are taken")] = "v100",
-    slot_length: Annotated[float, Field(gt=0, le=10**6, description="seconds per slot")] = 60.0,
-    inter_bandwidth: Annotated[float, Field(gt=0, le=10**6, description="GB/s between servers (10 Gbit/s)")] = 1.25,
-    intra_bandwidth: Annotated[float, Field(gt=0, le=10**6, description="GB/s within a server")] = 62.5,
-    reduce_speed: Annotated[float, Field(gt=0, le=10**6, description="GB/s that a GPU adds up")] = 500.0,
-    xi_1: Annotated[float, Field(gt=0, le=1, description="contention_scale; 1: rings transmit all the time")] = 1.0,
-    alpha: Annotated[float, Field(ge=0, le=10**6, description="contention_penalty")] = 0.2,
-    xi_2: Annotated[
-        float, Field(ge=0, le=10**6, description="server_overhead, seconds per iteration and server used")
-    ] = 0.0,
-    slack: Annotated[float, Field(ge=1, le=100, description="horizon over a certified feasible makespan")] = 1.25,
-    horizon: Annotated[
-        int | None, Field(ge=1, le=10**9, description="slots; an instance may then be infeasible")
-    ] = None,
+    worker: Worker = "v100",
+    slot_length: SlotLength = 60.0,
+    inter_bandwidth: InterBandwidth = 1.25,
+    intra_bandwidth: IntraBandwidth = 62.5,
+    reduce_speed: ReduceSpeed = 500.0,
+    xi_1: ContentionScale = 1.0,
+    alpha: ContentionPenalty = 0.2,
+    xi_2: OverheadSeconds = 0.0,
+    slack: Slack = 1.25,
+    horizon: Horizon = None,
 ) -> tuple[RarDdlsInstance, list[str]]:
     """The jobs of a Gavel trace on a cluster of equal servers.
 
@@ -64,7 +72,7 @@ def import_rar_ddls(
     servers : how many; where not given the fewest that hold the largest job and half of all the GPUs asked for
     gpus : of each server
     worker, slot_length, inter_bandwidth, intra_bandwidth, reduce_speed, xi_1, alpha, xi_2 : what the
-        measurement does not tell, see ``catalogue.rar_ddls.MEASURED_OPTIONS``
+        measurement does not tell, see ``benchmarks.instances.rar_ddls.options``
     slack : the horizon is this factor times a certified feasible makespan, rounded up
     horizon : the horizon itself; the instance may then be infeasible
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -219,7 +219,6 @@ def unbounded(seed: int) -> Measured:
 
 _GRID = np.linspace(0, 1, POINTS + 1)
 _COARSE = np.linspace(0, 1, 41)
-_HINT: dict[str, Any] = {"families": ()}
 
 
 def _words(b: float, eta: float, small: float, large: float) -> str:
@@ -230,57 +229,46 @@ def _of_its_own(_: Case) -> Evaluation:
     return not_applicable("the claim is tried on samples of its own")
 
 
+_claim = partial(Guarantee, problem="comm-contention", evaluate=_of_its_own, hint={"families": ()})
+
 GUARANTEES: tuple[Guarantee, ...] = (
-    Guarantee(
+    _claim(
         id="001-theorem-1",
-        problem="comm-contention",
         source="paper 001, Theorem 1",
         statement="smaller first: (C_1 + C_2) / 2 over the start t in [0, b M_1] of the larger is least at t = b M_1",
         assumptions="two transfers released together, M_1 <= M_2, no latency",
-        evaluate=_of_its_own,
         sample=theorem_1,
-        hint=_HINT,
     ),
-    Guarantee(
+    _claim(
         id="001-theorem-2",
-        problem="comm-contention",
         source="paper 001, Theorem 2",
         statement="larger first: the best start of the smaller is 0 iff M_1 / M_2 < b / (2 (b + eta)), else b M_2",
         assumptions="two transfers released together, M_1 <= M_2, no latency",
-        evaluate=_of_its_own,
         sample=theorem_2,
-        hint=_HINT,
     ),
-    Guarantee(
+    _claim(
         id="001-adadual-k",
-        problem="comm-contention",
         source="ours",
         statement="the decision of adadual-k leads to the least sum of completion times",
         assumptions="one newcomer among k running transfers, nobody else arrives, no latency",
-        evaluate=_of_its_own,
         kind="repaired",
         sample=best_start,
-        hint=_HINT,
     ),
-    Guarantee(
+    _claim(
         id="001-volume-identity",
-        problem="comm-contention",
         source="ours",
         statement="sum (C_j - s_j - a) = b sum M_j + 2 (b + eta) sum_{i<j} V_ij",
         assumptions="any starts",
-        evaluate=_of_its_own,
         kind="repaired",
         sample=volume_identity,
-        hint=_HINT,
     ),
-    Guarantee(
+    _claim(
         id="001-adadual-unbounded",
-        problem="comm-contention",
         source="ours (the paper claims no ratio for more than two)",
         statement="no constant bounds AdaDUAL / OPT: sizes 1, 0.38 and n - 2 tiny ones, b = 1, eta = 0.3",
         assumptions="the ratio is to a feasible schedule, so it is a lower bound",
-        evaluate=_of_its_own,
         kind="repaired",
+        hint={},
         measure=unbounded,
     ),
 )

@@ -12,6 +12,22 @@ from pydantic import Field
 from schedgap.benchmarks.instances.profiles.throughputs import BUILT_IN
 from schedgap.benchmarks.instances.rar_ddls.horizon import ample_horizon, certified_horizon
 from schedgap.benchmarks.instances.rar_ddls.measured import Setup, measured_job
+from schedgap.benchmarks.instances.rar_ddls.options import (
+    Ample,
+    ContentionPenalty,
+    ContentionScale,
+    Extra,
+    Horizon,
+    InterBandwidth,
+    IntraBandwidth,
+    OverheadSeconds,
+    OverheadSlots,
+    RaisedHorizon,
+    ReduceSpeed,
+    Slack,
+    SlotLength,
+    Worker,
+)
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import LARGEST_COUNT
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
@@ -33,13 +49,9 @@ def tiny(
     ] = None,
     gpus: Annotated[int, Field(ge=1, le=1000, description="most GPUs of a server")] = 3,
     slots: Annotated[int, Field(ge=1, le=10000, description="longest duration of a job alone")] = 3,
-    slack: Annotated[float, Field(ge=1, le=100, description="horizon over a certified feasible makespan")] = 1.25,
-    horizon: Annotated[
-        int | None, Field(ge=1, le=10**9, description="slots; an instance may then be infeasible")
-    ] = None,
-    ample: Annotated[
-        bool, Field(description="the horizon, where it is not given, cuts off no schedule of any heuristic")
-    ] = False,
+    slack: Slack = 1.25,
+    horizon: Horizon = None,
+    ample: Ample = False,
 ) -> RarDdlsInstance:
     """3 or 4 jobs on 2 or 3 servers, small enough that every schedule can be tried.
 
@@ -72,13 +84,9 @@ def contended(
     servers: Annotated[int, Field(ge=2, le=1000, description="number of servers")] = 3,
     gpus: Annotated[int, Field(ge=1, le=1000, description="GPUs of a server; rings have one more")] = 2,
     slots: Annotated[int, Field(ge=1, le=10000, description="longest duration of a job alone")] = 2,
-    slack: Annotated[float, Field(ge=1, le=100, description="horizon over a certified feasible makespan")] = 1.25,
-    horizon: Annotated[
-        int | None, Field(ge=1, le=10**9, description="slots; an instance may then be infeasible")
-    ] = None,
-    ample: Annotated[
-        bool, Field(description="the horizon, where it is not given, cuts off no schedule of any heuristic")
-    ] = False,
+    slack: Slack = 1.25,
+    horizon: Horizon = None,
+    ample: Ample = False,
 ) -> RarDdlsInstance:
     """Jobs one GPU larger than every server, so that every ring crosses and rings share servers.
 
@@ -199,23 +207,17 @@ def small(
     servers: Annotated[int, Field(ge=1, le=10000, description="number of servers")] = 4,
     gpus: Annotated[int, Field(ge=1, le=1000, description="GPUs of a server")] = 2,
     slots: Annotated[int, Field(ge=1, le=10000, description="longest duration of a job alone")] = 8,
-    worker: Annotated[str, Field(description="worker type whose measured rates are taken")] = "v100",
-    slot_length: Annotated[float, Field(gt=0, le=10**6, description="seconds per slot")] = 60.0,
-    inter_bandwidth: Annotated[float, Field(gt=0, le=10**6, description="GB/s between servers (10 Gbit/s)")] = 1.25,
-    intra_bandwidth: Annotated[float, Field(gt=0, le=10**6, description="GB/s within a server")] = 62.5,
-    reduce_speed: Annotated[float, Field(gt=0, le=10**6, description="GB/s that a GPU adds up")] = 500.0,
-    xi_1: Annotated[float, Field(gt=0, le=1, description="contention_scale; 1: rings transmit all the time")] = 1.0,
-    alpha: Annotated[float, Field(ge=0, le=10**6, description="contention_penalty")] = 0.2,
-    xi_2: Annotated[
-        float, Field(ge=0, le=10**6, description="server_overhead, seconds per iteration and server used")
-    ] = 0.0,
-    slack: Annotated[float, Field(ge=1, le=100, description="horizon over a certified feasible makespan")] = 1.25,
-    horizon: Annotated[
-        int | None, Field(ge=1, le=10**9, description="slots; an instance may then be infeasible")
-    ] = None,
-    ample: Annotated[
-        bool, Field(description="the horizon, where it is not given, cuts off no schedule of any heuristic")
-    ] = False,
+    worker: Worker = "v100",
+    slot_length: SlotLength = 60.0,
+    inter_bandwidth: InterBandwidth = 1.25,
+    intra_bandwidth: IntraBandwidth = 62.5,
+    reduce_speed: ReduceSpeed = 500.0,
+    xi_1: ContentionScale = 1.0,
+    alpha: ContentionPenalty = 0.2,
+    xi_2: OverheadSeconds = 0.0,
+    slack: Slack = 1.25,
+    horizon: Horizon = None,
+    ample: Ample = False,
 ) -> RarDdlsInstance:
     """Jobs of measured rates (``throughputs.BUILT_IN``) of 1, 2 and 4 GPUs on small servers.
 
@@ -226,7 +228,7 @@ def small(
     jobs, servers, gpus : number of jobs and servers, GPUs of each server
     slots : longest duration of a job on one server, alone
     worker, slot_length, inter_bandwidth, intra_bandwidth, reduce_speed, xi_1, alpha, xi_2 : see
-        ``catalogue.rar_ddls.MEASURED_OPTIONS``
+        ``benchmarks.instances.rar_ddls.options``
     slack, horizon, ample : as for ``tiny``
     """
     rng = np.random.default_rng(seed)
@@ -252,17 +254,11 @@ def paper(
     *,
     jobs: Annotated[int, Field(ge=1, le=100000, description="number of jobs, in the paper's proportions")] = 160,
     servers: Annotated[int, Field(ge=1, le=100000, description="number of servers")] = 20,
-    horizon: Annotated[
-        int, Field(ge=1, le=10**9, description="slots, raised where needed to be certainly feasible")
-    ] = 1200,
+    horizon: RaisedHorizon = 1200,
     xi_1: Annotated[float, Field(gt=0, le=1, description="contention_scale")] = 0.5,
-    alpha: Annotated[float, Field(ge=0, le=10**6, description="contention_penalty")] = 0.2,
-    xi_2: Annotated[
-        float, Field(ge=0, le=0.005, description="server_overhead, slots per iteration and server used")
-    ] = 0.0005,
-    extra: Annotated[
-        float, Field(ge=0, le=0.5, description="largest share of the exchange in an iteration's time")
-    ] = 0.15,
+    alpha: ContentionPenalty = 0.2,
+    xi_2: OverheadSlots = 0.0005,
+    extra: Extra = 0.15,
     nested: Annotated[
         bool, Field(description="the same jobs for every number of servers, and the first servers of a larger cluster")
     ] = False,
@@ -304,17 +300,11 @@ def large(
     *,
     jobs: Annotated[int, Field(ge=1, le=100000, description="number of jobs, in the paper's proportions")] = 10_000,
     gpus: Annotated[int, Field(ge=32, le=10**6, description="GPUs of the cluster")] = 10_000,
-    horizon: Annotated[
-        int, Field(ge=1, le=10**9, description="slots, raised where needed to be certainly feasible")
-    ] = 1200,
+    horizon: RaisedHorizon = 1200,
     xi_1: Annotated[float, Field(gt=0, le=1, description="contention_scale")] = 0.5,
-    alpha: Annotated[float, Field(ge=0, le=10**6, description="contention_penalty")] = 0.2,
-    xi_2: Annotated[
-        float, Field(ge=0, le=0.005, description="server_overhead, slots per iteration and server used")
-    ] = 0.0005,
-    extra: Annotated[
-        float, Field(ge=0, le=0.5, description="largest share of the exchange in an iteration's time")
-    ] = 0.15,
+    alpha: ContentionPenalty = 0.2,
+    xi_2: OverheadSlots = 0.0005,
+    extra: Extra = 0.15,
 ) -> RarDdlsInstance:
     """The paper's workload at the scale of a whole site: 10,000 jobs in its proportions on 10,000 GPUs.
 
