@@ -24,9 +24,9 @@ def _exact() -> Mapping[str, Function]:
 
 
 def _heuristics() -> Mapping[str, Function]:
-    from schedgap.heuristics.ddl_cluster.policies import ada_srsf, srsf_1, srsf_2, srsf_3
+    from schedgap.heuristics.ddl_cluster.policies import ada_srsf, srsf_1, srsf_2, srsf_3, srsf_4
 
-    return {"ada-srsf": ada_srsf, "srsf-1": srsf_1, "srsf-2": srsf_2, "srsf-3": srsf_3}
+    return {"ada-srsf": ada_srsf, "srsf-1": srsf_1, "srsf-2": srsf_2, "srsf-3": srsf_3, "srsf-4": srsf_4}
 
 
 class DdlCluster(ProblemOf[DdlClusterInstance]):
@@ -72,6 +72,7 @@ class DdlCluster(ProblemOf[DdlClusterInstance]):
         Method("srsf-1", "SRSF, up to 1 all-reduce per server", Kind.HEURISTIC, _heuristics, "paper 001, section V-A"),
         Method("srsf-2", "SRSF, up to 2 all-reduces per server", Kind.HEURISTIC, _heuristics, "paper 001, section V-A"),
         Method("srsf-3", "SRSF, up to 3 all-reduces per server", Kind.HEURISTIC, _heuristics, "paper 001, section V-A"),
+        Method("srsf-4", "SRSF, up to 4 all-reduces per server", Kind.HEURISTIC, _heuristics, "paper 001, section I"),
     )
 
     def check(self, instance: Instance, solution: Solution) -> CheckReport:

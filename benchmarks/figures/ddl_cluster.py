@@ -1,19 +1,16 @@
-"""Clusters over time, and distributions of job completion times and of GPU utilisation."""
+"""Clusters over time."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
-from numpy.typing import NDArray
 
-from schedgap.benchmarks.figures.style import FAINT, GRID, INK, PALETTE, job_colour, new_figure, plain_axes
+from schedgap.benchmarks.figures.style import FAINT, PALETTE, job_colour, new_figure, plain_axes
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.ddl_cluster.clock import clock_of
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
@@ -22,68 +19,8 @@ from schedgap.formulations.ddl_cluster.simulate_plain import Log, simulate_plain
 _WIDTH = 10.0
 DETAILED_TASKS = 4000
 """Up to so many compute tasks, every task is drawn; beyond, one bar per job on each of its GPUs."""
-CURVE_POINTS = 250
-"""Points of a cumulative curve."""
 LABELLED_GPUS = 32
 """Beyond so many GPUs a large run is drawn by job, not by GPU."""
-
-
-@dataclass(frozen=True)
-class Distribution:
-    """What one policy contributes to a figure like Figures 4 to 6: pooled JCTs (s), utilisations, the mean JCT."""
-
-    name: str
-    jct: NDArray[np.float64]
-    utilisation: NDArray[np.float64]
-    mean: float
-    half_width: float
-
-
-def distributions(rows: Sequence[Distribution]) -> Figure:
-    """Three panels, as in Figures 4 to 6: cumulative JCT, cumulative GPU utilisation, mean JCT with its interval.
-
-    Parameters
-    ----------
-    rows : one per policy
-
-    Returns
-    -------
-    Figure of its own (no pyplot state), 10 by 3.4 inches.
-    """
-    figure = new_figure(_WIDTH, 3.4)
-    first, second, third = (
-        figure.add_axes((left, 0.16, width, 0.7)) for left, width in ((0.06, 0.29), (0.42, 0.22), (0.72, 0.27))
-    )
-    for place, row in enumerate(rows):
-        colour = PALETTE[(0, 1, 2, 4, 5, 6)[place % 6]]
-        for axes, values in ((first, row.jct), (second, 100 * row.utilisation)):
-            axes.plot(*_cumulative(values), drawstyle="steps-post", color=colour, label=row.name, linewidth=1.2)
-        half = None if np.isnan(row.half_width) else row.half_width
-        third.bar(place, row.mean, 0.65, yerr=half, color=colour, ecolor=INK, capsize=3)
-    first.set_xscale("log")
-    for axes, title, label in (
-        (first, "jobs completed", "JCT, seconds"),
-        (second, "GPUs", "utilisation, %"),
-        (third, "mean JCT, seconds", ""),
-    ):
-        plain_axes(axes)
-        axes.set_title(title, loc="left", fontsize=9, color=INK)
-        axes.set_xlabel(label, fontsize=9)
-        axes.grid(axis="y", color=GRID, linewidth=0.6)
-        axes.set_axisbelow(True)
-    for axes in (first, second):
-        axes.set_ylim(0, 1.01)
-    third.set_xticks(range(len(rows)), [row.name for row in rows])
-    third.tick_params(labelsize=8)
-    first.legend(frameon=False, fontsize=8, loc="lower right")
-    return figure
-
-
-def _cumulative(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The cumulative distribution, at no more than CURVE_POINTS of its steps."""
-    ordered = np.sort(values)
-    chosen = np.unique(np.linspace(0, len(ordered) - 1, min(len(ordered), CURVE_POINTS)).round().astype(int))
-    return ordered[chosen], (chosen + 1) / len(ordered)
 
 
 def gantt(instance: DdlClusterInstance, solution: Solution) -> Figure:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from schedgap.formulations.common.instance import Instance
+from schedgap.formulations.gpu_sharing.check import check as check_gpu_sharing
+from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.rar_ddls.check import check as check_rar_ddls
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.solution import RarDdlsSolution
@@ -25,7 +27,47 @@ def _rar_ddls(instance: Instance, result: Result) -> Metrics:
     return found
 
 
-_BY_PROBLEM: Mapping[str, Callable[[Instance, Result], Metrics]] = {"rar-ddls": _rar_ddls}
+def _gpu_sharing(instance: Instance, result: Result) -> Metrics:
+    """JCT and queuing in hours: means as the policies tell them, of every job, and by task.
+
+    Queuing is the time between arrival and completion without a GPU; a job's task is the first part of its id.
+    """
+    own = cast(GpuSharingInstance, instance)
+    hours = own.slot_length / 3600
+    scaled = ("makespan", "jct all", "jct large", "jct small", "queuing all", "queuing large", "queuing small")
+    found: dict[str, Any] = {
+        name: None if result.info.get(name) is None else result.info[name] * hours for name in scaled
+    }
+    if result.solution is None:
+        return found
+    if "segments" in result.solution:
+        rows = [result.solution["segments"][job.id] for job in own.jobs]
+        ends = [segments[-1][1] for segments in rows]
+        held = [sum(last - first + 1 for first, last, _ in segments) for segments in rows]
+        waited = [end - job.arrival + 1 - active for end, job, active in zip(ends, own.jobs, held, strict=True)]
+    else:
+        completion = check_gpu_sharing(own, result.solution).details["completion"]
+        ends = [completion[job.id] for job in own.jobs]
+        waited = [result.solution["start"][job.id] - job.arrival for job in own.jobs]
+    jct = [(end - job.arrival + 1) * hours for end, job in zip(ends, own.jobs, strict=True)]
+    shortest = sorted(jct)[: round(0.4 * len(jct))]
+    found |= {
+        "jct": [round(value, 5) for value in jct],
+        "below 0.75 h": sum(value <= 0.75 for value in jct) / len(jct),
+        "below 750 s": sum(value <= 750 / 3600 for value in jct) / len(jct),
+        "below 500 s": sum(value < 500 / 3600 for value in jct) / len(jct),
+        "shortest": sum(shortest) / len(shortest),
+    }
+    for task in sorted({job.id.rpartition("-")[0] for job in own.jobs}):
+        times = [slots * hours for slots, job in zip(waited, own.jobs, strict=True) if job.id.startswith(f"{task}-")]
+        found[f"queuing {task}"] = sum(times) / len(times)
+    return found
+
+
+_BY_PROBLEM: Mapping[str, Callable[[Instance, Result], Metrics]] = {
+    "rar-ddls": _rar_ddls,
+    "gpu-sharing": _gpu_sharing,
+}
 
 
 def measured(problem: str, instance: Instance, result: Result) -> Metrics:

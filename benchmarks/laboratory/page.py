@@ -62,6 +62,7 @@ def _verdicts(paper: Paper, findings: Sequence[Finding]) -> dict[str, Any]:
         {
             "item": finding.item.id,
             "title": finding.item.title,
+            "anchor": _anchor(finding.item),
             "section": judged.claim.section,
             "claim": judged.claim.text,
             "printed": judged.claim.printed,
@@ -84,16 +85,19 @@ def _verdicts(paper: Paper, findings: Sequence[Finding]) -> dict[str, Any]:
     }
 
 
-def _wrapped(text: str) -> str:
+def wrapped(text: str) -> str:
+    """Paragraphs, each in lines of at most 118 characters."""
     return "\n\n".join(textwrap.fill(" ".join(part.split()), 118) for part in text.strip().split("\n\n"))
 
 
-def _row(cells: Iterable[str]) -> str:
+def markdown_row(cells: Iterable[str]) -> str:
+    """A row of a Markdown table."""
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    return "\n".join([_row(head), "|" + "---|" * len(head), *map(_row, rows)])
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    return "\n".join([markdown_row(head), "|" + "---|" * len(head), *map(markdown_row, rows)])
 
 
 def _page(paper: Paper, findings: Sequence[Finding]) -> str:
@@ -107,17 +111,17 @@ def _page(paper: Paper, findings: Sequence[Finding]) -> str:
         "*Ratio to the bound* is the objective against a certified bound on the optimum, at least 1: what is left "
         "to gain."
     )
-    parts = [f"# {paper.title}", _wrapped(intro), "## Workload", _wrapped(paper.workload), "## Verdicts"]
+    parts = [f"# {paper.title}", wrapped(intro), "## Workload", wrapped(paper.workload), "## Verdicts"]
     rows = [
         (judged.claim.text, judged.claim.section, f"[{finding.item.title}](#{_anchor(finding.item)})", judged.text)
         for finding in findings
         for judged in finding.judged
     ]
-    parts.append(_table(("claim", "where", "item", "verdict"), rows))
+    parts.append(markdown_table(("claim", "where", "item", "verdict"), rows))
     for finding in findings:
         parts += _section(paper, finding)
     if paper.without:
-        parts += ["## No experiment", _table(("item", "why"), paper.without.items())]
+        parts += ["## No experiment", markdown_table(("item", "why"), paper.without.items())]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -128,7 +132,7 @@ def _anchor(item: Item) -> str:
 
 def _section(paper: Paper, finding: Finding) -> list[str]:
     item, data = finding.item, finding.data
-    parts = [f"## {item.title}", _wrapped(item.plots), _wrapped(item.left_open)]
+    parts = [f"## {item.title}", wrapped(item.plots), wrapped(item.left_open)]
     if item.series:
         count = len(data.seeds)
         parts.append(f"Draws: {count}." if count > 1 else "Deterministic: one draw.")
@@ -140,7 +144,7 @@ def _section(paper: Paper, finding: Finding) -> list[str]:
         parts.append(_numbers(item, data))
         missing = _missing(item, data)
         parts.append(missing)
-    parts += [_wrapped(remark(data)) for remark in item.remarks]
+    parts += [wrapped(remark(data)) for remark in item.remarks]
     return parts
 
 
@@ -149,14 +153,14 @@ def _claim(judged: Judged, item: Item) -> list[str]:
     printed = f" Printed: {claim.printed}." if claim.printed else ""
     head = f"**{claim.text}** ({claim.section}){printed} Verdict: *{judged.text}*."
     if claim.cannot:
-        return [_wrapped(f"{head} {claim.cannot}")]
+        return [wrapped(f"{head} {claim.cannot}")]
     others = [choice for choice in judged.answers if choice != MAIN]
     rows = []
     for place, answer in enumerate(judged.answers[MAIN]):
         beside = [judged.answers[choice][place] for choice in others]
         states = [f"{one.state} ({one.short})" if one.short else str(one.state) for one in beside]
         rows.append((answer.question, answer.evidence, str(answer.state), *states))
-    return [_wrapped(head), _table(("asked", "found", "main choice", *others), rows)]
+    return [wrapped(head), markdown_table(("asked", "found", "main choice", *others), rows)]
 
 
 def _numbers(item: Item, data: Data) -> str:
@@ -170,7 +174,7 @@ def _numbers(item: Item, data: Data) -> str:
             label = f"{series.label} (ours)" if series.ours else series.label
             rows.append((*at, label, *(_cell(item, data, metric, series.label, x) for metric in item.metrics)))
     note = " Printed numbers stand in brackets." if item.printed else ""
-    return f"Means over the draws under the main choice.{note}\n\n{_table(head, rows)}"
+    return f"Means over the draws under the main choice.{note}\n\n{markdown_table(head, rows)}"
 
 
 def _cell(item: Item, data: Data, metric: Metric, series: str, x: Any) -> str:
@@ -191,4 +195,4 @@ def _missing(item: Item, data: Data) -> str:
     if not lost:
         return ""
     shown = "; ".join(lost[:12]) + (f"; and {len(lost) - 12} more" if len(lost) > 12 else "")
-    return _wrapped(f"Runs without a {name.label}, which enter no mean and no difference: {shown}.")
+    return wrapped(f"Runs without a {name.label}, which enter no mean and no difference: {shown}.")

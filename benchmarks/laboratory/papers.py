@@ -10,6 +10,8 @@ from schedgap.formulations.common.errors import InputError
 
 NAMES: Mapping[str, str] = {
     "000": "sjf-bco",
+    "001": "ada-srsf",
+    "003": "sjf-bsbf",
 }
 """Every paper by number, with the name that its page has."""
 

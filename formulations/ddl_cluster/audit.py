@@ -69,7 +69,7 @@ def audit(
     Parameters
     ----------
     placement : by job, its GPUs as (server position, index)
-    policy : "srsf-1", "srsf-2", "srsf-3" or "ada-srsf"
+    policy : "srsf-1", "srsf-2", "srsf-3", "srsf-4" or "ada-srsf"
     log : the times of every task, in ticks of 10^-digits seconds
 
     Returns

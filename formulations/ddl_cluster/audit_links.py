@@ -15,7 +15,7 @@ from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
 IntArray = NDArray[np.int64]
 Steps = tuple[IntArray, IntArray]
 """Moments in order, and a count that holds from each to the next; it is 0 before the first."""
-_LIMIT = {"srsf-1": 1, "srsf-2": 2, "srsf-3": 3, "ada-srsf": 2}
+_LIMIT = {"srsf-1": 1, "srsf-2": 2, "srsf-3": 3, "srsf-4": 4, "ada-srsf": 2}
 _RELATIVE = 1e-9
 
 

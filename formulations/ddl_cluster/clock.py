@@ -32,7 +32,7 @@ class Clock:
     latency : ticks, the same for all jobs
     solo : by job, ticks of one all-reduce that meets no other, its latency included
     message : by job, MB
-    ticks_per_unit : by number of transfers k from 0 to 3, the ticks per MB of each: k b + (k - 1) eta
+    ticks_per_unit : by number of transfers k from 0 to 4, the ticks per MB of each: k b + (k - 1) eta
     pair_cost, unit_cost : 2 (b + eta) and b in seconds per MB, for AdaDUAL's comparison
     memory : by job, parts of 10^-15 of a GPU's memory, rounded down; a GPU has MEMORY_CAPACITY of them
     """
@@ -81,7 +81,7 @@ def clock_of(instance: DdlClusterInstance) -> Clock:
         latency=ticks(a),
         solo=tuple(ticks(a) + ticks(b * exact(job.message)) for job in jobs),
         message=tuple(job.message for job in jobs),
-        ticks_per_unit=(0.0, *(float((k * b + (k - 1) * eta) * scale) for k in (1, 2, 3))),
+        ticks_per_unit=(0.0, *(float((k * b + (k - 1) * eta) * scale) for k in (1, 2, 3, 4))),
         pair_cost=float(2 * (b + eta)),
         unit_cost=float(b),
         memory=tuple(floor(exact(job.memory) / memory * MEMORY_PARTS) for job in jobs),

@@ -65,6 +65,7 @@ POLICIES: Mapping[str, tuple[int, bool]] = {
     "srsf-1": (1, False),
     "srsf-2": (2, False),
     "srsf-3": (3, False),
+    "srsf-4": (4, False),
     "ada-srsf": (2, True),
 }
 """By name of a policy: how many all-reduces may be active on a server, and whether AdaDUAL decides on the second."""

@@ -69,6 +69,7 @@ def _policy(name: str, rule: str) -> Callable[..., HeuristicRun]:
 srsf_1 = _policy("srsf-1", "at most one all-reduce on a server: no contention.")
 srsf_2 = _policy("srsf-2", "at most two all-reduces on a server.")
 srsf_3 = _policy("srsf-3", "at most three all-reduces on a server.")
+srsf_4 = _policy("srsf-4", "at most four all-reduces on a server.")
 ada_srsf = _policy(
     "ada-srsf",
     """AdaDUAL decides whether a second all-reduce starts beside a first.

@@ -88,12 +88,12 @@ def simulate(
         job.gpus * job.iterations * (f + b + r)
         for job, f, b, r in zip(instance.jobs, clock.forward, clock.backward, clock.solo, strict=True)
     )
-    none, one, two, three = clock.ticks_per_unit
+    none, one, two, three, four = clock.ticks_per_unit
     rules = Rules(
         latency=clock.latency,
         pair_cost=clock.pair_cost,
         unit_cost=clock.unit_cost,
-        ticks_per_unit=(none, one, two, three),
+        ticks_per_unit=(none, one, two, three, four),
         limit=limit,
         adaptive=adaptive,
         rule=PLACEMENTS[placement],

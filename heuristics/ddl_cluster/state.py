@@ -74,7 +74,7 @@ class Rules(NamedTuple):
     latency: int
     pair_cost: float
     unit_cost: float
-    ticks_per_unit: tuple[float, float, float, float]
+    ticks_per_unit: tuple[float, float, float, float, float]
     limit: int
     adaptive: bool
     rule: int

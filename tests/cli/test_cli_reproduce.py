@@ -117,6 +117,8 @@ def test_list_names_every_item(command: Command) -> None:
 
 ITEMS = {
     "000": {"figure-4", "figure-5", "figure-6", "figure-7"},
+    "001": {"section-1", "figure-2", "table-iv", "figure-5", "table-v"},
+    "003": {"figure-2", "figure-3", "table-ii", "figure-5", "table-iii", "table-iv", "figure-6a", "figure-6b"},
 }
 """What has to be there: every table and figure of the evaluations that is an experiment."""
 

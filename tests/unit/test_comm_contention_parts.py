@@ -12,7 +12,7 @@ from support.checks import comm_contention as check
 from schedgap.benchmarks.figures.comm_contention import rates, trap_figure
 from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.instances.comm_contention import random as generators
-from schedgap.benchmarks.studies.contention_fit import Measurement, fit, read_measurements, report
+from schedgap.benchmarks.laboratory.paper_001.contention import Measurement, fit, read_measurements, report
 from schedgap.benchmarks.studies.speed.comm_contention import trap_ratios
 from schedgap.catalogue import workload
 from schedgap.catalogue.comm_contention import PROBLEM
@@ -24,7 +24,7 @@ from schedgap.formulations.common.errors import InputError
 from schedgap.heuristics.comm_contention import policies
 from schedgap.heuristics.comm_contention.guarantees import trap_ratio
 
-MEASURED = Path(__file__).parents[1] / "data" / "comm-contention-measurements.csv"
+MEASURED = Path(__file__).parents[2] / "benchmarks" / "laboratory" / "measured" / "comm-contention.csv"
 """Mean times of concurrent all-reduces as measured by the authors of paper 001 (github.com/HKBU-HPML/dl-scheduling)."""
 
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from schedgap.benchmarks.figures.ddl_cluster import Distribution, distributions, gantt
+from schedgap.benchmarks.figures.ddl_cluster import gantt
 from schedgap.benchmarks.instances.ddl_cluster.random import GANGS, MODELS, gang_sizes, paper, small, tiny
-from schedgap.benchmarks.studies.ada_srsf import interval
 from schedgap.formulations.common.errors import InputError
 from schedgap.heuristics.ddl_cluster.policies import ada_srsf
 
@@ -50,23 +48,9 @@ def test_impossible_settings(settings: dict[str, int], message: str) -> None:
         paper(0, **settings)  # type: ignore[arg-type]
 
 
-def test_interval_is_students() -> None:
-    mean, half = interval(np.array([1.0, 2.0, 3.0]))
-    assert mean == 2.0
-    assert half == pytest.approx(4.302653 / np.sqrt(3), rel=1e-6)
-    assert np.isnan(interval(np.array([1.0]))[1])
-
-
 @pytest.mark.parametrize(("jobs", "servers", "rows"), [(3, 2, 6), (40, 4, 8), (40, 20, 40)])
 def test_figures_by_size(jobs: int, servers: int, rows: int) -> None:
     instance = small(2, jobs=jobs, servers=servers, iterations=5 if jobs == 3 else 120)
     figure = gantt(instance, ada_srsf(instance).solution or {})
     assert isinstance(figure, Figure)
     assert figure.axes[0].get_ylim() == (rows, 0)
-
-
-def test_distributions_reach_one() -> None:
-    row = Distribution("one", np.arange(1.0, 2000.0), np.array([0.1, 0.5]), 1000.0, float("nan"))
-    curve = distributions([row]).axes[0].lines[0]
-    assert curve.get_ydata()[-1] == 1.0
-    assert len(curve.get_xdata()) <= 250

@@ -18,12 +18,6 @@ def _large_times() -> Study:
     return large_times
 
 
-def _table_rows() -> Study:
-    from schedgap.benchmarks.studies.ada_srsf import table_rows
-
-    return table_rows
-
-
 _PLACED = {
     name: tuple({"placement": placement} for placement in ("lwf", "ls", "ff", "rand"))
     for name in ("srsf-1", "ada-srsf")
@@ -46,16 +40,6 @@ _PAPER: tuple[Batch | Measurement, ...] = (
         group="kappa, 12 jobs",
         series="LWF-kappa on 8 GPUs, Ada-SRSF",
         axis="kappa",
-    ),
-    *(
-        Measurement(
-            "paper",
-            f"ada-srsf-table-{table.lower()}",
-            f"ddl-cluster: Table {table} of paper 001, 160 jobs on 64 GPUs, means and 95% half-widths",
-            _table_rows,
-            {"table": table},
-        )
-        for table in ("IV", "V")
     ),
 )
 _SCALE = (

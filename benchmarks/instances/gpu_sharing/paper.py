@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 from pydantic import Field
 
+from schedgap.benchmarks.instances.profiles.packed_pairs import drawn_ratio
 from schedgap.benchmarks.instances.profiles.pollux_tasks import TASKS
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
@@ -24,6 +25,11 @@ _SMALL_HOURS, _LARGE_HOURS = (0.05, 2.0), (0.3, 4.5)
 """Solo hours, drawn log-uniformly: their means, 0.53 and 1.55, are near the JCT less queuing of Tables III and IV
 (0.55 and 1.7 under SJF). The paper does not print its durations; with 12 hours of arrivals the load is near theirs."""
 
+Pairs: TypeAlias = Annotated[
+    Literal["uniform", "v100", "p100", "k80"],
+    Field(description="interference of pairs: uniform from 1 to 2, or as measured pairs on one GPU of this type"),
+]
+
 
 def simulated(
     seed: int,
@@ -36,6 +42,9 @@ def simulated(
         Field(ge=1, le=1000, description="interference of every pair; a random table over the tasks where not given"),
     ] = None,
     slot_length: Annotated[float, Field(gt=0, le=10**6, description="seconds per slot")] = 10.0,
+    pairs: Pairs = "uniform",
+    least: Annotated[float, Field(gt=0, le=1, description="least solo hours of a small job")] = _SMALL_HOURS[0],
+    most: Annotated[float, Field(gt=1, le=100, description="most solo hours of a small job")] = _SMALL_HOURS[1],
 ) -> GpuSharingInstance:
     """The simulated workload: jobs of six tasks that arrive uniformly over `hours` on 16 x 4 GPUs.
 
@@ -47,6 +56,8 @@ def simulated(
     xi : the interference ratio of every pair of jobs (Figure 6b); where not given, a table over the ordered
         pairs of tasks drawn from 1 to 2, since the paper's measured table is only a figure
     slot_length : seconds
+    pairs : where that table comes from: uniform, or drawn from the ratios of measured pairs (``packed_pairs.py``)
+    least, most : solo hours of small jobs, log-uniform between them
     """
     rng = np.random.default_rng(seed)
     names = list(TASKS)
@@ -59,11 +70,11 @@ def simulated(
         name = names[int(tasks[position])]
         large = rng.random() < _LARGE_PART
         gpus = int(rng.choice(_LARGE if large else _SMALL))
-        low, high = _LARGE_HOURS if large else _SMALL_HOURS
+        low, high = _LARGE_HOURS if large else (least, most)
         seconds = 3600.0 * math.exp(rng.uniform(math.log(low), math.log(high)))
         kinds.append(name)
         parts.append(task_job(f"{name}-{position}", name, gpus, moments[position], slot_length, seconds))
-    return task_instance(rng, f"simulated-{jobs}-{seed}", parts, kinds, servers, xi, slot_length)
+    return task_instance(rng, f"simulated-{jobs}-{seed}", parts, kinds, servers, xi, slot_length, pairs)
 
 
 def physical(
@@ -76,6 +87,7 @@ def physical(
         float | None,
         Field(ge=1, le=1000, description="interference of every pair; a random table over the tasks where not given"),
     ] = None,
+    pairs: Pairs = "uniform",
 ) -> GpuSharingInstance:
     """The workload of Table II: 30 jobs on 4 x 4 GPUs, a third of them with 12 or 16 GPUs.
 
@@ -87,7 +99,7 @@ def physical(
     seed : of all randomness
     jobs, servers : the size; servers of 4 GPUs
     minutes : of arrivals
-    xi : as in :func:`simulated`
+    xi, pairs : as in :func:`simulated`
     """
     rng = np.random.default_rng(seed)
     if servers < PER_SERVER:
@@ -104,7 +116,7 @@ def physical(
         seconds = min(5000, max(100, round(drawn / iteration_seconds(name, gpus)))) * iteration_seconds(name, gpus)
         kinds.append(name)
         parts.append(task_job(f"{name}-{position}", name, gpus, moments[position], 1.0, seconds))
-    return task_instance(rng, f"physical-{jobs}-{seed}", parts, kinds, servers, xi, 1.0)
+    return task_instance(rng, f"physical-{jobs}-{seed}", parts, kinds, servers, xi, 1.0, pairs)
 
 
 def iteration_seconds(name: str, gpus: int, batch: int | None = None) -> float:
@@ -141,9 +153,14 @@ def task_instance(
     servers: int,
     xi: float | None,
     slot_length: float,
+    pairs: str = "uniform",
 ) -> GpuSharingInstance:
     """With interference by task, and a horizon in which the jobs would fit one after another."""
-    drawn = {(one, other): round(float(rng.uniform(1.0, 2.0)), 2) for one in TASKS for other in TASKS}
+    drawn = {
+        (one, other): round(float(rng.uniform(1.0, 2.0)) if pairs == "uniform" else drawn_ratio(rng, pairs), 2)
+        for one in TASKS
+        for other in TASKS
+    }
     table = drawn if xi is None else dict.fromkeys(drawn, float(xi))
     interference = {
         job["id"]: {other["id"]: table[kind, kinds[k]] for k, other in enumerate(jobs) if k != j}

@@ -29,12 +29,11 @@ def _lead(metric: str, name: str) -> LeadGrows:
 ITEM = Item(
     id="figure-4",
     title="Figure 4: policies",
-    plots="Bars of the makespan of FF, LS, RAND and SJF-BCO (section 7). The text reads average completion times off "
-    "the same figure, so both are drawn.",
+    plots="Bars of the makespan of FF, LS, RAND and SJF-BCO (section 7). The text reads average completion times "
+    "off the same figure, so both are drawn.",
     left_open="Open: one draw or several, and the order in which FF, LS and RAND take jobs. Here they take them in "
-    "the "
-    "input order; as a second choice in that of SJF-BCO, fewest GPUs first. T = 1200. Ten servers are the first ten "
-    "of the twenty, with the same jobs.",
+    "the input order; as a second choice in that of SJF-BCO, fewest GPUs first. T = 1200. Ten servers are the first "
+    "ten of the twenty, with the same jobs.",
     problem="rar-ddls",
     preset="paper",
     workload=WORKLOAD,

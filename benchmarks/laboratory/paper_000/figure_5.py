@@ -20,10 +20,8 @@ ITEM = Item(
     title="Figure 5: kappa",
     plots="The makespan of SJF-BCO for kappa from 1 to 32 (section 7); two turning points are marked.",
     left_open="Only kappa = 1, 2, 4, 8, 16 and 32 can differ, since gangs have these sizes. Where the turning "
-    "points lie is not "
-    "in the text. The bisected pass is the algorithm as printed; the pass that is returned was also compared with "
-    "the one "
-    "whose theta is infinite. T = 1200.",
+    "points lie is not in the text. The bisected pass is the algorithm as printed; the pass that is returned was "
+    "also compared with the one whose theta is infinite. T = 1200.",
     problem="rar-ddls",
     preset="paper",
     workload=WORKLOAD,

@@ -30,8 +30,7 @@ ITEM = Item(
     title="Figure 6: number of servers",
     plots="The makespan of FF, LS and SJF-BCO over 10 to 20 servers (section 7).",
     left_open="Open: the steps of x (2 here), and whether RAND is drawn (it is here, and not judged for its fall). "
-    "T = "
-    "1500. The clusters of one draw are nested and their jobs the same.",
+    "T = 1500. The clusters of one draw are nested and their jobs the same.",
     problem="rar-ddls",
     preset="paper",
     workload={"horizon": 1500, "nested": True},

@@ -13,11 +13,9 @@ ITEM = Item(
     id="figure-7",
     title="Figure 7: lambda",
     plots="The makespan of SJF-BCO for lambda = 1, 2, 4, 8 with kappa = 1 (section 7): how many times the GPUs that "
-    "it "
-    "needs a gang may choose from.",
+    "it needs a gang may choose from.",
     left_open="Open: T (1200 here). With kappa free, which the paper does not draw, the effect nearly vanishes; "
-    "that curve stands "
-    "beside and is not judged.",
+    "that curve stands beside and is not judged.",
     problem="rar-ddls",
     preset="paper",
     workload=WORKLOAD,

@@ -1,0 +1,154 @@
+"""Figures 2 and 3 of paper 003: throughput and its model, and interference of pairs, on published measurements."""
+
+from __future__ import annotations
+
+import csv
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from schedgap.benchmarks.instances.profiles.packed_pairs import COUNT, QUANTILES
+from schedgap.benchmarks.instances.profiles.pollux_tasks import TASKS
+from schedgap.benchmarks.laboratory.data import Data
+from schedgap.benchmarks.laboratory.declare import Claim, Item, Panel, Series
+from schedgap.benchmarks.laboratory.draw import PALETTE
+from schedgap.benchmarks.laboratory.measure import Run
+from schedgap.benchmarks.laboratory.rules import Fact
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MEASURED = Path(__file__).parents[1] / "measured" / "pollux-iterations.csv"
+"""Median seconds of an iteration by task, servers, GPUs and batch per GPU, from the Pollux artifact (petuum/adaptdl,
+branch osdi21-artifact, Apache-2.0), for 1 to 16 GPUs packed on servers of 4."""
+_LIMIT = 0.15
+_LINEAR = 0.95
+
+
+def throughput(run: Run, seed: int) -> dict[str, Any]:
+    """Samples per second of a task, measured and by eq. (7): rows (GPUs, batch per GPU, measured, modelled)."""
+    del seed
+    task = TASKS[run.method]
+    with MEASURED.open(encoding="utf-8", newline="") as file:
+        own = [row for row in csv.DictReader(file) if row["task"] == run.method]
+    rows = []
+    for row in own:
+        nodes, gpus, batch, seconds = int(row["nodes"]), int(row["gpus"]), int(row["batch"]), float(row["seconds"])
+        rows.append([gpus, batch, gpus * batch / seconds, gpus * batch / task.model.seconds(nodes, gpus, batch)])
+    errors = [math.log(modelled / measured) for _, _, measured, modelled in rows]
+    return {"rows": rows, "error": math.sqrt(sum(e * e for e in errors) / len(errors))}
+
+
+def _error(task: str) -> Fact:
+    def test(data: Data) -> tuple[bool, str]:
+        error = data.draws(task)[0]["error"]
+        return error < _LIMIT, f"root mean square error {100 * error:.1f}%"
+
+    return Fact(f"{task}: error below 15%", test)
+
+
+def _linear(data: Data) -> tuple[bool, str]:
+    rows = data.draws("bert")[0]["rows"]
+    fits = {}
+    for gpus in sorted({row[0] for row in rows}):
+        batch, rate = (np.array([row[k] for row in rows if row[0] == gpus]) for k in (1, 2))
+        line = np.polyval(np.polyfit(batch, rate, 1), batch)
+        fits[gpus] = 1 - float(((rate - line) ** 2).sum() / ((rate - rate.mean()) ** 2).sum())
+    return min(fits.values()) > _LINEAR, "R^2 " + ", ".join(f"{gpus} GPUs {fit:.3f}" for gpus, fit in fits.items())
+
+
+def _panel(task: str) -> Panel:
+    def draw(axes: Axes, data: Data, item: Item) -> None:
+        del item
+        rows = data.draws(task)[0]["rows"]
+        for place, gpus in enumerate(sorted({row[0] for row in rows})):
+            own = sorted(row[1:] for row in rows if row[0] == gpus)
+            axes.plot([b for b, _, _ in own], [m for _, m, _ in own], "o", color=PALETTE[place], markersize=3)
+            axes.plot([b for b, _, _ in own], [m for _, _, m in own], color=PALETTE[place], lw=1, label=f"{gpus} GPUs")
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        axes.set_xlabel(f"{task}: batch per GPU")
+        axes.set_ylabel("samples per second")
+
+    return draw
+
+
+FIGURE_2 = Item(
+    id="figure-2",
+    title="Figure 2: throughput and its model",
+    plots="Throughput over the batch size for several numbers of GPUs, six tasks: measured points and the model of "
+    "eq. (7) (section IV).",
+    left_open="The measurements on 2080 Ti are not here. What stands in: the measured iteration times of the Pollux "
+    "artifact (other GPUs), medians for 1 to 16 GPUs packed on servers of 4, and the models that the presets use, "
+    "fitted to all of that artifact (root mean square errors 8.9 to 13.1%, [gpu-sharing](gpu-sharing.md)). Points "
+    "are measured, lines the model.",
+    series=tuple(Series(task, task) for task in TASKS),
+    measure=throughput,
+    seeds=1,
+    most=1,
+    claims=(
+        Claim(
+            "The model describes the throughput closely (error below 15% for each task; the limit is ours).",
+            "section IV, Figure 2",
+            tuple(_error(task) for task in TASKS),
+            printed="no error is printed",
+        ),
+        Claim(
+            "BERT's throughput is linear in the batch (R^2 above 0.95 for each number of GPUs; the limit is ours).",
+            "section IV, Figure 2",
+            (Fact("bert: R^2 of a line above 0.95 for each number of GPUs", _linear),),
+        ),
+    ),
+    panels=tuple(_panel(task) for task in TASKS),
+)
+
+
+def quantiles(run: Run, seed: int) -> dict[str, Any]:
+    """The measured ratios of pairs on one type of GPU, as quantiles."""
+    del seed
+    known = QUANTILES[run.method]
+    return {"ratio": list(known), "largest": known[-1], "median": known[len(known) // 2]}
+
+
+def _reaches(worker: str) -> Fact:
+    def test(data: Data) -> tuple[bool, str]:
+        found = data.draws(worker)[0]
+        ends = f"from {found['ratio'][0]:.2f} to {found['largest']:.2f}"
+        text = f"{ends}, median {found['median']:.2f}, {COUNT[worker]} pairs"
+        return found["largest"] >= 6, text
+
+    return Fact(f"{worker}: the largest ratio is at least 6", test)
+
+
+def _shares(axes: Axes, data: Data, item: Item) -> None:
+    for place, series in enumerate(item.series):
+        ratio = data.draws(series.label)[0]["ratio"]
+        axes.plot(ratio, np.linspace(0, 1, len(ratio)), color=PALETTE[place], lw=1.3, label=series.label)
+    axes.axvline(6, color="#B2182B", lw=1)
+    axes.set_xlabel("interference ratio")
+    axes.set_ylabel("share of pairs")
+
+
+FIGURE_3 = Item(
+    id="figure-3",
+    title="Figure 3: interference of pairs",
+    plots="Throughput of pairs of jobs that share a GPU, by configuration (section IV).",
+    left_open="Not reproducible for these six tasks without their GPUs. The closest measured data are the packed "
+    "pairs of the Gavel repository (one GPU each, other models, three GPU types): the ratio of a job's rate alone "
+    "to its rate beside the other. The presets take them with `--set pairs=v100`.",
+    series=tuple(Series(worker, worker) for worker in QUANTILES),
+    measure=quantiles,
+    seeds=1,
+    most=1,
+    claims=(
+        Claim(
+            "Interference ratios spread over a wide range, up to 6.",
+            "section IV, Figure 3",
+            tuple(_reaches(worker) for worker in QUANTILES),
+            printed="up to 6",
+        ),
+    ),
+    panels=(_shares,),
+)

@@ -1,0 +1,170 @@
+"""Puts the pages of runs into a folder of documents, with the table of all verdicts and its headline.
+
+python -m schedgap.benchmarks.laboratory.publish docs results/reproduce-000 results/reproduce-001 ...
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from schedgap.benchmarks.laboratory.page import MARK, VERDICTS, markdown_table, wrapped
+from schedgap.benchmarks.laboratory.verdicts import Verdict
+from schedgap.formulations.common.errors import InputError, SchedgapError
+from schedgap.formulations.common.files import write_text
+
+PAGE = "reproduction.md"
+HEADLINE = "<!-- reproduction: written by benchmarks/laboratory/publish.py -->"
+"""The line of README.md that the headline follows."""
+_RULES = """Every table and figure of the five papers' evaluations, measured again: `schedgap reproduce PAPER
+[--item ITEM]`
+writes the page of a paper, [papers' pages below](#pages). Claims are in our words.
+
+**Draws.** Seeds from 1000 on, on which nothing was tried before: 10 draws of every item, up to 40 where something
+is still
+undecided (a page says how many). Every method runs on the same draws; a difference is taken draw by draw, and its
+mean has a
+95% confidence interval by Student's t. A difference *holds* when the whole interval is on the claimed side of 0,
+*fails* when it is
+on the other, and is *undecided* otherwise. A trend holds when every step does. A printed ratio *agrees in size*
+when it lies
+in the interval of the mean ratio. Unfinished runs enter no mean, and their number is told.
+
+**Verdicts** are computed from the data by `benchmarks/laboratory/verdicts.py`. A claim *reproduces* when all that
+it says holds, *in
+part* when some of it holds, *does not reproduce* when nothing holds and something fails, and *cannot be decided*
+when everything is
+undecided or nothing can be measured. No paper prints its whole workload, so absolute values are shown and not judged.
+Where an open choice could carry a verdict, the claim is judged under a second choice as well, and the verdict
+*depends on* it when it
+differs there. Limits that no paper prints (10%, 5 points) are ours, and the claims say so.
+
+**Ratio to the bound.** No paper reports how far its method is from the best schedule. Here every run of a method
+inside the
+model has the ratio of its objective to a certified bound on the optimum, at least 1: what is left to gain is at "
+    "most that."""
+
+
+def publish(docs: Path, runs: Sequence[Path]) -> Path:
+    """Copy the pages and figures of `runs` to `docs`, and write the table of all verdicts there.
+
+    What stands below the mark in a page that is there already is kept. Where the folder beside has a README.md with
+    the headline's mark, the line after it is written anew.
+
+    Raises
+    ------
+    InputError
+        A run is not there, or is of some items only.
+    """
+    papers = sorted((_read(run) for run in runs), key=lambda paper: str(paper["paper"]))
+    for run in runs:
+        paper = _read(run)
+        text = (run / str(paper["page"])).read_text(encoding="utf-8")
+        target = docs / str(paper["page"])
+        if target.exists():
+            _, mark, kept = target.read_text(encoding="utf-8").partition(MARK)
+            text = f"{text}\n{mark}{kept}" if mark else text
+        write_text(target, text)
+        for figure in run.glob(f"{paper['name']}-*.png"):
+            shutil.copyfile(figure, docs / figure.name)
+    _write_headline(docs.parent / "README.md", headline(papers))
+    return write_text(docs / PAGE, table(papers))
+
+
+def _read(run: Path) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads((run / VERDICTS).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{run / VERDICTS}: {error.strerror or error}") from None
+    if not found["complete"]:
+        raise InputError(f"{run}: only some items of paper {found['paper']} ran")
+    return found
+
+
+def headline(papers: Sequence[dict[str, Any]]) -> str:
+    """One sentence: how many claims there are, and how many have which verdict."""
+    counts = Counter(str(claim["verdict"]) for paper in papers for claim in paper["claims"])
+    told = ", ".join(f"{counts[verdict]} {_PLURAL[verdict]}" for verdict in Verdict)
+    total = sum(counts.values())
+    hang = sum(bool(claim["depends_on"]) for paper in papers for claim in paper["claims"])
+    return (
+        f"Of {total} claims of the papers' evaluations {told}; {hang} of these verdicts depend on a choice that the "
+        "paper leaves "
+        "open ([every claim](docs/reproduction.md))."
+    )
+
+
+_PLURAL = {
+    Verdict.REPRODUCES: "reproduce",
+    Verdict.PARTLY: "reproduce in part",
+    Verdict.NOT: "do not reproduce",
+    Verdict.UNDECIDED: "cannot be decided",
+}
+
+
+def table(papers: Sequence[dict[str, Any]]) -> str:
+    """The page: rules, the counts, every claim with its verdict and a link, and what is no experiment."""
+    parts = ["# What reproduces", wrapped(_RULES), wrapped(headline(papers).replace("docs/reproduction.md", "#claims"))]
+    verdicts = [str(verdict) for verdict in Verdict]
+    rows = []
+    for paper in papers:
+        counts = Counter(str(claim["verdict"]) for claim in paper["claims"])
+        name = f"[{paper['paper']} {paper['name']}]({paper['page']})"
+        rows.append((name, str(len(paper["claims"])), *(str(counts[verdict]) for verdict in verdicts)))
+    parts += ["## Pages", markdown_table(("paper", "claims", *verdicts), rows), "## Claims"]
+    claims = [
+        (
+            str(paper["paper"]),
+            str(claim["section"]),
+            str(claim["claim"]),
+            str(claim["printed"]),
+            str(claim["verdict"]),
+            ", ".join(claim["depends_on"]),
+            f"[{claim['title']}]({paper['page']}#{claim['anchor']})",
+        )
+        for paper in papers
+        for claim in paper["claims"]
+    ]
+    parts.append(markdown_table(("paper", "where", "claim", "printed", "verdict", "depends on", "item"), claims))
+    cannot = [
+        (str(paper["paper"]), str(claim["title"]), str(claim["cannot"]))
+        for paper in papers
+        for claim in paper["claims"]
+        if claim["cannot"]
+    ]
+    parts += ["## What nothing here can decide", markdown_table(("paper", "item", "why, and what stands in"), cannot)]
+    without = [(str(paper["paper"]), item, why) for paper in papers for item, why in paper["without"].items()]
+    parts += ["## No experiment", markdown_table(("paper", "item", "why"), without)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _write_headline(readme: Path, text: str) -> None:
+    if not readme.is_file():
+        return
+    lines = readme.read_text(encoding="utf-8").splitlines()
+    if HEADLINE in lines:
+        place = lines.index(HEADLINE) + 1
+        end = next((k for k in range(place, len(lines)) if not lines[k].strip()), len(lines))
+        write_text(readme, "\n".join([*lines[:place], *wrapped(text).splitlines(), *lines[end:]]) + "\n")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Publish; 2 on bad input."""
+    if len(arguments) < 2:
+        print("usage: python -m schedgap.benchmarks.laboratory.publish DOCS RUN ...", file=sys.stderr)
+        return 2
+    try:
+        print(publish(Path(arguments[0]), [Path(run) for run in arguments[1:]]))
+    except SchedgapError as error:
+        print(f"publish: error: {error}", file=sys.stderr)
+        return error.exit_status
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
