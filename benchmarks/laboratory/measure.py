@@ -17,6 +17,9 @@ from schedgap.formulations.common.instance import Instance
 from schedgap.formulations.common.numbers import ratio
 from schedgap.solvers.result import SolveOptions
 
+WORK = 5.0
+"""Repeatable limit of an exact method beside the heuristics (``SolveOptions.work_limit``)."""
+
 
 @dataclass(frozen=True)
 class Run:
@@ -55,7 +58,7 @@ def solved(run: Run, seed: int) -> dict[str, Any]:
         without a solution), and the problem's own metrics (``metrics.py``). Unknown is None.
     """
     problem, instance = find_problem(run.problem), instance_of(run, seed)
-    options = SolveOptions(seed=seed, threads=1)
+    options = SolveOptions(seed=seed, threads=1, work_limit=WORK)
     result = run_method(problem, instance, run.method, options, run.settings)
     outside = find_method(problem, run.method).outside_model or bool(result.info.get("outside_model"))
     return {

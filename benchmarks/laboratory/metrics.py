@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from schedgap.formulations.common.instance import Instance
+from schedgap.formulations.g_vne.check_loads import check_loads
+from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.formulations.gpu_sharing.check import check as check_gpu_sharing
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.rar_ddls.check import check as check_rar_ddls
@@ -64,9 +66,37 @@ def _gpu_sharing(instance: Instance, result: Result) -> Metrics:
     return found
 
 
+def _ddljs(instance: Instance, result: Result) -> Metrics:
+    """Embedded ratio; where slots have bounds, each slot's gain over its bound: mean and smallest."""
+    del instance
+    pairs = zip(result.info.get("gains") or (), result.info.get("slot_bounds") or (), strict=False)
+    shares = [gain / bound for gain, bound in pairs if bound is not None and bound > 0]
+    return {
+        "embedded": result.info.get("embedded_ratio"),
+        "slot share": sum(shares) / len(shares) if shares else None,
+        "least slot share": min(shares, default=None),
+    }
+
+
+def _g_vne(instance: Instance, result: Result) -> Metrics:
+    """Embedded ratio of the one slot (rings over jobs), and the largest load of a link over its capacity."""
+    own = cast(GVneInstance, instance)
+    if result.solution is None:
+        return {"embedded": None, "link use": None}
+    details = check_loads(own, result.solution).details
+    rings = len(result.solution["rings"])
+    return {
+        "embedded": rings / len(own.jobs),
+        "link use": float(details["link_use"]),
+        "links bind": float(details["link_use"] > 0.9),
+    }
+
+
 _BY_PROBLEM: Mapping[str, Callable[[Instance, Result], Metrics]] = {
     "rar-ddls": _rar_ddls,
     "gpu-sharing": _gpu_sharing,
+    "ddljs": _ddljs,
+    "g-vne": _g_vne,
 }
 
 

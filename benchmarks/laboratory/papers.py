@@ -12,6 +12,7 @@ NAMES: Mapping[str, str] = {
     "000": "sjf-bco",
     "001": "ada-srsf",
     "003": "sjf-bsbf",
+    "004": "gadget",
 }
 """Every paper by number, with the name that its page has."""
 

@@ -119,6 +119,7 @@ ITEMS = {
     "000": {"figure-4", "figure-5", "figure-6", "figure-7"},
     "001": {"section-1", "figure-2", "table-iv", "figure-5", "table-v"},
     "003": {"figure-2", "figure-3", "table-ii", "figure-5", "table-iii", "table-iv", "figure-6a", "figure-6b"},
+    "004": {"figure-4", "figure-5", "figure-6", "figure-6-fixed", "figure-7", "figure-7-slots"},
 }
 """What has to be there: every table and figure of the evaluations that is an experiment."""
 

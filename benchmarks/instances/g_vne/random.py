@@ -9,6 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from schedgap.benchmarks.instances.substrates import (
+    PAPER_GPUS,
     PAPER_RACK_LINKS,
     PAPER_SERVER_LINKS,
     Range,
@@ -138,6 +139,10 @@ def racks(
     racks: Annotated[int | None, Field(ge=1, le=10000, description="racks; 2 to 5 where not given")] = None,
     jobs: Annotated[int, Field(ge=1, le=100000, description="jobs")] = 100,
     tightness: Annotated[float, Field(ge=0.001, le=10**6, description="how much narrower all links are")] = 1.0,
+    gangs: Annotated[
+        Literal["elastic", "fixed"], Field(description="rings of up to N workers, or of N workers, worth lambda_1")
+    ] = "elastic",
+    gpus: Annotated[int, Field(ge=1, le=8, description="most GPUs of a server")] = 8,
 ) -> GVneInstance:
     """One slot of the paper's workload: 50 servers in 2 to 5 racks, sigmoid utilities of jobs in mid-course.
 
@@ -151,6 +156,8 @@ def racks(
     seed : of all randomness
     servers, racks, jobs : how many; 2 to 5 racks where not given
     tightness : links are this much narrower than the paper's, on which they hardly ever bind
+    gangs : ``fixed``: only the whole ring of N workers is worth anything
+    gpus : servers with more GPUs have so many
 
     Raises
     ------
@@ -163,10 +170,11 @@ def racks(
         rng,
         servers=servers,
         racks=int(rng.integers(2, 6)) if racks is None else racks,
+        resources=gpus_only([min(gpus, size) for size in PAPER_GPUS]),
         server_links=_scaled(PAPER_SERVER_LINKS, tightness),
         rack_links=_scaled(PAPER_RACK_LINKS, tightness),
     )
-    return _instance(f"racks-{seed}", made, [_paper_job(rng, j) for j in range(jobs)])
+    return _instance(f"racks-{seed}", made, [_paper_job(rng, j, gangs == "fixed") for j in range(jobs)])
 
 
 def fat(
@@ -301,7 +309,7 @@ def _worth(rng: np.random.Generator, largest: int, scale: float) -> list[float]:
     return [round(base * k**power * float(rng.uniform(0.9, 1.1)), 2) for k in range(1, largest + 1)]
 
 
-def _paper_job(rng: np.random.Generator, j: int) -> dict[str, Any]:
+def _paper_job(rng: np.random.Generator, j: int, fixed: bool = False) -> dict[str, Any]:
     """A job of section VI in mid-course: what k more workers add to its sigmoid utility, to six decimals."""
     largest, zeta = int(rng.integers(1, 6)), int(rng.integers(50, 501))
     bandwidth = round(float(rng.uniform(0.1, 5.0)), 2)
@@ -310,6 +318,8 @@ def _paper_job(rng: np.random.Generator, j: int) -> dict[str, Any]:
     done = zeta * int(rng.uniform(0, 1) * midpoint / zeta)
     before = _sigmoid(steepness * (done - midpoint))
     gains = [scale * (_sigmoid(steepness * (done + zeta * k - midpoint)) - before) for k in range(1, largest + 1)]
+    if fixed:
+        gains = [0.0] * (largest - 1) + [scale]
     return _job(j, {"gpu": 1}, bandwidth, [round(gain, 6) for gain in gains])
 
 

@@ -1,0 +1,56 @@
+"""Figure 5 of paper 004: embedded ratio over the capacity of the servers."""
+
+from __future__ import annotations
+
+from schedgap.benchmarks.laboratory.declare import RATIO, Axis, Claim, Item
+from schedgap.benchmarks.laboratory.draw import lines
+from schedgap.benchmarks.laboratory.paper_004.common import ALGORITHM, BASELINES, EMBEDDED, FILLED, UNFILLED, UTILITY
+from schedgap.benchmarks.laboratory.rules import More, Trend, Value
+
+_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
+
+
+def _embedded(series: str, factor: float) -> Value:
+    return Value("embedded", series, factor)
+
+
+def _rises(series: str) -> Trend:
+    return Trend(tuple(_embedded(series, factor) for factor in _FACTORS), falling=False)
+
+
+ITEM = Item(
+    id="figure-5",
+    title="Figure 5: embedded ratio over node capacity",
+    plots="Embedded ratio, the embedded over the active jobs of a slot averaged over three trials, by node "
+    "resources in units of 100 GPUs (section VI).",
+    left_open="Open: what else varies and whether slots are shown; here the mean over slots, by a factor on the "
+    "GPUs of every server (0.25 to 4, about 0.6 to 7.5 units), 300 jobs. " + " ".join(ALGORITHM.split()),
+    problem="ddljs",
+    preset="figure-5",
+    series=(FILLED, UNFILLED, *BASELINES),
+    axis=Axis("factor on GPUs", "gpu_factor", _FACTORS, log=True),
+    metrics=(EMBEDDED, UTILITY, RATIO),
+    claims=(
+        Claim(
+            "Larger node capacity embeds more jobs in each slot (GADGET as printed, not filled).",
+            "section VI, Figure 5",
+            (_rises("GADGET"),),
+        ),
+        Claim(
+            "Larger node capacity embeds more jobs in each slot (GADGET, filled).",
+            "section VI, Figure 5",
+            (_rises("GADGET, filled"),),
+        ),
+        Claim(
+            "GADGET's embedded ratio is above the baselines' (ours; the paper does not say so).",
+            "beside Figure 5",
+            tuple(
+                More(_embedded("GADGET, filled", factor), _embedded(other, factor))
+                for other in ("FIFO", "DRF", "LAS")
+                for factor in _FACTORS[:3]
+            ),
+        ),
+    ),
+    panels=(lines(EMBEDDED), lines(UTILITY), lines(RATIO)),
+    most=10,
+)

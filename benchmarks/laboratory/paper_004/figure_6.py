@@ -1,0 +1,77 @@
+"""Figure 6 of paper 004: embedded ratio over the capacity of the links, with elastic rings and with fixed gangs."""
+
+from __future__ import annotations
+
+from schedgap.benchmarks.laboratory.declare import RATIO, Axis, Choice, Claim, Item, Metric, Series
+from schedgap.benchmarks.laboratory.draw import lines
+from schedgap.benchmarks.laboratory.paper_004.common import ALGORITHM, BASELINES, EMBEDDED, FILLED, UNFILLED, UTILITY
+from schedgap.benchmarks.laboratory.rules import Trend, Value, Within
+
+_FACTORS = (0.005, 0.02, 0.1, 1.0)
+_NARROW = (100.0, 50.0, 20.0, 1.0)
+_BIND = Metric("links bind", "slots with a full link", "%", 100.0)
+
+ELASTIC = Item(
+    id="figure-6",
+    title="Figure 6: embedded ratio over edge capacity",
+    plots="Embedded ratio by edge resources in units of 200 Gbit/s (section VI).",
+    left_open="As in Figure 5. The model's rings are elastic: a ring of one worker needs no link, so a job can "
+    "always shrink, and rings of at most five workers mostly fit one server. GPUs are cut to a quarter so that "
+    "rings span servers; factors on the bandwidth of every link from 0.005 to 1. " + " ".join(ALGORITHM.split()),
+    problem="ddljs",
+    preset="figure-6",
+    workload={"gpu_factor": 0.25},
+    series=(FILLED, UNFILLED, *BASELINES),
+    axis=Axis("factor on bandwidths", "bandwidth_factor", _FACTORS, log=True),
+    metrics=(EMBEDDED, UTILITY, RATIO),
+    choices=(Choice("servers as printed", {"gpu_factor": 1.0}),),
+    claims=(
+        Claim(
+            "With elastic rings, as the model is printed, wider links embed more jobs.",
+            "section VI, Figure 6",
+            tuple(
+                Trend(tuple(Value("embedded", series, factor) for factor in _FACTORS), falling=False)
+                for series in ("GADGET", "GADGET, filled")
+            ),
+        ),
+    ),
+    panels=(lines(EMBEDDED), lines(UTILITY), lines(RATIO)),
+    most=10,
+)
+FIXED = Item(
+    id="figure-6-fixed",
+    title="Figure 6: with fixed gangs and links that bind",
+    plots="The same question where links can matter: a job has its N_i workers or none.",
+    left_open="One slot (g-vne, preset `racks`): 20 servers of at most 2 GPUs, 35 jobs of N_i workers or none, each "
+    "worth lambda_1; links 100, 50, 20 times narrower than printed, and as printed. A draw stands for a slot. A "
+    "link counts as full when more than 90% of it is used (the limit is ours).",
+    problem="g-vne",
+    preset="racks",
+    workload={"servers": 20, "jobs": 35, "gangs": "fixed", "gpus": 2},
+    series=(
+        Series("Algorithm 2", "lp-rs-mde"),
+        Series("Algorithm 2, printed program", "lp-rs-mde", {"lp": "augmented"}),
+        Series("greedy", "greedy", ours=True),
+    ),
+    axis=Axis("links narrower by", "tightness", _NARROW, log=True),
+    metrics=(EMBEDDED, _BIND, RATIO),
+    claims=(
+        Claim(
+            "With fixed gangs and links that bind, wider links embed more jobs.",
+            "section VI, Figure 6",
+            tuple(
+                Trend(tuple(Value("embedded", series, width) for width in _NARROW), falling=False)
+                for series in ("Algorithm 2", "greedy")
+            ),
+        ),
+        Claim(
+            "Links bind: at the narrowest a link is full in at least half of the slots (a check of the setting).",
+            "ours",
+            tuple(
+                Within(Value("links bind", one, _NARROW[0]), low=0.5, what=f"{one}: a full link in half of the slots")
+                for one in ("Algorithm 2", "greedy")
+            ),
+        ),
+    ),
+    panels=(lines(EMBEDDED), lines(_BIND), lines(RATIO)),
+)
