@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
+from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.instance import Instance
-from schedgap.formulations.g_vne.check_loads import check_loads
 from schedgap.formulations.g_vne.instance import GVneInstance
-from schedgap.formulations.gpu_sharing.check import check as check_gpu_sharing
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
-from schedgap.formulations.rar_ddls.check import check as check_rar_ddls
-from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
-from schedgap.formulations.rar_ddls.solution import RarDdlsSolution
 from schedgap.solvers.result import Result
 
 Metrics = Mapping[str, Any]
@@ -23,8 +19,7 @@ def _rar_ddls(instance: Instance, result: Result) -> Metrics:
     passes = result.info.get("bisected") or {}
     found: dict[str, Any] = {"mean_jct": None, "bisected": passes.get("makespan")}
     if result.solution is not None:
-        report = check_rar_ddls(cast(RarDdlsInstance, instance), RarDdlsSolution.parse(result.solution))
-        ends = report.details["completion"].values()
+        ends = find_problem("rar-ddls").check(instance, result.solution).details["completion"].values()
         found["mean_jct"] = sum(ends) / len(ends)
     return found
 
@@ -48,7 +43,7 @@ def _gpu_sharing(instance: Instance, result: Result) -> Metrics:
         held = [sum(last - first + 1 for first, last, _ in segments) for segments in rows]
         waited = [end - job.arrival + 1 - active for end, job, active in zip(ends, own.jobs, held, strict=True)]
     else:
-        completion = check_gpu_sharing(own, result.solution).details["completion"]
+        completion = find_problem("gpu-sharing").check(own, result.solution).details["completion"]
         ends = [completion[job.id] for job in own.jobs]
         waited = [result.solution["start"][job.id] - job.arrival for job in own.jobs]
     jct = [(end - job.arrival + 1) * hours for end, job in zip(ends, own.jobs, strict=True)]
@@ -83,7 +78,7 @@ def _g_vne(instance: Instance, result: Result) -> Metrics:
     own = cast(GVneInstance, instance)
     if result.solution is None:
         return {"embedded": None, "link use": None}
-    details = check_loads(own, result.solution).details
+    details = find_problem("g-vne").check(own, result.solution).details
     rings = len(result.solution["rings"])
     return {
         "embedded": rings / len(own.jobs),
