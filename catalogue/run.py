@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -21,8 +21,16 @@ from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import agrees
 from schedgap.formulations.common.options import keywords
 from schedgap.heuristics.common.run import HeuristicRun
+from schedgap.solvers.budget import Budget, OutOfBudgetError
 from schedgap.solvers.incumbent import contradicts, optimal
-from schedgap.solvers.result import Result, SolveOptions, Status, Termination
+from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, Termination
+
+GRACE, SHARE_OF_GRACE = 0.5, 0.04
+"""Seconds and share of the time limit after which a method that has not ended by itself is ended."""
+LAST_GRACE = 0.4
+"""Seconds for a quick solution after that."""
+PATIENCE = 60.0
+"""The same where memory was the limit."""
 
 
 def run_method(
@@ -62,10 +70,7 @@ def run_method(
     try:
         if chosen.kind is Kind.HEURISTIC:
             return run_heuristic(problem, instance, chosen, options, given)
-        if chosen.kind is Kind.ENGINE:
-            result = _run_engine(problem, instance, chosen, options)
-        else:
-            result = _run_exact(chosen, instance, options, given)
+        result = _within_budget(problem, instance, chosen, options, given)
         return _certified(problem, instance, _confirmed(problem, instance, chosen, result))
     except Disagreement as error:
         path = write_disagreement(
@@ -86,6 +91,60 @@ def tighter(a: float | None, b: float | None, sense: int) -> float | None:
     if a is None or b is None:
         return b if a is None else a
     return max(a, b) if sense > 0 else min(a, b)
+
+
+def _within_budget(
+    problem: Problem, instance: Instance, method: Method, options: SolveOptions, settings: Mapping[str, Any]
+) -> Result:
+    """The result of an exact method or an engine; what it has where it must be ended."""
+    result: Result | None = None
+    known: list[Solution] = [] if options.start is None else [options.start]
+
+    def report(solution: Solution | None, objective: float | None, bound: float | None) -> None:
+        if solution is not None:
+            known[:] = [solution]
+        if tell is not None:
+            tell(solution, objective, bound)
+
+    tell = options.report
+    options = options if tell is None else replace(options, report=report)
+    budget = Budget(options.deadline, grace=GRACE, share=SHARE_OF_GRACE, memory=options.memory_limit)
+    try:
+        with budget:
+            if method.kind is Kind.ENGINE:
+                result = _run_engine(problem, instance, method, options)
+            else:
+                result = _run_exact(method, instance, options, settings)
+    except OutOfBudgetError:  # nothing in it took this for Ctrl-C
+        result = result or Result(Status.UNKNOWN)
+    if budget.over is None or result is None or result.termination is Termination.PROVEN:
+        assert result is not None
+        return result
+    info = {"reason": budget.reason, **result.info}
+    result = replace(result, termination=budget.over, info=info)
+    if result.solution is not None:
+        return result
+    late = budget.over is Termination.TIME_LIMIT
+    quick = _quickly(problem, instance, known, LAST_GRACE if late else PATIENCE)
+    if quick is None:
+        return result
+    return replace(result, status=Status.FEASIBLE, objective=quick[1], solution=quick[0])
+
+
+def _quickly(
+    problem: Problem, instance: Instance, known: Sequence[Solution], seconds: float
+) -> tuple[Solution, float] | None:
+    """What is known, or a quick solution, with the checker's objective; None where that takes longer."""
+    found: tuple[Solution, float] | None = None
+    try:
+        with Budget(Deadline.after(seconds)):
+            solution = known[0] if known else problem.quick(instance)
+            report = None if solution is None else problem.check(instance, solution)
+            if solution is not None and report is not None and report.feasible and report.objective is not None:
+                found = solution, float(report.objective)
+    except OutOfBudgetError:
+        return found
+    return found
 
 
 def _run_exact(method: Method, instance: Instance, options: SolveOptions, settings: Mapping[str, Any]) -> Result:

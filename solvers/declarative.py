@@ -67,7 +67,9 @@ def solve_declarative(
     solver = engine(engine_name)
     began = time.monotonic()
     version = solver.version()
-    if nonzeros is not None and (reason := too_large(nonzeros, options.deadline, solver.handover_cost)):
+    if nonzeros is not None and (
+        reason := too_large(nonzeros, options.deadline, solver.handover_cost, options.memory_limit)
+    ):
         known = _first_feasible(check, options.start, fallback)
         info = {"nonzeros": nonzeros, "reason": reason}
         return _unsolved(solver, version, Termination.TOO_LARGE, began, known, info)

@@ -37,6 +37,7 @@ class Termination(StrEnum):
     GAP_LIMIT = "gap limit"
     TIME_LIMIT = "time limit"
     WORK_LIMIT = "work limit"
+    MEMORY_LIMIT = "memory limit"
     INTERRUPTED = "interrupted"
     TOO_LARGE = "too large to build in the time"
     FINISHED = "finished"
@@ -100,6 +101,7 @@ class SolveOptions:
     threads : worker threads; None lets the engine use every core, 1 makes runs repeatable
     work_limit : a repeatable limit instead of seconds: CP-SAT's deterministic time, or branch-and-bound
         nodes in thousands elsewhere; None is no limit
+    memory_limit : bytes a method may take beside what the process has already; None is three quarters of what is free
     start : a solution to start from
     report : called with every new incumbent and bound, for the progress line and for Ctrl-C
     log : receives the engine's log, line by line
@@ -117,6 +119,7 @@ class SolveOptions:
     seed: int = 0
     threads: int | None = None
     work_limit: float | None = None
+    memory_limit: int | None = None
     start: Solution | None = None
     report: Listener | None = None
     log: Callable[[str], None] | None = None
@@ -129,6 +132,8 @@ class SolveOptions:
             raise InputError(f"relative gap: must be a finite number from 0, got {self.relative_gap!r}")
         if self.threads is not None and (not _whole(self.threads) or self.threads < 1):
             raise InputError(f"threads: must be a whole number from 1, got {self.threads!r}")
+        if self.memory_limit is not None and (not _whole(self.memory_limit) or self.memory_limit < 1):
+            raise InputError(f"memory limit: must be a whole number of bytes from 1, got {self.memory_limit!r}")
         if self.work_limit is not None and (not _finite(self.work_limit) or self.work_limit <= 0):
             raise InputError(f"work limit: must be a positive finite number, got {self.work_limit!r}")
 

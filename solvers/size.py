@@ -17,6 +17,8 @@ BYTES_PER_NONZERO = 400
 """Peak memory of a PuLP model with its arrays at 5 nonzeros a row: 342 measured (tracemalloc), rounded up."""
 SHARE_FOR_BUILDING = 0.8
 """A model whose building would take more than this share of the time left is not attempted."""
+SHARE_OF_FREE = 0.75
+"""Of the memory that is free, what may be used where nobody says how much."""
 BUILDER_FACTOR = 5.0
 """How much slower a real builder is, per nonzero, than the plain loop that is measured (rar-ddls: 3 to 8)."""
 MEASUREMENTS = 8
@@ -66,6 +68,16 @@ def build_sample() -> None:
 
 def available_bytes() -> int | None:
     """Memory that a new process could have: what Linux calls available, elsewhere half of what there is."""
+    free = _free_on_the_machine()
+    try:  # a container may have less than its machine
+        group = Path("/sys/fs/cgroup")
+        most, used = ((group / name).read_text(encoding="ascii").strip() for name in ("memory.max", "memory.current"))
+        return int(most) - int(used) if free is None else max(0, min(free, int(most) - int(used)))
+    except (OSError, ValueError):  # no such limit
+        return free
+
+
+def _free_on_the_machine() -> int | None:
     try:
         for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
             if line.startswith("MemAvailable:"):
@@ -78,7 +90,9 @@ def available_bytes() -> int | None:
         return None
 
 
-def too_large(nonzeros: int, deadline: Deadline, handover_cost: float = 0.0) -> str | None:
+def too_large(
+    nonzeros: int, deadline: Deadline, handover_cost: float = 0.0, memory_limit: int | None = None
+) -> str | None:
     """Why a model of this size is not attempted, or None where it is.
 
     Parameters
@@ -86,14 +100,16 @@ def too_large(nonzeros: int, deadline: Deadline, handover_cost: float = 0.0) -> 
     nonzeros : an estimate of the model's nonzero coefficients
     deadline : building and handing over must end well before it
     handover_cost : seconds an engine takes to take a model over, per second of building it
+    memory_limit : bytes there are for it; three quarters of what is free where not given
     """
     left = deadline.left()
     if left is not None:
         needed = nonzeros * seconds_per_nonzero() * (1 + handover_cost)
         if needed > SHARE_FOR_BUILDING * left:
             return f"{nonzeros:,} nonzeros take about {needed:.1f} s to build and hand over, {left:.1f} s are left"
-    memory = available_bytes()
+    free = available_bytes()
+    memory = memory_limit if memory_limit is not None or free is None else int(SHARE_OF_FREE * free)
     needed_bytes = nonzeros * BYTES_PER_NONZERO
     if memory is not None and needed_bytes > memory:
-        return f"{nonzeros:,} nonzeros take about {needed_bytes / 1e9:.1f} GB, {memory / 1e9:.1f} GB are free"
+        return f"{nonzeros:,} nonzeros take about {needed_bytes / 1e9:.1f} GB, {memory / 1e9:.1f} GB may be used"
     return None

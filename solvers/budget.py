@@ -1,0 +1,115 @@
+"""The last line of defence of a time limit and of a memory budget: stages that build do not always look at them."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Self
+
+from schedgap.solvers.result import Deadline, Termination
+from schedgap.solvers.size import SHARE_OF_FREE, available_bytes
+
+POLL = 0.05
+"""Seconds between two looks at the clock and at the memory in use."""
+_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+
+
+class OutOfBudgetError(KeyboardInterrupt):
+    """Raised in the thread of a method whose time or memory is over; methods treat it as they do Ctrl-C."""
+
+
+def used_bytes() -> int | None:
+    """Memory that this process has now; None where the system does not tell."""
+    try:
+        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * _PAGE
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+class Budget:
+    """Ends what runs inside of it by :class:`OutOfBudgetError`, once, when its time or memory is over.
+
+    Python code notices at its next step. Compiled code is not interrupted, nor is compilation (numba's), which no time
+    limit counts.
+
+    Parameters
+    ----------
+    deadline : when the time is over; never where it has no moment
+    grace, share : seconds after it, and share of the seconds that are left now, at which it is enforced: whoever looks
+        at the deadline has ended by then
+    memory : bytes that may be used more than now; SHARE_OF_FREE of what is free where not given
+
+    Attributes
+    ----------
+    over : which limit came first; None while none has
+    reason : the same in words
+    """
+
+    def __init__(
+        self, deadline: Deadline, *, grace: float = 0.0, share: float = 0.0, memory: int | None = None
+    ) -> None:
+        now, moment = time.monotonic(), deadline.moment
+        self._moment = None if moment is None else now + max(0.0, moment - now) * (1 + share) + grace
+        free, used = available_bytes(), used_bytes()
+        budget = memory if memory is not None or free is None else int(SHARE_OF_FREE * free)
+        self._most = None if budget is None or used is None else used + budget
+        self._budget = budget
+        self._thread = threading.get_ident()
+        self._ended = threading.Event()
+        self._lock = threading.Lock()
+        self.over: Termination | None = None
+        self.reason = ""
+
+    def __enter__(self) -> Self:
+        if self._moment is not None or self._most is not None:
+            threading.Thread(target=self._watch, daemon=True, name="budget").start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._lock:
+            self._ended.set()
+            _raise_in(self._thread, None)  # it came too late to be noticed
+
+    def _watch(self) -> None:
+        while not self._ended.wait(POLL):
+            over = self._look()
+            if over is None or (over is Termination.TIME_LIMIT and _compiles(self._thread)):
+                continue
+            with self._lock:
+                if not self._ended.is_set():
+                    self.over = over
+                    _raise_in(self._thread, OutOfBudgetError)
+            return
+
+    def _look(self) -> Termination | None:
+        if self._moment is not None and time.monotonic() >= self._moment:
+            self.reason = "a stage that is not looked into took all the time"
+            return Termination.TIME_LIMIT
+        used = None if self._most is None else used_bytes()
+        if used is not None and self._most is not None and used > self._most:
+            assert self._budget is not None
+            self.reason = f"the memory budget of {self._budget / 1e9:.3g} GB is used up"
+            return Termination.MEMORY_LIMIT
+        return None
+
+
+def _compiles(thread: int) -> bool:
+    """Whether numba works in a thread."""
+    frame: FrameType | None = sys._current_frames().get(thread)
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").startswith(("numba.", "llvmlite.")):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _raise_in(thread: int, error: type[BaseException] | None) -> None:
+    argument = None if error is None else ctypes.py_object(error)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), argument)
