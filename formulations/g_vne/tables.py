@@ -20,6 +20,10 @@ NEAR = 1e-6
 """A quotient this near to a whole number is floored in exact arithmetic."""
 
 
+LONG = 100
+"""Workers of a ring beyond which tables are cut to what there is room for."""
+
+
 @dataclass(frozen=True)
 class Tables:
     """An instance as arrays: V nodes, E directed links, R resources, J jobs, rings of up to K workers.
@@ -135,14 +139,16 @@ def _tables(instance: GVneInstance) -> Tables:
     capacity = np.array([[s.resources.get(name, 0.0) for name in names] for s in instance.servers], dtype=float)
     demand = np.array([[job.demand.get(name, 0.0) for name in names] for job in instance.jobs], dtype=float)
     longest = np.array([job.max_workers for job in instance.jobs], dtype=np.int64)
-    utility = np.full((len(longest), int(longest.max()) + 1), -np.inf)
-    utility[:, 0] = 0.0
-    for j, job in enumerate(instance.jobs):
-        utility[j, 1 : job.max_workers + 1] = job.utility
     where = instance.server_index
     cap = np.repeat(longest[:, None], len(capacity), axis=1)
     for r in range(len(names)):
         cap = np.minimum(cap, _quotients(capacity[:, r], demand[:, r], longest))
+    if longest.max() > LONG:  # every table grows with it, and no ring has more workers than there is room for
+        longest = np.minimum(longest, np.maximum(1, cap.sum(axis=1)))
+    utility = np.full((len(longest), int(longest.max()) + 1), -np.inf)
+    utility[:, 0] = 0.0
+    for j, job in enumerate(instance.jobs):
+        utility[j, 1 : longest[j] + 1] = job.utility[: longest[j]]
     bandwidth = np.array([link.bandwidth for link in instance.links], dtype=float)
     job_bandwidth = np.array([job.bandwidth for job in instance.jobs], dtype=float)
     wide = _quotients(bandwidth, job_bandwidth, np.ones_like(longest)) >= 1

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.checks import g_vne as check
 from support.checks import g_vne_loads as check_loads
-from support.work import PASSED
+from support.work import PASSED, Looks
 
 from schedgap.benchmarks.instances.g_vne.adversarial import NAMED, star
 from schedgap.benchmarks.instances.g_vne.random import fat, random, small, tiny
@@ -15,6 +15,7 @@ from schedgap.catalogue.g_vne import PROBLEM as G_VNE
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.g_vne.instance import GVneInstance
+from schedgap.formulations.g_vne.tables import tables
 from schedgap.heuristics.common.rings import RingNetwork
 from schedgap.heuristics.g_vne.greedy import greedy
 from schedgap.heuristics.g_vne.lp_rs_mde import lp_rs_mde, make_plan
@@ -227,3 +228,25 @@ def test_bad_options_are_told(method: str, settings: dict[str, object], words: s
     with pytest.raises(InputError, match="option") as error:
         run_method(G_VNE, NAMED[0], method, SolveOptions(), settings)
     assert words in str(error.value)
+
+
+def test_greedy_does_not_try_rings_that_no_network_could_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Utilities of 10,000 sizes on servers for eight workers: the other sizes cost nothing."""
+    servers = [{"id": f"s{v}", "resources": {"gpu": 2.0}} for v in range(4)]
+    links = [{"from": f"s{v}", "to": f"s{(v + 1) % 4}", "bandwidth": 5.0} for v in range(4)]
+    job = {"id": "j", "demand": {"gpu": 1.0}, "bandwidth": 1.0, "utility": [float(k) for k in range(1, 10_001)]}
+    instance = GVneInstance.parse({"problem": "g-vne", "servers": servers, "links": links, "jobs": [job]})
+    tried: list[int] = []
+    place = RingNetwork.place
+    monkeypatch.setattr(
+        RingNetwork, "place", lambda self, need, size, most: tried.append(size) or place(self, need, size, most)
+    )
+    run = greedy(instance)
+    assert run.info["placed"] == 1 and max(tried) == 8
+    assert tables(instance).utility.shape == (1, 9)
+
+
+def test_greedy_stops_at_its_deadline() -> None:
+    instance = small(0)
+    assert greedy(instance, deadline=PASSED).solution == {"rings": {}}
+    assert greedy(instance, deadline=Looks(3)).info["stopped"] == "time limit"
