@@ -106,6 +106,8 @@ def _within_budget(
         if tell is not None:
             tell(solution, objective, bound)
 
+    if options.deadline.moment is not None:
+        certified_bound(problem, instance)  # kept with the instance; at the end there is no time for it
     tell = options.report
     options = options if tell is None else replace(options, report=report)
     budget = Budget(options.deadline, grace=GRACE, share=SHARE_OF_GRACE, memory=options.memory_limit)

@@ -25,6 +25,8 @@ WORK = 15_000_000
 """(Job, node, size) triples of all pricings of a bound."""
 STEPS = 2_000_000_000
 """Steps of all layered searches of a bound on a network with cycles: about 0.8 s."""
+RINGS = 20_000
+"""Rings of all pricings of a bound there: each is walked step by step, which takes about 0.2 ms."""
 FEWEST = 12
 """With fewer pricings than these in the steps there are, links are left out of the bound."""
 
@@ -122,9 +124,9 @@ def _bound(instance: GVneInstance) -> float:
     if data.forest is None:
         hosts = int(data.eligible.any(axis=0).sum())
         steps = data.jobs * (data.utility.shape[1] - 1) * hosts**3
-        linked = steps * FEWEST <= STEPS
+        linked = steps * FEWEST <= STEPS and data.jobs * FEWEST <= RINGS
         if linked:
-            pricings = STEPS // max(1, steps)
+            pricings = min(STEPS // max(1, steps), RINGS // data.jobs)
     if states > MOST_STATES and not (linked and data.forest is None):
         scaled, unit = in_ordinary_units(instance)
         return _rounded_up(pooled_bound(RingSubproblem(scaled, linked=linked))) * unit
