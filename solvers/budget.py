@@ -75,7 +75,12 @@ class Budget:
     ) -> None:
         with self._lock:
             self._ended.set()
-            _raise_in(self._thread, None)  # it came too late to be noticed
+        if self.over is not None:
+            try:  # where it came too late to be noticed, it is noticed here
+                for _ in range(100):
+                    pass
+            except OutOfBudgetError:
+                return
 
     def _watch(self) -> None:
         while not self._ended.wait(POLL):
@@ -85,7 +90,8 @@ class Budget:
             with self._lock:
                 if not self._ended.is_set():
                     self.over = over
-                    _raise_in(self._thread, OutOfBudgetError)
+                    error = ctypes.py_object(OutOfBudgetError)
+                    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), error)
             return
 
     def _look(self) -> Termination | None:
@@ -108,8 +114,3 @@ def _compiles(thread: int) -> bool:
             return True
         frame = frame.f_back
     return False
-
-
-def _raise_in(thread: int, error: type[BaseException] | None) -> None:
-    argument = None if error is None else ctypes.py_object(error)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), argument)

@@ -231,9 +231,10 @@ def test_a_model_too_large_to_build_leaves_the_start_or_the_fallback() -> None:
     assert found(ONE, {"x": 9}) == found(ONE) == (Status.UNKNOWN, None, None)
 
 
-def test_rar_ddls_has_its_quick_schedule_where_the_model_is_too_large() -> None:
+def test_rar_ddls_has_its_quick_schedule_where_the_model_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     instance = paper(3)
-    result = run_method(RAR_DDLS, instance, "highs", replace(ONE, deadline=Deadline.after(1e-6)))
+    monkeypatch.setattr(size, "seconds_per_nonzero", lambda: 1e6)
+    result = run_method(RAR_DDLS, instance, "highs", replace(ONE, deadline=Deadline.after(PATIENCE)))
     assert (result.status, result.termination) == (Status.FEASIBLE, Termination.TOO_LARGE)
     assert result.objective is not None and result.bound is not None and result.bound <= result.objective
 
