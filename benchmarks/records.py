@@ -121,6 +121,7 @@ class Record:
             "seconds": None if result.seconds is None else round(result.seconds, 6),
             "seed": self.seed,
             "solution": result.solution,
+            **({"duality": plain(result.info["duality"])} if "duality" in result.info else {}),
         }
 
     def to_text(self, problem: Problem, out: Path | None = None) -> str:
@@ -146,11 +147,31 @@ class Record:
             lines.append(f"  metrics    {metrics}")
         if "reason" in result.info:
             lines.append(f"  reason     {result.info['reason']}")
+        lines += _duality_lines(result.info.get("duality"))
         if result.solution is not None:
             text = json.dumps(result.solution, allow_nan=False, ensure_ascii=False)
             shown = text if len(text) <= SHOWN else "long: --out FILE or --json writes it"
             lines.append(f"  solution   {shown if out is None else f'in {out}'}")
         return "\n".join(lines)
+
+
+def _duality_lines(duality: Mapping[str, Any] | None) -> list[str]:
+    """LP(P2) and P3, and a table of the prices and payoffs."""
+    if duality is None:
+        return []
+    said = {True: "holds", False: "does not hold"}
+    lines = [
+        f"  LP(P2)     {number(duality['LP(P2)'])}, P3 {number(duality['P3'])}: strong duality "
+        f"{said[duality['strong duality']]}, complementary slackness {said[duality['complementary slackness']]} "
+        f"(largest product {duality['largest complementary product']:.2g})"
+    ]
+    rows = [(f"{p['machine']}, {p['type']}, slot {p['slot']}", p["price"]) for p in duality["prices"]]
+    rows += [(f"{job}", payoff) for job, payoff in duality["payoffs"].items()]
+    width = max((len(what) for what, _ in rows), default=0)
+    kinds = ["price"] * len(duality["prices"]) + ["payoff"] * len(duality["payoffs"])
+    return lines + [
+        f"  {kind:<10} {what:<{width}}  {number(value)}" for kind, (what, value) in zip(kinds, rows, strict=True)
+    ]
 
 
 def plain_number(value: float | None) -> float | int | None:

@@ -8,8 +8,7 @@ from typing import ClassVar
 from schedgap.catalogue.method import ENGINES, Function, Kind, Method
 from schedgap.catalogue.problem import ProblemOf
 from schedgap.formulations.common.check import CheckReport
-from schedgap.formulations.common.declarative import DeclarativeModel
-from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.declarative import DeclarativeModel, Form
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
@@ -19,8 +18,16 @@ from schedgap.heuristics.common.guarantee import Guarantee
 
 def _exact() -> Mapping[str, Function]:
     from schedgap.solvers.exact.ddl_cluster.methods import solve_cp, solve_job_shop
+    from schedgap.solvers.exact.ddl_cluster.placement import solve_placement
 
-    return {"cp": solve_cp, "job-shop": solve_job_shop}
+    return {"cp": solve_cp, "job-shop": solve_job_shop, "placement": solve_placement}
+
+
+def _job_shop(instance: Instance, tighten: bool) -> DeclarativeModel:
+    from schedgap.formulations.ddl_cluster.models.job_shop import build_model
+
+    del tighten  # its windows come from a policy's run, so it cannot be changed
+    return build_model(PROBLEM.own(instance))
 
 
 def _heuristics() -> Mapping[str, Function]:
@@ -46,6 +53,7 @@ class DdlCluster(ProblemOf[DdlClusterInstance]):
         "makespan": "makespan",
         "utilisation": "GPU utilisation",
     }
+    forms = (Form("job-shop", "at most one all-reduce active on a server; placement given", "ours", _job_shop),)
     methods = (
         Method(
             "cp",
@@ -57,6 +65,13 @@ class DdlCluster(ProblemOf[DdlClusterInstance]):
         Method(
             "job-shop",
             "CP-SAT on the restriction to one all-reduce per server at a time; placement given",
+            Kind.EXACT,
+            _exact,
+            untunable=True,
+        ),
+        Method(
+            "placement",
+            "every placement of a tiny cluster, each scheduled by cp; drawn placements beyond",
             Kind.EXACT,
             _exact,
             untunable=True,
@@ -79,13 +94,6 @@ class DdlCluster(ProblemOf[DdlClusterInstance]):
         from schedgap.formulations.ddl_cluster.check import check
 
         return check(self.own(instance), DdlClusterSolution.parse(solution))
-
-    def model(self, instance: Instance, form: str | None = None, tighten: bool = True) -> DeclarativeModel:
-        if form is not None or not tighten:
-            raise InputError(f"form: {self.id} has only the model that engines solve")
-        from schedgap.formulations.ddl_cluster.models.job_shop import build_model
-
-        return build_model(self.own(instance))
 
     def model_size(self, instance: Instance) -> int:
         from schedgap.formulations.ddl_cluster.models.job_shop import model_nonzeros

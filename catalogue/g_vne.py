@@ -17,14 +17,41 @@ from schedgap.heuristics.common.guarantee import Guarantee
 
 def _exact() -> Mapping[str, Function]:
     from schedgap.solvers.exact.g_vne.colgen import solve_colgen
+    from schedgap.solvers.exact.g_vne.relaxations import solve_augmented, solve_columns_lp, solve_mcf
 
-    return {"colgen": solve_colgen}
+    return {
+        "colgen": solve_colgen,
+        "mcf": solve_mcf,
+        "augmented": solve_augmented,
+        "columns-lp": solve_columns_lp,
+    }
 
 
 def _arcs(instance: Instance, tighten: bool) -> DeclarativeModel:
     from schedgap.formulations.g_vne.models.arcs import build_ilp
 
     return build_ilp(PROBLEM.own(instance), tighten)
+
+
+def _mcf(instance: Instance, tighten: bool) -> DeclarativeModel:
+    from schedgap.formulations.g_vne.models.relaxations import build_flows
+
+    del tighten
+    return build_flows(PROBLEM.own(instance), augmented=False)
+
+
+def _augmented(instance: Instance, tighten: bool) -> DeclarativeModel:
+    from schedgap.formulations.g_vne.models.relaxations import build_flows
+
+    del tighten
+    return build_flows(PROBLEM.own(instance), augmented=True)
+
+
+def _columns(instance: Instance, tighten: bool) -> DeclarativeModel:
+    from schedgap.formulations.g_vne.models.relaxations import build_columns
+
+    del tighten  # only rings whose workers are next to each other, so it cannot be changed
+    return build_columns(PROBLEM.own(instance))
 
 
 def _heuristics() -> Mapping[str, Function]:
@@ -52,10 +79,18 @@ class GVne(ProblemOf[GVneInstance]):
     unit = "utility"
     instance_class = GVneInstance
     solution_class = GVneSolution
-    forms = (Form("arcs", "one flow for every ring edge", "paper 004, (12)-(19)", _arcs),)
+    forms = (
+        Form("arcs", "one flow for every ring edge", "paper 004, (12)-(19)", _arcs),
+        Form("mcf", "its linear relaxation", "paper 004, (12)-(19)", _mcf, tightens=False),
+        Form("augmented", "a copy for every root of a ring", "paper 004, Algorithm 2", _augmented, tightens=False),
+        Form("columns", "rings enumerated, tiny instances", "paper 004, (12) with (5)", _columns),
+    )
     methods = (
         Method("colgen", "column generation over rings, integer master, branch and price", Kind.EXACT, _exact),
         *ENGINES,
+        Method("mcf", "the LP relaxation, a bound", Kind.EXACT, _exact, "paper 004, (12)-(19)", untunable=True),
+        Method("augmented", "the augmented LP, a bound", Kind.EXACT, _exact, "paper 004, Algorithm 2", untunable=True),
+        Method("columns-lp", "the LP over all capped rings, a bound", Kind.EXACT, _exact, untunable=True),
         Method("greedy", "most valuable rings first, each where a cycle can be closed", Kind.HEURISTIC, _heuristics),
         Method(
             "lp-rs-mde",

@@ -18,8 +18,9 @@ from schedgap.heuristics.common.guarantee import Guarantee
 
 def _exact() -> Mapping[str, Function]:
     from schedgap.solvers.exact.hadar.colgen import solve_colgen
+    from schedgap.solvers.exact.hadar.duality import solve_p2
 
-    return {"colgen": solve_colgen}
+    return {"colgen": solve_colgen, "p2": solve_p2}
 
 
 def _heuristics() -> Mapping[str, Function]:
@@ -57,6 +58,20 @@ def _time_indexed(instance: Instance, tighten: bool) -> DeclarativeModel:
     return build_equations(PROBLEM.own(instance))
 
 
+def _p2(instance: Instance, tighten: bool) -> DeclarativeModel:
+    from schedgap.formulations.hadar.models.schedules import build_p2
+
+    del tighten
+    return build_p2(PROBLEM.own(instance))
+
+
+def _p3(instance: Instance, tighten: bool) -> DeclarativeModel:
+    from schedgap.formulations.hadar.models.schedules import build_p3
+
+    del tighten
+    return build_p3(PROBLEM.own(instance))
+
+
 class Hadar(ProblemOf[HadarInstance]):
     """Heterogeneous gangs that pause and move between slots, sum of utilities."""
 
@@ -75,7 +90,11 @@ class Hadar(ProblemOf[HadarInstance]):
         "makespan": "makespan",
         "utilisation": "utilisation",
     }
-    forms = (Form("time-indexed", "devices, rates and completion in every slot", "paper 002, (1)-(1e)", _time_indexed),)
+    forms = (
+        Form("time-indexed", "devices, rates and completion in every slot", "paper 002, (1)-(1e)", _time_indexed),
+        Form("P2", "one of all schedules for every job, tiny instances", "paper 002, (2)-(2c)", _p2, tightens=False),
+        Form("P3", "its dual: prices and payoffs", "paper 002, (3), (3a)", _p3, tightens=False),
+    )
     methods = (
         Method(
             "colgen",
@@ -86,6 +105,14 @@ class Hadar(ProblemOf[HadarInstance]):
             untunable=True,
         ),
         *ENGINES,
+        Method(
+            "p2",
+            "one of all schedules for every job, with prices, payoffs and duality; tiny instances",
+            Kind.EXACT,
+            _exact,
+            "paper 002, (2) to (3a)",
+            untunable=True,
+        ),
         Method(
             "hadar-online",
             "primal-dual admission on arrival, exponential prices",

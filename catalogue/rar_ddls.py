@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import ClassVar
 
 from schedgap.catalogue.method import ENGINES, Function, Kind, Method
@@ -18,8 +19,9 @@ from schedgap.heuristics.common.guarantee import Guarantee
 
 def _exact() -> Mapping[str, Function]:
     from schedgap.solvers.exact.rar_ddls.cp import solve_cp
+    from schedgap.solvers.exact.rar_ddls.reformulated import solve_schedule_set, solve_theta
 
-    return {"cp": solve_cp}
+    return {"cp": solve_cp, "schedule-set": solve_schedule_set, "theta": solve_theta}
 
 
 def _time_indexed(instance: Instance, tighten: bool) -> DeclarativeModel:
@@ -30,6 +32,20 @@ def _time_indexed(instance: Instance, tighten: bool) -> DeclarativeModel:
     from schedgap.formulations.rar_ddls.models.equations import build_equations
 
     return build_equations(PROBLEM.own(instance))
+
+
+def _schedule_set(instance: Instance, tighten: bool) -> DeclarativeModel:
+    from schedgap.formulations.rar_ddls.models.reformulation import build_reformulation
+
+    return build_reformulation(PROBLEM.own(instance), tighten=tighten)
+
+
+def _theta(instance: Instance, tighten: bool) -> DeclarativeModel:
+    from schedgap.formulations.rar_ddls.models.reformulation import build_theta
+
+    del tighten  # the program has no objective that could rule a schedule out
+    own = PROBLEM.own(instance)
+    return build_theta(own, Fraction(own.horizon))
 
 
 def _heuristics() -> Mapping[str, Function]:
@@ -52,10 +68,30 @@ class RarDdls(ProblemOf[RarDdlsInstance]):
     instance_class = RarDdlsInstance
     solution_class = RarDdlsSolution
     metrics: ClassVar[Mapping[str, str]] = {"mean_jct": "average JCT"}
-    forms = (Form("time-indexed", "GPUs, rings and rates in every slot", "paper 000, (1)-(9)", _time_indexed),)
+    forms = (
+        Form("time-indexed", "GPUs, rings and rates in every slot", "paper 000, (1)-(9)", _time_indexed),
+        Form("schedule-set", "one of all joint schedules, tiny instances", "paper 000, (10)-(13)", _schedule_set),
+        Form("theta", "no GPU busy for more than the horizon; bisection: method theta", "paper 000, (14)-(16)", _theta),
+    )
     methods = (
         Method("cp", "staged CP-SAT: relaxation, avoidance, time-indexed", Kind.EXACT, _exact, untunable=True),
         *ENGINES,
+        Method(
+            "schedule-set",
+            "one of all joint schedules, tiny instances",
+            Kind.EXACT,
+            _exact,
+            "paper 000, (10) to (13)",
+            untunable=True,
+        ),
+        Method(
+            "theta",
+            "least execution time of a GPU by bisection, tiny instances",
+            Kind.EXACT,
+            _exact,
+            "paper 000, (14) to (16)",
+            untunable=True,
+        ),
         Method(
             "sjf-bco",
             "smallest job first with balanced contention and overhead",

@@ -194,6 +194,8 @@ def _confirmed(problem: Problem, instance: Instance, method: Method, result: Res
 
 def _certified(problem: Problem, instance: Instance, result: Result) -> Result:
     """The result with the certified bound where that is better than the method's own."""
+    if result.info.get("relaxation"):  # its own value is what was asked for
+        return result
     if result.status not in (Status.FEASIBLE, Status.UNKNOWN):
         if result.status is Status.OPTIMAL:
             _not_beyond("the optimum", result.objective, certified_bound(problem, instance), problem.sense)

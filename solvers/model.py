@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
@@ -20,6 +21,7 @@ from schedgap.formulations.common.layout import Key, Layout, NamedRow
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, MAXIMISE, MINIMISE, exact
 from schedgap.solvers.declarative import solve_declarative
 from schedgap.solvers.engine_run import Check
+from schedgap.solvers.engines import engine as find_engine
 from schedgap.solvers.engines.arrays import rows_of
 from schedgap.solvers.engines.lp import write_model
 from schedgap.solvers.result import Deadline, Result, SolveOptions
@@ -120,6 +122,8 @@ class Model:
             As :func:`~schedgap.solvers.declarative.solve_declarative`.
         """
         options = SolveOptions(deadline=Deadline.after(time_limit), seed=seed, threads=threads)
+        if self._declarative.abstract:
+            return self._solve_abstract(engine, options)
         # engines may add cuts of their own: they get a copy
         model = replace(self.declarative, problem=self.problem.copy())
         result = solve_declarative(lambda: model, engine, options, self.check)
@@ -128,8 +132,25 @@ class Model:
         own = self._check(result.solution).objective
         return replace(result, info={**result.info, "problem_objective": None if own is None else float(own)})
 
+    def _solve_abstract(self, name: str, options: SolveOptions) -> Result:
+        solver = find_engine(name)
+        began = time.monotonic()
+        answer = solver.solve(self.declarative, options)
+        named = {} if answer.values is None else {v.name: float(x) for v, x in answer.values.items() if x}
+        return Result(
+            answer.status,
+            objective=answer.objective,
+            bound=answer.bound,
+            termination=answer.termination,
+            solve_seconds=time.monotonic() - began,
+            engine=name,
+            engine_version=solver.version(),
+            info={**answer.info, "values": named},
+        )
+
     def check(self, solution: Solution) -> CheckReport:
         """The checker's report on a solution, own rows included, with the model's objective."""
+        self._refuse_abstract()
         report = self._check(solution)
         if report.violations or not (self.own_rows or self._own_objective):
             return report
@@ -150,6 +171,7 @@ class Model:
         InputError
             The checker rejects the solution, or the model does not have it.
         """
+        self._refuse_abstract()
         report = self._check(solution)
         if report.violations:
             raise InputError(f"solution: not feasible: {report.violations[0].message}")
@@ -194,6 +216,7 @@ class Model:
         if len(goal) > 200:
             goal = f"{goal[:200]} ..."
         kind = "tightened for the solvers" if self._declarative.tightened else "the paper's own constraints"
+        kind = "its points are no schedules" if self._declarative.abstract else kind
         lines = [f"{self.title} ({kind})", f"{direction} {goal}", "", "sets"]
         lines += [f"  {name:<10} {len(members):>6}  {_members(members)}" for name, members in layout.sets.items()]
         lines += ["", f"variables ({len(layout.family_of)})"]
@@ -242,6 +265,10 @@ class Model:
             raise InputError(
                 f"{what}: a tightened model keeps an optimum of its own objective only; use tighten=False to change it"
             )
+
+    def _refuse_abstract(self) -> None:
+        if self._declarative.abstract:
+            raise InputError(f"solution: the points of {self.title} are no schedules")
 
     def _refuse_unknown(self, expression: Any, what: str, upper: int | None) -> None:
         """`upper`: +1 where less of the expression is fine, -1 where more of it is, None where neither."""

@@ -37,6 +37,7 @@ class DeclarativeModel:
     layout : its variables and rows by name
     tightened : something in it relies on the objective; False where every feasible schedule is a feasible point and
         every feasible integer point a schedule
+    abstract : its points are no schedules (a relaxation, a dual), so there is nothing that a checker could judge
     """
 
     problem: pulp.LpProblem
@@ -52,6 +53,7 @@ class DeclarativeModel:
     resolution: float = 0.0
     layout: Layout | None = None
     tightened: bool = True
+    abstract: bool = False
     info: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -21,8 +21,8 @@ def given_placement(instance: DdlClusterInstance, method: str) -> list[tuple[Gpu
     for job, given in zip(instance.jobs, instance.given, strict=True):
         if given is None:
             raise ModelRefused(
-                f"{method}: job {job.id} has no placement; exact methods of ddl-cluster need every placement given, "
-                "the policies (srsf-1, ada-srsf, ...) choose them"
+                f"{method}: job {job.id} has no placement; this method needs every placement given, "
+                "the method placement and the policies (srsf-1, ada-srsf, ...) choose them"
             )
         placement.append(given)
     return placement

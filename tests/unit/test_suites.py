@@ -60,7 +60,7 @@ def test_cross_has_300_random_tiny_instances_of_rar_ddls_half_of_them_contended(
     counts = {name: len(found) for name, found in hashes.items()}
     assert (counts["random"], counts["forced to contend"]) == (150, 150)
     exact = {item.task.id for item in items}
-    assert exact >= {"brute-force", "reformulation", "cp", "cbc", "highs", "cpsat"}
+    assert exact >= {"brute-force", "schedule-set", "cp", "cbc", "highs", "cpsat"}
 
 
 def test_every_figure_of_a_measurement_is_there() -> None:

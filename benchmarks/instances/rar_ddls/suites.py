@@ -10,9 +10,9 @@ from schedgap.catalogue.workload import Batch, Generator, Measurement, Study
 
 
 def _oracles() -> Mapping[str, Function]:
-    from schedgap.benchmarks.studies.brute_force.rar_ddls import solve_brute_force, solve_reformulation
+    from schedgap.benchmarks.studies.brute_force.rar_ddls import solve_brute_force
 
-    return {"brute-force": solve_brute_force, "reformulation": solve_reformulation}
+    return {"brute-force": solve_brute_force}
 
 
 def _cp_reach() -> Study:
@@ -72,13 +72,6 @@ _BRUTE_FORCE = Method(
     _oracles,
 )
 
-_REFORMULATION = Method(
-    "reformulation",
-    "problem (10) to (13) over enumerated schedules, on HiGHS",
-    Kind.EXACT,
-    _oracles,
-)
-
 _WORK = 20.0
 """CP-SAT's deterministic time for one solve, far more than any instance of these suites takes."""
 
@@ -108,10 +101,10 @@ _CROSS = tuple(
         "cross",
         _random_case,
         150,
-        exact=("brute-force", "reformulation", "cp", *_ENGINES),
+        exact=("brute-force", "schedule-set", "cp", *_ENGINES),
         group=group,
         settings={"contended": contended},
-        extra=(_BRUTE_FORCE, _REFORMULATION),
+        extra=(_BRUTE_FORCE,),
         work_limit=_WORK,
     )
     for group, contended in (("random", False), ("forced to contend", True))

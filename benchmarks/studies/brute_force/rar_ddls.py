@@ -15,12 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.rar_ddls.check import check
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
-from schedgap.formulations.rar_ddls.models.reformulation import build_reformulation
-from schedgap.formulations.rar_ddls.solution import RarDdlsSolution
-from schedgap.solvers.declarative import solve_declarative
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
 Placement = tuple[int, ...]
@@ -238,17 +233,3 @@ def solve_brute_force(instance: RarDdlsInstance, options: SolveOptions) -> Resul
     makespan, solution = found
     value = float(makespan)
     return Result(Status.OPTIMAL, value, value, solution, Termination.PROVEN, solve_seconds=seconds)
-
-
-def solve_reformulation(instance: RarDdlsInstance, options: SolveOptions) -> Result:
-    """Problem (10) to (13) of paper 000 on HiGHS; "unknown" where there are too many joint schedules."""
-    began = time.monotonic()
-    try:
-        model = build_reformulation(instance)
-    except InputError as error:
-        seconds = time.monotonic() - began
-        reason = {"reason": str(error)}
-        return Result(Status.UNKNOWN, termination=Termination.TOO_LARGE, build_seconds=seconds, info=reason)
-    return solve_declarative(
-        lambda: model, "highs", options, lambda solution: check(instance, RarDdlsSolution.parse(solution)), None
-    )

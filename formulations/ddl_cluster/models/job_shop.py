@@ -9,6 +9,7 @@ import pulp
 
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.common.layout import Layout, RowFamily, VariableFamily
 from schedgap.formulations.ddl_cluster.bounds import alone_times, lower_bound
 from schedgap.formulations.ddl_cluster.clock import MEMORY_CAPACITY, clock_of
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
@@ -16,7 +17,22 @@ from schedgap.formulations.ddl_cluster.sharing import Sharing, given_placement
 from schedgap.formulations.ddl_cluster.simulate_plain import INTERPRETED_TASKS, simulate_plain, solution_of, task_count
 from schedgap.formulations.ddl_cluster.timetable import AllReduce, Compute, Plan, timetable
 
-Terms = list[tuple[pulp.LpVariable, float]]
+VARIABLES = {
+    "first": VariableFamily("job", "when it starts, in seconds"),
+    "forward": VariableFamily("job, iteration, worker", "when the forward task of its workers on such GPUs starts"),
+    "backward": VariableFamily("job, iteration, worker", "when their backward task starts"),
+    "barrier": VariableFamily("job, iteration", "when all its workers are done"),
+    "admit": VariableFamily("job, iteration", "when its all-reduce is admitted"),
+    "end": VariableFamily("job, iteration", "when its all-reduce has ended"),
+    "order": VariableFamily("pair of tasks", "1 where the first ends before the second starts"),
+    "apart": VariableFamily("job, job, number", "1 where the first finishes before the second starts"),
+}
+ROWS = {
+    "follows": RowFamily("", "a task starts after what it waits for in its own job"),
+    "disjoint": RowFamily("", "tasks on one GPU, and all-reduces on one server, do not overlap"),
+    "memory": RowFamily("", "of jobs that do not fit one GPU together, two are apart"),
+    "apart": RowFamily("", "the second starts after the first has finished, where apart = 1"),
+}
 _POLICY = "srsf-1"
 
 
@@ -92,8 +108,14 @@ class _Builder:
         self.placement = given_placement(instance, "declarative model")
         self.sharing = Sharing.of(self.placement)
         self.servers = [{server for server, _ in gpus} for gpus in self.placement]
-        self.problem = pulp.LpProblem("ddl_cluster_job_shop", pulp.LpMinimize)
-        self.create: Callable[..., pulp.LpVariable] = getattr(self.problem, "add_variable", pulp.LpVariable)
+        self.ids = [job.id for job in instance.jobs]
+        self.layout = Layout(
+            pulp.LpProblem("ddl_cluster_job_shop", pulp.LpMinimize),
+            VARIABLES,
+            ROWS,
+            "the mean of finish - arrival",
+            {"job": self.ids, "server": [server.id for server in instance.servers]},
+        )
         self.quick = _run(instance, self.placement)
         jobs = instance.jobs
         link = instance.link
@@ -110,7 +132,6 @@ class _Builder:
         self.admit: dict[AllReduce, pulp.LpVariable] = {}
         self.first: list[pulp.LpVariable] = []
         self.finish: list[pulp.LpVariable] = []
-        self.rows = 0
 
     def build(self) -> DeclarativeModel:
         instance = self.instance
@@ -131,54 +152,50 @@ class _Builder:
                 self._disjoint((self.admit[j, i], self.message[j]), (self.admit[k, r], self.message[k]))
         count = len(instance.jobs)
         mean = sum(job.arrival for job in instance.jobs) / count
-        self.problem.setObjective(pulp.LpAffineExpression([(end, 1.0 / count) for end in self.finish], -mean))
+        self.layout.objective([(end, 1.0 / count) for end in self.finish], -mean)
         return DeclarativeModel(
-            problem=self.problem,
+            problem=self.layout.problem,
             extract=self._extract,
             sense=1,
             start=self.quick,
             bound=lower_bound(instance),
             restriction=True,
+            layout=self.layout,
         )
 
     def _duration(self, j: int, kind: int) -> float:
         job = self.instance.jobs[j]
         return job.backward if kind else job.forward
 
-    def _variable(self, name: str, low: float, high: float) -> pulp.LpVariable:
-        return self.create(name, low, max(low, high))
-
-    def _at_least(self, terms: Terms, value: float) -> None:
-        self.rows += 1
-        row = pulp.LpConstraint(pulp.LpAffineExpression(terms), pulp.LpConstraintGE, f"r{self.rows}", value)
-        self.problem.addConstraint(row)
+    def _variable(self, family: str, *key: str | int, low: float, high: float) -> pulp.LpVariable:
+        return self.layout.variable(family, *key, low=low, high=max(low, high), integer=False)
 
     def _follows(self, after: pulp.LpVariable, before: pulp.LpVariable, seconds: float) -> None:
-        self._at_least([(after, 1.0), (before, -1.0)], seconds)
+        self.layout.numbered("follows", [(after, 1.0), (before, -1.0)], ">=", seconds)
 
     def _add_job(self, j: int) -> None:
         """Its tasks in order, within the windows of its iterations."""
         job = self.instance.jobs[j]
         compute, message = job.forward + job.backward, self.message[j]
-        ready = self._variable(f"first_{j}", job.arrival, self.last[j])
+        ready = self._variable("first", job.id, low=job.arrival, high=self.last[j])
         self.first.append(ready)
         for i in range(job.iterations):
             low = job.arrival + i * self.least[j]
             high = self.last[j] - (job.iterations - 1 - i) * self.least[j]
-            barrier = self._variable(f"barrier_{j}_{i}", low + compute, high)
+            barrier = self._variable("barrier", job.id, i, low=low + compute, high=high)
             if self.sharing.alone[j]:
                 self._follows(barrier, ready, compute)
             for group in self.sharing.workers[j].values():
-                forward = self._variable(f"forward_{j}_{i}_{group[0]}", low, high)
-                backward = self._variable(f"backward_{j}_{i}_{group[0]}", low + job.forward, high)
+                forward = self._variable("forward", job.id, i, group[0], low=low, high=high)
+                backward = self._variable("backward", job.id, i, group[0], low=low + job.forward, high=high)
                 self.start[j, i, 0, group[0]], self.start[j, i, 1, group[0]] = forward, backward
                 self._follows(forward, ready, 0.0)
                 self._follows(backward, forward, job.forward)
                 self._follows(barrier, backward, job.backward)
             ready = barrier
             if message:
-                admit = self._variable(f"admit_{j}_{i}", low + compute, high)
-                ready = self._variable(f"end_{j}_{i}", low + compute + message, high)
+                admit = self._variable("admit", job.id, i, low=low + compute, high=high)
+                ready = self._variable("end", job.id, i, low=low + compute + message, high=high)
                 self._follows(admit, barrier, 0.0)
                 self._follows(ready, admit, message)
                 self.admit[j, i] = admit
@@ -191,9 +208,9 @@ class _Builder:
         to_u = max(0.0, v.upBound + v_time - u.lowBound)
         if u.upBound + u_time <= v.lowBound or v.upBound + v_time <= u.lowBound:
             return  # their windows do not meet
-        order = self.create(f"y_{self.rows}", 0, 1, cat=pulp.LpInteger)
-        self._at_least([(v, 1.0), (u, -1.0), (order, -to_v)], u_time - to_v)
-        self._at_least([(u, 1.0), (v, -1.0), (order, to_u)], v_time)
+        order = self.layout.variable("order", len(self.layout.variables.get("order", ())) + 1)
+        self.layout.numbered("disjoint", [(v, 1.0), (u, -1.0), (order, -to_v)], ">=", u_time - to_v)
+        self.layout.numbered("disjoint", [(u, 1.0), (v, -1.0), (order, to_u)], ">=", v_time)
 
     def _add_memory(self, here: tuple[int, ...]) -> None:
         """Of every smallest set of jobs that do not fit one GPU, two are apart."""
@@ -204,13 +221,15 @@ class _Builder:
             for chosen in combinations(here, size):
                 total = sum(parts[j] for j in chosen)
                 if total > MEMORY_CAPACITY and total - min(parts[j] for j in chosen) <= MEMORY_CAPACITY:
-                    self._at_least([(self._before(j, k), 1.0) for j in chosen for k in chosen if j != k], 1.0)
+                    apart = [(self._before(j, k), 1.0) for j in chosen for k in chosen if j != k]
+                    self.layout.numbered("memory", apart, ">=", 1)
 
     def _before(self, j: int, k: int) -> pulp.LpVariable:
         """A new binary: job j finishes before job k starts where it is 1."""
-        apart = self.create(f"apart_{self.rows}_{j}_{k}", 0, 1, cat=pulp.LpInteger)
+        number = len(self.layout.variables.get("apart", ())) + 1
+        apart = self.layout.variable("apart", self.ids[j], self.ids[k], number)
         most = max(0.0, self.last[j] - self.instance.jobs[k].arrival)
-        self._at_least([(self.first[k], 1.0), (self.finish[j], -1.0), (apart, -most)], -most)
+        self.layout.numbered("apart", [(self.first[k], 1.0), (self.finish[j], -1.0), (apart, -most)], ">=", -most)
         return apart
 
     def _extract(self, value: Callable[[pulp.LpVariable], float]) -> Solution:

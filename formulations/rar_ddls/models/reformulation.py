@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -12,6 +13,7 @@ import pulp
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import LARGEST, Solution
+from schedgap.formulations.common.layout import Layout, RowFamily, VariableFamily
 from schedgap.formulations.common.numbers import MINIMISE, exact
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.models.joint_schedules import JointSchedule, joint_schedules
@@ -25,8 +27,22 @@ _LARGEST_COEFFICIENT = 2**53
 
 Chosen = list[list[pulp.LpVariable]]  # x[k][j]
 
+VARIABLES = {
+    "choose": VariableFamily("job, schedule", "x_j^k: 1 where the job follows the schedule"),
+    "makespan": VariableFamily("", "max_j T_j"),
+    "none": VariableFamily("", "always 0: there is no schedule"),
+}
+ROWS = {
+    "latest": RowFamily("(10)", "makespan >= x_j^k (a_j + rho_j - 1), summed over k"),
+    "attained": RowFamily("(10)", "makespan <= the latest completion of the schedule"),
+    "one": RowFamily("(11)", "sum_k x_j^k = 1"),
+    "same": RowFamily("(12)", "x_j^k = x_i^k for all jobs i, j"),
+    "gpu": RowFamily("(16)", "sum_j sum_k W_jg^k x_j^k <= theta, in whole numbers"),
+    "no_schedule": RowFamily("", "none >= 1: the instance is infeasible, and so is the model"),
+}
 
-def build_reformulation(instance: RarDdlsInstance, *, limit: int = LIMIT) -> DeclarativeModel:
+
+def build_reformulation(instance: RarDdlsInstance, *, limit: int = LIMIT, tighten: bool = True) -> DeclarativeModel:
     """Problem (10) to (13): choose one joint schedule y^k for all jobs, minimise max_j x_j^k (a_j + rho_j(y^k) - 1).
 
     The set Y has, of the schedules that complete no later than a quick feasible one (else the horizon), one of each
@@ -37,6 +53,7 @@ def build_reformulation(instance: RarDdlsInstance, *, limit: int = LIMIT) -> Dec
     ----------
     instance : a tiny instance
     limit : most joint schedules
+    tighten : otherwise Y has one of each class of equal schedules of the whole horizon
 
     Returns
     -------
@@ -52,16 +69,19 @@ def build_reformulation(instance: RarDdlsInstance, *, limit: int = LIMIT) -> Dec
     -----
     |Y| grows exponentially with jobs and slots. Source: paper 000, section 5, equations (10) to (13).
     """
-    quick = quick_schedule(instance)
+    quick = quick_schedule(instance) if tighten else None
     latest = instance.horizon if quick is None else quick[0]
-    schedules = joint_schedules(instance, latest=latest, limit=limit)
-    problem, chosen = _choice("rar_ddls_reformulated", len(instance.jobs), len(schedules))
-    makespan = pulp.LpVariable("makespan", 0, latest, pulp.LpInteger)
-    problem.setObjective(pulp.LpAffineExpression([(makespan, 1.0)]))
-    for j in range(len(instance.jobs)):
+    schedules = joint_schedules(instance, latest=latest, limit=limit, shifted=tighten)
+    out, chosen = _choice(instance, "makespan, max_j T_j", len(schedules))
+    makespan = out.variable("makespan", high=latest)
+    out.objective([(makespan, 1.0)])
+    for j, job in enumerate(instance.jobs):
         ends = [(x[j], -float(schedule.completion[j])) for x, schedule in zip(chosen, schedules, strict=True)]
-        _row(problem, [(makespan, 1.0), *ends], pulp.LpConstraintGE, 0)
-    return _model(problem, chosen, schedules)
+        out.row("latest", (job.id,), [(makespan, 1.0), *ends], ">=", 0)
+    if not tighten and chosen:
+        latest_ends = [(x[0], -float(schedule.makespan)) for x, schedule in zip(chosen, schedules, strict=True)]
+        out.row("attained", (), [(makespan, 1.0), *latest_ends], "<=", 0)
+    return _model(out, chosen, schedules, tightened=tighten)
 
 
 def build_theta(
@@ -159,7 +179,7 @@ class _ThetaProblem:
         for schedule in schedules:
             rho = tuple(Fraction(slots) for slots in schedule.duration) if estimates is None else estimates
             distinct.setdefault((schedule.gpus, tuple(value / exact(u) for value in rho)), schedule)
-        self.jobs = len(instance.jobs)
+        self.instance = instance
         self.schedules = list(distinct.values())
         self.added = [added for _, added in distinct]  # W_jg^k by k and j, the same on each GPU of j
         self.times: list[dict[int, Fraction]] = []
@@ -172,8 +192,8 @@ class _ThetaProblem:
 
     def model(self, theta: Fraction) -> DeclarativeModel:
         """(14) to (16) for this theta, rows multiplied to whole numbers."""
-        problem, chosen = _choice("rar_ddls_theta", self.jobs, len(self.schedules))
-        problem.setObjective(pulp.LpAffineExpression([], constant=-1.0))
+        out, chosen = _choice(self.instance, "-1 (14): only feasibility counts", len(self.schedules))
+        out.objective([], constant=-1.0)
         whole = math.lcm(theta.denominator, *(value.denominator for added in self.added for value in added))
         largest = max([theta, *(value for times in self.times for value in times.values())])
         if largest * whole > _LARGEST_COEFFICIENT:
@@ -183,9 +203,9 @@ class _ThetaProblem:
             for j, mine in enumerate(schedule.gpus):
                 for g in mine:
                     rows.setdefault(g, []).append((chosen[k][j], float(self.added[k][j] * whole)))
-        for _, terms in sorted(rows.items()):
-            _row(problem, terms, pulp.LpConstraintLE, float(theta * whole))
-        return _model(problem, chosen, self.schedules)
+        for gpu, terms in sorted(rows.items()):
+            out.row("gpu", (gpu,), terms, "<=", float(theta * whole))
+        return replace(_model(out, chosen, self.schedules, tightened=False), abstract=True)
 
 
 def _estimates(instance: RarDdlsInstance, rho_hat: Mapping[str, float]) -> tuple[Fraction, ...]:
@@ -200,32 +220,45 @@ def _estimates(instance: RarDdlsInstance, rho_hat: Mapping[str, float]) -> tuple
     return tuple(exact(rho_hat[job.id]) for job in instance.jobs)
 
 
-def _choice(name: str, jobs: int, schedules: int) -> tuple[pulp.LpProblem, Chosen]:
+def _choice(instance: RarDdlsInstance, goal: str, schedules: int) -> tuple[Layout, Chosen]:
     """The variables x_j^k with (11), every job follows one schedule, and (12), all the same one."""
-    problem = pulp.LpProblem(name, pulp.LpMinimize)
-    chosen = [[pulp.LpVariable(f"x_{j}_{k}", 0, 1, pulp.LpInteger) for j in range(jobs)] for k in range(schedules)]
+    jobs = [job.id for job in instance.jobs]
+    sets: dict[str, Sequence[str | int]] = {"job": jobs, "schedule": range(1, schedules + 1)}
+    out = Layout(pulp.LpProblem("rar_ddls_reformulated", pulp.LpMinimize), VARIABLES, ROWS, goal, sets)
+    chosen = [[out.variable("choose", j, k) for j in jobs] for k in range(1, schedules + 1)]
     if not chosen:
-        _row(problem, [(pulp.LpVariable("no_schedule", 0, 0, pulp.LpInteger), 1.0)], pulp.LpConstraintGE, 1)
-    for j in range(jobs if chosen else 0):
-        _row(problem, [(x[j], 1.0) for x in chosen], pulp.LpConstraintEQ, 1)
-    for x in chosen:
-        for mine, next_one in pairwise(x):
-            _row(problem, [(mine, 1.0), (next_one, -1.0)], pulp.LpConstraintEQ, 0)
-    return problem, chosen
+        out.row("no_schedule", (), [(out.variable("none", high=0), 1.0)], ">=", 1)
+    for position, j in enumerate(jobs if chosen else ()):
+        out.row("one", (j,), [(x[position], 1.0) for x in chosen], "==", 1)
+    for k, x in enumerate(chosen, start=1):
+        for (one, mine), (other, theirs) in pairwise(zip(jobs, x, strict=True)):
+            out.row("same", (one, other, k), [(mine, 1.0), (theirs, -1.0)], "==", 0)
+    return out, chosen
 
 
-def _model(problem: pulp.LpProblem, chosen: Chosen, schedules: Sequence[JointSchedule]) -> DeclarativeModel:
+def _model(out: Layout, chosen: Chosen, schedules: Sequence[JointSchedule], *, tightened: bool) -> DeclarativeModel:
     def extract(value: Callable[[pulp.LpVariable], float]) -> Solution:
         return max(zip(chosen, schedules, strict=True), key=lambda pair: value(pair[0][0]))[1].solution
 
+    def assign(solution: Solution) -> Mapping[pulp.LpVariable, float]:
+        values = dict.fromkeys(out.family_of, 0.0)
+        for x, schedule in zip(chosen, schedules, strict=True):
+            if schedule.solution["start"] == solution["start"] and schedule.solution["placement"] == {
+                j: dict(placed) for j, placed in solution["placement"].items()
+            }:
+                values.update(dict.fromkeys(x, 1.0))
+                if "makespan" in out.variables:
+                    values[out.variables["makespan"][()]] = float(schedule.makespan)
+                return values
+        return {}
+
     return DeclarativeModel(
-        problem=problem,
+        problem=out.problem,
         extract=extract,
         sense=MINIMISE,
+        assign=assign,
         objective_is_integral=True,
+        layout=out,
+        tightened=tightened,
         info={"schedules": len(schedules)},
     )
-
-
-def _row(problem: pulp.LpProblem, terms: Terms, sense: int, value: float) -> None:
-    problem.addConstraint(pulp.LpConstraint(pulp.LpAffineExpression(terms), sense, None, float(value)))

@@ -1,0 +1,173 @@
+"""Placement as a decision: every placement of a small cluster, each scheduled by `cp` (method `placement`)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterator
+from importlib.metadata import version
+
+import numpy as np
+
+from schedgap.formulations.common.numbers import MINIMISE
+from schedgap.formulations.ddl_cluster.bounds import lower_bound
+from schedgap.formulations.ddl_cluster.check import check
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
+from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES, simulate_plain, solution_of
+from schedgap.formulations.ddl_cluster.solution import DdlClusterSolution
+from schedgap.solvers.exact.ddl_cluster.methods import solve_cp
+from schedgap.solvers.incumbent import Incumbent, optimal
+from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, Termination
+
+MOST = 200_000
+"""Ways to give GPUs to jobs that are gone through; beyond, placements are drawn at random and nothing is proven."""
+DRAWN = 200
+"""Placements that are drawn where there are too many, unless the time limit comes first."""
+PART = 0.2
+"""Of the time that is left, for one placement: the most promising ones come first."""
+
+Placement = tuple[tuple[Gpu, ...], ...]
+
+
+def solve_placement(instance: DdlClusterInstance, options: SolveOptions) -> Result:
+    """The best schedule over all placements, contention included.
+
+    Where there are at most 200,000 ways to give GPUs to jobs, every placement (one of those that differ only by equal
+    servers or by GPUs of one server) is bounded, the most promising first, and scheduled by ``cp`` unless its bound
+    shows that it cannot be better. The result's bound is the least over all placements. Where there are more, 200
+    placements are drawn at random (seeded) and scheduled by the policies; the bound is that of any size.
+
+    Placements that the instance gives stay as they are.
+
+    Parameters
+    ----------
+    instance : the instance
+    options : limits, seed, threads, start
+
+    Returns
+    -------
+    Result; ``info["placements"]`` is how many were looked at.
+
+    Notes
+    -----
+    Exponential in the jobs without a placement. The schedule may begin to use its GPUs at any time.
+    """
+    best = Incumbent(MINIMISE, options, lambda solution: check(instance, DdlClusterSolution.parse(solution)))
+    best.tighten(lower_bound(instance))
+    if options.start is not None:
+        best.propose(options.start, "start")
+    ended: Termination | None = None
+    try:
+        ended = _all_placements(instance, best) if ways(instance) <= MOST else _drawn_placements(instance, best)
+    except KeyboardInterrupt:
+        best.interrupted = True
+    return best.result(ended, "cpsat", version("ortools"))
+
+
+def ways(instance: DdlClusterInstance) -> int:
+    """How many ways there are to give GPUs to the jobs that have none."""
+    free = [job.gpus for job, given in zip(instance.jobs, instance.given, strict=True) if given is None]
+    return math.prod(math.comb(instance.total_gpus, gpus) for gpus in free)
+
+
+def placements(instance: DdlClusterInstance) -> Iterator[Placement]:
+    """Every placement, one of those that differ only by equal servers or by GPUs of one server."""
+    gpus = [(s, g) for s, server in enumerate(instance.servers) for g in range(server.gpus)]
+    choices = [
+        [given] if given is not None else list(itertools.combinations(gpus, job.gpus))
+        for job, given in zip(instance.jobs, instance.given, strict=True)
+    ]
+    fixed = any(given is not None for given in instance.given)
+    seen = set()
+    for chosen in itertools.product(*choices):
+        form = _canonical(instance, chosen, fixed)
+        if form not in seen:
+            seen.add(form)
+            yield tuple(chosen)
+
+
+def _canonical(instance: DdlClusterInstance, chosen: tuple[tuple[Gpu, ...], ...], fixed: bool) -> object:
+    """The same for placements that differ only by equal servers (where none is given) or by GPUs of one server."""
+    holders: dict[Gpu, list[int]] = {}
+    for j, gpus in enumerate(chosen):
+        for gpu in gpus:
+            holders.setdefault(gpu, []).append(j)
+    servers = []
+    for s, server in enumerate(instance.servers):
+        there = Counter(tuple(holders.get((s, g), ())) for g in range(server.gpus))
+        servers.append((s if fixed else server.gpus, tuple(sorted(there.items()))))
+    return tuple(sorted(servers))
+
+
+def placed(instance: DdlClusterInstance, placement: Placement) -> DdlClusterInstance:
+    """The instance with this placement given."""
+    names = [server.id for server in instance.servers]
+    data = instance.to_dict()
+    for job, gpus in zip(data["jobs"], placement, strict=True):
+        job["placement"] = [[names[s], g] for s, g in gpus]
+    return DdlClusterInstance.parse(data)
+
+
+def _all_placements(instance: DdlClusterInstance, best: Incumbent) -> Termination | None:
+    """Every placement by its bound; what is left open bounds the whole."""
+    bounded = []
+    for placement in placements(instance):
+        if best.out_of_time():
+            return None
+        own = placed(instance, placement)
+        bounded.append((lower_bound(own), own))
+    bounded.sort(key=lambda pair: pair[0])
+    best.info["placements"] = len(bounded)
+    open_bounds = [bound for bound, _ in bounded]
+    for place, (bound, own) in enumerate(bounded):
+        if best.objective is not None and (bound >= best.objective or optimal(best.objective, bound, MINIMISE)):
+            break  # and so are all that follow
+        if best.out_of_time():
+            break
+        left = best.seconds_left()
+        deadline = (
+            best.options.deadline
+            if left is None
+            else Deadline.after(max(0.01, left if len(bounded) == 1 else PART * left))
+        )
+        found = solve_cp(own, SolveOptions(deadline, threads=best.options.threads, seed=best.options.seed))
+        if found.solution is not None:
+            best.propose(found.solution, "cp", trusted=True)
+        if found.bound is not None:
+            open_bounds[place] = max(bound, found.bound)
+        elif found.status is Status.INFEASIBLE:
+            open_bounds[place] = math.inf
+    least = min(open_bounds)
+    best.tighten(least if best.objective is None else min(least, float(best.objective)))
+    return Termination.FINISHED if not best.out_of_time() else None
+
+
+def _drawn_placements(instance: DdlClusterInstance, best: Incumbent) -> Termination | None:
+    """Random placements, most on as few servers as hold the job, each run by every policy."""
+    rng = np.random.default_rng(best.options.seed)
+    gpus = [(s, g) for s, server in enumerate(instance.servers) for g in range(server.gpus)]
+    best.info["placements"] = 0
+    best.info["reason"] = f"more than {MOST} ways to give GPUs to jobs: placements are drawn"
+    for _ in range(DRAWN):
+        if best.out_of_time() or best.proven:
+            return None
+        load = dict.fromkeys(gpus, 0.0)
+        chosen = []
+        for job, given in zip(instance.jobs, instance.given, strict=True):
+            shift = rng.uniform(0.0, 2.0)
+            near = {s: rng.uniform() for s in range(len(instance.servers))}
+            cost = {gpu: load[gpu] + shift * near[gpu[0]] * job.iterations * job.forward for gpu in gpus}
+            mine = tuple(sorted(sorted(gpus, key=lambda gpu: cost[gpu])[: job.gpus])) if given is None else given
+            for gpu in mine:
+                load[gpu] += job.iterations * (job.forward + job.backward)
+            chosen.append(mine)
+        own = placed(instance, tuple(chosen))
+        for policy in POLICIES:
+            run = simulate_plain(own, chosen, policy)
+            if best.objective is None or sum(run.finish) < float(best.objective) * len(instance.jobs) + sum(
+                job.arrival for job in instance.jobs
+            ):
+                best.propose(solution_of(own, chosen, policy, run), policy, trusted=True)
+        best.info["placements"] += 1
+    return Termination.FINISHED

@@ -1,0 +1,101 @@
+"""The paper's reformulations of rar-ddls as methods: `schedule-set` (10) to (13), `theta` (14) to (16) by bisection."""
+
+from __future__ import annotations
+
+import time
+from fractions import Fraction
+
+from schedgap.formulations.common.check import CheckReport
+from schedgap.formulations.common.declarative import DeclarativeModel
+from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.common.numbers import MINIMISE
+from schedgap.formulations.rar_ddls.check import check
+from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
+from schedgap.formulations.rar_ddls.models.reformulation import LIMIT, build_reformulation, smallest_theta
+from schedgap.formulations.rar_ddls.solution import RarDdlsSolution
+from schedgap.solvers.declarative import solve_declarative
+from schedgap.solvers.engines import engine
+from schedgap.solvers.incumbent import optimal
+from schedgap.solvers.result import Result, SolveOptions, Status, Termination
+
+
+def solve_schedule_set(instance: RarDdlsInstance, options: SolveOptions) -> Result:
+    """Problem (10) to (13) over the enumerated joint schedules, on HiGHS; its optimum is the optimal makespan.
+
+    Returns
+    -------
+    Result; UNKNOWN with ``Termination.TOO_LARGE`` where there are more than 20,000 joint schedules or more than 100
+    slots. ``info["schedules"]`` is their number.
+
+    Notes
+    -----
+    Exponential: for tiny instances. Source: paper 000, section 5.
+    """
+    began = time.monotonic()
+    try:
+        model = build_reformulation(instance, limit=LIMIT)
+    except InputError as error:
+        return _too_large(error, began)
+    return solve_declarative(lambda: model, "highs", options, lambda solution: _check(instance, solution))
+
+
+def solve_theta(instance: RarDdlsInstance, options: SolveOptions) -> Result:
+    """The smallest theta for which (14) to (16) is feasible, by bisection, with realised execution times and u = 1.
+
+    theta* is the least largest execution time of a GPU, so theta* <= the optimal makespan: it is the bound. The
+    solution is the schedule that the last feasible program chose.
+
+    Returns
+    -------
+    Result; ``info["theta"]`` is theta*. UNKNOWN where the instance is too large, as ``schedule-set``.
+
+    Notes
+    -----
+    O(log |Y|) programs. Source: paper 000, section 5, (14) to (16).
+    """
+    began = time.monotonic()
+    solver = engine("highs")
+    chosen: list[Solution] = []
+
+    def feasible(model: DeclarativeModel) -> bool:
+        answer = solver.solve(model, options)
+        if answer.values is None:
+            return False
+        chosen.append(model.extract(answer.value))
+        return True
+
+    try:
+        theta = smallest_theta(instance, feasible)
+    except InputError as error:
+        return _too_large(error, began)
+    seconds = time.monotonic() - began
+    if theta is None:
+        return Result(Status.INFEASIBLE, termination=Termination.PROVEN, solve_seconds=seconds)
+    report = _check(instance, chosen[-1])
+    makespan = None if report.objective is None else float(report.objective)
+    bound = float(-(-theta // 1) if isinstance(theta, Fraction) else theta)  # makespans are whole slots
+    return Result(
+        Status.OPTIMAL if optimal(makespan, bound, MINIMISE) else Status.FEASIBLE,
+        objective=makespan,
+        bound=bound,
+        solution=chosen[-1],
+        termination=Termination.FINISHED,
+        solve_seconds=seconds,
+        engine=solver.name,
+        engine_version=solver.version(),
+        info={"theta": float(theta)},
+    )
+
+
+def _check(instance: RarDdlsInstance, solution: Solution) -> CheckReport:
+    return check(instance, RarDdlsSolution.parse(solution))
+
+
+def _too_large(error: InputError, began: float) -> Result:
+    return Result(
+        Status.UNKNOWN,
+        termination=Termination.TOO_LARGE,
+        solve_seconds=time.monotonic() - began,
+        info={"reason": str(error)},
+    )

@@ -1,0 +1,99 @@
+"""The papers' other forms as models and methods: their values against exact methods and each other."""
+
+from __future__ import annotations
+
+import pytest
+
+import schedgap
+from schedgap.benchmarks.studies.brute_force.ddl_cluster import optimum
+from schedgap.benchmarks.studies.brute_force.schedules import CASES
+from schedgap.benchmarks.studies.g_vne_relaxations import plain_relaxation
+from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
+from schedgap.solvers.exact.ddl_cluster import placement as module
+from schedgap.solvers.exact.ddl_cluster.placement import placed, placements, ways
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_schedule_set_has_the_optimum_and_theta_a_bound(seed: int) -> None:
+    instance = CASES["rar-ddls"].make(seed)[0]
+    best, chosen, theta = (schedgap.solve(instance, method) for method in ("cp", "schedule-set", "theta"))
+    assert (chosen.status, chosen.objective) == (best.status, best.objective)
+    if best.objective is None:
+        assert theta.status == "infeasible"
+        return
+    assert theta.bound is not None and theta.bound <= best.objective
+    assert theta.objective is not None and theta.objective >= best.objective
+    model = schedgap.model(instance, "schedule-set")
+    assert model.solve("cpsat").objective == best.objective
+    feasible = schedgap.model(instance, "theta").solve("highs")
+    assert feasible.status == "optimal" and feasible.objective == -1
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_p2_has_the_optimum_and_its_dual_the_value_of_its_relaxation(seed: int) -> None:
+    instance = CASES["hadar"].make(seed)[0]
+    best, found = schedgap.solve(instance), schedgap.solve(instance, "p2")
+    assert found.status == best.status
+    if best.objective is None:
+        return
+    assert found.objective == pytest.approx(best.objective, rel=1e-9)
+    said = found.info["duality"]
+    assert said["strong duality"] and said["complementary slackness"]
+    assert said["LP(P2)"] == pytest.approx(said["P3"], rel=1e-7) and said["P3"] >= best.objective - 1e-9
+    assert schedgap.model(instance, "P3").solve("highs").objective == pytest.approx(said["P3"], rel=1e-7)
+    # the payoffs and prices are worth the dual's value
+    there = {(m.id, kind): n for m in instance.machines for kind, n in m.gpus.items()}  # type: ignore[attr-defined]
+    paid = sum(p["price"] * there[p["machine"], p["type"]] for p in said["prices"])
+    assert paid + sum(said["payoffs"].values()) == pytest.approx(said["P3"], rel=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_linear_programs_of_g_vne_are_in_the_proven_order(seed: int) -> None:
+    instance = schedgap.generate("g-vne", "tiny", seed=seed)
+    best = schedgap.solve(instance).objective
+    mcf, augmented, columns = (schedgap.solve(instance, m).bound for m in ("mcf", "augmented", "columns-lp"))
+    assert best is not None and mcf is not None and augmented is not None and columns is not None
+    assert mcf == pytest.approx(augmented, rel=1e-7) and mcf == pytest.approx(
+        plain_relaxation(instance).value, rel=1e-7
+    )
+    assert best <= columns * (1 + 1e-9) and columns <= augmented * (1 + 1e-7)
+    assert schedgap.model(instance, "columns").solve("highs").objective == pytest.approx(best, rel=1e-9)
+    assert schedgap.model(instance, "mcf").solve("highs").objective == pytest.approx(mcf, rel=1e-7)
+
+
+def unplaced(seed: int) -> DdlClusterInstance:
+    """Two or three jobs without a placement, and memory enough."""
+    data = schedgap.generate("ddl-cluster", "tiny", seed=seed).to_dict()
+    jobs = [{**job, "placement": None, "iterations": 1} for job in data["jobs"][:2]]
+    return DdlClusterInstance.parse({**data, "jobs": jobs, "gpu_memory": 1e6})
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_best_placement_is_the_best_of_all(seed: int) -> None:
+    instance = unplaced(seed)
+    found = schedgap.solve(instance, "placement")
+    every = [optimum(placed(instance, chosen)) for chosen in placements(instance)]
+    assert found.status == "optimal" and found.objective == pytest.approx(min(every), rel=1e-9)
+    assert found.info["placements"] == len(every) <= ways(instance)
+    for rule in ("lwf", "ff", "ls", "rand"):
+        assert (schedgap.solve(instance, "srsf-1", settings={"placement": rule}).objective or 0) >= min(every) - 1e-9
+
+
+def test_preset_small_is_solved_with_drawn_placements(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "DRAWN", 2)
+    found = schedgap.solve(schedgap.generate("ddl-cluster", "small", seed=1), "placement", seed=3)
+    assert found.status == "feasible" and found.objective is not None and found.bound is not None
+    assert found.info["placements"] == 2 and found.bound <= found.objective
+
+
+def test_points_of_a_relaxation_are_no_schedules() -> None:
+    instance = schedgap.generate("g-vne", "tiny", seed=1)
+    model = schedgap.model(instance, "mcf")
+    with pytest.raises(InputError, match="points of g-vne, form mcf are no schedules"):
+        model.check({"rings": {}})
+    before = model.solve("highs").objective
+    ring = next(iter(model.variables["ring"].values()))
+    model.add(ring == 0)
+    after = model.solve("highs").objective
+    assert before is not None and after is not None and after <= before + 1e-9
