@@ -257,7 +257,7 @@ class _Builder:
         start = [float(solution["start"][task]) for task in self.ids]
         done = simulate(self.instance, dict(zip(self.ids, start, strict=True))).completion
         finish = [done[task] - latency for task in self.ids]
-        if max(finish) > horizon(self.instance):
+        if max(finish) > horizon(self.instance) * (1 + CONTINUOUS):
             return {}
         values = dict.fromkeys(self.layout.family_of, 0.0)
         line = sorted([*((t, 0, i) for i, t in enumerate(start)), *((t, 1, i) for i, t in enumerate(finish))])

@@ -1,0 +1,39 @@
+"""The pages of the problems: every family of rows stands there with its equation, and the worked changes run."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from schedgap.benchmarks.studies.brute_force.schedules import CASES
+from schedgap.catalogue.registry import all_problems, find_problem
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def section(page: str) -> str:
+    return (DOCS / page).read_text(encoding="utf-8").split("## Forms")[1].split("\n## ")[0]
+
+
+@pytest.mark.parametrize("page", ["models.md", *(f"{problem}.md" for problem in all_problems())])
+def test_the_worked_change_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (DOCS / page).read_text(encoding="utf-8") if page == "models.md" else section(page)
+    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    assert len(blocks) == 1
+    exec(blocks[0], {})
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_every_family_of_rows_stands_on_the_page(name: str) -> None:
+    case = CASES[name]
+    text = section(f"{case.problem}.md")
+    model = find_problem(case.problem).model(case.make(1)[0], case.form, False)
+    assert model is not None and model.layout is not None
+    for family in model.layout.rows:
+        law = model.layout.laws[family]
+        assert f"| `{law.prefix(family)}` | {law.equation or 'ours'} | {law.meaning} |" in text, family
+    for form in find_problem(case.problem).forms:
+        assert f"| `{form.id}` |" in text
