@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from schedgap.benchmarks.report.text import number
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.common.files import check_writable
+from schedgap.formulations.common.files import check_writable, write_bytes
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.reading import InstanceLike, SolutionLike, checked, name_of, read_instance, read_result
 
@@ -94,11 +95,10 @@ def draw(problem: Problem, instance: Instance, drawn: Sequence[Drawn], out: Path
         raise InputError(f"problem {problem.id}: {error}") from None
     if out is not None:
         date = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}[out.suffix.lower()]
+        drawn_file = io.BytesIO()
         with matplotlib.rc_context({"svg.hashsalt": "schedgap"}):
-            try:
-                figure.savefig(out, metadata=date, dpi=150)
-            except OSError as error:
-                raise InputError(f"{out}: {error.strerror or error}") from None
+            figure.savefig(drawn_file, metadata=date, dpi=150, format=out.suffix[1:].lower())
+        write_bytes(out, drawn_file.getvalue())
     return figure
 
 

@@ -15,6 +15,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, SubFigure
 
 from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.files import write_bytes
+
+matplotlib.rcParams["text.parse_math"] = False  # names may have dollar signs
 
 PALETTE = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#0072B2", "#D55E00", "#999999")
 """The colour-blind safe palette of Okabe and Ito, black left out."""
@@ -105,8 +108,7 @@ def save(figure: Figure, path: str | Path) -> None:
     if ending not in FORMATS:
         raise InputError(f"{path}: a figure's name must end in {', '.join(FORMATS)}")
     metadata = {".svg": {"Date": None, "Creator": None}, ".pdf": {"CreationDate": None}, ".png": {}}[ending]
-    try:
-        with matplotlib.rc_context({"svg.hashsalt": "schedgap", "svg.fonttype": "none"}):
-            figure.savefig(target, dpi=150, metadata=metadata)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from None
+    drawn = io.BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": "schedgap", "svg.fonttype": "none"}):
+        figure.savefig(drawn, dpi=150, metadata=metadata, format=ending[1:])
+    write_bytes(target, drawn.getvalue())

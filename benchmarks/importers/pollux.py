@@ -94,7 +94,7 @@ def _rows(path: str | Path, headers: Sequence[Sequence[str]]) -> list[tuple[int,
                     raise InputError(f"{path}: line {reader.line_num}: {len(found)} columns expected")
                 result.append((reader.line_num, row))
             return result
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path}: {error}") from None
 
 

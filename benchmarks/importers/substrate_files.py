@@ -135,7 +135,11 @@ def clos_substrate(
     """
     path = _single(files, "clos")
     text = _text(path)
-    rows = csv.reader(text.splitlines())
+    try:
+        table = list(csv.reader(text.splitlines()))
+    except csv.Error as error:
+        raise InputError(f"{path}: not a table: {error}") from None
+    rows = iter(table)
     head = tuple(next(rows, ()))
     if head != CLOS_HEAD:
         raise InputError(f"{path}: line 1: the columns must be {','.join(CLOS_HEAD)}, got {','.join(head)[:80]!r}")
@@ -219,7 +223,10 @@ def _read_gml(path: str | Path) -> tuple[Any, list[str]]:
 
 
 def _parsed(text: str) -> Any:
-    return networkx.parse_gml(text.splitlines(), label="id")
+    try:
+        return networkx.parse_gml(text.splitlines(), label="id")
+    except AttributeError:  # networkx asks a node or an edge that is no list for its keys
+        raise TypeError("graph, node and edge must each be a list in brackets") from None
 
 
 def _node_names(graph: Any) -> dict[Any, str]:

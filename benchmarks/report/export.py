@@ -27,7 +27,13 @@ def export_csv(folder: Path, path: Path, problems: Sequence[Problem] | None = No
     StoreError
         There is no run, or the file cannot be written.
     """
-    return write_text(path, exported(read_run(folder, problems)[0]).to_csv(index=False, lineterminator="\n"))
+    rows = exported(read_run(folder, problems)[0]).map(_as_text)
+    return write_text(path, rows.to_csv(index=False, lineterminator="\n"))
+
+
+def _as_text(cell: object) -> object:
+    """Text that a spreadsheet would take for a formula begins with an apostrophe."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell
 
 
 def check_parquet() -> None:

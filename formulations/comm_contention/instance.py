@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from schedgap.formulations.common.instance import Identifier, Instance, NonNegative, Part, Positive, unique_ids
+from schedgap.formulations.common.instance import Identifier, Instance, Moment, Part, Positive, unique_ids
 from schedgap.formulations.common.link import Link
 
 
@@ -21,7 +21,7 @@ class Task(Part):
     """
 
     id: Identifier
-    release: NonNegative
+    release: Moment
     size: Positive
 
 

@@ -9,6 +9,10 @@ from pathlib import Path
 
 from schedgap.formulations.common.errors import InputError
 
+_UMASK = os.umask(0)
+os.umask(_UMASK)
+"""Asked once, while there is one thread: the only way to ask is to change it for a moment."""
+
 
 def check_writable(path: Path) -> None:
     """Make sure that `path` can be written, without changing it.
@@ -54,9 +58,7 @@ def write_bytes(path: Path, content: bytes) -> Path:
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(content)
-            umask = os.umask(0)
-            os.umask(umask)
-            Path(name).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~umask)
+            Path(name).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_UMASK)
             Path(name).replace(target)
         except BaseException:
             Path(name).unlink(missing_ok=True)

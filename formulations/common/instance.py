@@ -10,6 +10,7 @@ import hashlib
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, wraps
 from pathlib import Path
@@ -23,13 +24,34 @@ Solution = dict[str, Any]
 """A bare solution object, as in a solution file."""
 
 LARGEST = 1e15
+SMALLEST = 1e-15
+LARGEST_MOMENT = 1e12
 LARGEST_COUNT = 10**9
 
-Identifier = Annotated[str, Field(min_length=1, max_length=200)]
+
+def _readable(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must not be blank")
+    if any(unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp") for letter in text):
+        raise ValueError(f"must have no control characters, got {json.dumps(text)[:60]}")
+    return text
+
+
+def _not_tiny(value: float) -> float:
+    if value < SMALLEST:
+        raise ValueError(f"must be at least {SMALLEST:g}, got {value!r}")
+    return value
+
+
+Identifier = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_readable)]
+"""A name of 1 to 200 characters, not blank, without control characters."""
 Count = Annotated[int, Field(ge=1, le=LARGEST_COUNT)]
 """A whole number from 1 to 10^9: GPUs, iterations, slots."""
 NonNegative = Annotated[float, Field(ge=0, le=LARGEST)]
-Positive = Annotated[float, Field(gt=0, le=LARGEST)]
+Positive = Annotated[float, Field(gt=0, le=LARGEST), AfterValidator(_not_tiny)]
+"""From 1e-15 to 1e15."""
+Moment = Annotated[float, Field(ge=0, le=LARGEST_MOMENT)]
+"""Seconds from 0 to 1e12: sums of them with durations are still numbers that a solution may have."""
 
 
 class FrozenDict(dict[Any, Any]):
@@ -201,20 +223,27 @@ def read_json(path: str | Path, text: str | None = None) -> Any:
             raise InputError(f"{path}: {error.strerror or error}") from None
 
     def refuse_constant(name: str) -> Any:
-        raise InputError(f"{path}: {name} is not allowed, every number must be finite")
+        raise InputError(f"{path}: {place(name)}: {name} is not allowed, every number must be finite")
+
+    def place(token: str) -> str:
+        """Where a number or word stands, outside of strings."""
+        at = next((m.start() for m in _TOKENS.finditer(text) if m[0] == token or m[0].lstrip("-") == token), 0)
+        return _line_and_column(text, at)
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
         result: dict[str, Any] = {}
         for key, value in items:
             if key in result:
-                raise InputError(f'{path}: the key "{key}" is given twice in one object')
+                said = json.dumps(key, ensure_ascii=False)
+                raise InputError(f"{path}: {_second_key(text, key)}: the key {said} is given twice in one object")
             result[key] = value
         return result
 
     def finite(literal: str) -> float:
         value = float(literal)
         if math.isinf(value):
-            raise InputError(f"{path}: {literal} is too large, every number must be finite")
+            shown = literal if len(literal) <= 40 else f"{literal[:37]}..."
+            raise InputError(f"{path}: {place(literal)}: {shown} is too large, every number must be finite")
         return value
 
     try:
@@ -224,7 +253,32 @@ def read_json(path: str | Path, text: str | None = None) -> Any:
     except RecursionError:
         raise InputError(f"{path}: nested too deeply") from None
     except ValueError as error:  # an integer of more digits than Python converts
-        raise InputError(f"{path}: {str(error).split(';')[0]}") from None
+        long = max(re.findall(r"\d+", text), key=len)
+        raise InputError(f"{path}: {place(long)}: {str(error).split(';')[0]}") from None
+
+
+_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]|[-+.\w]+', re.DOTALL)
+"""Strings, braces, numbers and words of a JSON text."""
+
+
+def _line_and_column(text: str, at: int) -> str:
+    return f"line {text.count(chr(10), 0, at) + 1}, column {at - text.rfind(chr(10), 0, at)}"
+
+
+def _second_key(text: str, key: str) -> str:
+    """Where a key is first given again in its object."""
+    open_objects: list[set[str]] = []
+    for token in _TOKENS.finditer(text):
+        if token[0] == "{":
+            open_objects.append(set())
+        elif token[0] == "}":
+            open_objects.pop()
+        elif token[0][0] == '"' and open_objects and text[token.end() :].lstrip(" \t\r\n")[:1] == ":":
+            name = json.loads(token[0], strict=False)
+            if name == key and name in open_objects[-1]:
+                return _line_and_column(text, token.start())
+            open_objects[-1].add(name)
+    return "line 1"
 
 
 def _as_tuples(value: Any) -> Any:

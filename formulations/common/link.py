@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from schedgap.formulations.common.instance import NonNegative, Part, Positive
+from schedgap.formulations.common.instance import Moment, NonNegative, Part, Positive
 from schedgap.formulations.common.numbers import exact
 
 
@@ -18,7 +18,7 @@ class Link(Part):
     contention_penalty : eta of eq. (5), further seconds per unit for every other active transfer
     """
 
-    latency: NonNegative = 0.0
+    latency: Moment = 0.0
     seconds_per_unit: Positive
     contention_penalty: NonNegative = 0.0
 

@@ -1,0 +1,111 @@
+"""Names, numbers and files that nobody means: refused with their place, or shown as they are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from schedgap.benchmarks.figures.style import new_figure, save
+from schedgap.benchmarks.importers.pollux import _rows
+from schedgap.benchmarks.importers.substrate_files import CLOS_HEAD, clos_substrate, gml_substrate
+from schedgap.benchmarks.report import export
+from schedgap.catalogue.registry import parse_instance
+from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.instance import read_json
+
+TASK = {"id": "a", "release": 0.0, "size": 1.0}
+LINK = {"latency": 0.0, "seconds_per_unit": 1.0, "contention_penalty": 0.1}
+
+
+def comm(task: dict[str, object], **link: float) -> dict[str, object]:
+    return {"problem": "comm-contention", "link": {**LINK, **link}, "tasks": [{**TASK, **task}]}
+
+
+@pytest.mark.parametrize("name", ["", " ", "\u00a0", "a\nb", "a\x00", "a\x1b[2J", "\u2028", "\ud800"])
+def test_names_are_not_blank_and_have_no_control_characters(name: str) -> None:
+    with pytest.raises(InputError, match=r"tasks\[0\]\.id") as refused:
+        parse_instance(comm({"id": name}))
+    assert len(str(refused.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["é", "任务", "a b", "=1+1", "$\\frac{$", "a$b_1$"])
+def test_other_names_are_taken(name: str) -> None:
+    assert parse_instance(comm({"id": name}))[1].tasks[0].id == name  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("where", "data"),
+    [
+        ("tasks[0].size", comm({"size": 5e-324})),
+        ("tasks[0].release", comm({"release": 1e13})),
+        ("link.latency", comm({}, latency=1e15)),
+        ("link.seconds_per_unit", comm({}, seconds_per_unit=1e-100)),
+    ],
+)
+def test_numbers_have_a_range(where: str, data: dict[str, object]) -> None:
+    with pytest.raises(InputError) as refused:
+        parse_instance(data)
+    assert where in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"a": "NaN",\n "b": NaN}', "line 2, column 7: NaN is not allowed"),
+        ('{"a": [1,\n\n  -Infinity]}', "line 3, column 3: -Infinity is not allowed"),
+        ('{"a": "1e999", "b": 1e999}', "line 1, column 21: 1e999 is too large"),
+        ('{"a": {"x": 1}, "b": {"x": 2,\n "x": 3}}', 'line 2, column 2: the key "x" is given twice'),
+        ('{"a":\n ' + "7" * 5000 + "}", "line 2, column 2: Exceeds the limit"),
+    ],
+)
+def test_what_json_must_not_have_is_named_with_its_place(text: str, said: str) -> None:
+    with pytest.raises(InputError) as refused:
+        read_json("file.json", text)
+    assert str(refused.value).startswith(f"file.json: {said}")
+
+
+@pytest.mark.parametrize(
+    "text", ["graph [ node 5 ]", 'graph [ node "a" ]', "graph [ node [ id 0 ] edge 3 ]", "graph 5"]
+)
+def test_damaged_gml_is_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "net.gml"
+    path.write_text(text.replace("[ ", "[\n").replace(" ]", "\n]"))
+    with pytest.raises(InputError, match=r"net\.gml: (not a GML graph|the graph has no node)"):
+        gml_substrate([path])
+
+
+def test_fields_longer_than_csv_allows_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "topo.csv"
+    path.write_text(",".join(CLOS_HEAD) + "\n" + "x" * 200_000 + ",a,b,c\n")
+    with pytest.raises(InputError, match=r"topo\.csv: not a table: field larger"):
+        clos_substrate([path])
+    with pytest.raises(InputError, match=r"topo\.csv: field larger"):
+        _rows(path, (CLOS_HEAD,))
+
+
+@pytest.mark.parametrize("ending", [".svg", ".png", ".pdf"])
+def test_names_in_figures_are_no_formulas(ending: str, tmp_path: Path) -> None:
+    figure = new_figure(2, 2)
+    figure.text(0.1, 0.1, "$\\frac{$ a$b_1$")
+    save(figure, tmp_path / f"x{ending}")
+    if ending == ".svg":
+        assert "$\\frac{$ a$b_1$" in (tmp_path / "x.svg").read_text()
+
+
+def test_a_figure_that_cannot_be_drawn_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "x.svg"
+    target.write_text("old")
+    figure = new_figure(2, 2)
+    monkeypatch.setattr(type(figure), "savefig", lambda *_, **__: (_ for _ in ()).throw(ValueError("half way")))
+    with pytest.raises(ValueError, match="half way"):
+        save(figure, target)
+    assert target.read_text() == "old" and list(tmp_path.iterdir()) == [target]
+
+
+def test_cells_that_a_spreadsheet_would_run_are_text() -> None:
+    cells = pd.DataFrame({"a": ["=1+1", "@x", "-x", "+x", "x-1", -1.5, None]}).map(export._as_text)["a"].tolist()
+    assert cells[:6] == ["'=1+1", "'@x", "'-x", "'+x", "x-1", -1.5]
+    json.dumps(cells[:5])
