@@ -148,22 +148,11 @@ def end_next(
 
 
 @kept
-def not_before(work: Floats, count: int, moment: float, kept: Floats) -> int:
-    """The part of a set whose clock is at a moment or later."""
+def beyond(work: Floats, count: int, moment: float, side: float, kept: Floats) -> int:
+    """The part of a set whose clock is at a moment or later (side 1), or at it or earlier (side -1)."""
     level = np.empty(POINTS)
     for p in range(count):
-        level[p] = work[p, CLOCK] - moment
-    if count == 1 and level[0] < 0:
-        return 0
-    return keep_where(work, count, level, kept[TOLERANCE_TIME])
-
-
-@kept
-def not_after(work: Floats, count: int, moment: float, kept: Floats) -> int:
-    """The part of a set whose clock is at a moment or earlier."""
-    level = np.empty(POINTS)
-    for p in range(count):
-        level[p] = moment - work[p, CLOCK]
+        level[p] = side * (work[p, CLOCK] - moment)
     if count == 1 and level[0] < 0:
         return 0
     return keep_where(work, count, level, kept[TOLERANCE_TIME])
@@ -190,10 +179,10 @@ def start_idle(
         if state[i] == WAITING and i != j and max(late, release[i]) + b * size[i] <= max(early, release[j]):
             return 0
     if kind == NOW:
-        return not_before(work, count, release[j], kept)
+        return beyond(work, count, release[j], 1.0, kept)
     if kind != AT_RELEASE or early >= release[j]:
         return 0
-    count = not_after(work, count, release[j], kept)
+    count = beyond(work, count, release[j], -1.0, kept)
     for p in range(count):
         work[p, CLOCK] = release[j]
     return count
@@ -218,7 +207,7 @@ def start_at_release(
     if early >= release[j]:
         return 0
     pace = active * b + (active - 1) * eta
-    count = not_after(work, count, release[j], kept)
+    count = beyond(work, count, release[j], -1.0, kept)
     level = np.empty(POINTS)
     for i in range(state.shape[0]):
         if state[i] == ACTIVE and count > 0:
@@ -296,9 +285,9 @@ def start_later(
                 level[p] = work[p, LEFT + i]
             count = keep_where(work, count, level, kept[TOLERANCE_VOLUME])
     if count > 0:
-        count = not_before(work, count, release[j], kept)
+        count = beyond(work, count, release[j], 1.0, kept)
     if count > 0 and others < 3:
-        count = not_after(work, count, latest, kept)
+        count = beyond(work, count, latest, -1.0, kept)
     for p in range(count):
         for i in range(n):
             if state[i] == ACTIVE:

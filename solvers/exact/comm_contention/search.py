@@ -19,11 +19,11 @@ from schedgap.solvers.exact.comm_contention.events import (
     SKIPPED,
     TIE,
     TOLERANCE_TIME,
+    beyond,
     can_settle,
     end_next,
     end_together,
     meet_release,
-    not_before,
     start_at_release,
     start_idle,
     start_later,
@@ -139,7 +139,7 @@ def search(
                 elif active == 0:
                     m = start_idle(work, count, j, kind, state, size, release, b, kept)
                 elif kind == NOW:
-                    m = 0 if j < last else not_before(work, count, release[j], kept)
+                    m = 0 if j < last else beyond(work, count, release[j], 1.0, kept)
                 elif kind == AT_RELEASE:
                     m = start_at_release(work, count, j, state, active, release, b, eta, kept)
                 elif kind == LATER:
