@@ -44,51 +44,33 @@ def check_rings(
         for route in ring.routes:
             for pair in itertools.pairwise(route):
                 on_link[pair] += exact(job.bandwidth)
-    server_use = _server_capacities(instance, on_server, place, violations)
-    link_use = 0.0
-    for pair, used in on_link.items():
-        there = bandwidth.get(pair)
-        if there is None:
-            continue  # reported with the route
-        if there:
-            link_use = max(link_use, float(used / there))
-        if used > there * (1 + CHECK_TOLERANCE):
-            violations.append(
-                Violation(
-                    "link capacity",
-                    f"{place}link {pair[0]} -> {pair[1]}: {float(used):.10g} used, {float(there):.10g} there",
-                    float(used - there),
-                )
-            )
+    capacity = {(server.id, name): exact(x) for server in instance.servers for name, x in server.resources.items()}
+    there = {key: capacity.get(key, Fraction(0)) for key in on_server}
+    known = {pair: used for pair, used in on_link.items() if pair in bandwidth}  # others are reported with the route
     details = {
         "workers": {name: len(ring.workers) for name, ring in rings.items()},
-        "server_use": server_use,
-        "link_use": link_use,
+        "server_use": _used("server capacity", f"{place}server {{}}, {{}}", on_server, there, violations),
+        "link_use": _used("link capacity", f"{place}link {{}} -> {{}}", known, bandwidth, violations),
     }
     return violations, details
 
 
-def _server_capacities(
-    instance: SubstrateInstance,
-    on_server: Mapping[tuple[str, str], Fraction],
-    place: str,
+def _used(
+    rule: str,
+    where: str,
+    loads: Mapping[tuple[str, str], Fraction],
+    capacity: Mapping[tuple[str, str], Fraction],
     violations: list[Violation],
 ) -> float:
-    """Append violations of (18); the largest share of a capacity that is used."""
-    capacity = {server.id: server.resources for server in instance.servers}
+    """Append violations of (18) or (19); the largest share of a capacity that is used."""
     largest = 0.0
-    for (host, name), used in on_server.items():
-        there = exact(capacity[host].get(name, 0))
+    for key, used in loads.items():
+        there = capacity[key]
         if there:
             largest = max(largest, float(used / there))
         if used > there * (1 + CHECK_TOLERANCE):
-            violations.append(
-                Violation(
-                    "server capacity",
-                    f"{place}server {host}, {name}: {float(used):.10g} used, {float(there):.10g} there",
-                    float(used - there),
-                )
-            )
+            text = f"{where.format(*key)}: {float(used):.10g} used, {float(there):.10g} there"
+            violations.append(Violation(rule, text, float(used - there)))
     return largest
 
 

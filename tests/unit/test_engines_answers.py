@@ -9,14 +9,14 @@ from support.engine_models import ModelMaker, knapsacks, market_split, staircase
 
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import ModelRefused
-from schedgap.solvers.engines import engine, engine_names
+from schedgap.solvers.engines import NAMES, engine
 from schedgap.solvers.engines.answer import EngineAnswer
 from schedgap.solvers.result import SolveOptions, Status, Termination
 
 ONE = SolveOptions(threads=1)
 
 
-@pytest.fixture(params=engine_names())
+@pytest.fixture(params=NAMES)
 def name(request: pytest.FixtureRequest) -> str:
     """Every test here runs on every engine."""
     value: str = request.param

@@ -20,7 +20,7 @@ from support.work import PASSED, PATIENCE, with_growing_limit
 from schedgap.benchmarks.studies.engine_handoff import sparse_model
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.numbers import gap
-from schedgap.solvers.engines import engine, engine_names, watch
+from schedgap.solvers.engines import NAMES, engine, watch
 from schedgap.solvers.engines.answer import EngineAnswer
 from schedgap.solvers.engines.arrays import model_arrays
 from schedgap.solvers.engines.cbc_process import CbcRun
@@ -29,7 +29,7 @@ from schedgap.solvers.engines.whole import whole_model
 from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
 
 
-@pytest.fixture(params=engine_names())
+@pytest.fixture(params=NAMES)
 def name(request: pytest.FixtureRequest) -> str:
     """Every test here runs on every engine."""
     value: str = request.param
