@@ -121,7 +121,7 @@ class Record:
             "seconds": None if result.seconds is None else round(result.seconds, 6),
             "seed": self.seed,
             "solution": result.solution,
-            **({"duality": plain(result.info["duality"])} if "duality" in result.info else {}),
+            **{key: plain(result.info[key]) for key in ("duality", "pair") if key in result.info},
         }
 
     def to_text(self, problem: Problem, out: Path | None = None) -> str:
@@ -148,6 +148,9 @@ class Record:
         if "reason" in result.info:
             lines.append(f"  reason     {result.info['reason']}")
         lines += _duality_lines(result.info.get("duality"))
+        if "pair" in result.info:
+            pair = (f"{key} {number(x) if isinstance(x, float) else x}" for key, x in result.info["pair"].items())
+            lines.append(f"  pair       {', '.join(pair)}")
         if result.solution is not None:
             text = json.dumps(result.solution, allow_nan=False, ensure_ascii=False)
             shown = text if len(text) <= SHOWN else "long: --out FILE or --json writes it"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import ClassVar
 
 from schedgap.catalogue.method import ENGINES, Checker, Function, Kind, Method
@@ -18,8 +19,9 @@ from schedgap.heuristics.common.guarantee import Guarantee
 
 def _exact() -> Mapping[str, Function]:
     from schedgap.solvers.exact.gpu_sharing.cp import solve_cp
+    from schedgap.solvers.exact.gpu_sharing.pair import solve_pair
 
-    return {"cp": solve_cp}
+    return {"cp": solve_cp, "job-pair": solve_pair}
 
 
 def _heuristics() -> Mapping[str, Function]:
@@ -56,6 +58,13 @@ def _time_indexed(instance: Instance, tighten: bool) -> DeclarativeModel:
     return build_equations(PROBLEM.own(instance))
 
 
+def _job_pair(instance: Instance, tighten: bool) -> DeclarativeModel:
+    from schedgap.formulations.gpu_sharing.pair import pair_milp, pair_of
+
+    del tighten
+    return replace(pair_milp(pair_of(PROBLEM.own(instance))), abstract=True)
+
+
 class GpuSharing(ProblemOf[GpuSharingInstance]):
     """Jobs that share GPUs in pairs, mean job completion time."""
 
@@ -75,10 +84,21 @@ class GpuSharing(ProblemOf[GpuSharingInstance]):
         "queuing large": "queuing large",
         "queuing small": "queuing small",
     }
-    forms = (Form("time-indexed", "GPUs, partners and progress in every slot", "paper 003, (8)-(15)", _time_indexed),)
+    forms = (
+        Form("time-indexed", "GPUs, partners and progress in every slot", "paper 003, (8)-(15)", _time_indexed),
+        Form("job-pair", "two jobs: when the second starts", "paper 003, (16)-(25)", _job_pair, tightens=False),
+    )
     methods = (
         Method("cp", "local search, column LP, CP-SAT with overlap integers", Kind.EXACT, _exact, untunable=True),
         *ENGINES,
+        Method(
+            "job-pair",
+            "an instance of two jobs: share now or wait, exactly in continuous time",
+            Kind.EXACT,
+            _exact,
+            "paper 003, Theorem 1",
+            untunable=True,
+        ),
         Method(
             "sjf-bsbf",
             "shortest job first with best sharing benefit first",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from schedgap.certifying import certify
 from schedgap.checking import check
 from schedgap.claims import hunt, verify
-from schedgap.figures import plot
+from schedgap.figures import plot, plot_pair
 from schedgap.instances import generate, import_trace, load, methods, parse, problems, schema
 from schedgap.listing import listing
 from schedgap.modelling import export, model
@@ -28,6 +28,7 @@ __all__ = [
     "model",
     "parse",
     "plot",
+    "plot_pair",
     "problems",
     "report",
     "reproduce",

@@ -102,6 +102,29 @@ def draw(problem: Problem, instance: Instance, drawn: Sequence[Drawn], out: Path
     return figure
 
 
+def plot_pair(instance: InstanceLike, out: str | Path | None = None) -> Figure:
+    """The curve T(kappa) of a gpu-sharing instance of two jobs (Theorem 1 of paper 003).
+
+    Raises
+    ------
+    InputError
+        The instance has not two jobs that meet, or the file cannot be written.
+    """
+    from schedgap.benchmarks.figures.pair import pair_curve
+    from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
+    from schedgap.formulations.gpu_sharing.pair import pair_of
+
+    problem, given = read_instance(instance)
+    if not isinstance(given, GpuSharingInstance):
+        raise InputError(f"instance: is of {problem.id}, not of gpu-sharing")
+    figure = pair_curve(pair_of(given))
+    if out is not None:
+        check_ending(Path(out))
+        check_writable(Path(out))
+        figure.savefig(out, dpi=150)
+    return figure
+
+
 @dataclass(frozen=True)
 class Drawn:
     """A solution in a picture: who made it (a method, or its file), and what the checker says of it."""

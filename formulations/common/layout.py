@@ -62,7 +62,8 @@ class RowFamily:
 
     def prefix(self, name: str) -> str:
         """How the rows of the family called `name` begin."""
-        return f"eq{self.equation.strip('()')}_{name}" if self.equation.startswith("(") else name
+        number = "".join(c for c in self.equation if c.isalnum() or c == "-")
+        return f"eq{number}_{name}" if self.equation.startswith("(") else name
 
 
 @dataclass

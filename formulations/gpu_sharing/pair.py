@@ -14,6 +14,9 @@ import pulp
 
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.layout import Layout, RowFamily, VariableFamily
+from schedgap.formulations.gpu_sharing.dynamics import iteration_time, tables
+from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 
 _LARGEST = 1e9
 
@@ -96,6 +99,44 @@ def should_share(pair: Pair) -> bool:
     return running * (2 - 1 / new) < 2 or pair.left > pair.new * (new * (2 - 1 / running) - 1)
 
 
+def pair_of(instance: GpuSharingInstance) -> Pair:
+    """The pair of an instance with two jobs, in seconds: O is the one that arrives first, N comes when it arrives.
+
+    Each takes the fewest accumulation steps that fit a GPU alone. `left` is what O has left at N's arrival if it
+    started at its own.
+
+    Raises
+    ------
+    InputError
+        There are not two jobs, one fits no GPU, or O would be over before N arrives.
+    """
+    if len(instance.jobs) != 2:
+        raise InputError(f"job-pair: needs an instance of two jobs, got {len(instance.jobs)}")
+    first = 0 if instance.jobs[0].arrival <= instance.jobs[1].arrival else 1
+    one, other = instance.jobs[first], instance.jobs[1 - first]
+    data = tables(instance)
+    for j, job in enumerate(instance.jobs):
+        if not data.steps[j]:
+            raise InputError(f"job-pair: job {job.id} fits no GPU")
+    seconds = [job.iterations * iteration_time(job, data.steps[j][0]) for j, job in enumerate(instance.jobs)]
+    left = seconds[first] - (other.arrival - one.arrival) * instance.slot_length
+    if left <= 0:
+        raise InputError(f"job-pair: job {one.id} alone is over before job {other.id} arrives")
+    return Pair(left, seconds[1 - first], instance.slowdown(one.id, other.id), instance.slowdown(other.id, one.id))
+
+
+VARIABLES = {
+    "kappa_first": VariableFamily("", "kappa where N ends first, else 0"),
+    "kappa_second": VariableFamily("", "kappa where O ends first, else 0"),
+    "newcomer_ends_first": VariableFamily("", "1 where N ends first"),
+}
+ROWS = {
+    "case_2": RowFamily("(22)-(25)", "kappa_first <= s where N ends first, else 0"),
+    "case_1_most": RowFamily("(18)-(21)", "kappa_second <= a where O ends first, else 0"),
+    "case_1_least": RowFamily("(18)-(21)", "kappa_second >= s where O ends first"),
+}
+
+
 def pair_milp(pair: Pair) -> DeclarativeModel:
     """The pair problem as a MILP with one binary: which of the two linear pieces kappa lies on.
 
@@ -109,24 +150,20 @@ def pair_milp(pair: Pair) -> DeclarativeModel:
         Extracts ``{"kappa": kappa}``. kappa is continuous: the engines `highs` and `cbc` take it.
     """
     s, a = pair.switch, pair.left
-    problem = pulp.LpProblem("pair", pulp.LpMinimize)
-    first = pulp.LpVariable("kappa_first", 0, s)
-    second = pulp.LpVariable("kappa_second", 0, a)
-    piece = pulp.LpVariable("newcomer_ends_first", 0, 1 if s > 0 else 0, pulp.LpInteger)
+    out = Layout(pulp.LpProblem("pair", pulp.LpMinimize), VARIABLES, ROWS, "the mean of T_O and T_N, in seconds")
+    first = out.variable("kappa_first", high=s, integer=False)
+    second = out.variable("kappa_second", high=a, integer=False)
+    piece = out.variable("newcomer_ends_first", high=1 if s > 0 else 0)
     slope = 1 - pair.slow_running * (2 - 1 / pair.slow_new) / 2
     start, middle = mean_completion(pair, 0.0), mean_completion(pair, s)
     # Piece 1 costs start + k1 / 2, piece 2 costs middle + slope (k2 - s): both times their choice.
     constant = middle - slope * s
-    problem.setObjective(pulp.LpAffineExpression([(piece, start - constant), (first, 0.5), (second, slope)], constant))
-    rows: list[tuple[list[tuple[Any, float]], int, float]] = [
-        ([(first, 1.0), (piece, -s)], pulp.LpConstraintLE, 0.0),
-        ([(second, 1.0), (piece, a)], pulp.LpConstraintLE, a),
-        ([(second, 1.0), (piece, s)], pulp.LpConstraintGE, s),
-    ]
-    for terms, sense, right in rows:
-        problem.addConstraint(pulp.LpConstraint(pulp.LpAffineExpression(terms), sense, None, right))
+    out.objective([(piece, start - constant), (first, 0.5), (second, slope)], constant)
+    out.row("case_2", (), [(first, 1.0), (piece, -s)], "<=", 0)
+    out.row("case_1_most", (), [(second, 1.0), (piece, a)], "<=", a)
+    out.row("case_1_least", (), [(second, 1.0), (piece, s)], ">=", s)
 
     def extract(value: Callable[[pulp.LpVariable], float]) -> dict[str, Any]:
         return {"kappa": float(value(first)) + float(value(second))}
 
-    return DeclarativeModel(problem, extract, 1)
+    return DeclarativeModel(out.problem, extract, 1, layout=out, tightened=False)

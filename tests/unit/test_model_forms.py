@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import schedgap
@@ -97,3 +99,44 @@ def test_points_of_a_relaxation_are_no_schedules() -> None:
     model.add(ring == 0)
     after = model.solve("highs").objective
     assert before is not None and after is not None and after <= before + 1e-9
+
+
+def pair_instance(slowdown: float, later: int = 2) -> schedgap.Instance:
+    """Two jobs on two GPUs, the second one slot later or more."""
+    data = schedgap.generate("gpu-sharing", "tiny", seed=2, jobs=2).to_dict()
+    one, other = data["jobs"]
+    one.update(arrival=1, gpus=2, iterations=40)
+    other.update(arrival=later, gpus=2, iterations=25)
+    names = one["id"], other["id"]
+    slower = {names[0]: {names[1]: slowdown}, names[1]: {names[0]: slowdown}}
+    servers = [{"id": "s0", "gpus": 2}]
+    return schedgap.parse(
+        {**data, "jobs": [one, other], "servers": servers, "interference": slower, "horizon": 400, "gpu_memory": 1e3}
+        | {"max_jobs_per_gpu": 2, "slot_length": 1.0}
+    )
+
+
+@pytest.mark.parametrize(("slowdown", "said"), [(1.1, "share"), (1.9, "wait")])
+def test_a_job_pair_is_an_instance_with_its_rule_its_program_and_its_curve(
+    slowdown: float, said: str, tmp_path: Path
+) -> None:
+    instance = pair_instance(slowdown)
+    found = schedgap.solve(instance, "job-pair")
+    pair = found.info["pair"]
+    assert pair["rule"] == said and (pair["kappa"] == 0) == (said == "share")
+    assert pair["MILP mean"] == pytest.approx(pair["mean"], rel=1e-9)
+    assert pair["MILP kappa"] == pytest.approx(pair["kappa"], abs=1e-6)
+    model = schedgap.model(instance, "job-pair")
+    assert model.solve("highs").objective == pytest.approx(pair["mean"], rel=1e-9)
+    assert found.status in ("feasible", "optimal") and found.solution is not None
+    figure = schedgap.plot_pair(instance, tmp_path / "curve.svg")
+    assert (tmp_path / "curve.svg").stat().st_size > 1000
+    means = next(line for line in figure.axes[0].lines if line.get_label() == "mean").get_ydata()
+    assert min(means) == pytest.approx(pair["mean"], rel=1e-9)
+
+
+def test_a_job_pair_needs_two_jobs_that_meet() -> None:
+    with pytest.raises(InputError, match="job-pair: needs an instance of two jobs, got 3"):
+        schedgap.solve(schedgap.generate("gpu-sharing", "tiny", seed=2, jobs=3), "job-pair")
+    with pytest.raises(InputError, match="alone is over before job"):
+        schedgap.solve(pair_instance(1.5, later=399), "job-pair")
