@@ -40,7 +40,7 @@ class Method:
     checker : imports its own checker, where some of its schedules are outside the model
     solution_key : a key by which its solutions are known where they are not of the problem's form
     printed : the options that make it the algorithm as its paper prints it, where they are not the defaults
-    untunable : it has no options, which can be told without importing an engine
+    untunable : it has no options, which is known without importing an engine
     users : it is a user's own, and its errors are theirs
     """
 

@@ -292,7 +292,7 @@ def _as_tuples(value: Any) -> Any:
 
 def _shown(value: Any) -> str:
     try:
-        text = json.dumps(value, default=str)
+        text = json.dumps(value, default=repr)
     except (TypeError, ValueError):  # no JSON: keys that are tuples, a number of too many digits
         text = f"a value of type {type(value).__name__}"
     return text if len(text) <= 60 else text[:57] + "..."

@@ -24,7 +24,7 @@ Restart: TypeAlias = Annotated[
     float, Field(ge=0, le=10**6, description="seconds lost when a job goes on after a change")
 ]
 FASTEST = 1e30
-"""Iterations per slot above which rates are not told apart: a job may take no time at all."""
+"""Iterations per slot above which rates count as one: a job may take no time at all."""
 
 Allocate = Callable[["Elastic", list[int]], Mapping[int, int]]
 """Given the jobs present, in order of arrival, the GPUs of each; jobs left out have none."""
