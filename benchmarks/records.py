@@ -14,6 +14,7 @@ from schedgap.benchmarks.report.metrics import metrics_text
 from schedgap.benchmarks.report.text import number, seconds
 from schedgap.catalogue.methods import label
 from schedgap.catalogue.problem import Problem
+from schedgap.formulations.common.instance import Json
 from schedgap.solvers.result import Result, Status, Termination
 
 SHOWN = 400
@@ -89,14 +90,14 @@ class Record:
         large = self.result.termination is Termination.TOO_LARGE
         return f"{self.method} did not solve the model: {why}" if large else None
 
-    def flat(self) -> dict[str, Any]:
+    def flat(self) -> dict[str, Json]:
         """Every field, those of the result among them, as one mapping: a row of a table."""
         own = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "result"}
         found = {part.name: getattr(self.result, part.name) for part in fields(Result)}
         return {**own, **found, "status": str(self.result.status), "termination": str(self.result.termination)}
 
     @classmethod
-    def of(cls, row: Mapping[str, Any]) -> Record:
+    def of(cls, row: Mapping[str, Json]) -> Record:
         """What :meth:`flat` made."""
         found = {part.name: row[part.name] for part in fields(Result)}
         known = found["status"] in list(Status)  # stores of earlier versions say more of measurements
@@ -106,7 +107,7 @@ class Record:
         own = {part.name: row[part.name] for part in fields(cls) if part.name != "result"}
         return cls(**own, result=Result(**found))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """The object that ``solve --json`` prints."""
         result = self.result
         return {
@@ -184,7 +185,7 @@ def plain_number(value: float | None) -> float | int | None:
     return int(value)
 
 
-def plain(value: object) -> Any:
+def plain(value: object) -> Json:
     """`value` as JSON holds it: numpy numbers and arrays unpacked, keys as text, infinities as text."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}

@@ -8,7 +8,6 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import MINIMISE, agrees, ratio
@@ -126,7 +125,7 @@ def write_disagreement(
     *,
     message: str = "",
     solution: Solution | None = None,
-    details: Mapping[str, Any] | None = None,
+    details: Mapping[str, object] | None = None,
 ) -> Path:
     """Write the instance of a disagreement where ``solve`` and ``compare`` can read it.
 

@@ -46,7 +46,7 @@ class CommContention(ProblemOf[CommContentionInstance]):
     solution_class = CommContentionSolution
     forms = (Form("events", "starts and completions in positions", "ours, with (5) of paper 001", _events),)
     methods = (
-        Method("bb", "branch and bound over sequences of starts and completions", Kind.EXACT, _exact, untunable=True),
+        Method("bb", "branch and bound over sequences of starts and completions", Kind.EXACT, _exact),
         *ENGINES,
         Method("adadual-k", "AdaDUAL's decision beside any number of transfers", Kind.HEURISTIC, _heuristics),
         Method(

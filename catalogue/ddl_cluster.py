@@ -60,21 +60,18 @@ class DdlCluster(ProblemOf[DdlClusterInstance]):
             "CP-SAT on a fine time grid with a certified bound, schedule exact; placement given",
             Kind.EXACT,
             _exact,
-            untunable=True,
         ),
         Method(
             "job-shop",
             "CP-SAT on the restriction to one all-reduce per server at a time; placement given",
             Kind.EXACT,
             _exact,
-            untunable=True,
         ),
         Method(
             "placement",
             "every placement of a tiny cluster, each scheduled by cp; drawn placements beyond",
             Kind.EXACT,
             _exact,
-            untunable=True,
         ),
         *ENGINES,
         Method(

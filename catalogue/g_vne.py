@@ -88,9 +88,9 @@ class GVne(ProblemOf[GVneInstance]):
     methods = (
         Method("colgen", "column generation over rings, integer master, branch and price", Kind.EXACT, _exact),
         *ENGINES,
-        Method("mcf", "the LP relaxation, a bound", Kind.EXACT, _exact, "paper 004, (12)-(19)", untunable=True),
-        Method("augmented", "the augmented LP, a bound", Kind.EXACT, _exact, "paper 004, Algorithm 2", untunable=True),
-        Method("columns-lp", "the LP over all capped rings, a bound", Kind.EXACT, _exact, untunable=True),
+        Method("mcf", "the LP relaxation, a bound", Kind.EXACT, _exact, "paper 004, (12)-(19)"),
+        Method("augmented", "the augmented LP, a bound", Kind.EXACT, _exact, "paper 004, Algorithm 2"),
+        Method("columns-lp", "the LP over all capped rings, a bound", Kind.EXACT, _exact),
         Method("greedy", "most valuable rings first, each where a cycle can be closed", Kind.HEURISTIC, _heuristics),
         Method(
             "lp-rs-mde",

@@ -89,7 +89,7 @@ class GpuSharing(ProblemOf[GpuSharingInstance]):
         Form("job-pair", "two jobs: when the second starts", "paper 003, (16)-(25)", _job_pair, tightens=False),
     )
     methods = (
-        Method("cp", "local search, column LP, CP-SAT with overlap integers", Kind.EXACT, _exact, untunable=True),
+        Method("cp", "local search, column LP, CP-SAT with overlap integers", Kind.EXACT, _exact),
         *ENGINES,
         Method(
             "job-pair",
@@ -97,7 +97,6 @@ class GpuSharing(ProblemOf[GpuSharingInstance]):
             Kind.EXACT,
             _exact,
             "paper 003, Theorem 1",
-            untunable=True,
         ),
         Method(
             "sjf-bsbf",

@@ -102,7 +102,6 @@ class Hadar(ProblemOf[HadarInstance]):
             Kind.EXACT,
             _exact,
             "paper 002, P2, P3, eqs. (4) and (8)",
-            untunable=True,
         ),
         *ENGINES,
         Method(
@@ -111,7 +110,6 @@ class Hadar(ProblemOf[HadarInstance]):
             Kind.EXACT,
             _exact,
             "paper 002, (2) to (3a)",
-            untunable=True,
         ),
         Method(
             "hadar-online",

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any, TypeAlias
 
 from schedgap.formulations.common.check import CheckReport
+from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.options import Option, options_of
 
 Function: TypeAlias = Callable[..., object]
@@ -40,7 +41,6 @@ class Method:
     checker : imports its own checker, where some of its schedules are outside the model
     solution_key : a key by which its solutions are known where they are not of the problem's form
     printed : the options that make it the algorithm as its paper prints it, where they are not the defaults
-    untunable : it has no options, which is known without importing an engine
     users : it is a user's own, and its errors are theirs
     """
 
@@ -53,7 +53,6 @@ class Method:
     checker: Callable[[], Checker] | None = None
     solution_key: str = ""
     printed: Mapping[str, Any] = field(default_factory=dict)
-    untunable: bool = False
     users: bool = False
 
     @property
@@ -66,7 +65,7 @@ class Method:
     @property
     def options(self) -> Mapping[str, Option]:
         """What ``--set`` accepts: the function's annotated keywords."""
-        return {} if self.load is None or self.untunable else options_of(self.call)
+        return {} if self.load is None else options_of(self.call)
 
     def takes(self, keyword: str) -> bool:
         """Whether the function has this keyword, such as ``deadline``."""
@@ -100,6 +99,6 @@ def own_method(function: Function, name: str | None = None) -> Method:
     return Method(chosen, title, Kind.HEURISTIC, Given(chosen, function), source="user", users=True)
 
 
-def full_settings(method: Method, given: Mapping[str, Any]) -> dict[str, Any]:
+def full_settings(method: Method, given: Mapping[str, Json]) -> dict[str, Json]:
     """Every option of the method: as in `given`, its default otherwise."""
     return {name: option.default for name, option in method.options.items()} | dict(given)

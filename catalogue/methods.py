@@ -10,11 +10,11 @@ from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from schedgap.catalogue.method import Function, Kind, Method, own_method
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.options import parse_settings
 
 SHAPE = "package.module:function or file.py:function"
@@ -115,7 +115,7 @@ def _from_file(path: Path) -> ModuleType:
     return module
 
 
-def method_settings(method: Method, given: Mapping[str, Any] | None) -> dict[str, Any]:
+def method_settings(method: Method, given: Mapping[str, Json] | None) -> dict[str, Json]:
     """The options in `given`, as text or as values, validated against those the method has.
 
     Raises
@@ -126,7 +126,7 @@ def method_settings(method: Method, given: Mapping[str, Any] | None) -> dict[str
     return parse_settings(method.options, given or {}, f"method {method.id}") if given else {}
 
 
-def label(method: str, settings: Mapping[str, Any]) -> str:
+def label(method: str, settings: Mapping[str, Json]) -> str:
     """A method and its settings as one word for tables: ``sjf-bco kappa=4``."""
     return " ".join([method, *(f"{key}={value}" for key, value in sorted(settings.items()))])
 

@@ -74,7 +74,7 @@ class RarDdls(ProblemOf[RarDdlsInstance]):
         Form("theta", "no GPU busy for more than the horizon; bisection: method theta", "paper 000, (14)-(16)", _theta),
     )
     methods = (
-        Method("cp", "staged CP-SAT: relaxation, avoidance, time-indexed", Kind.EXACT, _exact, untunable=True),
+        Method("cp", "staged CP-SAT: relaxation, avoidance, time-indexed", Kind.EXACT, _exact),
         *ENGINES,
         Method(
             "schedule-set",
@@ -82,7 +82,6 @@ class RarDdls(ProblemOf[RarDdlsInstance]):
             Kind.EXACT,
             _exact,
             "paper 000, (10) to (13)",
-            untunable=True,
         ),
         Method(
             "theta",
@@ -90,7 +89,6 @@ class RarDdls(ProblemOf[RarDdlsInstance]):
             Kind.EXACT,
             _exact,
             "paper 000, (14) to (16)",
-            untunable=True,
         ),
         Method(
             "sjf-bco",

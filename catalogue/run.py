@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from schedgap.catalogue.agreement import DISAGREEMENTS, write_disagreement
 from schedgap.catalogue.method import Function, Kind, Method
@@ -33,14 +34,18 @@ PATIENCE = 60.0
 """The same where memory was the limit."""
 
 
+Check: TypeAlias = Callable[[Solution], CheckReport]
+
+
 def run_method(
     problem: Problem,
     instance: Instance,
     method: str | Method | Function,
     options: SolveOptions,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
     *,
     disagreements: Path = DISAGREEMENTS,
+    check: Check | None = None,
 ) -> Result:
     """Run one method on one instance.
 
@@ -55,6 +60,7 @@ def run_method(
     options : limits, seed, threads; a heuristic is given the seed, and the deadline where it takes one
     settings : options of the method, as text or as values
     disagreements : the directory an instance is written to when parts disagree
+    check : what :func:`checker_of` made, where the caller has asked it already (about the start, say)
 
     Raises
     ------
@@ -67,17 +73,31 @@ def run_method(
     """
     chosen = find_method(problem, method)
     given = method_settings(chosen, settings)
+    check = checker_of(problem, instance) if check is None else check
     try:
         if chosen.kind is Kind.HEURISTIC:
-            return run_heuristic(problem, instance, chosen, options, given)
-        result = _within_budget(problem, instance, chosen, options, given)
-        return _certified(problem, instance, _confirmed(problem, instance, chosen, result))
+            return run_heuristic(problem, instance, chosen, options, given, check)
+        result = _within_budget(problem, instance, chosen, options, given, check)
+        return _certified(problem, instance, _confirmed(problem, chosen, result, check))
     except Disagreement as error:
         path = write_disagreement(
             instance, disagreements, message=str(error), solution=error.solution, details=error.details
         )
         text = f"{error}; the instance is in {path}"
         raise Disagreement(text, solution=error.solution, details=error.details) from error
+
+
+def checker_of(problem: Problem, instance: Instance) -> Check:
+    """The problem's checker for the instance, which is asked only once about each solution."""
+    known: dict[str, CheckReport] = {}
+
+    def check(solution: Solution) -> CheckReport:
+        name = json.dumps(solution, sort_keys=True, default=repr)
+        if name not in known:
+            known[name] = problem.check(instance, solution)
+        return known[name]
+
+    return check
 
 
 def certified_bound(problem: Problem, instance: Instance) -> float | None:
@@ -94,7 +114,12 @@ def tighter(a: float | None, b: float | None, sense: int) -> float | None:
 
 
 def _within_budget(
-    problem: Problem, instance: Instance, method: Method, options: SolveOptions, settings: Mapping[str, Any]
+    problem: Problem,
+    instance: Instance,
+    method: Method,
+    options: SolveOptions,
+    settings: Mapping[str, Any],
+    check: Check,
 ) -> Result:
     """The result of an exact method or an engine; what it has where it must be ended."""
     result: Result | None = None
@@ -114,7 +139,7 @@ def _within_budget(
     try:
         with budget:
             if method.kind is Kind.ENGINE:
-                result = _run_engine(problem, instance, method, options)
+                result = _run_engine(problem, instance, method, options, check)
             else:
                 result = _run_exact(method, instance, options, settings)
     except OutOfBudgetError:  # nothing in it took this for Ctrl-C
@@ -127,21 +152,21 @@ def _within_budget(
     if result.solution is not None:
         return result
     late = budget.over is Termination.TIME_LIMIT
-    quick = _quickly(problem, instance, known, LAST_GRACE if late else PATIENCE)
+    quick = _quickly(problem, instance, known, LAST_GRACE if late else PATIENCE, check)
     if quick is None:
         return result
     return replace(result, status=Status.FEASIBLE, objective=quick[1], solution=quick[0])
 
 
 def _quickly(
-    problem: Problem, instance: Instance, known: Sequence[Solution], seconds: float
+    problem: Problem, instance: Instance, known: Sequence[Solution], seconds: float, check: Check
 ) -> tuple[Solution, float] | None:
     """What is known, or a quick solution, with the checker's objective; None where that takes longer."""
     found: tuple[Solution, float] | None = None
     try:
         with Budget(Deadline.after(seconds)):
             solution = known[0] if known else problem.quick(instance)
-            report = None if solution is None else problem.check(instance, solution)
+            report = None if solution is None else check(solution)
             if solution is not None and report is not None and report.feasible and report.objective is not None:
                 found = solution, float(report.objective)
     except OutOfBudgetError:
@@ -156,7 +181,7 @@ def _run_exact(method: Method, instance: Instance, options: SolveOptions, settin
     return result
 
 
-def _run_engine(problem: Problem, instance: Instance, method: Method, options: SolveOptions) -> Result:
+def _run_engine(problem: Problem, instance: Instance, method: Method, options: SolveOptions, check: Check) -> Result:
     from schedgap.solvers.declarative import solve_declarative
 
     def build() -> DeclarativeModel:
@@ -169,18 +194,18 @@ def _run_engine(problem: Problem, instance: Instance, method: Method, options: S
         build,
         method.id,
         options,
-        lambda solution: problem.check(instance, solution),
+        check,
         problem.model_size(instance),
         lambda: problem.quick(instance),
     )
 
 
-def _confirmed(problem: Problem, instance: Instance, method: Method, result: Result) -> Result:
+def _confirmed(problem: Problem, method: Method, result: Result, check: Check) -> Result:
     """The result of an exact method with the checker's objective; a real mismatch is a Disagreement."""
     if result.solution is None:
         return result
     try:
-        report = problem.check(instance, result.solution)
+        report = check(result.solution)
     except InputError as error:
         raise Disagreement(f"the checker cannot read the solution of {method.id}: {error}") from error
     objective = _objective(report, f"the solution of {method.id}")
@@ -215,7 +240,12 @@ def _certified(problem: Problem, instance: Instance, result: Result) -> Result:
 
 
 def run_heuristic(
-    problem: Problem, instance: Instance, method: Method, options: SolveOptions, settings: Mapping[str, Any]
+    problem: Problem,
+    instance: Instance,
+    method: Method,
+    options: SolveOptions,
+    settings: Mapping[str, object],
+    check: Check | None = None,
 ) -> Result:
     """A heuristic's result with `settings` passed on as they are, which may be more than ``--set`` can say.
 
@@ -254,7 +284,7 @@ def run_heuristic(
             solve_seconds=seconds,
             info=info,
         )
-    objective = _scored(problem, instance, method, run.solution, users)
+    objective = _scored(problem, method, run.solution, users, check or checker_of(problem, instance))
     _not_beyond(method.id, objective, bound, problem.sense)
     met = optimal(objective, bound, problem.sense)
     return Result(
@@ -302,11 +332,10 @@ def _outside(instance: Instance, method: Method, run: HeuristicRun, info: Mappin
     )
 
 
-def _scored(problem: Problem, instance: Instance, method: Method, solution: Solution, users: bool) -> float:
+def _scored(problem: Problem, method: Method, solution: Solution, users: bool, check: Check) -> float:
     """The checker's objective of a heuristic's solution; blames a user's heuristic, or ourselves."""
     try:
-        report = problem.check(instance, solution)
-        return _objective(report, f"the solution of {method.id}")
+        return _objective(check(solution), f"the solution of {method.id}")
     except InputError as error:
         if users:
             raise InputError(f"method {method.id}: does not return a solution of {problem.id}: {error}") from error

@@ -47,32 +47,6 @@ if TYPE_CHECKING:
     from schedgap.solvers.result import Result, Status, Termination
 
 _HOME = {
-    **dict.fromkeys(
-        (
-            "bench",
-            "certify",
-            "check",
-            "compare",
-            "export",
-            "generate",
-            "hunt",
-            "import_trace",
-            "listing",
-            "load",
-            "methods",
-            "model",
-            "parse",
-            "plot",
-            "plot_pair",
-            "problems",
-            "report",
-            "reproduce",
-            "schema",
-            "solve",
-            "verify",
-        ),
-        "schedgap.api",
-    ),
     **dict.fromkeys(("CheckReport", "Violation"), "schedgap.formulations.common.check"),
     **dict.fromkeys(
         ("Disagreement", "EngineMissing", "InputError", "ModelRefused", "SchedgapError"),
@@ -82,42 +56,14 @@ _HOME = {
     "Model": "schedgap.solvers.model",
     **dict.fromkeys(("Result", "Status", "Termination"), "schedgap.solvers.result"),
 }
+"""Where a name stands that is not a function of the API."""
 
 __all__ = [
-    "CheckReport",
-    "Disagreement",
-    "EngineMissing",
-    "InputError",
-    "Instance",
-    "Model",
-    "ModelRefused",
-    "Result",
-    "SchedgapError",
-    "Status",
-    "Termination",
-    "Violation",
-    "bench",
-    "certify",
-    "check",
-    "compare",
-    "export",
-    "generate",
-    "hunt",
-    "import_trace",
-    "listing",
-    "load",
-    "methods",
-    "model",
-    "parse",
-    "plot",
-    "plot_pair",
-    "problems",
-    "report",
-    "reproduce",
-    "schema",
-    "solve",
-    "verify",
-]
+    "CheckReport", "Disagreement", "EngineMissing", "InputError", "Instance", "Model", "ModelRefused", "Result",
+    "SchedgapError", "Status", "Termination", "Violation", "bench", "certify", "check", "compare", "export",
+    "generate", "hunt", "import_trace", "listing", "load", "methods", "model", "parse", "plot", "plot_pair",
+    "problems", "report", "reproduce", "schema", "solve", "verify",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
@@ -126,8 +72,8 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("schedgap")
-    if name in _HOME:
-        return getattr(importlib.import_module(_HOME[name]), name)
+    if name in __all__:
+        return getattr(importlib.import_module(_HOME.get(name, "schedgap.api")), name)
     raise AttributeError(f"module 'schedgap' has no attribute {name!r}")
 
 

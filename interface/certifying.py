@@ -15,7 +15,7 @@ from schedgap.benchmarks.records import plain_number
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.check import CheckReport, Violation
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.common.instance import Instance, Solution
+from schedgap.formulations.common.instance import Instance, Json, Solution
 from schedgap.reading import InstanceLike, read_instance
 from schedgap.solvers.incumbent import optimal
 from schedgap.solvers.result import Deadline, Result, Status
@@ -82,7 +82,7 @@ class Certified:
 
         write_bytes(Path(path), gzip.compress(json.dumps(self.certificate, separators=(",", ":")).encode(), mtime=0))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """The object that ``certify --json`` prints."""
         return {
             "problem": self.problem.id,

@@ -11,7 +11,7 @@ from schedgap.catalogue.method import Method
 from schedgap.catalogue.problem import Problem
 from schedgap.certifying import CertificateLike, with_certificate
 from schedgap.formulations.common.check import CheckReport, Violation
-from schedgap.formulations.common.instance import Instance
+from schedgap.formulations.common.instance import Instance, Json
 from schedgap.formulations.common.numbers import agrees
 from schedgap.reading import (
     InstanceLike,
@@ -70,7 +70,7 @@ class Checked:
         """The recomputed objective."""
         return None if self.report.objective is None else plain_number(float(self.report.objective))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """The object that ``check --json`` prints."""
         return {
             "problem": self.problem.id,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from schedgap.benchmarks.harness.progress import Sink
     from schedgap.benchmarks.hunt.result import Hunted
-    from schedgap.benchmarks.ledger.ledger import Ledger
+    from schedgap.benchmarks.ledger.rows import Ledger
 
 
 def verify(
@@ -56,10 +56,10 @@ def verify(
 
 
 def hunt(
-    target: str | Callable[..., Any],
+    target: str | Callable[..., object],
     *,
     problem: str | None = None,
-    limits: Mapping[str, Any] | None = None,
+    limits: Mapping[str, object] | None = None,
     budget: float | None = None,
     seed: int = 0,
     workers: int = 1,

@@ -6,7 +6,7 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from schedgap.benchmarks.harness.progress import Progress
 from schedgap.benchmarks.instances import figure_of
@@ -135,7 +135,7 @@ class Drawn:
 
     @classmethod
     def of(
-        cls, problem: Problem, instance: Instance, solution: Solution, whole: Mapping[str, Any] | None, source: str
+        cls, problem: Problem, instance: Instance, solution: Solution, whole: Mapping[str, object] | None, source: str
     ) -> Drawn:
         """A solution from `source`, checked; `whole` is the object of ``solve --json`` that it was in, if it was."""
         report = checked(problem, instance, solution, source)

@@ -9,7 +9,7 @@ from typing import Any
 from schedgap.catalogue.method import Method
 from schedgap.catalogue.registry import all_problems, find_problem, parse_instance
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.common.instance import Instance
+from schedgap.formulations.common.instance import Instance, Json
 from schedgap.reading import Text, as_instance
 
 
@@ -51,7 +51,7 @@ def load(path: str | Path | Text) -> Instance:
     return as_instance(path)
 
 
-def parse(data: Mapping[str, Any], source: str = "instance") -> Instance:
+def parse(data: Mapping[str, object], source: str = "instance") -> Instance:
     """Validate a decoded JSON object as an instance; `source` names it in error messages.
 
     Raises
@@ -62,7 +62,7 @@ def parse(data: Mapping[str, Any], source: str = "instance") -> Instance:
     return parse_instance(data, source)[1]
 
 
-def generate(problem: str, preset: str | None = None, seed: int = 0, **settings: Any) -> Instance:
+def generate(problem: str, preset: str | None = None, seed: int = 0, **settings: object) -> Instance:
     """A random instance; the same arguments always give the same one.
 
     Parameters
@@ -97,7 +97,7 @@ def import_trace(
     files: str | Path | Sequence[str | Path],
     problem: str,
     throughputs: str | Path | None = None,
-    **settings: Any,
+    **settings: object,
 ) -> tuple[Instance, list[str]]:
     """An instance made of a trace of somebody else's format, and messages about what could not be used as it is.
 
@@ -131,7 +131,7 @@ def convert(
     return import_instance(find_problem(problem, "--problem"), form, files, throughputs, settings)
 
 
-def schema(problem: str) -> dict[str, Any]:
+def schema(problem: str) -> dict[str, Json]:
     """The JSON Schema of a problem's instances, or of its solutions.
 
     Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from schedgap.catalogue.method import Method
 from schedgap.catalogue.problem import Problem
@@ -14,7 +14,10 @@ from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.files import check_writable as check_writable
 from schedgap.formulations.common.files import write_text as write_text
-from schedgap.formulations.common.instance import Instance, Solution, read_json
+from schedgap.formulations.common.instance import Instance, Json, Solution, read_json
+
+if TYPE_CHECKING:
+    from schedgap.catalogue.run import Check
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ def read_solution(solution: SolutionLike, problem: Problem) -> Solution:
     return read_result(solution, problem)[0]
 
 
-def read_result(solution: SolutionLike, problem: Problem) -> tuple[Solution, Mapping[str, Any] | None]:
+def read_result(solution: SolutionLike, problem: Problem) -> tuple[Solution, Mapping[str, Json] | None]:
     """As :func:`read_solution`, with the whole object of ``solve --json`` where it was one."""
     source = name_of(solution, "solution")
     if isinstance(solution, Text):
@@ -91,7 +94,7 @@ def read_result(solution: SolutionLike, problem: Problem) -> tuple[Solution, Map
     return dict(inner), data
 
 
-def outside_method(problem: Problem, solution: Solution, whole: Mapping[str, Any] | None = None) -> Method | None:
+def outside_method(problem: Problem, solution: Solution, whole: Mapping[str, object] | None = None) -> Method | None:
     """The method outside the model that made this solution: named in the object of ``solve --json``, or known by a
     key that only its solutions have. None where the problem's own checker is the one to ask."""
     named = None if whole is None else whole.get("method")
@@ -104,13 +107,19 @@ def outside_method(problem: Problem, solution: Solution, whole: Mapping[str, Any
 
 
 def checked(
-    problem: Problem, instance: Instance, solution: Solution, source: str, outside: Method | None = None
+    problem: Problem,
+    instance: Instance,
+    solution: Solution,
+    source: str,
+    outside: Method | None = None,
+    check: Check | None = None,
 ) -> CheckReport:
     """The checker's report; what is malformed is told with `source`, the file it came from.
 
     Parameters
     ----------
     outside : the method whose own checker is asked instead of the problem's
+    check : the problem's checker for the instance, where there is one that remembers
 
     Raises
     ------
@@ -123,12 +132,14 @@ def checked(
         other = outside_method(problem, solution)
         if other is not None:
             raise InputError(f"is a schedule outside the model, as of {other.id}: only check reads those")
-        return problem.check(instance, solution)
+        return problem.check(instance, solution) if check is None else check(solution)
     except InputError as error:
         raise InputError(f"{source}: {str(error).removeprefix('solution: ')}") from None
 
 
-def feasible_start(problem: Problem, instance: Instance, solution: Solution, source: str) -> float:
+def feasible_start(
+    problem: Problem, instance: Instance, solution: Solution, source: str, check: Check | None = None
+) -> float:
     """The objective of a start; one that the checker rejects is bad input.
 
     Raises
@@ -136,7 +147,7 @@ def feasible_start(problem: Problem, instance: Instance, solution: Solution, sou
     InputError
         Malformed, or not feasible: the line names the first violated constraint.
     """
-    report = checked(problem, instance, solution, source)
+    report = checked(problem, instance, solution, source, check=check)
     if report.violations:
         raise InputError(f"{source}: not a feasible start: {report.violations[0].message}")
     if report.objective is None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from schedgap.benchmarks.harness.progress import SolveProgress
 from schedgap.benchmarks.harness.warm import warm_once
@@ -21,7 +21,9 @@ from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import better
 from schedgap.interrupt import at_work
 from schedgap.reading import InstanceLike, SolutionLike, feasible_start, name_of, read_instance, read_solution
-from schedgap.solvers.result import Deadline, Listener, Result, SolveOptions, Status, Termination
+from schedgap.solvers.incumbent import optimal
+from schedgap.solvers.result import Deadline, Listener, Result, Status, Termination
+from schedgap.solvers.result import SolveOptions as SolveOptions
 
 if TYPE_CHECKING:
     from schedgap.benchmarks.harness.compare import Comparison
@@ -38,7 +40,7 @@ def solve(
     threads: int | None = None,
     work_limit: float | None = None,
     start: SolutionLike | None = None,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
     report: Listener | None = None,
     log: Callable[[str], None] | None = None,
     progress: Sink | None = None,
@@ -76,57 +78,46 @@ def solve(
     >>> solve(generate("rar-ddls", seed=1), "lpt-colocate").status.value in ("feasible", "optimal", "unknown")
     True
     """
+    options = SolveOptions(
+        relative_gap=relative_gap, seed=seed, threads=threads, work_limit=work_limit, report=report, log=log
+    )
     return solve_record(
-        instance,
-        method,
-        time_limit=time_limit,
-        relative_gap=relative_gap,
-        seed=seed,
-        threads=threads,
-        work_limit=work_limit,
-        start=start,
-        settings=settings,
-        report=report,
-        log=log,
-        progress=progress,
+        instance, method, options, time_limit=time_limit, start=start, settings=settings, progress=progress
     ).result
 
 
 def solve_record(
     instance: InstanceLike,
     method: str | None = None,
+    options: SolveOptions | None = None,
     *,
     time_limit: float | None = None,
     start: SolutionLike | None = None,
-    settings: Mapping[str, Any] | None = None,
-    report: Listener | None = None,
+    settings: Mapping[str, object] | None = None,
     progress: Sink | None = None,
-    **options: Any,
 ) -> Record:
-    """As :func:`solve`; the result with what identifies the run. `options` are the others of SolveOptions."""
-    from schedgap.catalogue.run import run_method
+    """As :func:`solve`; the result with what identifies the run. `options` are those of no time and no start."""
+    from schedgap.catalogue.run import checker_of, run_method
 
+    options = options or SolveOptions()
     problem, given = read_instance(instance)
     chosen = problem.default_method() if method is None else find_method(problem, method)
     own = method_settings(chosen, settings)
-    shown = SolveProgress(problem.sense, chosen.id, progress, report)
+    shown = SolveProgress(problem.sense, chosen.id, progress, options.report)
+    check = checker_of(problem, given)
     first: tuple[Solution, float] | None = None
     if start is not None:
         if chosen.kind is Kind.HEURISTIC:
             shown.say(f"schedgap: note: {chosen.id} makes no use of --start")
         solution = read_solution(start, problem)
-        first = solution, feasible_start(problem, given, solution, name_of(start, "start"))
+        first = solution, feasible_start(problem, given, solution, name_of(start, "start"), check)
     warm_once(problem, chosen, own)
-    asked = SolveOptions(
-        deadline=Deadline.after(time_limit),
-        start=None if first is None else first[0],
-        report=shown,
-        **options,
-    )
+    deadline = Deadline.after(time_limit)
+    asked = replace(options, deadline=deadline, start=None if first is None else first[0], report=shown)
     began = time.monotonic()
     with shown, at_work():
         try:
-            result = run_method(problem, given, chosen, asked, own)
+            result = run_method(problem, given, chosen, asked, own, check=check)
         except KeyboardInterrupt:
             best = first[0] if first is not None and shown.solution is None else shown.solution
             result = interrupted(problem, given, best, shown.bound, time.monotonic() - began)
@@ -151,7 +142,7 @@ def compare(
     seed: int = 0,
     repeat: int = 1,
     threads: int | None = None,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
     printed: bool = False,
     report: Listener | None = None,
     progress: Sink | None = None,
@@ -203,8 +194,10 @@ def not_worse(problem: Problem, instance: Instance, result: Result, solution: So
         )
     if result.objective is not None and not better(objective, result.objective, problem.sense):
         return result
-    info = {**result.info, "solution_from": "start"}
-    return replace(result, status=Status.FEASIBLE, objective=objective, solution=solution, info=info)
+    found = replace(result, objective=objective, solution=solution, info={**result.info, "solution_from": "start"})
+    if optimal(objective, result.bound, problem.sense):
+        return replace(found, status=Status.OPTIMAL, termination=Termination.PROVEN)
+    return replace(found, status=Status.FEASIBLE)
 
 
 def interrupted(

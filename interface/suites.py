@@ -88,7 +88,7 @@ def report(
     """
     from schedgap.benchmarks.harness.progress import Progress
     from schedgap.benchmarks.report.export import check_parquet, export_csv, export_parquet
-    from schedgap.benchmarks.report.report import unfinished, write_report
+    from schedgap.benchmarks.report.run_page import unfinished, write_report
 
     runs = [Path(folder), *([] if other is None else [Path(other)])]
     forms = {"csv": csv, "parquet": parquet}

@@ -174,6 +174,6 @@ def _after_broken_row(
     )
 
 
-def disagreement(solver: Engine, message: str, solution: Solution | None, **details: Any) -> Disagreement:
+def disagreement(solver: Engine, message: str, solution: Solution | None, **details: object) -> Disagreement:
     """The error, with what is needed to reproduce it."""
     return Disagreement(message, solution=solution, details={"engine": solver.name, **details})

@@ -77,7 +77,7 @@ class Model:
             repair=None,
         )
 
-    def add(self, row: Any, name: str | None = None) -> None:
+    def add(self, row: object, name: str | None = None) -> None:
         """Add a row, ``model.add(model.variables["start"]["j0", 3] == 0, name="not_in_slot_3")``.
 
         Raises
@@ -98,11 +98,11 @@ class Model:
         self.problem.addConstraint(NamedRow(row.expr.copy(), row.sense, None, _level(row)), label)
         self.own_rows.append(label)
 
-    def minimise(self, expression: Any) -> None:
+    def minimise(self, expression: object) -> None:
         """Replace the objective; refused like a row."""
         self._objective(expression, MINIMISE)
 
-    def maximise(self, expression: Any) -> None:
+    def maximise(self, expression: object) -> None:
         """Replace the objective; refused like a row."""
         self._objective(expression, MAXIMISE)
 

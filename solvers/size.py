@@ -9,8 +9,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import pulp
-
 from schedgap.solvers.result import Deadline
 
 BYTES_PER_NONZERO = 400
@@ -58,6 +56,8 @@ def measured(clock: Callable[[], float]) -> float:
 
 def build_sample() -> None:
     """Build the small model that is measured."""
+    import pulp
+
     problem = pulp.LpProblem("sample")
     create = getattr(problem, "add_variable", pulp.LpVariable)
     variables = [create(f"x{i}", 0, 1, cat=pulp.LpInteger) for i in range(_SAMPLE_ROWS)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -13,7 +12,7 @@ from schedgap.benchmarks.figures.style import GRID, INK, MARK, PALETTE, ink_on, 
 from schedgap.formulations.comm_contention.dynamics import simulate
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
 from schedgap.formulations.comm_contention.writing import starts_of
-from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.common.instance import Json, Solution
 
 _WIDTH = 10.0
 _LOST = "#f2d7d5"
@@ -94,7 +93,7 @@ def rates(instance: CommContentionInstance, solution: Solution) -> Figure:
     return figure
 
 
-def trap_figure(rows: Sequence[Mapping[str, Any]]) -> Figure:
+def trap_figure(rows: Sequence[Mapping[str, Json]]) -> Figure:
     """AdaDUAL's ratio over the number of tasks on its trap.
 
     Parameters

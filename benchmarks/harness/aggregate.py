@@ -12,7 +12,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,6 +21,7 @@ from schedgap.benchmarks.ledger.verdicts import LedgerVerdict, ledger_verdict, r
 from schedgap.benchmarks.report.metrics import metrics_of
 from schedgap.catalogue.methods import label
 from schedgap.catalogue.problem import Problem
+from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.numbers import RELATIVE_TOLERANCE
 from schedgap.heuristics.common.guarantee import Guarantee, Verdict
 
@@ -141,7 +141,7 @@ def mean_metrics(runs: pd.DataFrame, problem: Problem) -> pd.DataFrame:
     return grouped.mean().assign(runs=grouped.size()).reset_index()
 
 
-def series_points(runs: pd.DataFrame) -> dict[tuple[Any, str], tuple[float, float]]:
+def series_points(runs: pd.DataFrame) -> dict[tuple[Json, str], tuple[float, float]]:
     """By (x, method without the axis) the mean objective and ratio (NaN: unknown) over what every method solved."""
     mine = survivors(runs)
     mine = mine[mine.objective.notna()]

@@ -7,12 +7,12 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from schedgap.benchmarks.harness.progress import Watcher
 from schedgap.benchmarks.harness.warm import warm_once
 from schedgap.benchmarks.ledger.judge import Judgement, finite, judge
 from schedgap.benchmarks.ledger.verdicts import ledger_verdict
+from schedgap.benchmarks.records import Record
 from schedgap.benchmarks.report.metrics import mean_metrics, metrics_of
 from schedgap.benchmarks.report.text import fixed, number, seconds, significant, table
 from schedgap.catalogue.agreement import DISAGREEMENTS, Agreement, Answer, agree, write_disagreement
@@ -21,40 +21,61 @@ from schedgap.catalogue.methods import find_method
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.run import certified_bound, run_method
 from schedgap.formulations.common.errors import Disagreement, EngineMissing, InputError, ModelRefused
-from schedgap.formulations.common.instance import Instance
+from schedgap.formulations.common.instance import Instance, Json
 from schedgap.heuristics.common.guarantee import Evaluation, Verdict, at_most
 from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, Termination
 
-__all__ = ["CompareRow", "Comparison", "certified_bound", "compare", "run_method"]
+__all__ = ["Comparison", "MethodRuns", "certified_bound", "compare", "run_method"]
 
 WIDTH = 100
 """Columns of a comparison, where the names of its methods and claims allow it."""
 
 
 @dataclass(frozen=True)
-class CompareRow:
-    """One method's line of a comparison.
+class MethodRuns:
+    """One method's records on the instance of a comparison, a line of its table.
 
     Attributes
     ----------
-    method, settings : what ran
-    results : one result per seed (exactly one for an exact method); empty where `error` tells why
-    ratio, worst_ratio : mean and worst over the results, always >= 1; None where nothing is known
+    method : what ran
+    records : one per seed (exactly one for an exact method); the last one has `error` where it could not answer
+    ratios : of the seeds that found something, always >= 1; empty where nothing is known
     ratio_to : "optimum", "bound", or "" where there is no ratio
     judgements : the method's guarantees, each on the result that is worst for it
     outside_model : its schedules are not schedules of the problem
-    error : one line, where the method could not answer
     """
 
     method: Method
-    settings: Mapping[str, Any]
-    results: tuple[Result, ...]
-    ratio: float | None
-    worst_ratio: float | None
+    records: tuple[Record, ...]
+    ratios: tuple[float, ...]
     ratio_to: str
     judgements: tuple[Judgement, ...]
     outside_model: bool = False
-    error: str = ""
+
+    @property
+    def results(self) -> tuple[Result, ...]:
+        """What the method returned, by seed."""
+        return tuple(record.result for record in self.records if not record.error)
+
+    @property
+    def settings(self) -> Mapping[str, Json]:
+        """The options it ran with, as far as they are not the defaults."""
+        return self.records[0].settings
+
+    @property
+    def error(self) -> str:
+        """Why it could not answer, one line."""
+        return self.records[-1].error
+
+    @property
+    def ratio(self) -> float | None:
+        """The mean over the seeds."""
+        return statistics.fmean(self.ratios) if self.ratios else None
+
+    @property
+    def worst_ratio(self) -> float | None:
+        """The worst over the seeds."""
+        return max(self.ratios, default=None)
 
     @property
     def status(self) -> Status:
@@ -93,7 +114,7 @@ class CompareRow:
                 return str(result.info.get("reason", result.termination))
         return ""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """JSON-compatible form."""
         return {
             "method": self.method.id,
@@ -127,7 +148,7 @@ class Comparison:
     problem: Problem
     instance: Instance
     agreement: Agreement
-    rows: tuple[CompareRow, ...]
+    rows: tuple[MethodRuns, ...]
 
     @property
     def exit_status(self) -> int:
@@ -141,11 +162,11 @@ class Comparison:
         proven = any(row.status in (Status.INFEASIBLE, Status.UNBOUNDED) for row in self.rows)
         return 3 if proven else 4
 
-    def metrics(self, row: CompareRow) -> dict[str, float | None]:
+    def metrics(self, row: MethodRuns) -> dict[str, float | None]:
         """What a method's runs report beside the objective, by title: the mean over the seeds that know it."""
         return mean_metrics([metrics_of(self.problem, result.info) for result in row.results if result.solution])
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """JSON-compatible form, as ``compare --json`` prints it."""
         return {
             "problem": self.problem.id,
@@ -243,7 +264,7 @@ def compare(
     instance: Instance,
     methods: Sequence[str] | None,
     options: SolveOptions,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Json] | None = None,
     repeat: int = 1,
     *,
     printed: bool = False,
@@ -285,60 +306,48 @@ def compare(
         plans.append((method, {name: method.options[name].parse(value) for name, value in own.items()}))
 
     limit = options.deadline.left()
-    answered: list[tuple[Method, dict[str, Any], tuple[Result, ...], str]] = []
+    runs: list[tuple[Method, list[Record]]] = []
     for method, own in plans:
         warm_once(problem, method, own, disagreements)
-        results: list[Result] = []
-        error = ""
+        records: list[Record] = []
         if isinstance(options.report, Watcher):
             options.report.running(method.id)
         for k in range(repeat if method.kind is Kind.HEURISTIC else 1):
             asked = replace(options, deadline=Deadline.after(limit), seed=options.seed + k)
+            record = Record(problem.id, method.id, own, asked.seed, instance.name)
             try:
-                results.append(run_method(problem, instance, method, asked, own, disagreements=disagreements))
-            except (EngineMissing, ModelRefused) as failure:
-                error = str(failure)
-                break
+                result = run_method(problem, instance, method, asked, own, disagreements=disagreements)
+                records.append(replace(record, result=result))
             except InputError as failure:
-                if not method.users and not (printed and method.printed):
-                    raise  # what is printed need not work on every instance
-                error = str(failure)
+                users = method.users or (printed and method.printed)  # what is printed need not work on every instance
+                if not (users or isinstance(failure, EngineMissing | ModelRefused)):
+                    raise
+                records.append(replace(record, result=Result(Status.ERROR), error=str(failure)))
                 break
-        answered.append((method, own, tuple(results), error))
-    return _side_by_side(problem, instance, answered, disagreements)
+        runs.append((method, records))
+    return _side_by_side(problem, instance, runs, disagreements)
 
 
 def _side_by_side(
-    problem: Problem,
-    instance: Instance,
-    answered: Sequence[tuple[Method, dict[str, Any], tuple[Result, ...], str]],
-    disagreements: Path,
+    problem: Problem, instance: Instance, runs: Sequence[tuple[Method, list[Record]]], disagreements: Path
 ) -> Comparison:
-    answers = [answer_of(method, result) for method, _, results, _ in answered for result in results]
+    answers = [answer_of(method, one.result) for method, records in runs for one in records if not one.error]
     agreement = agree(answers, problem.sense, certified_bound(problem, instance))
     if agreement.contradictions:
         message = "; ".join(agreement.contradictions)
         path = write_disagreement(instance, disagreements, message=message)
         raise Disagreement(f"{message}; the instance is in {path}")
     rows = []
-    for method, own, results, error in answered:
+    for method, records in runs:
+        results = [record.result for record in records if not record.error]
         outside = method.outside_model or any(r.info.get("outside_model") for r in results)
-        ratios = [] if outside else [agreement.ratio(r.objective, problem.sense)[0] for r in results]
-        known = [value for value in ratios if value is not None]
+        found = [] if outside else [agreement.ratio(r.objective, problem.sense)[0] for r in results]
+        ratios = tuple(value for value in found if value is not None)
+        own = records[0].settings
         judged = [judge(problem, method, own, instance, r.objective, r.info, agreement, sides=True) for r in results]
-        rows.append(
-            CompareRow(
-                method,
-                own,
-                results,
-                statistics.fmean(known) if known else None,
-                max(known) if known else None,
-                agreement.ratio(None, problem.sense)[1] if known else "",
-                tuple(worst_judgement(per_claim) for per_claim in zip(*judged, strict=True)),
-                outside,
-                error,
-            )
-        )
+        worst = tuple(worst_judgement(per_claim) for per_claim in zip(*judged, strict=True))
+        to = agreement.ratio(None, problem.sense)[1] if ratios else ""
+        rows.append(MethodRuns(method, tuple(records), ratios, to, worst, outside))
     return Comparison(problem, instance, agreement, tuple(rows))
 
 
@@ -354,7 +363,7 @@ def worst_judgement(judgements: Sequence[Judgement]) -> Judgement:
     return max(judgements, key=lambda j: (j.verdict == "refuted", j.verdict == "held", j.evaluation.tightness or 0.0))
 
 
-def _ratio_cell(row: CompareRow) -> str:
+def _ratio_cell(row: MethodRuns) -> str:
     if row.ratio is None:
         return "-"
     text = f"{fixed(row.ratio)} to {row.ratio_to}"

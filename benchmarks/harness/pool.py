@@ -8,7 +8,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from types import TracebackType
+from typing import Generic, Self, TypeVar
 
 from joblib.externals.loky import ProcessPoolExecutor
 
@@ -20,24 +21,53 @@ TRIES = 2
 """How often an item is tried when its worker dies."""
 TICK = 0.5
 """Seconds between looks at the clock while waiting."""
+GRACE = 5.0
+"""Seconds that an item may take beyond the end of the time."""
 
 
 @dataclass
 class _Slot(Generic[_T, _R]):
     """One worker process and what it is doing."""
 
-    executor: Any = None
+    executor: ProcessPoolExecutor | None = None
     future: Future[_R] | None = None
     item: _T | None = None
     tries: int = 0
     began: float = 0.0
+
+    def begin(self, function: Callable[[_T], _R], item: _T, tries: int) -> None:
+        """Give the process an item; it is started where it has to be."""
+        self.item, self.tries, self.began = item, tries, time.monotonic()
+        for again in (True, False):
+            if self.executor is None:
+                self.executor = ProcessPoolExecutor(max_workers=1, initializer=prepare, initargs=(os.getpid(),))
+            try:
+                self.future = self.executor.submit(function, item)
+                return
+            except BrokenExecutor:  # it died while idle; that is not this item's doing
+                self.end()
+                if not again:
+                    raise
+
+    @property
+    def seconds(self) -> float:
+        """Since the item began."""
+        return time.monotonic() - self.began
+
+    def end(self) -> None:
+        """End the process, whatever it does."""
+        if self.executor is not None:
+            self.executor.shutdown(wait=True, kill_workers=True)
+            self.executor = None
+        self.future = None
 
 
 @dataclass
 class Pool(Generic[_T, _R]):
     """Runs a function on items in `workers` processes and hands each outcome to the caller as it comes.
 
-    joblib's process executor (loky), one per worker: when a process is killed, only its executor breaks.
+    joblib's process executor (loky), one per worker: when a process is killed, only its executor breaks. A context:
+    inside it the processes stay between runs, so that what they import and compile is paid for once.
 
     Attributes
     ----------
@@ -45,14 +75,31 @@ class Pool(Generic[_T, _R]):
     workers : how many processes
     allowed : seconds an item may take before its worker is killed, or None; a last resort, since methods
         keep their own limits
+    inside : a single worker works in this process
     """
 
     function: Callable[[_T], _R]
     workers: int
     allowed: Callable[[_T], float | None] = lambda _: None
+    inside: bool = False
     _slots: list[_Slot[_T, _R]] = field(default_factory=list)
 
-    def run(self, items: Iterable[_T], done: Callable[[_T, _R], None], died: Callable[[_T, str, float], None]) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for slot in self._slots:
+            slot.end()
+
+    def run(
+        self,
+        items: Iterable[_T],
+        done: Callable[[_T, _R], None],
+        died: Callable[[_T, str, float], None],
+        until: float | None = None,
+    ) -> None:
         """Run every item.
 
         Parameters
@@ -60,85 +107,58 @@ class Pool(Generic[_T, _R]):
         items : the work, in the order in which it is begun
         done : told of each outcome, in this process
         died : told of each item whose worker died or hung every time it was tried: item, reason, seconds
-
-        Raises
-        ------
-        KeyboardInterrupt
-            After Ctrl-C, with every worker ended.
+        until : :data:`GRACE` seconds after this moment of the wall clock all that still runs is ended, and dropped
         """
+        if self.inside and self.workers == 1:
+            for item in items:
+                done(item, self.function(item))
+            return
         queue = deque((item, 0) for item in items)
-        self._slots = [_Slot() for _ in range(min(self.workers, len(queue)))]
-        try:
-            while queue or any(slot.future for slot in self._slots):
-                for slot in self._slots:
-                    if slot.future is None and queue:
-                        self._begin(slot, *queue.popleft())
-                running = {slot.future for slot in self._slots if slot.future is not None}
-                wait(running, timeout=TICK, return_when=FIRST_COMPLETED)
-                for slot in self._slots:
-                    if slot.future is None or slot.item is None:
-                        continue
-                    if slot.future.done():
-                        self._collect(slot, queue, done, died)
-                    else:
-                        self._check_clock(slot, died)
-        finally:
+        self._slots += [_Slot() for _ in range(min(self.workers, len(queue)) - len(self._slots))]
+        while queue or any(slot.future for slot in self._slots):
             for slot in self._slots:
-                if slot.executor is not None:
-                    slot.executor.shutdown(wait=True, kill_workers=True)
+                if slot.future is None and queue:
+                    item, tries = queue.popleft()
+                    slot.begin(self.function, item, tries + 1)
+            running = {slot.future for slot in self._slots if slot.future is not None}
+            wait(running, timeout=TICK, return_when=FIRST_COMPLETED)
+            if until is not None and time.time() > until + GRACE:
+                for slot in self._slots:
+                    slot.end()
+                return
+            for slot in self._slots:
+                if slot.future is not None and slot.item is not None:
+                    self._look(slot, slot.future, slot.item, queue, done, died)
 
-    def _begin(self, slot: _Slot[_T, _R], item: _T, tries: int) -> None:
-        if slot.executor is None:
-            slot.executor = ProcessPoolExecutor(max_workers=1, initializer=prepare, initargs=(os.getpid(),))
-        slot.item, slot.tries, slot.began = item, tries + 1, time.monotonic()
-        try:
-            slot.future = slot.executor.submit(self.function, item)
-        except BrokenExecutor:  # it died while idle; that is not this item's doing
-            slot.executor.shutdown(wait=True, kill_workers=True)
-            slot.executor = ProcessPoolExecutor(max_workers=1, initializer=prepare, initargs=(os.getpid(),))
-            slot.future = slot.executor.submit(self.function, item)
-
-    def _collect(
+    def _look(
         self,
         slot: _Slot[_T, _R],
+        future: Future[_R],
+        item: _T,
         queue: deque[tuple[_T, int]],
         done: Callable[[_T, _R], None],
         died: Callable[[_T, str, float], None],
     ) -> None:
-        item, future = slot.item, slot.future
-        slot.item = slot.future = None
-        assert item is not None and future is not None
+        """Take what has come back, and end what takes too long."""
+        if not future.done():
+            allowed = self.allowed(item)
+            if allowed is not None and slot.seconds > allowed:
+                slot.end()
+                died(item, f"its worker was ended after {allowed:.0f} s without an answer", slot.seconds)
+            return
+        slot.future = None
         try:
             outcome = future.result()
         except BrokenExecutor:
-            slot.executor.shutdown(wait=True, kill_workers=True)
-            slot.executor = None
+            slot.end()
             if slot.tries < TRIES:
                 queue.appendleft((item, slot.tries))
             else:
-                died(item, f"its worker process died {slot.tries} times (a crash, or out of memory)", _since(slot))
+                why = f"its worker process died {slot.tries} times (a crash, or out of memory)"
+                died(item, why, slot.seconds)
             return
         except Exception as error:  # the item or its outcome cannot be pickled
-            died(item, f"{type(error).__name__}: {_first_line(error)}", _since(slot))
+            lines = str(error).strip().splitlines()
+            died(item, f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__, slot.seconds)
             return
         done(item, outcome)
-
-    def _check_clock(self, slot: _Slot[_T, _R], died: Callable[[_T, str, float], None]) -> None:
-        assert slot.item is not None
-        allowed = self.allowed(slot.item)
-        if allowed is None or _since(slot) <= allowed:
-            return
-        item = slot.item
-        slot.item = slot.future = None
-        slot.executor.shutdown(wait=True, kill_workers=True)
-        slot.executor = None
-        died(item, f"its worker was ended after {allowed:.0f} s without an answer", _since(slot))
-
-
-def _since(slot: _Slot[Any, Any]) -> float:
-    return time.monotonic() - slot.began
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__

@@ -127,7 +127,7 @@ def run_suites(
     write_text(folder / TABLE, run_text(analysis, times=False))
     report = None
     if not interrupted:
-        from schedgap.benchmarks.report.report import write_report
+        from schedgap.benchmarks.report.run_page import write_report
 
         bar.say("bench writes the report")
         report = write_report(folder, problems=chosen)
@@ -210,7 +210,8 @@ def _work(store: Store, todo: Iterable[Item], workers: int, folder: Path, bar: P
     run = partial(execute, disagreements=folder / DISAGREEMENTS)
     try:
         for part, processes in ((solves, workers), (measurements, 1)):
-            Pool(run, processes, allowed).run(part, done, died)
+            with Pool(run, processes, allowed) as pool:
+                pool.run(part, done, died)
     except KeyboardInterrupt:
         return True
     finally:

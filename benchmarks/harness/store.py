@@ -16,10 +16,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, Self
 
 from schedgap.benchmarks.records import Record
 from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.instance import Json
 
 FILE = "run.sqlite"
 LOCK = "run.lock"
@@ -35,7 +36,7 @@ _SCHEMA = (
 )
 
 
-def row_key(parts: Mapping[str, Any]) -> str:
+def row_key(parts: Mapping[str, object]) -> str:
     """The identity of a piece of work: SHA-256 of the canonical JSON of all that determines its result."""
     text = json.dumps(parts, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -166,7 +167,7 @@ class Store:
         self._rows -= len(stale)
         return len(stale)
 
-    def set_meta(self, **values: Any) -> None:
+    def set_meta(self, **values: object) -> None:
         """Remember facts of the run (JSON values) by name."""
         pairs = [(name, json.dumps(value, allow_nan=False)) for name, value in values.items()]
 
@@ -175,7 +176,7 @@ class Store:
 
         self._write(change)
 
-    def meta(self) -> dict[str, Any]:
+    def meta(self) -> dict[str, Json]:
         """What :meth:`set_meta` remembered."""
         try:
             return {name: json.loads(value) for name, value in self._db.execute("SELECT name, value FROM meta")}

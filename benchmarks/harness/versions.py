@@ -14,6 +14,7 @@ from typing import Any
 import schedgap.formulations
 import schedgap.heuristics
 import schedgap.solvers
+from schedgap.formulations.common.instance import Json
 
 PACKAGES = ("schedgap", "pulp", "highspy", "ortools", "numpy", "numba", "pydantic", "networkx", "joblib", "matplotlib")
 """Packages named in a report; the first six can change a result."""
@@ -40,7 +41,7 @@ def code_digest() -> str:
     return digest.hexdigest()
 
 
-def relevant_versions() -> dict[str, Any]:
+def relevant_versions() -> dict[str, Json]:
     """What, besides the work itself, its result depends on; part of a row's key."""
     versions: dict[str, Any] = {name: package_version(name) for name in RELEVANT}
     versions["python"] = ".".join(map(str, sys.version_info[:2]))
@@ -48,7 +49,7 @@ def relevant_versions() -> dict[str, Any]:
     return versions
 
 
-def environment() -> dict[str, Any]:
+def environment() -> dict[str, Json]:
     """Machine and versions for the report."""
     try:
         cores = len(os.sched_getaffinity(0))

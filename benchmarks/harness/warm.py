@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.agreement import DISAGREEMENTS
@@ -21,7 +20,7 @@ _warm: set[str] = set()
 def warm_up(
     problem: Problem,
     method: Method,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
     disagreements: Path = DISAGREEMENTS,
 ) -> None:
     """Compile what `method` needs, or load it from the cache: run it on the first instance of the first preset.
@@ -52,7 +51,7 @@ def warm_up(
 
 
 def warm_once(
-    problem: Problem, what: Method | Measurement, settings: Mapping[str, Any], disagreements: Path = DISAGREEMENTS
+    problem: Problem, what: Method | Measurement, settings: Mapping[str, object], disagreements: Path = DISAGREEMENTS
 ) -> None:
     """Warm this process for one kind of work, the first time it is asked to; a measurement for every method.
 

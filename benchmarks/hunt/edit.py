@@ -8,11 +8,12 @@ from typing import Any
 
 from schedgap.benchmarks.hunt.fields import Field, Group, fields_of, groups_of, put_at, value_at
 from schedgap.benchmarks.hunt.limits import Space
+from schedgap.formulations.common.instance import Json
 
 Data = dict[str, Any]
 
 
-def removed(data: Mapping[str, Any], group: Group, key: Any) -> Data:
+def removed(data: Mapping[str, Json], group: Group, key: Json) -> Data:
     """`data` without one entry; where it had an id, whatever names that id goes too."""
     result: Data = copy.deepcopy(dict(data))
     item = value_at(result, (*group.path, key))
@@ -38,7 +39,7 @@ def _refers(item: Mapping[str, Any], name: str) -> bool:
     return "id" not in item and any(value == name for value in item.values() if isinstance(value, str))
 
 
-def duplicated(data: Mapping[str, Any], group: Group, item: Any, source: str | None = None) -> Data:
+def duplicated(data: Mapping[str, Json], group: Group, item: Json, source: str | None = None) -> Data:
     """`data` with a copy of `item` at the end of a list, under a new id; what the old id had is copied too.
 
     Parameters
@@ -76,7 +77,7 @@ def _like(node: Any, old: str, new: str) -> None:
         node += [{key: new if value == old else value for key, value in one.items()} for one in twins]
 
 
-def with_number(data: Mapping[str, Any], spot: Field, value: Any) -> Data:
+def with_number(data: Mapping[str, Json], spot: Field, value: Json) -> Data:
     """`data` with another value in one place; lists as long as a changed horizon change their length with it."""
     result: Data = copy.deepcopy(dict(data))
     before = value_at(result, spot.path)
@@ -100,7 +101,7 @@ def _resize(node: Any, before: int, after: int) -> None:
             node[:] = [copy.deepcopy(node[min(k, before - 1)]) for k in range(after)]
 
 
-def fitted(data: Mapping[str, Any], space: Space) -> Data:
+def fitted(data: Mapping[str, Json], space: Space) -> Data:
     """`data` cut down to the space: lists shortened from the end, numbers moved into their ranges."""
     result: Data = copy.deepcopy(dict(data))
     result.pop("name", None)

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from schedgap.formulations.common.instance import Json
+
 Path = tuple[str | int, ...]
 """Keys and positions that lead to a value in a JSON document."""
 
@@ -52,17 +54,17 @@ class Group:
     keyed: bool
 
 
-def fields_of(schema: Mapping[str, Any], data: Any) -> list[Field]:
+def fields_of(schema: Mapping[str, Json], data: Json) -> list[Field]:
     """Every number, truth value and choice in `data`, in the order of the document."""
     return [node for node in _walk(schema, schema, data, (), "") if isinstance(node, Field)]
 
 
-def groups_of(schema: Mapping[str, Any], data: Any) -> list[Group]:
+def groups_of(schema: Mapping[str, Json], data: Json) -> list[Group]:
     """Every list and every object keyed by ids in `data`."""
     return [node for node in _walk(schema, schema, data, (), "") if isinstance(node, Group)]
 
 
-def patterns_of(schema: Mapping[str, Any], ranges: dict[str, tuple[float, float]] | None = None) -> dict[str, str]:
+def patterns_of(schema: Mapping[str, Json], ranges: dict[str, tuple[float, float]] | None = None) -> dict[str, str]:
     """All patterns that instances of this schema can have: "number", "choice", "list" or "map" by name.
 
     `ranges` receives the range that the schema gives each number, as far as it does.
@@ -96,14 +98,14 @@ def patterns_of(schema: Mapping[str, Any], ranges: dict[str, tuple[float, float]
     return {name: kind for name, kind in found.items() if name not in ("", "version")}
 
 
-def value_at(data: Any, path: Path) -> Any:
+def value_at(data: Json, path: Path) -> Json:
     """What stands at `path`."""
     for key in path:
         data = data[key]
     return data
 
 
-def put_at(data: Any, path: Path, value: Any) -> None:
+def put_at(data: Json, path: Path, value: Json) -> None:
     """Set what stands at `path`."""
     value_at(data, path[:-1])[path[-1]] = value
 

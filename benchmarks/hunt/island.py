@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from schedgap.benchmarks.hunt.mutate import mutated
 from schedgap.benchmarks.hunt.starts import Starts
 from schedgap.benchmarks.hunt.target import Found, Judge
+from schedgap.formulations.common.instance import Json
 
 DRAWS = 8
 """Random starts of which the worst (for the heuristic) is gone on with."""
@@ -64,7 +64,7 @@ class Walked:
     cut: bool = False
     defects: tuple[str, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """JSON-compatible form."""
         return {
             "current": None if self.current is None else self.current.to_dict(),
@@ -74,7 +74,7 @@ class Walked:
         }
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Walked:
+    def from_dict(cls, data: Mapping[str, Json]) -> Walked:
         """What :meth:`to_dict` wrote."""
         found = {name: None if data[name] is None else Found.from_dict(data[name]) for name in ("current", "best")}
         return cls(found["current"], found["best"], int(data["evaluations"]), False, tuple(data["defects"]))

@@ -7,9 +7,9 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from schedgap.benchmarks.harness.store import StoreError
+from schedgap.formulations.common.instance import Json
 
 FILE = "journal.jsonl"
 
@@ -29,7 +29,7 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def add(self, line: Mapping[str, Any]) -> None:
+    def add(self, line: Mapping[str, object]) -> None:
         """Append one line.
 
         Raises
@@ -53,7 +53,7 @@ class Journal:
         except OSError as error:
             raise StoreError(f"{self.path}: cannot be written: {error.strerror or error}") from error
 
-    def lines(self) -> Iterator[dict[str, Any]]:
+    def lines(self) -> Iterator[dict[str, Json]]:
         """Every whole line, in the order written.
 
         Raises

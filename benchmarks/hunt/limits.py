@@ -13,6 +13,7 @@ from schedgap.benchmarks.hunt.fields import Field, fields_of, patterns_of, value
 from schedgap.catalogue.method import Method
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.options import Option, options_of
 
 Range = tuple[float, float]
@@ -68,7 +69,7 @@ class Limits:
     given: Mapping[str, Any] = field(default_factory=dict)
 
 
-def parse_limits(problem: Problem, method: Method | None, given: Mapping[str, Any]) -> Limits:
+def parse_limits(problem: Problem, method: Method | None, given: Mapping[str, Json]) -> Limits:
     """The limits that ``--set`` names.
 
     A name is one of :data:`SEARCH`, a list of the instance (``jobs=4``: at most 4), a number of it
@@ -150,7 +151,7 @@ class Space:
         return None if low > high or (spot.open_low and value <= spot.low) else value
 
 
-def observed(schema: Mapping[str, Any], samples: Iterable[Any]) -> dict[str, Range]:
+def observed(schema: Mapping[str, Json], samples: Iterable[Json]) -> dict[str, Range]:
     """The smallest and the largest number of each pattern in some instances; where all are 0, 1 stands for them."""
     seen: dict[str, Range] = {}
     zeros: set[str] = set()

@@ -12,12 +12,15 @@ import numpy as np
 from schedgap.benchmarks.hunt.edit import Data, duplicated, removed, with_number
 from schedgap.benchmarks.hunt.fields import Field, Group, fields_of, groups_of, put_at, value_at
 from schedgap.benchmarks.hunt.limits import Space
+from schedgap.formulations.common.instance import Json
 
 FACTORS = (2.0, 0.5, 1.5, 2 / 3, 1.1, 0.9, 4.0, 0.25, 10.0, 0.1)
 TRIES = 12
 
 
-def mutated(data: Mapping[str, Any], space: Space, rng: np.random.Generator, partner: Mapping[str, Any]) -> Data | None:
+def mutated(
+    data: Mapping[str, Json], space: Space, rng: np.random.Generator, partner: Mapping[str, Json]
+) -> Data | None:
     """`data` with one change or, more and more rarely, several; None where none of them was possible.
 
     Parameters

@@ -7,7 +7,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from schedgap.benchmarks.hunt.target import SEED, Found, Target, finite_value
 from schedgap.benchmarks.records import plain
@@ -95,7 +94,7 @@ def amount(value: float) -> str:
     return fixed(value) if value < 1e6 or math.isinf(value) else f"{value:.6g}"
 
 
-def shape(data: Mapping[str, Any]) -> str:
+def shape(data: Mapping[str, object]) -> str:
     """How many of what: ``4 jobs, 2 servers``."""
     lists = {key: len(value) for key, value in data.items() if isinstance(value, list)}
     parts = [f"{count} {key if count != 1 else key.removesuffix('s')}" for key, count in lists.items()]

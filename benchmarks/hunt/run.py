@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from schedgap.benchmarks.harness.pool import Pool
 from schedgap.benchmarks.harness.progress import Progress, Sink
 from schedgap.benchmarks.harness.store import locked
 from schedgap.benchmarks.hunt.island import Stretch, Walked, walk
@@ -22,10 +23,10 @@ from schedgap.benchmarks.hunt.result import FOUND, WORST, Hunted, summary, write
 from schedgap.benchmarks.hunt.shrink import shrunk
 from schedgap.benchmarks.hunt.starts import Starts, starts_of
 from schedgap.benchmarks.hunt.target import Found, Judge, Target, find_target
-from schedgap.benchmarks.hunt.worker_pool import WorkerPool
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import Disagreement, InputError, SchedgapError
 from schedgap.formulations.common.files import check_folder, write_text
+from schedgap.formulations.common.instance import Json
 
 FACTS = "hunt.json"
 OUT = Path("hunts")
@@ -83,7 +84,7 @@ class _Hunt:
     target: Target
     limits: Limits
     seed: int
-    pool: WorkerPool[_Work, _Done]
+    pool: Pool[_Work, _Done]
     folder: Path
     journal: Journal
     bar: Progress
@@ -164,7 +165,7 @@ class _Hunt:
         ]
         for walked in (w for (r, _), w in self.walks.items() if r == number):
             self.take(walked.best)
-        self.pool.run(work, self._collect, self.deadline)
+        self.pool.run(work, self._collect, self._died, self.deadline)
 
     def _start(self, number: int, island: int, elite: tuple[Found, ...]) -> Found | None:
         """Where an island goes on: where it stood, one of the best, or nowhere (it begins anew)."""
@@ -173,6 +174,9 @@ class _Hunt:
             return None if number % FRESH_EVERY == 0 or before is None else before.current
         rng = np.random.default_rng([self.seed, number, island, 1])
         return elite[int(len(elite) * rng.random() ** 2)]
+
+    def _died(self, work: _Work, reason: str, seconds: float) -> None:
+        raise InputError(f"island {work.stretch.island}: {reason}; --resume goes on")
 
     def _collect(self, work: _Work, done: _Done) -> None:
         if done.error is not None:
@@ -231,10 +235,10 @@ class _Late(Exception):
 
 
 def hunt(
-    target: str | Callable[..., Any] | Target,
+    target: str | Callable[..., Json] | Target,
     *,
     problem: str | Problem | None = None,
-    limits: Mapping[str, Any] | None = None,
+    limits: Mapping[str, Json] | None = None,
     budget: float | None = None,
     seed: int = 0,
     workers: int = 1,
@@ -284,7 +288,7 @@ def hunt(
     with locked(folder):
         facts = {"target": chosen.id, "limits": {k: str(v) for k, v in bounds.given.items()}, "seed": seed}
         _begin(folder, facts)
-        with WorkerPool(_walk, workers) as pool:
+        with Pool(_walk, workers, inside=True) as pool:
             return _run(chosen, bounds, budget, seed, pool, folder, progress)
 
 
@@ -319,7 +323,7 @@ def _run(
     limits: Limits,
     budget: float | None,
     seed: int,
-    pool: WorkerPool[_Work, _Done],
+    pool: Pool[_Work, _Done],
     folder: Path,
     progress: Sink | None,
 ) -> Hunted:

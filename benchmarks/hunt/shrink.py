@@ -12,6 +12,7 @@ from schedgap.benchmarks.hunt.fields import Field, fields_of, groups_of, value_a
 from schedgap.benchmarks.hunt.limits import Space
 from schedgap.benchmarks.hunt.mutate import rounded
 from schedgap.benchmarks.hunt.target import Found
+from schedgap.formulations.common.instance import Json
 
 Tried = Callable[[Mapping[str, Any]], "Found | None"]
 """Evaluates an instance; None where it no longer shows what it should."""
@@ -57,7 +58,7 @@ def _through(found: Found, stage: Stage, space: Space, tried: Tried, tell: Calla
             return current
 
 
-def size(data: Mapping[str, Any], space: Space) -> tuple[int, int, float]:
+def size(data: Mapping[str, Json], space: Space) -> tuple[int, int, float]:
     """(entries of all lists and keyed objects, slots, roughness of all numbers): what shrinking lowers."""
     count = sum(len(value_at(data, group.path)) for group in groups_of(space.schema, data))
     spots = [spot for spot in fields_of(space.schema, data) if spot.kind in (int, float)]

@@ -17,7 +17,7 @@ from schedgap.catalogue.problem import Problem, ProblemOf
 from schedgap.catalogue.registry import all_problems, find_problem
 from schedgap.catalogue.run import certified_bound, run_heuristic, run_method
 from schedgap.formulations.common.errors import Disagreement, InputError
-from schedgap.formulations.common.instance import Instance
+from schedgap.formulations.common.instance import Instance, Json
 from schedgap.formulations.common.numbers import ratio
 from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, Verdict
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
@@ -74,29 +74,29 @@ class Found:
     refuted: bool = False
 
     @property
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[Json, ...]:
         """Orders what was found, the worst first, whoever found it: value, entries, length, text."""
         text = json.dumps([self.data, self.options], sort_keys=True)
         return -self.value, entries(self.data), len(text), text
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """JSON-compatible form; :meth:`from_dict` reads it."""
         return {name: finite_value(getattr(self, name)) for name in self.__dataclass_fields__}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Found:
+    def from_dict(cls, data: Mapping[str, object]) -> Found:
         """What :meth:`to_dict` wrote."""
         return cls(**{name: _in(value) for name, value in data.items()})
 
 
-def entries(value: Any) -> int:
+def entries(value: object) -> int:
     """Entries of all lists."""
     if isinstance(value, Mapping):
         return sum(entries(item) for item in value.values())
     return len(value) + sum(entries(item) for item in value) if isinstance(value, list) else 0
 
 
-def finite_value(value: Any) -> Any:
+def finite_value(value: object) -> Json:
     """Infinity as the text that JSON can hold."""
     return "inf" if value == float("inf") and isinstance(value, float) else value
 
@@ -105,7 +105,7 @@ def _in(value: Any) -> Any:
     return float("inf") if value == "inf" else value
 
 
-def find_target(name: str | Callable[..., Any], problem: str | Problem | None = None) -> Target:
+def find_target(name: str | Callable[..., object], problem: str | Problem | None = None) -> Target:
     """What ``schedgap hunt NAME`` means: a guarantee's id, ``PROBLEM/HEURISTIC``, or a callable with its problem.
 
     Raises

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.problem import Problem
@@ -35,7 +34,7 @@ def import_instance(
     name: str,
     files: Sequence[str | Path],
     throughputs: str | Path | None = None,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
 ) -> tuple[Instance, list[str]]:
     """An instance made of a file of somebody else's format.
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.instance import Json
 from schedgap.formulations.gpu_sharing.fit import IterationModel, Measurements, fit_iteration_model
 
 _PLACEMENTS = ("placement", "local_bsz", "step_time", "sync_time")
@@ -55,7 +55,7 @@ def fit_application(folder: str | Path) -> IterationModel:
     return fit_iteration_model(read_measurements(sorted(Path(folder).glob("*.csv"))))
 
 
-def read_workload(path: str | Path) -> list[dict[str, Any]]:
+def read_workload(path: str | Path) -> list[dict[str, Json]]:
     """Jobs of a ``workload-*.csv``: name, arrival in seconds, application, GPUs, batch size of the whole job.
 
     Raises

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from typing import Any
 
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.workload import Drawing, Preset, Workload
@@ -59,7 +58,7 @@ def find_preset(problem: Problem, preset_id: str | None = None) -> Preset:
 
 
 def make_instance(
-    problem: Problem, preset_id: str | None = None, seed: int = 0, settings: Mapping[str, Any] | None = None
+    problem: Problem, preset_id: str | None = None, seed: int = 0, settings: Mapping[str, object] | None = None
 ) -> Instance:
     """A random instance of a preset; the same seed and settings always give the same instance.
 

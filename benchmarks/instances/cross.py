@@ -6,11 +6,10 @@ import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from schedgap.benchmarks.instances import hard_numbers as hard
-from schedgap.benchmarks.instances.hard_numbers import FAMILIES
 from schedgap.catalogue.method import Function, Kind, Method
 from schedgap.catalogue.workload import Batch, Generator
 
+FAMILIES = ("near-ties", "magnitudes", "decimals")
 COUNT = 870
 """Instances of each family: with seven problems and three families 18,270, and above 20,000 with the other batches."""
 
@@ -33,6 +32,7 @@ class _Hard:
     module: str
 
     def __call__(self) -> Generator:
+        hard = importlib.import_module("schedgap.benchmarks.studies.hard_numbers")
         found: Generator = getattr(hard, f"hard_{self.module}")
         return found
 

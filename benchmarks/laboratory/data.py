@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from schedgap.formulations.common.instance import Json
+
 Floats: TypeAlias = NDArray[np.float64]
 Key: TypeAlias = tuple[str, Any, str]
 """Choice, x, series."""
@@ -34,16 +36,16 @@ class Data:
         """The same data, looked at under another choice."""
         return replace(self, choice=choice)
 
-    def draws(self, series: str, at: Any = None) -> Sequence[Mapping[str, Any]]:
+    def draws(self, series: str, at: Json = None) -> Sequence[Mapping[str, Json]]:
         """The metrics of every draw of one series at one x."""
         return self.found[self.choice, at, series]
 
-    def values(self, metric: str, series: str, at: Any = None) -> Floats:
+    def values(self, metric: str, series: str, at: Json = None) -> Floats:
         """A metric by draw; NaN where a run did not give it (unfinished, or outside the model)."""
         rows = self.draws(series, at)
         return np.array([np.nan if row.get(metric) is None else float(row[metric]) for row in rows])
 
-    def pooled(self, metric: str, series: str, at: Any = None) -> Floats:
+    def pooled(self, metric: str, series: str, at: Json = None) -> Floats:
         """A metric that is a list of numbers, over all draws."""
         lists = [row[metric] for row in self.draws(series, at) if row.get(metric) is not None]
         return np.concatenate([np.atleast_1d(np.asarray(one, dtype=float)) for one in lists]) if lists else np.empty(0)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from schedgap.benchmarks.laboratory.measure import Run, solved
 from schedgap.benchmarks.laboratory.rules import Rule
+from schedgap.formulations.common.instance import Json
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -171,11 +172,11 @@ class Item:
     remarks: tuple[Callable[[Data], str], ...] = ()
 
     @property
-    def points(self) -> tuple[Any, ...]:
+    def points(self) -> tuple[Json, ...]:
         """The values of x; one None where there is no axis."""
         return self.axis.values if self.axis is not None else (None,)
 
-    def runs(self) -> Iterator[tuple[tuple[str, Any, str], Run]]:
+    def runs(self) -> Iterator[tuple[tuple[str, Json, str], Run]]:
         """Every run of one draw: (choice, x, series) and what is run."""
         for choice in (Choice(MAIN), *self.choices):
             for x in self.points:

@@ -13,7 +13,7 @@ from schedgap.benchmarks.laboratory.metrics import measured
 from schedgap.catalogue.methods import find_method
 from schedgap.catalogue.registry import find_problem
 from schedgap.catalogue.run import run_method
-from schedgap.formulations.common.instance import Instance
+from schedgap.formulations.common.instance import Instance, Json
 from schedgap.formulations.common.numbers import ratio
 from schedgap.solvers.result import SolveOptions
 
@@ -48,7 +48,7 @@ def instance_of(run: Run, seed: int) -> Instance:
     return _instance(run.group, seed)
 
 
-def solved(run: Run, seed: int) -> dict[str, Any]:
+def solved(run: Run, seed: int) -> dict[str, Json]:
     """Run the method on the draw and measure what it found.
 
     Returns

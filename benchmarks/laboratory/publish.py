@@ -17,6 +17,7 @@ from schedgap.benchmarks.laboratory.page import MARK, VERDICTS, markdown_table, 
 from schedgap.benchmarks.laboratory.verdicts import Verdict
 from schedgap.formulations.common.errors import InputError, SchedgapError
 from schedgap.formulations.common.files import write_text
+from schedgap.formulations.common.instance import Json
 
 PAGE = "reproduction.md"
 HEADLINE = "<!-- reproduction: written by benchmarks/laboratory/publish.py -->"
@@ -86,7 +87,7 @@ def _read(run: Path) -> dict[str, Any]:
     return found
 
 
-def headline(papers: Sequence[dict[str, Any]]) -> str:
+def headline(papers: Sequence[dict[str, Json]]) -> str:
     """One sentence: how many claims there are, and how many have which verdict."""
     counts = Counter(str(claim["verdict"]) for paper in papers for claim in paper["claims"])
     told = ", ".join(f"{counts[verdict]} {_PLURAL[verdict]}" for verdict in Verdict)
@@ -107,7 +108,7 @@ _PLURAL = {
 }
 
 
-def table(papers: Sequence[dict[str, Any]]) -> str:
+def table(papers: Sequence[dict[str, Json]]) -> str:
     """The page: rules, the counts, every claim with its verdict and a link, and what is no experiment."""
     parts = ["# What reproduces", wrapped(_RULES), wrapped(headline(papers).replace("docs/reproduction.md", "#claims"))]
     verdicts = [str(verdict) for verdict in Verdict]

@@ -240,7 +240,8 @@ class _Session:
             keep(group, [(None, reason)] * len(group))
 
         try:
-            Pool(_execute, min(self.workers, max(1, len(todo)))).run(todo, keep, died)
+            with Pool(_execute, min(self.workers, max(1, len(todo)))) as pool:
+                pool.run(todo, keep, died)
         except KeyboardInterrupt:
             return True
         finally:

@@ -45,7 +45,7 @@ def _entries(value: Any) -> int:
 
 
 def repeat_command(
-    file: str, instance: Instance, guarantee: Guarantee, given: Mapping[str, Any], seed: int
+    file: str, instance: Instance, guarantee: Guarantee, given: Mapping[str, object], seed: int
 ) -> str | None:
     """The command that shows the refutation again; None where the claim is about no method."""
     if guarantee.method is None:

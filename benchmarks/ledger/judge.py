@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from schedgap.catalogue.agreement import Agreement
 from schedgap.catalogue.method import Method, full_settings
 from schedgap.catalogue.problem import Problem
-from schedgap.formulations.common.instance import Instance
+from schedgap.formulations.common.instance import Instance, Json
 from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, Verdict
 
 
@@ -34,7 +33,7 @@ class Judgement:
         """HELD, REFUTED or NOT_APPLICABLE on this run."""
         return self.evaluation.verdict
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """JSON-compatible form."""
         return {
             "id": self.guarantee.id,
@@ -59,10 +58,10 @@ def guarantees_of(problem: Problem, method: str) -> tuple[Guarantee, ...]:
 def judge(
     problem: Problem,
     method: Method,
-    settings: Mapping[str, Any],
+    settings: Mapping[str, object],
     instance: Instance,
     objective: float | None,
-    info: Mapping[str, Any],
+    info: Mapping[str, object],
     agreement: Agreement,
     sides: bool = False,
 ) -> tuple[Judgement, ...]:

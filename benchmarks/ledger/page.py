@@ -7,7 +7,7 @@ from pathlib import Path
 
 from schedgap.benchmarks.instances import figure_of, workload_of
 from schedgap.benchmarks.ledger.judge import finite
-from schedgap.benchmarks.ledger.ledger import Ledger, LedgerRow
+from schedgap.benchmarks.ledger.rows import Ledger, LedgerRow
 from schedgap.benchmarks.report.page import Picture, picture, render
 from schedgap.benchmarks.report.sheet import Marked
 from schedgap.benchmarks.report.text import fixed, number

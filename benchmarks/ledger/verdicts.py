@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from schedgap.formulations.common.files import write_text
-from schedgap.formulations.common.instance import read_json
+from schedgap.formulations.common.instance import Json, read_json
 
 FILE = Path(__file__).with_name("ledger_verdicts.json")
 FOLDER = "counterexamples"
@@ -80,7 +80,7 @@ def write_counterexamples(folder: Path, guarantees: Iterable[str]) -> None:
             write_text(folder / FOLDER / f"{name}.json", json.dumps(data, indent=1) + "\n")
 
 
-def collect(folder: Path) -> dict[str, Any]:
+def collect(folder: Path) -> dict[str, Json]:
     """The verdicts of the ledger in `folder`, as :data:`FILE` holds them."""
     found = {}
     ledger = read_json(folder / "ledger.json")

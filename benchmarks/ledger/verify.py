@@ -13,7 +13,7 @@ from schedgap.benchmarks.harness.progress import Progress, Sink
 from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.ledger.counterexample import Trial, instance_size, write_counterexample
 from schedgap.benchmarks.ledger.judge import evaluate
-from schedgap.benchmarks.ledger.ledger import Ledger, LedgerRow, Tally
+from schedgap.benchmarks.ledger.rows import Ledger, LedgerRow, Tally
 from schedgap.benchmarks.report.text import fixed
 from schedgap.catalogue.agreement import Answer, agree, write_disagreement
 from schedgap.catalogue.method import Method, full_settings
@@ -151,7 +151,8 @@ def _in_processes(tasks: Sequence[_Task], processes: int, bar: Progress) -> dict
     def died(task: _Task, reason: str, _: float) -> None:
         raise RuntimeError(f"{', '.join(task.ids)}: {reason}")
 
-    Pool(_run_task, processes).run(tasks, done, died)
+    with Pool(_run_task, processes) as pool:
+        pool.run(tasks, done, died)
     return rows
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 from schedgap.benchmarks.harness.analysis import COLUMNS, Analysis
 from schedgap.benchmarks.harness.store import StoreError
 from schedgap.benchmarks.report.metrics import metrics_of
-from schedgap.benchmarks.report.report import read_run
+from schedgap.benchmarks.report.run_page import read_run
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.files import write_text

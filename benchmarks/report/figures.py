@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -16,6 +15,7 @@ from schedgap.benchmarks.figures.style import GRID, INK, MARK, PALETTE, new_figu
 from schedgap.benchmarks.harness.aggregate import Block, Claim, blocks, claims, headline
 from schedgap.benchmarks.report.text import number
 from schedgap.catalogue.problem import Problem
+from schedgap.formulations.common.instance import Json
 
 REPAIRED = "#0072B2"
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
@@ -242,7 +242,7 @@ def proof_figure(problem: Problem, runs: pd.DataFrame) -> Figure | None:
     return figure
 
 
-def series_figure(title: str, axis: str, what: str, points: Mapping[tuple[Any, str], float]) -> Figure:
+def series_figure(title: str, axis: str, what: str, points: Mapping[tuple[Json, str], float]) -> Figure:
     """A series: x against the mean objective, one line per method; bars where there is no x.
 
     Parameters

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from schedgap.benchmarks.report.text import number
 from schedgap.catalogue.problem import Problem
 
 
-def metrics_of(problem: Problem, info: Mapping[str, Any] | None) -> dict[str, float | None]:
+def metrics_of(problem: Problem, info: Mapping[str, object] | None) -> dict[str, float | None]:
     """The problem's metrics in a run's `info` by title, in the order of its row; those the run does not tell are left
     out, those it cannot know are None."""
     facts = info or {}
@@ -18,7 +17,7 @@ def metrics_of(problem: Problem, info: Mapping[str, Any] | None) -> dict[str, fl
     return {title: float(value) if isinstance(value, int | float) else None for title, value in found.items()}
 
 
-def metrics_text(problem: Problem, info: Mapping[str, Any] | None) -> str:
+def metrics_text(problem: Problem, info: Mapping[str, object] | None) -> str:
     """The metrics in one line; empty where there are none."""
     found = metrics_of(problem, info)
     return ", ".join(f"{title} {number(value, 4)}" for title, value in found.items() if value is not None)

@@ -21,7 +21,7 @@ from schedgap.benchmarks.instances import make_instance
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_problem, load_instance
 from schedgap.catalogue.run import run_method
-from schedgap.formulations.common.instance import Instance
+from schedgap.formulations.common.instance import Instance, Json
 from schedgap.solvers.certificates.linear import Rejected
 from schedgap.solvers.certificates.make import Certificate, check, prove
 from schedgap.solvers.certificates.tree import Unproven
@@ -30,7 +30,7 @@ from schedgap.solvers.result import Deadline, SolveOptions, Status
 PROBLEMS = ("rar-ddls", "hadar", "gpu-sharing", "comm-contention", "ddl-cluster", "g-vne", "ddljs")
 
 
-def numbers(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def numbers(node: Json, path: tuple[Json, ...] = ()) -> Iterator[tuple[Json, ...]]:
     """Where the numbers of a certificate are: claim, options, splits, multipliers."""
     if isinstance(node, dict):
         for key, value in node.items():
@@ -43,7 +43,7 @@ def numbers(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield path
 
 
-def changed(certificate: dict[str, Any], rng: random.Random) -> dict[str, Any]:
+def changed(certificate: dict[str, Json], rng: random.Random) -> dict[str, Json]:
     """A copy with one number changed: a little, a lot, its sign, or to 0."""
     result = copy.deepcopy(certificate)
     path = rng.choice(list(numbers(certificate)))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pulp
 
 from schedgap.formulations.common.declarative import DeclarativeModel
+from schedgap.formulations.common.instance import Json
 from schedgap.solvers.engines import engine
 from schedgap.solvers.engines.arrays import model_arrays
 
@@ -104,7 +104,7 @@ def handoff_benchmark(nonzeros: int = 200_000, width: int = 5, repeat: int = 3) 
     )
 
 
-def handoff_rows(*, scale: float = 1.0) -> list[dict[str, Any]]:
+def handoff_rows(*, scale: float = 1.0) -> list[dict[str, Json]]:
     """:func:`handoff_benchmark` at three sizes, as rows of the suite ``scale``."""
     rows = []
     for nonzeros in (20_000, 60_000, 200_000):

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from schedgap.benchmarks.harness.compare import CompareRow, Comparison, compare
+from schedgap.benchmarks.harness.compare import Comparison, MethodRuns, compare
 from schedgap.benchmarks.importers.gavel import import_rar_ddls
 from schedgap.benchmarks.report.text import fixed, number
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
@@ -203,7 +203,7 @@ def _table(instance: RarDdlsInstance, found: Comparison, to: str) -> list[str]:
     return rows
 
 
-def _claims(row: CompareRow) -> str:
+def _claims(row: MethodRuns) -> str:
     """The ratio bounds among the guarantees, with their verdicts."""
     shown = [
         f"{judged.guarantee.id} <= {fixed(judged.ratio_bound)}: {judged.verdict}"

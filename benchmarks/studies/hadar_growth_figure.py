@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from matplotlib.figure import Figure
 
 from schedgap.benchmarks.figures.style import GRID, INK, MARK, PALETTE, new_figure, plain_axes
+from schedgap.formulations.common.instance import Json
 
 LIMIT = 420.0
 """The paper's: less than 7 minutes a round with 2,048 jobs."""
 
 
-def round_time_figure(rows: Sequence[Mapping[str, Any]]) -> Figure:
+def round_time_figure(rows: Sequence[Mapping[str, Json]]) -> Figure:
     """Draw the rows of :func:`schedgap.benchmarks.studies.speed.hadar.round_times` on logarithmic axes.
 
     Parameters

@@ -6,13 +6,14 @@ The tests compare the fast algorithms with these; ``speed_rar_ddls`` measures ho
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.rates import rate_table
@@ -175,7 +176,12 @@ class PlainCluster:
         return chosen
 
     def run(
-        self, order: Sequence[int], pick: Any, weights: Sequence[Load], theta: float, kappa: int
+        self,
+        order: Sequence[int],
+        pick: Callable[[int], list[int] | None],
+        weights: Sequence[Load],
+        theta: float,
+        kappa: int,
     ) -> PlainPass | None:
         """One pass: every job of `order` in turn, each waiting until ``pick(job)`` finds GPUs; None: broken off."""
         self.reset()
@@ -238,7 +244,7 @@ def plain_sjf_bco(
     rho_hat: Sequence[float] | None = None,
     bisection: str = "improved",
     kappa: int | None = None,
-    **options: Any,
+    **options: Json,
 ) -> PlainRun:
     """Algorithms 1 to 3 of paper 000 as printed, with the readings that docs/rar-ddls.md lists.
 
@@ -319,7 +325,7 @@ def plain_rand(instance: RarDdlsInstance, *, seed: int = 0, T: int | None = None
     return PlainRun(makespan=one.makespan, returned=one, probes=[(largest, one.makespan)])
 
 
-def placement_of(instance: RarDdlsInstance, one: PlainPass) -> Mapping[str, Any]:
+def placement_of(instance: RarDdlsInstance, one: PlainPass) -> Mapping[str, Json]:
     """The pass as a bare solution object."""
     server_of = [server.id for server in instance.servers for _ in range(server.gpus)]
     placement: dict[str, dict[str, int]] = {}

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from schedgap.formulations.common.check import Violation
+from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
 from schedgap.formulations.common.solution import known_only
 from schedgap.formulations.common.substrate import Ring, RingJob, SubstrateInstance
@@ -16,7 +17,7 @@ from schedgap.formulations.common.substrate import Ring, RingJob, SubstrateInsta
 
 def check_rings(
     instance: SubstrateInstance, jobs: Sequence[RingJob], rings: Mapping[str, Ring], place: str = ""
-) -> tuple[list[Violation], dict[str, Any]]:
+) -> tuple[list[Violation], dict[str, Json]]:
     """Violations of routes and capacities by the rings of one time slot, and what was recomputed.
 
     Parameters

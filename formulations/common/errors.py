@@ -41,7 +41,7 @@ class Disagreement(SchedgapError):
     exit_status = 5
 
     def __init__(
-        self, message: str, *, solution: dict[str, Any] | None = None, details: Mapping[str, Any] | None = None
+        self, message: str, *, solution: dict[str, object] | None = None, details: Mapping[str, object] | None = None
     ) -> None:
         super().__init__(message)
         self.solution = solution

@@ -14,13 +14,15 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias, TypeVar, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from schedgap.formulations.common.errors import InputError
 
-Solution = dict[str, Any]
+Json: TypeAlias = Any
+"""Decoded JSON (null, truth value, number, text, list or object), which the type checker follows no further."""
+Solution = dict[str, Json]
 """A bare solution object, as in a solution file."""
 
 LARGEST = 1e15
@@ -121,7 +123,7 @@ class Instance(Part):
     __str__ = __repr__
 
     @classmethod
-    def parse(cls, data: Any, source: str = "instance") -> Self:
+    def parse(cls, data: Json, source: str = "instance") -> Self:
         """Validate `data` (a decoded JSON object) as a whole.
 
         Top-level keys that begin with "reference" or are called "note" are ignored.
@@ -135,7 +137,7 @@ class Instance(Part):
             data = _as_tuples({k: v for k, v in data.items() if not (str(k).startswith("reference") or k == "note")})
         return validated(cls, data, source)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """The instance as a JSON object; ``parse(instance.to_dict())`` gives an equal instance."""
         data: dict[str, Any] = self.model_dump(mode="json", by_alias=True, exclude_none=True)
         data.pop("version", None)
@@ -189,7 +191,7 @@ class ClusterInstance(JobsInstance):
         return {server.id: position for position, server in enumerate(self.servers)}
 
 
-def unique_ids(items: Iterable[Any], what: str) -> None:
+def unique_ids(items: Iterable[Json], what: str) -> None:
     """Raise ValueError (which pydantic turns into an error line) when an id is used twice.
 
     The message names both positions: ``jobs[2].id: "j0" is already the id of jobs[0]``.
@@ -201,7 +203,7 @@ def unique_ids(items: Iterable[Any], what: str) -> None:
         seen[item.id] = position
 
 
-def read_json(path: str | Path, text: str | None = None) -> Any:
+def read_json(path: str | Path, text: str | None = None) -> Json:
     """Decode a JSON file strictly: NaN, infinities and a key that is given twice are refused.
 
     Parameters

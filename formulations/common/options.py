@@ -7,7 +7,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from keyword import iskeyword
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
 
@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.instance import Json
 
 OptionValue: TypeAlias = bool | int | float | str | None
 """What an option can be, parsed."""
@@ -62,7 +63,7 @@ class Option:
         _, metadata = _parts(self.annotation)
         return next((int(m.ge) for m in metadata if isinstance(m, Ge)), 1)  # type: ignore[call-overload]
 
-    def parse(self, given: object) -> Any:
+    def parse(self, given: object) -> Json:
         """The value that `given`, as text or typed, means; None is the default.
 
         Raises
@@ -151,15 +152,18 @@ def options_of(function: Callable[..., object]) -> Mapping[str, Option]:
     >>> def heuristic(instance, *, seed: int, kappa: int = 4): ...
     >>> options_of(heuristic)["kappa"].parse("7")
     7
+
+    Raises
+    ------
+    InputError
+        The annotation of a keyword names what is not there.
     """
-    try:
-        hints = typing.get_type_hints(function, include_extras=True)
-    except Exception:  # a user's annotations may name what is not there
-        hints = {}
     found = {}
     for name, parameter in inspect.signature(function).parameters.items():
-        annotation = hints.get(name, str)
-        if parameter.kind is not parameter.KEYWORD_ONLY or (name in GIVEN and get_origin(annotation) is not Annotated):
+        if parameter.kind is not parameter.KEYWORD_ONLY:
+            continue
+        annotation = _read(function, name, parameter.annotation)
+        if name in GIVEN and get_origin(annotation) is not Annotated:
             continue
         default = None if parameter.default is parameter.empty else parameter.default
         label = name.removesuffix("_")
@@ -167,6 +171,23 @@ def options_of(function: Callable[..., object]) -> Mapping[str, Option]:
     for other in getattr(function, "passes_on_to", ()):
         found |= options_of(other)
     return found
+
+
+def _read(function: Callable[..., object], name: str, annotation: object) -> object:
+    """The annotation of a parameter, evaluated where it is text; str where there is none."""
+    if annotation is inspect.Parameter.empty:
+        return str
+
+    def holder() -> None: ...
+
+    holder.__annotations__ = {name: annotation}
+    bare = function.func if isinstance(function, partial) else function
+    names = getattr(inspect.unwrap(bare if inspect.isroutine(bare) else type(bare).__call__), "__globals__", {})
+    try:
+        return typing.get_type_hints(holder, names, include_extras=True)[name]
+    except Exception as error:  # it names what is not there
+        whose = getattr(bare, "__qualname__", type(bare).__name__)
+        raise InputError(f"{whose}: the annotation of {name} cannot be read: {type(error).__name__}: {error}") from None
 
 
 def passes_on_to(other: Callable[..., object]) -> Callable[[_F], _F]:
@@ -179,7 +200,7 @@ def passes_on_to(other: Callable[..., object]) -> Callable[[_F], _F]:
     return mark
 
 
-def parse_settings(options: Mapping[str, Option], given: Mapping[str, object], what: str) -> dict[str, Any]:
+def parse_settings(options: Mapping[str, Option], given: Mapping[str, object], what: str) -> dict[str, Json]:
     """Every option in `given`, as text or as a value, validated; the others are left out.
 
     Parameters
@@ -200,6 +221,6 @@ def parse_settings(options: Mapping[str, Option], given: Mapping[str, object], w
     return {name: options[name].parse(value) for name, value in given.items()}
 
 
-def keywords(settings: Mapping[str, Any]) -> dict[str, Any]:
+def keywords(settings: Mapping[str, Json]) -> dict[str, Json]:
     """Settings under the names that the function's parameters have: ``lambda`` is ``lambda_`` there."""
     return {f"{name}_" if iskeyword(name) else name: value for name, value in settings.items()}

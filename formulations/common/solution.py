@@ -10,10 +10,10 @@ from pydantic_core import PydanticCustomError
 
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.common.instance import LARGEST, LARGEST_COUNT, Part, validated
+from schedgap.formulations.common.instance import LARGEST, LARGEST_COUNT, Json, Part, validated
 
 
-def listed(value: Any) -> Any:
+def listed(value: object) -> Json:
     """The validator of list fields: a list or a tuple, nothing else that can be looped over."""
     if not isinstance(value, list | tuple):
         raise PydanticCustomError("list_type", "input should be a list")
@@ -78,7 +78,7 @@ _I = TypeVar("_I")
 _S = TypeVar("_S", bound=TypedSolution)
 
 
-def parsed(check: Callable[[_I, _S], CheckReport], form: type[_S]) -> Callable[[_I, Mapping[str, Any]], CheckReport]:
+def parsed(check: Callable[[_I, _S], CheckReport], form: type[_S]) -> Callable[[_I, Mapping[str, Json]], CheckReport]:
     """`check` for bare solution objects: each is parsed as a `form` first."""
 
     def read_and_check(instance: _I, solution: Mapping[str, Any]) -> CheckReport:

@@ -6,41 +6,41 @@ Written for two readers: the interpreter runs it on lists, numba compiles it as 
 from __future__ import annotations
 
 import math
-from typing import Any
 
+from schedgap.formulations.common.instance import Json
 from schedgap.formulations.ddl_cluster.clock import MEMORY_CAPACITY
 
 
 def run_events(
-    arrival: Any,
-    iterations: Any,
-    forward: Any,
-    backward: Any,
-    solo: Any,
-    message: Any,
-    memory: Any,
-    first_worker: Any,
-    worker_job: Any,
-    worker_gpu: Any,
-    first_on_gpu: Any,
-    on_gpu: Any,
-    first_server: Any,
-    job_server: Any,
-    ticks_per_unit: Any,
-    task_base: Any,
-    message_base: Any,
+    arrival: Json,
+    iterations: Json,
+    forward: Json,
+    backward: Json,
+    solo: Json,
+    message: Json,
+    memory: Json,
+    first_worker: Json,
+    worker_job: Json,
+    worker_gpu: Json,
+    first_on_gpu: Json,
+    on_gpu: Json,
+    first_server: Json,
+    job_server: Json,
+    ticks_per_unit: Json,
+    task_base: Json,
+    message_base: Json,
     latency: int,
     servers: int,
     limit: int,
     adaptive: bool,
     pair_cost: float,
     unit_cost: float,
-    finish: Any,
-    placed: Any,
-    log_start: Any,
-    log_end: Any,
-    log_admitted: Any,
-    log_done: Any,
+    finish: Json,
+    placed: Json,
+    log_start: Json,
+    log_end: Json,
+    log_admitted: Json,
+    log_done: Json,
     record: bool,
 ) -> None:
     """The simulation itself, on arrays or lists; fills `finish`, `placed` and, if asked, the log.

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import statistics
-from typing import Any
 
-from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.common.instance import Json, Solution
 from schedgap.formulations.hadar.check import check
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.solution import HadarSolution
 
 
-def metrics(instance: HadarInstance, solution: Solution) -> dict[str, Any]:
+def metrics(instance: HadarInstance, solution: Solution) -> dict[str, Json]:
     """What section IV measures, recomputed by the checker.
 
     Returns

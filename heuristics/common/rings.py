@@ -8,11 +8,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.substrate import MOST_WORKERS, SubstrateInstance
 
 SLACK = 5e-10
@@ -162,7 +162,7 @@ class RingNetwork:
             extra[link] = extra.get(link, 0.0) + need.bandwidth
         return all(self._passes(link, amount) for link, amount in extra.items())
 
-    def solution_of(self, ring: Ring) -> dict[str, Any]:
+    def solution_of(self, ring: Ring) -> dict[str, Json]:
         """The ring as it stands in a solution file."""
         names = self.ids
         return {

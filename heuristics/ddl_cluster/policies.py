@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.options import options_of, parse_settings
 from schedgap.formulations.ddl_cluster.clock import clock_of
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
@@ -165,7 +166,7 @@ def _late(reason: str) -> HeuristicRun:
     return HeuristicRun(None, {"reason": f"the time limit is too short: {reason}", "stopped": "time limit"})
 
 
-def metrics(instance: DdlClusterInstance, run: FastRun) -> Mapping[str, Any]:
+def metrics(instance: DdlClusterInstance, run: FastRun) -> Mapping[str, Json]:
     """The figures of Tables IV and V.
 
     Returns

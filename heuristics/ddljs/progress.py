@@ -73,7 +73,7 @@ class Progress:
         """The schedule so far."""
         return {"slots": self.slots}
 
-    def run(self, **info: Any) -> HeuristicRun:
+    def run(self, **info: object) -> HeuristicRun:
         """The finished run.
 
         ``info``: ``embedded_ratio``, embedded over active jobs, averaged over slots with active jobs (Figures 5 and

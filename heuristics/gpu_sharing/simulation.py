@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from schedgap.formulations.common.instance import Json
 from schedgap.formulations.gpu_sharing.dynamics import tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import impossible
@@ -65,7 +66,7 @@ def late(missing: int) -> HeuristicRun:
     return HeuristicRun(None, {"stopped": "time limit", "reason": reason})
 
 
-def metrics(instance: GpuSharingInstance, waiting: Sequence[int], end: Sequence[int]) -> Mapping[str, Any]:
+def metrics(instance: GpuSharingInstance, waiting: Sequence[int], end: Sequence[int]) -> Mapping[str, Json]:
     """Mean JCT and queuing time in slots over all, large (more than 4 GPUs) and small jobs; makespan.
 
     Queuing is the time between arrival and completion in which a job has no GPU.

@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
+from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.rates import Integers, rate_table
@@ -177,7 +177,7 @@ def make_plan(work: Workload, weights: Integers, order: Integers, scale: float, 
     )
 
 
-def base_info(instance: RarDdlsInstance, largest: int | None, u: float, l: float) -> dict[str, Any]:  # noqa: E741
+def base_info(instance: RarDdlsInstance, largest: int | None, u: float, l: float) -> dict[str, Json]:  # noqa: E741
     """What holds before an algorithm runs: T, u, l, N and n_g."""
     return {
         "T": instance.horizon if largest is None else largest,
@@ -189,7 +189,7 @@ def base_info(instance: RarDdlsInstance, largest: int | None, u: float, l: float
     }
 
 
-def pass_facts(instance: RarDdlsInstance, guess: Estimates, outcome: Outcome | None) -> dict[str, Any] | None:
+def pass_facts(instance: RarDdlsInstance, guess: Estimates, outcome: Outcome | None) -> dict[str, Json] | None:
     """A pass as its guarantees see it, JSON-compatible; None where it did not go through.
 
     Returns
@@ -217,7 +217,9 @@ def pass_facts(instance: RarDdlsInstance, guess: Estimates, outcome: Outcome | N
     }
 
 
-def finished(instance: RarDdlsInstance, best: Outcome | None, info: dict[str, Any], why_nothing: str) -> HeuristicRun:
+def finished(
+    instance: RarDdlsInstance, best: Outcome | None, info: dict[str, object], why_nothing: str
+) -> HeuristicRun:
     """The run of a heuristic whose best pass is `best`.
 
     The solution is None where there is no such pass or it ends after the horizon; ``info["reason"]`` says so.

@@ -38,15 +38,15 @@ def add_solve(parser: argparse.ArgumentParser) -> None:
 
 def run_solve(arguments: argparse.Namespace) -> int:
     """Solve one instance."""
-    from schedgap.solving import solve_record, solved_text
+    from schedgap.solving import SolveOptions, solve_record, solved_text
 
     once(arguments.instance, arguments.start)
     check_out(arguments.out)
     solved = solve_record(
         given(arguments.instance),
         arguments.method,
+        SolveOptions(seed=arguments.seed),
         time_limit=arguments.time_limit,
-        seed=arguments.seed,
         start=None if arguments.start is None else given(arguments.start),
         settings=settings_of(arguments),
         progress=sys.stderr,

@@ -63,7 +63,7 @@ def run_cp(
     seed: int,
     seen: Callable[[Value], bool] | None = None,
     bounded: Callable[[int], bool] | None = None,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Mapping[str, object] | None = None,
     log: Callable[[str], None] | None = None,
 ) -> CpAnswer:
     """Search a model with a whole-number objective of at least 0 to be minimised, or without one.
@@ -134,7 +134,7 @@ def search_cp(
     *,
     seen: Callable[[Value], bool] | None = None,
     bounded: Callable[[int], bool] | None = None,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Mapping[str, object] | None = None,
     share: float = 1.0,
     workers: int | None = None,
 ) -> CpAnswer:

@@ -183,7 +183,7 @@ def conclude(
     version: str,
     seconds: float,
     nodes: int | None = None,
-    info: Mapping[str, Any] | None = None,
+    info: Mapping[str, object] | None = None,
     doubt: str = "",
     claimed: bool = False,
     resolution: float = 0.0,

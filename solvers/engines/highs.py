@@ -14,6 +14,7 @@ from highspy import cb
 
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import ModelRefused
+from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.solvers.engines.answer import EngineAnswer, Progress, conclude, settled, sizes
 from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, model_arrays
@@ -275,7 +276,7 @@ class Highs:
 ENGINE = Highs()
 
 
-def pass_arrays(solver: Any, arrays: ModelArrays, cost: FloatArray | None = None, offset: float = 0.0) -> None:
+def pass_arrays(solver: Json, arrays: ModelArrays, cost: FloatArray | None = None, offset: float = 0.0) -> None:
     """Hand the arrays to a highspy solver object in one call, with sense and constant.
 
     Parameters

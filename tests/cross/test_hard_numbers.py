@@ -10,9 +10,10 @@ from support.checks import comm_contention as check
 
 from schedgap.benchmarks.harness.compare import answer_of
 from schedgap.benchmarks.instances import workload_of
-from schedgap.benchmarks.instances.hard_numbers import FAMILIES, Numbers, hard_comm_contention
+from schedgap.benchmarks.instances.cross import FAMILIES
 from schedgap.benchmarks.studies.brute_force.comm_contention import brute_force
 from schedgap.benchmarks.studies.brute_force.exact_lp import minimum
+from schedgap.benchmarks.studies.hard_numbers import Numbers, hard_comm_contention
 from schedgap.catalogue.agreement import Answer, agree
 from schedgap.catalogue.methods import find_method
 from schedgap.catalogue.problem import Problem

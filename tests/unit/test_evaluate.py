@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import math
@@ -23,6 +24,7 @@ from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.catalogue.registry import all_problems
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.numbers import MAXIMISE, MINIMISE
+from schedgap.formulations.common.options import options_of
 from schedgap.solvers.result import Deadline, SolveOptions, Status
 
 INSTANCE = generate(0)  # list scheduling needs 14 slots, the optimum is 13
@@ -397,3 +399,14 @@ def test_what_the_print_refuses_is_told_and_the_others_run() -> None:
     found = compare(all_problems()["hadar"], instance, ["hadar-online", "gavel"], SolveOptions(), printed=True)
     assert found.rows[0].error and found.rows[1].objectives and found.exit_status == 2
     assert found.rows[0].error in found.to_text()
+
+
+def test_only_annotations_of_options_are_read_and_what_cannot_be_read_is_one_line() -> None:
+    def good(instance: NotHere, *, seed: int, kappa: int = 4) -> None: ...  # type: ignore[name-defined]  # noqa: F821
+
+    def bad(instance: object, *, seed: int, kappa: NotHere = 4) -> None: ...  # type: ignore[name-defined]  # noqa: F821
+
+    assert options_of(good)["kappa"].parse("7") == 7
+    assert options_of(functools.partial(good, kappa=2))["kappa"].default == 2
+    with pytest.raises(InputError, match=r"bad: the annotation of kappa cannot be read: NameError: .*NotHere"):
+        options_of(bad)

@@ -69,6 +69,36 @@ def test_files_stay_small(path: Path) -> None:
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 400
 
 
+UNTYPED = {
+    "formulations/common/compiled.py kept",  # what numba's own decorator takes
+    "interface/cli/arguments.py __init__",  # as argparse's
+    "solvers/cp_sat/child.py receive",  # messages between processes
+    "solvers/cp_sat/child.py send",
+    "solvers/engines/arrays.py rows_of",  # rows of PuLP, which has no types
+}
+"""Public functions with Any in their signature. Decoded JSON is called Json, and no other name hides it."""
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_no_any_in_a_public_signature(path: Path) -> None:
+    if path.is_relative_to(ROOT / "solvers" / "certificates"):
+        return  # it checks bare JSON and imports nothing of ours, the name Json neither
+    found = set()
+    classes = [ast.parse(path.read_text(encoding="utf-8")).body]
+    while classes:
+        for node in classes.pop():
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                classes.append(node.body)
+            if isinstance(node, ast.FunctionDef) and (not node.name.startswith("_") or node.name == "__init__"):
+                given = node.args
+                every = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
+                notes = [arg.annotation for arg in every if arg is not None] + [node.returns]
+                inside = [part for note in notes if note is not None for part in ast.walk(note)]
+                if any(isinstance(part, ast.Name) and part.id == "Any" for part in inside):
+                    found.add(f"{path.relative_to(ROOT)} {node.name}")
+    assert not found - UNTYPED
+
+
 REPLAYED = {"audit", "audit_links", "check_schedule", "clock", "plain_events", "simulate_plain"}
 """What belongs to the checker of ddl-cluster: it replays a policy with the plain simulator, which is its definition."""
 

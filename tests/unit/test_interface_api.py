@@ -17,6 +17,7 @@ from schedgap.catalogue.method import Method
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.cli.arguments import split_settings
+from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.files import check_writable, write_text
 from schedgap.formulations.common.instance import Instance
@@ -126,8 +127,26 @@ def test_an_answer_is_never_worse_than_its_start() -> None:
     assert result.objective == 12 and result.solution == reference()
     assert schedgap.check(MIXED, result.solution).objective == 12
     instance = schedgap.load(MIXED)
+    for bound, status in ((12.0, Status.OPTIMAL), (11.0, Status.FEASIBLE), (None, Status.FEASIBLE)):
+        worse = Result(Status.FEASIBLE, 20.0, bound, {"any": 1})
+        assert not_worse(RAR_DDLS, instance, worse, reference(), 12.0).status is status
     kept = Result(Status.OPTIMAL, 11.0, 11.0, {"any": 1})
     assert not_worse(RAR_DDLS, instance, kept, reference(), 12.0) is kept
+
+
+@pytest.mark.parametrize("method", ["highs", "cp", "sjf-bco"])
+def test_the_front_desk_checks_each_solution_once(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    check = type(RAR_DDLS).check
+
+    def noted(self: Problem, instance: Instance, solution: dict[str, Any]) -> CheckReport:
+        asked.append(json.dumps([instance.name, solution], sort_keys=True))
+        return check(RAR_DDLS, instance, solution)
+
+    monkeypatch.setattr(type(RAR_DDLS), "check", noted)
+    result = schedgap.solve(MIXED, method, start=reference(), threads=1)
+    assert result.objective == 12 and asked
+    assert len(asked) == len(set(asked))
 
 
 def test_infeasible_with_a_feasible_start_is_a_disagreement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from schedgap.benchmarks.harness.runner import Run, run_suites
 from schedgap.benchmarks.harness.store import FILE, Store, StoreError
 from schedgap.benchmarks.report.export import export_csv, export_parquet
 from schedgap.benchmarks.report.page import picture, templates
-from schedgap.benchmarks.report.report import write_report
+from schedgap.benchmarks.report.run_page import write_report
 from schedgap.benchmarks.report.sheet import Marked
 from schedgap.catalogue.registry import load_instance
 from schedgap.formulations.common.errors import InputError

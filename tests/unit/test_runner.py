@@ -20,7 +20,7 @@ from schedgap.benchmarks.harness.suites import Item, check_names, plan
 from schedgap.benchmarks.harness.worker import execute
 from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.records import Record
-from schedgap.benchmarks.report.report import write_report
+from schedgap.benchmarks.report.run_page import write_report
 from schedgap.benchmarks.report.table import TABLE
 from schedgap.catalogue.method import Method
 from schedgap.catalogue.problem import Problem

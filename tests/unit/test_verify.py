@@ -13,7 +13,7 @@ from support.toy import ToyInstance, toy
 from schedgap import api
 from schedgap.benchmarks.harness.compare import compare
 from schedgap.benchmarks.instances import workload_of
-from schedgap.benchmarks.ledger.ledger import Ledger
+from schedgap.benchmarks.ledger.rows import Ledger
 from schedgap.benchmarks.ledger.verify import instance_size, verify
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.files import check_folder

@@ -21,6 +21,7 @@ from schedgap.benchmarks.instances.substrates import (
     rack_tree,
     random_graph,
 )
+from schedgap.formulations.common.instance import Json
 from schedgap.formulations.g_vne.instance import GVneInstance
 
 SHAPES = ("tree", "general")
@@ -289,7 +290,7 @@ def _two_resources(gpus: tuple[int, ...]) -> Resources:
     return own
 
 
-def random_jobs(rng: np.random.Generator, count: int, workers: int, memory: bool) -> list[dict[str, Any]]:
+def random_jobs(rng: np.random.Generator, count: int, workers: int, memory: bool) -> list[dict[str, Json]]:
     """Jobs of one or two GPUs per worker, rings of up to `workers`."""
     parts = []
     for j in range(count):

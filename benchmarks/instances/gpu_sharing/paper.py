@@ -12,6 +12,7 @@ from pydantic import Field
 from schedgap.benchmarks.instances.profiles.packed_pairs import drawn_ratio
 from schedgap.benchmarks.instances.profiles.pollux_tasks import TASKS
 from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.instance import Json
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 
 GPU_MEMORY = 11.0
@@ -128,7 +129,7 @@ def iteration_seconds(name: str, gpus: int, batch: int | None = None) -> float:
 
 def task_job(
     job_id: str, name: str, gpus: int, moment: float, slot_length: float, seconds: float, batch: int | None = None
-) -> dict[str, Any]:
+) -> dict[str, Json]:
     """A job of a task that takes about `seconds` alone at its full sub-batch, as a part of an instance."""
     task = TASKS[name]
     base, slope = task.model.local if gpus <= PER_SERVER else task.model.network
@@ -148,7 +149,7 @@ def task_job(
 def task_instance(
     rng: np.random.Generator,
     name: str,
-    jobs: list[dict[str, Any]],
+    jobs: list[dict[str, Json]],
     kinds: Sequence[str],
     servers: int,
     xi: float | None,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from schedgap.benchmarks.instances.profiles.throughputs import Throughputs, batch_size
 from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.instance import Json
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Setup:
 
 def measured_job(
     table: Throughputs, worker: str, job_type: str, scale: int, setup: Setup
-) -> tuple[dict[str, Any], list[str]] | None:
+) -> tuple[dict[str, Json], list[str]] | None:
     """The size and times of a job whose rates were measured, as fields of an instance's job.
 
     With the measured times per iteration c (one server) and u (one GPU on each of `scale` servers), w GPUs,

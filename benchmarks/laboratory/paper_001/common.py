@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import cast
 
 from schedgap.benchmarks.laboratory.declare import RATIO, Metric, Series
 from schedgap.benchmarks.laboratory.measure import Run, instance_of
+from schedgap.formulations.common.instance import Json
 from schedgap.formulations.ddl_cluster.bounds import lower_bound
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.heuristics.ddl_cluster.policies import run_policy
@@ -37,7 +38,7 @@ def policy(label: str, name: str, placement: str, kappa: int = 1) -> Series:
     return Series(label, name, {"placement": placement, "kappa": kappa})
 
 
-def simulated(run: Run, seed: int) -> dict[str, Any]:
+def simulated(run: Run, seed: int) -> dict[str, Json]:
     """Simulate a policy and check conservation of bytes, link time, GPU time and iterations.
 
     Returns

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from schedgap.benchmarks.laboratory.draw import PALETTE
 from schedgap.benchmarks.laboratory.measure import Run
 from schedgap.benchmarks.laboratory.paper_001.contention import fit, read_measurements
 from schedgap.benchmarks.laboratory.rules import Fact
+from schedgap.formulations.common.instance import Json
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,7 +24,7 @@ _BELOW = 0.1
 """Relative error up to which eq. (5) counts as met; ours, the paper prints none."""
 
 
-def fitted(run: Run, seed: int) -> dict[str, Any]:
+def fitted(run: Run, seed: int) -> dict[str, Json]:
     """Fit eq. (5) to the published measurements, bootstrap eta, and look at the errors by k."""
     del run
     rows = read_measurements(MEASURED)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from schedgap.benchmarks.instances.ddl_cluster.random import GPU_MEMORY, LINK, MODELS
 from schedgap.benchmarks.laboratory.declare import Axis, Choice, Claim, Item, Metric, Series
 from schedgap.benchmarks.laboratory.draw import lines
 from schedgap.benchmarks.laboratory.measure import Run
 from schedgap.benchmarks.laboratory.rules import Value, Within
+from schedgap.formulations.common.instance import Json
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.heuristics.ddl_cluster.policies import run_policy
 
@@ -38,7 +37,7 @@ def _instance(model: str, jobs: int, spread: bool) -> DdlClusterInstance:
     return DdlClusterInstance.parse({**data, "link": LINK, "jobs": parts}, model)
 
 
-def slowdown(run: Run, seed: int) -> dict[str, Any]:
+def slowdown(run: Run, seed: int) -> dict[str, Json]:
     """Mean JCT of four spread jobs at once over that of one alone."""
     model = str(run.settings["model"])
     four = run_policy(_instance(model, 4, True), run.method, seed, "lwf").flow.mean()

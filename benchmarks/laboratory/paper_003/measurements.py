@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from schedgap.benchmarks.laboratory.declare import Claim, Item, Panel, Series
 from schedgap.benchmarks.laboratory.draw import PALETTE
 from schedgap.benchmarks.laboratory.measure import Run
 from schedgap.benchmarks.laboratory.rules import Fact
+from schedgap.formulations.common.instance import Json
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +28,7 @@ _LIMIT = 0.15
 _LINEAR = 0.95
 
 
-def throughput(run: Run, seed: int) -> dict[str, Any]:
+def throughput(run: Run, seed: int) -> dict[str, Json]:
     """Samples per second of a task, measured and by eq. (7): rows (GPUs, batch per GPU, measured, modelled)."""
     del seed
     task = TASKS[run.method]
@@ -105,7 +106,7 @@ FIGURE_2 = Item(
 )
 
 
-def quantiles(run: Run, seed: int) -> dict[str, Any]:
+def quantiles(run: Run, seed: int) -> dict[str, Json]:
     """The measured ratios of pairs on one type of GPU, as quantiles."""
     del seed
     known = QUANTILES[run.method]

@@ -9,8 +9,8 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from typing import Any
 
+from schedgap.formulations.common.instance import Json
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance, Job
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
@@ -50,7 +50,7 @@ def progress(instance: GpuSharingInstance, job: Job, s: int, partners: list[Job]
     return instance.slot_length / (iteration_time(job, s) * worst)
 
 
-def replay(instance: GpuSharingInstance, solution: dict[str, Any]) -> dict[str, int]:
+def replay(instance: GpuSharingInstance, solution: dict[str, Json]) -> dict[str, int]:
     """Completion slots, one slot at a time."""
     sets = {job.id: {tuple(g) for g in solution["gpus"][job.id]} for job in instance.jobs}
     done = {job.id: 0.0 for job in instance.jobs}

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from schedgap.formulations.common.instance import Json
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
@@ -23,7 +24,7 @@ JobState = tuple[int, Placement] | None  # (iterations left, GPUs by server); No
 State = tuple[JobState, ...]
 
 
-def brute_force(instance: RarDdlsInstance, limit: int = 2_000_000) -> tuple[int, dict[str, Any]] | None:
+def brute_force(instance: RarDdlsInstance, limit: int = 2_000_000) -> tuple[int, dict[str, Json]] | None:
     """(optimal makespan, a solution that has it), or None when the instance is infeasible.
 
     Breadth first over slots; a state is each job's iterations left and placement, so two ways to the same state

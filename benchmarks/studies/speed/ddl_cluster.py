@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from schedgap.benchmarks.instances.ddl_cluster.random import paper, tiny
+from schedgap.formulations.common.instance import Json
 from schedgap.formulations.ddl_cluster.clock import clock_of
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES
@@ -33,7 +34,7 @@ def _timed(
     }
 
 
-def policy_times(*, seed: int) -> Sequence[dict[str, Any]]:
+def policy_times(*, seed: int) -> Sequence[dict[str, Json]]:
     """Every scheduling with LWF-1, and Ada-SRSF with every placement, on the paper's workload."""
     simulate(tiny(seed), "srsf-1", "lwf")
     instance = paper(seed)
@@ -53,7 +54,7 @@ def policy_times(*, seed: int) -> Sequence[dict[str, Any]]:
     return rows
 
 
-def large_times(*, seed: int, jobs: int = 1000, servers: int = 128) -> Sequence[dict[str, Any]]:
+def large_times(*, seed: int, jobs: int = 1000, servers: int = 128) -> Sequence[dict[str, Json]]:
     """Every scheduling with LWF-1, and SRSF(3) with every placement, on a larger cluster in the paper's proportions."""
     simulate(tiny(seed), "srsf-1", "lwf")
     instance = paper(seed, jobs=jobs, servers=servers)

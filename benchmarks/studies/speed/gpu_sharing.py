@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from schedgap.benchmarks.instances.gpu_sharing.paper import simulated
 from schedgap.benchmarks.instances.gpu_sharing.random import small
 from schedgap.catalogue.gpu_sharing import PROBLEM as GPU_SHARING
+from schedgap.formulations.common.instance import Json
 from schedgap.formulations.gpu_sharing.dynamics import tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.schedule import Cluster
@@ -24,7 +24,7 @@ from schedgap.solvers.result import Deadline, SolveOptions
 _RULES = {"sjf-bsbf": BEST_BENEFIT, "sjf-bsbf+": BEST_BENEFIT_PLUS, "sjf-ffs": FIRST_FIT}
 
 
-def proofs(*, seed: int, time_limit: float | None = None, instances: int = 10) -> Sequence[dict[str, Any]]:
+def proofs(*, seed: int, time_limit: float | None = None, instances: int = 10) -> Sequence[dict[str, Json]]:
     """`cp` on instances of the preset `small`; sums of JCT. Without a limit of the run: 60 s each, 2 threads."""
     solve_cp(small(seed, jobs=3, gpus=2, horizon=20), SolveOptions(threads=1))
     rows = []
@@ -46,7 +46,7 @@ def proofs(*, seed: int, time_limit: float | None = None, instances: int = 10) -
     return rows
 
 
-def policy_times(*, seed: int, jobs: int = 480) -> Sequence[dict[str, Any]]:
+def policy_times(*, seed: int, jobs: int = 480) -> Sequence[dict[str, Json]]:
     """Every policy on the workload of Table IV."""
     instance = simulated(seed, jobs=jobs)
     tables(instance)
@@ -75,7 +75,7 @@ def policy_times(*, seed: int, jobs: int = 480) -> Sequence[dict[str, Any]]:
     return rows
 
 
-def decision_times(*, seed: int, gpus: int = 1024, waiting: int = 1000, xi: float = 1.5) -> Sequence[dict[str, Any]]:
+def decision_times(*, seed: int, gpus: int = 1024, waiting: int = 1000, xi: float = 1.5) -> Sequence[dict[str, Json]]:
     """One decision of each sharing policy: every GPU holds one single-GPU job, `waiting` jobs of 1 to 8 wait.
 
     Interference spreads around `xi`, so that some pairs share and most are refused after a full look.

@@ -7,17 +7,20 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, product
 from math import ceil, floor, lcm, prod
-from typing import Any
-
-from ortools.sat.python import cp_model
+from typing import TYPE_CHECKING, Any
 
 from schedgap.formulations.ddl_cluster.clock import MEMORY_CAPACITY, clock_of
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.sharing import Sharing
 from schedgap.formulations.ddl_cluster.simulate_plain import Run
 from schedgap.formulations.ddl_cluster.timetable import AllReduce, Compute, Plan
-from schedgap.solvers.cp_sat.session import Value
 from schedgap.solvers.exact.ddl_cluster.grid import FINEST_WEIGHT, Grid
+
+if TYPE_CHECKING:
+    from schedgap.solvers.cp_sat.session import Value
+
+    pass
+
 
 LARGEST_TERMS = 20_000
 """Sets of all-reduces whose overlaps a model may count."""
@@ -80,6 +83,8 @@ class GridModel:
     """
 
     def __init__(self, grid: Grid, exclusive: bool = False) -> None:
+        from ortools.sat.python import cp_model
+
         self.grid = grid
         self.exclusive = exclusive
         self.model = cp_model.CpModel()

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 from schedgap.formulations.common.errors import Disagreement
 from schedgap.formulations.common.numbers import MINIMISE, exact
@@ -17,11 +18,14 @@ from schedgap.formulations.ddl_cluster.sharing import given_placement
 from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES, Run, simulate_plain, solution_of, task_count
 from schedgap.formulations.ddl_cluster.solution import DdlClusterSolution
 from schedgap.formulations.ddl_cluster.timetable import timetable
-from schedgap.solvers.cp_sat.session import Value, search_cp
 from schedgap.solvers.exact.ddl_cluster.cp_model import LARGEST_TASKS, GridModel, Point, model_size, rounded_run
 from schedgap.solvers.exact.ddl_cluster.grid import RESOLUTION, Grid
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.result import Result, SolveOptions, Termination
+
+if TYPE_CHECKING:
+    from schedgap.solvers.cp_sat.session import Value
+
 
 WORKERS = 8
 """Of CP-SAT, which then search in different ways, where the caller does not say how many."""
@@ -176,6 +180,8 @@ class _Stages:
 
         def mean(total: int) -> float:
             return float((total / Fraction(10) ** grid.digits - arrivals) / count)
+
+        from schedgap.solvers.cp_sat.session import search_cp
 
         def seen(value: Value) -> bool:
             if exclusive:

@@ -8,31 +8,37 @@ from collections.abc import Callable
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.g_vne.instance import GVneInstance
-from schedgap.formulations.g_vne.models.relaxations import build_columns, build_flows
-from schedgap.solvers.engines import engine
-from schedgap.solvers.engines.arrays import model_arrays
-from schedgap.solvers.engines.dual_bound import exact_bound
-from schedgap.solvers.engines.whole import whole_model
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
 
 def solve_mcf(instance: GVneInstance, options: SolveOptions) -> Result:
     """The multi-commodity flow LP, the relaxation of (12)-(19): a bound."""
+    from schedgap.formulations.g_vne.models.relaxations import build_flows
+
     return _bound(lambda: build_flows(instance, augmented=False), options)
 
 
 def solve_augmented(instance: GVneInstance, options: SolveOptions) -> Result:
     """The augmented LP of Rost and Schmid: a bound, equal to that of `mcf`."""
+    from schedgap.formulations.g_vne.models.relaxations import build_flows
+
     return _bound(lambda: build_flows(instance, augmented=True), options)
 
 
 def solve_columns_lp(instance: GVneInstance, options: SolveOptions) -> Result:
     """The LP over all rings that respect a job's own caps, enumerated: a bound, the capped one; tiny instances."""
+    from schedgap.formulations.g_vne.models.relaxations import build_columns
+
     return _bound(lambda: build_columns(instance, relaxed=True), options)
 
 
 def _bound(build: Callable[[], DeclarativeModel], options: SolveOptions) -> Result:
     """The optimum of a linear program as a bound, from its duals in exact arithmetic where those are known."""
+    from schedgap.solvers.engines import engine
+    from schedgap.solvers.engines.arrays import model_arrays
+    from schedgap.solvers.engines.dual_bound import exact_bound
+    from schedgap.solvers.engines.whole import whole_model
+
     began = time.monotonic()
     try:
         model = build()

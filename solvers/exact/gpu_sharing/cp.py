@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +20,16 @@ from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import Choices, choices
 from schedgap.formulations.gpu_sharing.overlap import placed
 from schedgap.formulations.gpu_sharing.solution import GpuSharingSolution
-from schedgap.solvers.cp_sat.session import Value, search_cp
 from schedgap.solvers.exact.gpu_sharing.bound import lower_bound
 from schedgap.solvers.exact.gpu_sharing.cp_model import Point, SharingModel
 from schedgap.solvers.exact.gpu_sharing.lp import LARGEST, Columns, all_columns, column_bound, lp_nonzeros
 from schedgap.solvers.exact.gpu_sharing.search import search
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.result import Result, SolveOptions, Termination
+
+if TYPE_CHECKING:
+    from schedgap.solvers.cp_sat.session import Value
+
 
 _RESTARTS = 4
 _EFFORT = 2e8
@@ -142,6 +146,8 @@ class _Stages:
             lower = 0 if best.bound is None else int(best.bound)
             model = SharingModel(self.instance, self.choices, kept, lower, most)
             step = _Step(self, model, least, len(kept.job))
+            from schedgap.solvers.cp_sat.session import search_cp
+
             answer = search_cp(model.model, best, seen=step.seen)
             best.log("model searched")
             if step.claims_too_much:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-
-from ortools.sat.python import cp_model
+from typing import TYPE_CHECKING
 
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import Choices
 from schedgap.solvers.exact.gpu_sharing.lp import Columns
+
+if TYPE_CHECKING:
+    from ortools.sat.python import cp_model
+
 
 Run = tuple[int, int, int, int]
 """Job, mode index, first slot, slots."""
@@ -40,9 +43,12 @@ class SharingModel:
     columns: Columns
     least: int
     most: int | None
-    model: cp_model.CpModel = field(default_factory=cp_model.CpModel)
+    model: cp_model.CpModel = field(init=False)
 
     def __post_init__(self) -> None:
+        from ortools.sat.python import cp_model
+
+        self.model = cp_model.CpModel()
         self.runs: dict[Run, cp_model.IntVar] = {}
         self.of_job: list[list[tuple[Run, cp_model.IntVar]]] = [[] for _ in self.instance.jobs]
         self.active: dict[tuple[int, int], cp_model.IntVar] = {}
@@ -64,6 +70,8 @@ class SharingModel:
             self.model.add(total <= self.most)
 
     def _runs(self) -> None:
+        from ortools.sat.python import cp_model
+
         model, columns = self.model, self.columns
         cover: dict[tuple[int, int], list[cp_model.IntVar]] = {}
         by_mode: dict[tuple[int, int], list[cp_model.IntVar]] = {}
@@ -117,6 +125,8 @@ class SharingModel:
             self.saved.setdefault(t, []).append(now)
 
     def _capacity(self) -> None:
+        from ortools.sat.python import cp_model
+
         jobs, total = self.instance.jobs, self.instance.total_gpus
         for t in range(1, self.instance.horizon + 1):
             here = [(job.gpus, self.active[j, t]) for j, job in enumerate(jobs) if (j, t) in self.active]
@@ -126,6 +136,8 @@ class SharingModel:
 
     def _losses(self, j: int) -> None:
         """The staircase of each slot, the budget of the run, and whole slots at each slowdown or worse."""
+        from ortools.sat.python import cp_model
+
         model, own = self.model, self.choices.jobs[j]
         slowdown = self.choices.tables.slowdown
         size = self.instance.jobs[j].gpus

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import ModelRefused
-from schedgap.formulations.common.layout import Key
+from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.numbers import agrees
 from schedgap.formulations.hadar.check import check
 from schedgap.formulations.hadar.instance import HadarInstance
-from schedgap.formulations.hadar.models.schedules import build_p2, build_p3, schedules_of
 from schedgap.formulations.hadar.solution import HadarSolution
-from schedgap.solvers.declarative import solve_declarative
-from schedgap.solvers.engines import engine
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
+
+if TYPE_CHECKING:
+    from schedgap.formulations.common.layout import Key
 
 SLACK = 1e-7
 """Relative to the largest utility: what products of a primal and a dual slack may be off by in floats."""
@@ -35,6 +35,9 @@ def solve_p2(instance: HadarInstance, options: SolveOptions) -> Result:
     -----
     Exponential: for tiny instances. Source: paper 002, (2) to (3a).
     """
+    from schedgap.formulations.hadar.models.schedules import build_p2
+    from schedgap.solvers.declarative import solve_declarative
+
     began = time.monotonic()
     try:
         model = build_p2(instance)
@@ -49,8 +52,10 @@ def solve_p2(instance: HadarInstance, options: SolveOptions) -> Result:
     return replace(found, info={**found.info, **model.info, "duality": duality(instance, options)})
 
 
-def duality(instance: HadarInstance, options: SolveOptions) -> dict[str, Any]:
+def duality(instance: HadarInstance, options: SolveOptions) -> dict[str, Json]:
     """What LP(P2) and P3 say of each other; see :func:`solve_p2`."""
+    from schedgap.formulations.hadar.models.schedules import build_p2, build_p3, schedules_of
+
     followed, lp = _values(build_p2(instance, relaxed=True), options)
     dual, p3 = _values(build_p3(instance), options)
     prices = {key: value for (family, key), value in dual.items() if family == "price"}
@@ -90,6 +95,8 @@ def duality(instance: HadarInstance, options: SolveOptions) -> dict[str, Any]:
 
 def _values(model: DeclarativeModel, options: SolveOptions) -> tuple[dict[tuple[str, Key], float], float]:
     """The values of all variables by family and key, and the optimum."""
+    from schedgap.solvers.engines import engine
+
     assert model.layout is not None
     answer = engine("highs").solve(model, replace(options, start=None, report=None))
     if answer.objective is None:

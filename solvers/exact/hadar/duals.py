@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
+from schedgap.formulations.common.instance import Json
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.solvers.column_generation import Generated
 from schedgap.solvers.exact.hadar.schedules import Rules, Scheduler
@@ -14,7 +14,7 @@ from schedgap.solvers.exact.hadar.schedules import Rules, Scheduler
 
 def duals_report(
     instance: HadarInstance, scheduler: Scheduler, root: Generated, rules: Sequence[Rules]
-) -> dict[str, Any]:
+) -> dict[str, Json]:
     """Prices k^r(t), payoffs mu_j, and how far they are from solving P3 together with the LP's weights.
 
     A type has the same price on every machine, as the problem has no locality. Residuals, all 0 in exact

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import importlib.metadata
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from schedgap.formulations.common.errors import Disagreement
 from schedgap.formulations.rar_ddls.bounds import is_infeasible, lower_bound
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.job_options import JobOptions, job_options
-from schedgap.solvers.cp_sat.session import CpAnswer, search_cp
 from schedgap.solvers.exact.rar_ddls.incumbent import BestSchedule
 from schedgap.solvers.exact.rar_ddls.intervals import IntervalModel
 from schedgap.solvers.exact.rar_ddls.overlaps import Overlaps
 from schedgap.solvers.exact.rar_ddls.packing import SlotPacking
 from schedgap.solvers.exact.rar_ddls.search import LocalSearch
 from schedgap.solvers.result import Result, SolveOptions
+
+if TYPE_CHECKING:
+    from schedgap.solvers.cp_sat.session import CpAnswer
+
 
 _FIRST_EFFORT = 2.0
 _SECOND_EFFORT = 20.0
@@ -128,5 +131,7 @@ class _Stages:
         def bounded(bound: int) -> bool:
             incumbent.tighten(bound)
             return incumbent.proven or incumbent.gap_reached
+
+        from schedgap.solvers.cp_sat.session import search_cp
 
         return search_cp(intervals.model, incumbent, seen=seen, bounded=bounded)

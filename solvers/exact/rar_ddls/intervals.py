@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
-
-from ortools.sat.python import cp_model
+from typing import TYPE_CHECKING, Any
 
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.job_options import JobOptions
+
+if TYPE_CHECKING:
+    from ortools.sat.python import cp_model
+
 
 _FEW_AMOUNTS = 6
 """Shares of a server up to this many GPUs are written as one literal per number of GPUs."""
@@ -44,6 +46,8 @@ class IntervalModel:
     def __init__(
         self, instance: RarDdlsInstance, options: Sequence[JobOptions], low: int, high: int, *, contention: bool
     ) -> None:
+        from ortools.sat.python import cp_model
+
         self.instance = instance
         self.options = options
         self.high = high
@@ -170,7 +174,7 @@ class IntervalModel:
     def _uses(self, j: int, s: int) -> list[cp_model.IntVar]:
         return [found for kind in (self._whole, self.crosses) if (found := kind.get((j, s))) is not None]
 
-    def schedule(self, value: Callable[[Any], int]) -> tuple[list[int], list[dict[int, int]]]:
+    def schedule(self, value: Callable[[object], int]) -> tuple[list[int], list[dict[int, int]]]:
         """First slots (from 1) and placements of the jobs in a solution."""
         placement: list[dict[int, int]] = [{} for _ in self.options]
         for (j, s), literal in self._whole.items():

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
-
-from ortools.sat.python import cp_model
+from typing import TYPE_CHECKING
 
 from schedgap.solvers.exact.rar_ddls.intervals import IntervalModel, Linear
 from schedgap.solvers.exact.rar_ddls.packing import SlotCut
 from schedgap.solvers.exact.rar_ddls.rows import Need
+
+if TYPE_CHECKING:
+    from ortools.sat.python import cp_model
+
 
 _CUT_SCALE = 10**5
 
@@ -164,7 +166,7 @@ class Overlaps:
                 terms.append(scaled * (option.local_duration * self._in.local[j] if way == 0 else counts[j][way - 1]))
         self._model.add(sum(terms) <= _CUT_SCALE * self._in.makespan)
 
-    def refine(self, value: Callable[[Any], int]) -> int:
+    def refine(self, value: Callable[[object], int]) -> int:
         """Constraints that a solution violates whose jobs would not complete as it claims.
 
         For ring j and threshold q, sets A_i of slots in which j and q - 1 given rings run that cross one server

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-
-from ortools.sat.python import cp_model
+from typing import TYPE_CHECKING
 
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.job_options import JobOptions
-from schedgap.solvers.cp_sat.search import CpSearch, Listener, cp_parameters
+
+if TYPE_CHECKING:
+    from ortools.sat.python import cp_model
+
 
 MOST_PATTERNS = 3_000
 
@@ -46,6 +48,8 @@ class OneSlot:
     """
 
     def __init__(self, instance: RarDdlsInstance, options: Sequence[JobOptions], grades: Sequence[int]) -> None:
+        from ortools.sat.python import cp_model
+
         self.grades = tuple(grades)
         self._options = options
         self.model = cp_model.CpModel()
@@ -71,10 +75,14 @@ class OneSlot:
         (labels, their weight, proven upper bound on the weight of any, deterministic time taken); without an
         answer in time, no labels and the sum of the weights.
         """
+        from ortools.sat.python import cp_model
+
         expression = cp_model.LinearExpr.weighted_sum(
             list(self.runs.values()), [weights.get(label, 0) for label in self.runs]
         )
         self.model.maximize(expression)
+        from schedgap.solvers.cp_sat.search import CpSearch, Listener, cp_parameters
+
         settings = cp_parameters(workers=1, work=5.0, seconds=None if seconds is None else max(0.01, seconds))
         end = CpSearch(self.model.proto, settings, Listener()).go()
         if end.values is None:

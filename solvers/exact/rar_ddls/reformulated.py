@@ -12,10 +12,7 @@ from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.formulations.rar_ddls.check import check
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
-from schedgap.formulations.rar_ddls.models.reformulation import LIMIT, build_reformulation, smallest_theta
 from schedgap.formulations.rar_ddls.solution import RarDdlsSolution
-from schedgap.solvers.declarative import solve_declarative
-from schedgap.solvers.engines import engine
 from schedgap.solvers.incumbent import optimal
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
@@ -32,6 +29,9 @@ def solve_schedule_set(instance: RarDdlsInstance, options: SolveOptions) -> Resu
     -----
     Exponential: for tiny instances. Source: paper 000, section 5.
     """
+    from schedgap.formulations.rar_ddls.models.reformulation import LIMIT, build_reformulation
+    from schedgap.solvers.declarative import solve_declarative
+
     began = time.monotonic()
     try:
         model = build_reformulation(instance, limit=LIMIT)
@@ -54,6 +54,9 @@ def solve_theta(instance: RarDdlsInstance, options: SolveOptions) -> Result:
     -----
     O(log |Y|) programs. Source: paper 000, section 5, (14) to (16).
     """
+    from schedgap.formulations.rar_ddls.models.reformulation import smallest_theta
+    from schedgap.solvers.engines import engine
+
     began = time.monotonic()
     solver = engine("highs")
     chosen: list[Solution] = []

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from schedgap.benchmarks.instances.comm_contention import random as comm_contention
+from schedgap.benchmarks.instances.cross import FAMILIES
 from schedgap.benchmarks.instances.ddl_cluster import random as ddl_cluster
 from schedgap.benchmarks.instances.ddljs import random as ddljs
 from schedgap.benchmarks.instances.g_vne import random as g_vne
@@ -21,15 +22,13 @@ from schedgap.benchmarks.instances.gpu_sharing import random as gpu_sharing
 from schedgap.benchmarks.instances.hadar import random as hadar
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.common.instance import LARGEST, Instance
+from schedgap.formulations.common.instance import LARGEST, Instance, Json
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
-
-FAMILIES = ("near-ties", "magnitudes", "decimals")
 
 Kind = TypeVar("Kind", bound=Instance)
 Fields = dict[str, Any]
@@ -57,7 +56,7 @@ class Numbers:
         """True with this probability."""
         return bool(self.rng.random() < probability)
 
-    def pick(self, choices: Sequence[Any]) -> Any:
+    def pick(self, choices: Sequence[Json]) -> Json:
         """One of them."""
         return choices[int(self.rng.integers(len(choices)))]
 

@@ -37,7 +37,7 @@ from schedgap.benchmarks.report.table import TABLE, counted, run_text
 from schedgap.benchmarks.report.text import number, significant
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.files import write_text
-from schedgap.formulations.common.instance import Instance
+from schedgap.formulations.common.instance import Instance, Json
 
 REPORT = "report.html"
 COMPARISON = "comparison.html"
@@ -79,7 +79,7 @@ def write_report(folder: Path, other: Path | None = None, problems: Sequence[Pro
     return write_text(folder / REPORT, _report_page(folder, analysis, meta))
 
 
-def read_run(folder: Path, problems: Sequence[Problem] | None = None) -> tuple[Analysis, dict[str, Any]]:
+def read_run(folder: Path, problems: Sequence[Problem] | None = None) -> tuple[Analysis, dict[str, Json]]:
     """What a run's store holds, put together, and the facts of the run."""
     with Store(folder / FILE, read_only=True) as store:
         rows, meta = list(store.rows()), store.meta()

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from schedgap.benchmarks.ledger.judge import finite
 from schedgap.benchmarks.records import plain
 from schedgap.benchmarks.report.text import fixed, table
+from schedgap.formulations.common.instance import Json
 from schedgap.heuristics.common.guarantee import Evaluation, Guarantee, Verdict
 
 REASONS = 4
@@ -91,7 +91,7 @@ class LedgerRow:
             return ""
         return f"power: {self.power:.4g} times the right side is not refuted, anything less is ({self.tightest})"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """JSON-compatible form."""
         g = self.guarantee
         return {
@@ -187,7 +187,7 @@ class Ledger:
     rows: tuple[LedgerRow, ...]
     seed: int
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """JSON-compatible form, as ``verify --json`` prints it."""
         return {"seed": self.seed, "guarantees": [row.to_dict() for row in self.rows]}
 
