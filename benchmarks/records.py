@@ -121,6 +121,7 @@ class Record:
             "gap": result.gap,
             "seconds": None if result.seconds is None else round(result.seconds, 6),
             "seed": self.seed,
+            "proof": result.proof,
             "solution": result.solution,
             **{key: plain(result.info[key]) for key in ("duality", "pair") if key in result.info},
         }

@@ -206,6 +206,16 @@ class Result:
         }
 
     @property
+    def proof(self) -> str:
+        """How far the optimum, or else the bound, is proven.
+
+        ``certified``: in exact rationals, by the checker of certificates; ``agreed``: by two engines of different
+        makes; ``claimed``: by one program; ``none``: nothing is known of the optimum.
+        """
+        settled = self.status in (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED)
+        return str(self.info.get("proof", "claimed")) if settled or self.bound is not None else "none"
+
+    @property
     def gap(self) -> float | None:
         """|objective - bound| / max(1e-9, |objective|), or None."""
         return gap(self.objective, self.bound)

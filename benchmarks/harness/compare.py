@@ -99,6 +99,12 @@ class MethodRuns:
         return self.results[0].bound if self.results else None
 
     @property
+    def proof(self) -> str:
+        """The weakest level of proof over the seeds, see :attr:`~schedgap.solvers.result.Result.proof`."""
+        levels = {result.proof for result in self.results}
+        return next((level for level in ("none", "claimed", "agreed", "certified") if level in levels), "none")
+
+    @property
     def seconds(self) -> float | None:
         """Mean seconds over the seeds, building included."""
         times = [r.seconds for r in self.results if r.seconds is not None]
@@ -131,6 +137,7 @@ class MethodRuns:
             "guarantees": [{**j.to_dict(), "ledger": ledger_verdict(j.guarantee.id).words} for j in self.judgements],
             "seconds": self.seconds,
             "error": self.error or None,
+            "proof": self.proof,
         }
 
 
@@ -180,8 +187,8 @@ class Comparison:
         """The table, and under it why something is unknown or does not apply, and which settings were not defaults."""
         repeated = any(len(row.results) > 1 for row in self.rows)
         head = ["method", "status", "objective", *(["best", "worst"] if repeated else []), "bound", "ratio"]
-        head += ["seconds"]
-        right = "llr" + ("rr" if repeated else "") + "rlr"
+        head += ["seconds", "proof"]
+        right = "llr" + ("rr" if repeated else "") + "rlrl"
         sense = self.problem.sense
         lines: list[list[str]] = []
         for row in self.rows:
@@ -189,7 +196,7 @@ class Comparison:
             ends = [number(found[0]) if found else "-", number(found[-1]) if found else "-"]
             status = str(row.status) + (" (outside the model)" if row.outside_model else "")
             own = [row.method.id, status, number(row.objective), *(ends if repeated else [])]
-            lines.append([*own, number(row.bound), _ratio_cell(row), seconds(row.seconds)])
+            lines.append([*own, number(row.bound), _ratio_cell(row), seconds(row.seconds), row.proof])
         known = self.agreement
         if known.optimum is not None:
             summary = f"proven optimum: {number(known.optimum)} {self.problem.unit}"

@@ -216,6 +216,8 @@ def _proven(instance: Mapping[str, Any], certificate: Any, options: Mapping[str,
     else:
         bound = fraction(claim, "claim")
         target = model.sense * bound
+    if model.most is not None and (target is None or target > model.most):
+        reject("the claim goes beyond the schedules that the model is about")
     for position, multipliers in enumerate(certificate.get("cuts", [])):
         model.rows[f"cut[{position}]"] = Adder(model).cut(multipliers)
     prover = Prover(model, target)

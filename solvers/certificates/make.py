@@ -98,6 +98,9 @@ def _ways(
     elif problem == "comm-contention":
         yield "srpt", {}, _given({})
         yield "rows", {}, _tree
+    elif problem == "ddl-cluster":
+        if value is not None and all(job.get("placement") for job in given["jobs"]):
+            yield "rows", {"cutoff": str(value)}, _tree
     else:
         yield "rows", {}, _tree
 

@@ -17,7 +17,8 @@ from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.solvers.result import Deadline
 
 ENTRY = [sys.executable, "-m", "schedgap.cli.main"]
-KEYS = ["problem", "instance", "method", "engine", "status", "objective", "bound", "gap", "seconds", "seed", "solution"]
+KEYS = ["problem", "instance", "method", "engine", "status", "objective", "bound", "gap", "seconds", "seed",
+        "proof", "solution"]  # fmt: skip
 
 
 def solved(command: Command, *arguments: object, status: int = 0, stdin: str = "") -> dict[str, Any]:

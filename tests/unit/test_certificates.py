@@ -28,7 +28,7 @@ STANDARD = {
     "itertools", "json", "linear", "math", "pathlib", "sys", "typing", "__future__",
     "schedgap.solvers.certificates.linear",
 }  # fmt: skip
-PROBLEMS = ["rar-ddls", "hadar", "gpu-sharing", "comm-contention", "g-vne", "ddljs"]
+PROBLEMS = ["rar-ddls", "hadar", "gpu-sharing", "comm-contention", "ddl-cluster", "g-vne", "ddljs"]
 FORMS = {"rar-ddls": "rows", "gpu-sharing": "rows", "comm-contention": "rows", "g-vne": "rows", "ddljs": "rows"}
 
 
@@ -199,3 +199,27 @@ def test_splits_must_cover() -> None:
             checker.Prover(model, Fraction(-1)).walk(tree)
     with pytest.raises(Rejected, match="proves"):
         checker.Prover(model, Fraction(0)).walk(leaf)
+
+
+@pytest.mark.parametrize("problem", ["comm-contention", "ddl-cluster", "hadar"])
+def test_no_method_beats_what_is_certified(problem: str) -> None:
+    """Where times are real or rules have no rows: every schedule found is no better than the certified bound."""
+    for seed in range(3):
+        found = schedgap.certify(schedgap.generate(problem, "tiny", seed=seed))
+        assert found.optimal, found.reason
+        for method in schedgap.methods(problem):
+            if method.outside_model or method.id in ("cbc", "highs", "cpsat", "hadare"):
+                continue
+            result = schedgap.solve(found.instance, method.id)
+            if result.solution is not None:
+                value = schedgap.check(found.instance, result.solution).objective
+                assert value is not None and found.bound is not None
+                sense = found.problem.sense
+                assert sense * (value - found.bound) >= -Fraction(1, 10**9) * (1 + abs(found.bound)), method.id
+
+
+def test_levels_of_proof() -> None:
+    instance = schedgap.generate("g-vne", "tiny", seed=1)
+    assert schedgap.solve(instance).proof == "claimed"
+    assert schedgap.certify(instance).result.proof == "certified"
+    assert schedgap.solve(instance, "greedy").proof in ("claimed", "none")

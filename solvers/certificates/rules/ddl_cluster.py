@@ -1,0 +1,199 @@
+"""ddl-cluster with given placements: compute tasks and all-reduces in continuous time.
+
+Only schedules of a mean JCT up to the option ``cutoff`` are points, so that times have bounds; no claim may be above it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+Gpu = tuple[str, int]
+
+
+class Jobs:
+    """The numbers of an instance whose placements are all given.
+
+    Attributes
+    ----------
+    forward, backward, message : seconds a task, and of an all-reduce that is alone, without its latency; 0 for none
+    gpus, servers : of each job
+    alone : seconds from arrival to finish at the least
+    """
+
+    def __init__(self, instance: Mapping[str, Any]) -> None:
+        link, self.jobs = instance["link"], instance["jobs"]
+        self.latency, self.eta = Fraction(link.get("latency", 0)), Fraction(link.get("contention_penalty", 0))
+        self.b = Fraction(link["seconds_per_unit"])
+        self.gpus: list[list[Gpu]] = [[(gpu[0], gpu[1]) for gpu in job["placement"]] for job in self.jobs]
+        self.servers = [{server for server, _ in gpus} for gpus in self.gpus]
+        self.forward = [Fraction(job["forward"]) for job in self.jobs]
+        self.backward = [Fraction(job["backward"]) for job in self.jobs]
+        spans = [len(servers) > 1 for servers in self.servers]
+        self.message = [
+            self.b * Fraction(job["message"]) if s else Fraction(0) for job, s in zip(self.jobs, spans, strict=True)
+        ]
+        self.wait = [self.latency if s else Fraction(0) for s in spans]
+        self.alone = [
+            job["iterations"] * (f + g + m + w)
+            for job, f, g, m, w in zip(self.jobs, self.forward, self.backward, self.message, self.wait, strict=True)
+        ]
+
+
+def rows(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) -> None:
+    """Real: ``c[j,i,k,g]`` start of the forward (k = 0) or backward task (1) of iteration i on the g-th GPU of job j;
+    ``m[j,i]``, ``e[j,i]`` when its all-reduce begins to move and ends; ``end[j]`` the finish; ``o[...]`` for how long
+    two all-reduces move at once. Whole, 0/1: ``before[...]`` orders two tasks on a GPU; ``memory[j,k]`` two jobs that do
+    not fit a GPU together; of two all-reduces, whether the first is over before the second begins (``over``), the
+    second before the first (``after``), the first begins first (``begun``), ends first (``ended``).
+    """
+    data = Jobs(instance)
+    jobs, n = data.jobs, len(data.jobs)
+    arrival = [Fraction(job["arrival"]) for job in jobs]
+    cutoff = Fraction(options["cutoff"])
+    model.most = cutoff
+    latest = [arrival[j] + n * cutoff - sum(data.alone) + data.alone[j] for j in range(n)]
+    if any(latest[j] < arrival[j] + data.alone[j] for j in range(n)):
+        raise ValueError("the cutoff is below what jobs need alone")
+    model.constant = -sum(arrival, Fraction(0)) / n
+    for j, job in enumerate(jobs):
+        model.var(f"end[{j}]", arrival[j] + data.alone[j], latest[j], Fraction(1, n), whole=False)
+        one = data.alone[j] / job["iterations"]
+        for i in range(job["iterations"]):
+            first, last = arrival[j] + i * one, latest[j] - data.alone[j] + i * one
+            f, g, w, m = data.forward[j], data.backward[j], data.wait[j], data.message[j]
+            after = f"end[{j}]" if i + 1 == job["iterations"] else None
+            if m:
+                model.var(f"m[{j},{i}]", first + f + g + w, last + f + g + w, whole=False)
+                model.var(f"e[{j},{i}]", first + one, last + one, whole=False)
+                model.row(f"moves[{j},{i}]", [(f"e[{j},{i}]", 1), (f"m[{j},{i}]", -1)], ">=", m)
+                if after:
+                    model.row(f"last[{j}]", [(after, 1), (f"e[{j},{i}]", -1)], ">=", 0)
+            for p in range(len(data.gpus[j])):
+                c0, c1 = f"c[{j},{i},0,{p}]", f"c[{j},{i},1,{p}]"
+                model.var(c0, first, last, whole=False)
+                model.var(c1, first + f, last + f, whole=False)
+                model.row(f"back[{j},{i},{p}]", [(c1, 1), (c0, -1)], ">=", f)
+                if m:
+                    model.row(f"sends[{j},{i},{p}]", [(f"m[{j},{i}]", 1), (c1, -1)], ">=", g + w)
+                elif after:
+                    model.row(f"last[{j},{p}]", [(after, 1), (c1, -1)], ">=", g)
+    for j, job in enumerate(jobs):
+        for i in range(1, job["iterations"]):
+            for p in range(len(data.gpus[j])):
+                start = f"c[{j},{i},0,{p}]"
+                if data.message[j]:
+                    model.row(f"next[{j},{i},{p}]", [(start, 1), (f"e[{j},{i - 1}]", -1)], ">=", 0)
+                else:
+                    for q in range(len(data.gpus[j])):
+                        back = f"c[{j},{i - 1},1,{q}]"
+                        model.row(f"next[{j},{i},{p},{q}]", [(start, 1), (back, -1)], ">=", data.backward[j])
+    _gpus(instance, data, model)
+    _links(data, model)
+
+
+def _either(
+    model: Any, name: str, a: str, b: str, length_a: Fraction, length_b: Fraction, kind: str = "before"
+) -> None:
+    """One of two tasks is over before the other starts: ``kind[name]`` is 1 where a is."""
+    z = model.var(f"{kind}[{name}]")
+    ja, jb = model.index[a], model.index[b]
+    late = model.high[ja] + length_a - model.low[jb]
+    other = model.high[jb] + length_b - model.low[ja]
+    model.row(f"first[{name}]", [(b, 1), (a, -1), (z, -late)], ">=", length_a - late)
+    model.row(f"second[{name}]", [(a, 1), (b, -1), (z, other)], ">=", length_b)
+
+
+def _gpus(instance: Mapping[str, Any], data: Jobs, model: Any) -> None:
+    """One compute task at a time on a GPU; two jobs of which only one fits its memory follow each other."""
+    memory, jobs = Fraction(instance["gpu_memory"]), data.jobs
+    for j, k in itertools.combinations(range(len(jobs)), 2):
+        common = [gpu for gpu in data.gpus[j] if gpu in data.gpus[k]]
+        if not common:
+            continue
+        if Fraction(jobs[j]["memory"]) + Fraction(jobs[k]["memory"]) > memory * (1 + Fraction(1, 10**9)):
+            z = model.var(f"memory[{j},{k}]")
+            for a, b, sign in ((j, k, 1), (k, j, 0)):
+                for p in range(len(data.gpus[b])):
+                    start, end = f"c[{b},0,0,{p}]", f"end[{a}]"
+                    late = model.high[model.index[end]] - model.low[model.index[start]]
+                    terms = [(start, 1), (end, -1), (z, -late if sign else late)]
+                    model.row(f"follow[{a},{b},{p}]", terms, ">=", -late if sign else 0)
+            continue
+        for gpu in common:
+            p, q = data.gpus[j].index(gpu), data.gpus[k].index(gpu)
+            for i, h in itertools.product(range(jobs[j]["iterations"]), range(jobs[k]["iterations"])):
+                for s, t in itertools.product((0, 1), (0, 1)):
+                    lengths = ((data.forward, data.backward)[s][j], (data.forward, data.backward)[t][k])
+                    _either(
+                        model, f"{j},{i},{s},{k},{h},{t},{p}", f"c[{j},{i},{s},{p}]", f"c[{k},{h},{t},{q}]", *lengths
+                    )
+
+
+def _links(data: Jobs, model: Any) -> None:
+    """All-reduces that move at once on a server slow each other down.
+
+    With k on its busiest server one needs w_k = k b + (k - 1) eta seconds a unit. In a time t with k of them it moves
+    t / w_k and so loses t (1 - b / w_k), which is concave in k - 1: at least (k - 1) / (K - 1) of what K lose, K the
+    most that there can be. So on every server it loses at least (1 - b / w_K) / (K - 1) times the sum of its overlaps.
+    """
+    jobs = data.jobs
+    spanning = [j for j in range(len(jobs)) if data.message[j]]
+    for j, k in itertools.combinations(spanning, 2):
+        if not data.servers[j] & data.servers[k]:
+            continue
+        for i, h in itertools.product(range(jobs[j]["iterations"]), range(jobs[k]["iterations"])):
+            _overlap(model, f"{j},{i},{k},{h}", (f"m[{j},{i}]", f"e[{j},{i}]"), (f"m[{k},{h}]", f"e[{k},{h}]"))
+    for j in spanning:
+        for server in sorted(data.servers[j]):
+            others = [k for k in spanning if k != j and server in data.servers[k]]
+            if not others:
+                continue
+            most = len(others) + 1
+            factor = (1 - data.b / (most * data.b + (most - 1) * data.eta)) / (most - 1)
+            for i in range(jobs[j]["iterations"]):
+                shared = [
+                    (f"o[{j},{i},{k},{h}]" if j < k else f"o[{k},{h},{j},{i}]", -factor)
+                    for k in others
+                    for h in range(jobs[k]["iterations"])
+                ]
+                terms = [(f"e[{j},{i}]", 1), (f"m[{j},{i}]", -1), *shared]
+                model.row(f"slowed[{j},{i},{server}]", terms, ">=", data.message[j])
+
+
+def _overlap(model: Any, name: str, one: tuple[str, str], two: tuple[str, str]) -> None:
+    """``o[name]`` >= min(ends) - max(begins), unless one is over before the other begins."""
+    high, low, at = model.high, model.low, model.index
+    o = model.var(
+        f"o[{name}]", 0, min(high[at[one[1]]] - low[at[one[0]]], high[at[two[1]]] - low[at[two[0]]]), whole=False
+    )
+    over, after = model.var(f"over[{name}]"), model.var(f"after[{name}]")
+    begun, ended = model.var(f"begun[{name}]"), model.var(f"ended[{name}]")
+    model.row(f"apart[{name}]", [(over, 1), (after, 1)], "<=", 1)
+
+    def least(label: str, x: str, y: str, literals: list[tuple[str, int]]) -> None:
+        """x >= y where every literal (variable, value) holds."""
+        slack = high[at[y]] - low[at[x]]
+        if slack > 0:
+            terms = [(v, -slack if value else slack) for v, value in literals]
+            model.row(f"{label}[{name}]", [(x, 1), (y, -1), *terms], ">=", -slack * sum(value for _, value in literals))
+
+    least("over1", two[0], one[1], [(over, 1)])
+    least("over2", one[0], two[1], [(after, 1)])
+    least("begun1", two[0], one[0], [(begun, 1)])
+    least("begun2", one[0], two[0], [(begun, 0)])
+    least("ended1", two[1], one[1], [(ended, 1)])
+    least("ended2", one[1], two[1], [(ended, 0)])
+    for first, end in ((1, one[1]), (0, two[1])):
+        for last, begin in ((1, two[0]), (0, one[0])):
+            slack = high[at[end]] - low[at[begin]]
+            if slack <= 0:
+                continue
+            terms = [(o, 1), (end, -1), (begin, 1), (over, slack), (after, slack)]
+            terms += [(ended, -slack if first else slack), (begun, -slack if last else slack)]
+            model.row(f"both{first}{last}[{name}]", terms, ">=", -slack * (first + last))
+
+
+FORMS = {"rows": rows}
