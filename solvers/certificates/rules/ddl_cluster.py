@@ -45,8 +45,8 @@ class Jobs:
 def rows(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) -> None:
     """Real: ``c[j,i,k,g]`` start of the forward (k = 0) or backward task (1) of iteration i on the g-th GPU of job j;
     ``m[j,i]``, ``e[j,i]`` when its all-reduce begins to move and ends; ``end[j]`` the finish; ``o[...]`` for how long
-    two all-reduces move at once. Whole, 0/1: ``before[...]`` orders two tasks on a GPU; ``memory[j,k]`` two jobs that do
-    not fit a GPU together; of two all-reduces, whether the first is over before the second begins (``over``), the
+    two all-reduces move at once. Whole, 0/1: ``before[...]`` orders two tasks on a GPU; ``memory[j,k]`` two jobs that
+    do not fit a GPU together; of two all-reduces, whether the first is over before the second begins (``over``), the
     second before the first (``after``), the first begins first (``begun``), ends first (``ended``).
     """
     data = Jobs(instance)
