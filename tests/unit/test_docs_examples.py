@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -114,3 +115,18 @@ def test_the_headline_of_the_readme_is_the_ledgers() -> None:
     )
     assert f"and {printed['measured']} are growths" in text
     assert f"{sum(repaired.values())} repaired statements with proofs: {repaired['held']} held" in text
+
+
+def test_commands_of_the_page_on_certificates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (ROOT / "docs" / "certificates.md").read_text(encoding="utf-8")
+    commands, alone = re.findall(r"```\n(.*?)```", text, flags=re.DOTALL)[:2]
+    monkeypatch.chdir(tmp_path)
+    for line in commands.splitlines():
+        assert main(line.split()[1:]) == 0, line
+    out = capsys.readouterr().out
+    assert "certified: optimal" in out and "certificate: accepted" in out and "optimal, exactly" in out
+    words = alone.split()
+    run = subprocess.run([sys.executable, str(ROOT / words[1]), *words[2:]], capture_output=True, text=True, check=True)
+    assert run.stdout.startswith("proven: ") and "optimal, if the schedule is feasible" in run.stdout

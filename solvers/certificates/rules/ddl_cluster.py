@@ -1,6 +1,6 @@
 """ddl-cluster with given placements: compute tasks and all-reduces in continuous time.
 
-Only schedules of a mean JCT up to the option ``cutoff`` are points, so that times have bounds; no claim may be above it.
+Only schedules of a mean JCT up to the option ``cutoff`` are points, so that times have bounds; no claim is above it.
 """
 
 from __future__ import annotations
