@@ -37,7 +37,7 @@ class Certified:
     Attributes
     ----------
     result : of the method
-    certificate : accepted by the checker; None where there is none
+    certificate : accepted by the checker, of the optimum or else of a bound; None where there is neither
     bound : what it proves about the optimum, exactly; None without one, and where it proves that there is no schedule
     leaves : of its tree
     reason : why there is no certificate of an optimum, where there is none
@@ -140,6 +140,7 @@ def certify(
     InputError
         Bad input.
     """
+    from schedgap.solvers.certificates.bounds import prove_bound
     from schedgap.solvers.certificates.make import check, prove
     from schedgap.solvers.certificates.tree import Unproven
     from schedgap.solving import solve
@@ -160,8 +161,14 @@ def certify(
             reason = f"the method ends with status {result.status.value}"
     except Unproven as fault:
         reason = str(fault)
+    settled = certificate is not None
+    if not settled:
+        try:
+            certificate = prove_bound(given)
+        except Unproven as fault:
+            reason = f"{reason}; {fault}"
     verdict = None if certificate is None else check(given, certificate)
-    if verdict is not None:
+    if verdict is not None and settled:
         result = replace(result, info={**result.info, "proof": "certified"})
     return Certified(
         problem,

@@ -16,7 +16,9 @@ import pytest
 
 import schedgap
 from schedgap.benchmarks.studies.certificates import changed
+from schedgap.catalogue.registry import find_problem
 from schedgap.solvers.certificates import checker
+from schedgap.solvers.certificates.bounds import prove_bound
 from schedgap.solvers.certificates.linear import Adder, Model, Rejected
 from schedgap.solvers.certificates.make import check, plain, prove
 from schedgap.solvers.certificates.tree import Tree, Unproven
@@ -24,7 +26,8 @@ from schedgap.solvers.certificates.tree import Tree, Unproven
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "solvers" / "certificates"
 STANDARD = {
-    "argparse", "collections.abc", "dataclasses", "decimal", "fractions", "gzip", "hashlib", "heapq", "importlib",
+    "argparse", "bisect", "collections.abc", "dataclasses", "decimal",
+    "fractions", "gzip", "hashlib", "heapq", "importlib",
     "itertools", "json", "linear", "math", "pathlib", "sys", "typing", "__future__",
     "schedgap.solvers.certificates.linear",
 }  # fmt: skip
@@ -208,7 +211,7 @@ def test_no_method_beats_what_is_certified(problem: str) -> None:
         found = schedgap.certify(schedgap.generate(problem, "tiny", seed=seed))
         assert found.optimal, found.reason
         for method in schedgap.methods(problem):
-            if method.outside_model or method.id in ("cbc", "highs", "cpsat", "hadare"):
+            if method.outside_model or method.id in ("cbc", "highs", "cpsat", "hadare", "placement", "srsf-4"):
                 continue
             result = schedgap.solve(found.instance, method.id)
             if result.solution is not None:
@@ -223,3 +226,14 @@ def test_levels_of_proof() -> None:
     assert schedgap.solve(instance).proof == "claimed"
     assert schedgap.certify(instance).result.proof == "certified"
     assert schedgap.solve(instance, "greedy").proof in ("claimed", "none")
+
+
+def test_bounds_at_paper_scale() -> None:
+    """The bound that is shown is the bound that is certified."""
+    for problem, instance in (
+        ("rar-ddls", schedgap.generate("rar-ddls", "paper", seed=0)),
+        ("comm-contention", schedgap.load(ROOT / "tests" / "data" / "comm-srsf1-16tasks.json")),
+    ):
+        certificate = prove_bound(instance)
+        shown = find_problem(problem).bound(instance)
+        assert float(check(instance, certificate).bound or 0) == pytest.approx(shown, rel=1e-12)

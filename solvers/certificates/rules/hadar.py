@@ -14,6 +14,7 @@ rate of its slowest device.
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -194,27 +195,30 @@ def relaxed(
     Utilities do not rise, and nothing costs less than 0: a later finish with a smaller utility than the best payoff
     so far is not looked at.
     """
-    pieces: dict[int, list[tuple[Fraction, int]]] = {}
-    bought: dict[tuple[Fraction, int], int] = {}
-    best: Fraction | None = None
+    bought: dict[tuple[Fraction, int], int] = {}  # how many slots have a piece
+    order: list[tuple[Fraction, int]] = []
+    pieces: list[tuple[Fraction, int]] = []
+    latest, best = None, None
     for t in range(job.arrival, len(price)):
         value = Fraction(0) if worthless else job.worth[t]
         if best is not None and value <= best:
             break
         line, block = price[t]
-        if block not in pieces:
-            costs = cheapest(job, line, devices)[1:]
-            pieces[block] = _hull([(step, cost) for (step, _), cost in zip(job.choices, costs, strict=True)])
-        for piece in pieces[block]:
+        if block != latest:
+            costs, latest = cheapest(job, line, devices)[1:], block
+            pieces = _hull([(step, cost) for (step, _), cost in zip(job.choices, costs, strict=True)])
+        for piece in pieces:
+            if piece not in bought:
+                bisect.insort(order, piece)
             bought[piece] = bought.get(piece, 0) + 1
-        left, total = Fraction(job.goal), Fraction(0)
-        for (slope, gain), slots in sorted(bought.items()):
-            taken = min(left, Fraction(gain * slots))
-            left, total = left - taken, total + taken * slope
+        left, total = job.goal, Fraction(0)
+        for piece in order:
+            taken = min(left, piece[1] * bought[piece])
+            left, total = left - taken, total + taken * piece[0]
             if not left:
                 break
         if not left:
-            payoff: Fraction = value - total / GRID
+            payoff = value - total / GRID
             best = payoff if best is None or payoff > best else best
     return best
 

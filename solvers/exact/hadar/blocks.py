@@ -32,6 +32,7 @@ class BlockBound:
     iterations : pricings
     blocks : number of blocks
     history : the best valid bound after every pricing
+    starts, prices : (B,) the first slot of each block, and (B, R) what gave the bound
     """
 
     bound: float
@@ -39,6 +40,8 @@ class BlockBound:
     iterations: int
     blocks: int
     history: tuple[float, ...]
+    starts: NDArray[np.int64]
+    prices: Floats
 
 
 def block_bound(
@@ -106,4 +109,5 @@ def block_bound(
     # float sums of up to 1e5 terms: widen by what rounding could have taken away
     bound = trivial if found.bound is None else min(trivial, found.bound * (1 + 1e-9) + 1e-9)
     history = tuple(bound for _, bound in found.history)
-    return BlockBound(bound, found.value, found.iterations, size, history)
+    prices = np.maximum(found.duals, 0.0).reshape(size, kinds)
+    return BlockBound(bound, found.value, found.iterations, size, history, blocks.start, prices)

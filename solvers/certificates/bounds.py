@@ -1,0 +1,81 @@
+"""Certificates of bounds at any size: the numbers that today's bounds rest on, for the checker to add up again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from schedgap.formulations.common.instance import Instance
+from schedgap.formulations.hadar.instance import HadarInstance
+from schedgap.formulations.hadar.tables import in_units, tables
+from schedgap.formulations.rar_ddls.bounds import lower_bound
+from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
+from schedgap.solvers.certificates import checker
+from schedgap.solvers.certificates.linear import GRID
+from schedgap.solvers.certificates.make import Certificate, certificate_of, plain
+from schedgap.solvers.certificates.rar_ddls import areas
+from schedgap.solvers.certificates.tree import Unproven
+from schedgap.solvers.exact.hadar.blocks import block_bound
+from schedgap.solvers.exact.hadar.bound import MEDIUM, ORDINARY
+
+Leaf = tuple[str, dict[str, Any], dict[str, Any]]
+"""Form, options, content."""
+
+
+def prove_bound(instance: Instance) -> Certificate:
+    """A certificate of a bound on the optimum, accepted by the checker.
+
+    Raises
+    ------
+    Unproven
+        The problem has no such certificates yet, or none is accepted.
+    """
+    given = plain(instance)
+    best: tuple[Fraction, Certificate] | None = None
+    for form, options, content in _leaves(instance, given):
+        model = checker.model_of(given, form, options)
+        assert model.price is not None
+        try:
+            value = model.price(content, {})
+        except ValueError:
+            continue
+        if value is None or (form == "area" and not value):
+            continue
+        if best is None or value > best[0]:
+            best = value, certificate_of(given, form, options, model.sense * value, {"prices": content})
+        if form == "area":
+            break
+    if best is None:
+        raise Unproven(f"no certificate of a bound for {given['problem']} of this size")
+    return best[1]
+
+
+def _leaves(instance: Instance, given: dict[str, Any]) -> Iterator[Leaf]:
+    """What may prove today's bound."""
+    if isinstance(instance, RarDdlsInstance):
+        bound = lower_bound(instance)
+        if bound is not None:
+            horizon = min(given["horizon"], int(bound) - 1)
+            for content in areas(instance, horizon):
+                yield "area", {"horizon": horizon}, content
+    elif isinstance(instance, HadarInstance):
+        yield "prices", {}, {"blocks": [[1, {}]], "fractions": True}  # every job at its best
+        yield "prices", {}, _blocks(instance)
+    elif given["problem"] == "comm-contention":
+        yield "srpt", {}, {}
+
+
+def _blocks(instance: HadarInstance) -> dict[str, Any]:
+    """Block prices of hadar, in the instance's own unit."""
+    scaled, unit = in_units(instance, ORDINARY)
+    data = tables(scaled)
+    found = block_bound(data, 0.06 if len(data.jobs) * data.horizon <= MEDIUM else 0.2)
+    lines = np.rint(np.maximum(found.prices, 0.0) * unit * GRID)
+    blocks = [
+        [int(first), {kind: int(p) for kind, p in zip(data.types, line, strict=True) if p}]
+        for first, line in zip(found.starts, lines, strict=True)
+    ]
+    return {"blocks": blocks, "fractions": True}
