@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import pulp
+
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.layout import Layout, RowFamily, VariableFamily
@@ -147,8 +149,6 @@ def pair_milp(pair: Pair) -> DeclarativeModel:
     DeclarativeModel
         Extracts ``{"kappa": kappa}``. kappa is continuous: the engines `highs` and `cbc` take it.
     """
-    import pulp
-
     s, a = pair.switch, pair.left
     out = Layout(pulp.LpProblem("pair", pulp.LpMinimize), VARIABLES, ROWS, "the mean of T_O and T_N, in seconds")
     first = out.variable("kappa_first", high=s, integer=False)

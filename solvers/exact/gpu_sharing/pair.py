@@ -10,10 +10,8 @@ from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.gpu_sharing.check import check
 from schedgap.formulations.gpu_sharing.dynamics import tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
-from schedgap.formulations.gpu_sharing.pair import best_start, pair_milp, pair_of, should_share
 from schedgap.formulations.gpu_sharing.schedule import simulate
 from schedgap.formulations.gpu_sharing.solution import GpuSharingSolution
-from schedgap.solvers.engines import engine
 from schedgap.solvers.result import Result, SolveOptions, Status
 
 
@@ -33,6 +31,9 @@ def solve_pair(instance: GpuSharingInstance, options: SolveOptions) -> Result:
     InputError
         The instance has not two jobs, or they do not meet.
     """
+    from schedgap.formulations.gpu_sharing.pair import best_start, pair_milp, pair_of, should_share
+    from schedgap.solvers.engines import engine
+
     began = time.monotonic()
     pair = pair_of(instance)
     choice = best_start(pair)
