@@ -26,7 +26,7 @@ def pair_curve(pair: Pair) -> Figure:
     axes.set_ylabel("seconds")
     low = min(float(ends.min()), mean_completion(pair, best.kappa))
     axes.set_ylim(bottom=max(0.0, low - 0.1 * (float(ends.max()) - low)))
-    axes.legend(frameon=False, fontsize=8)
+    axes.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncol=2)
     axes.grid(color=GRID, linewidth=0.6)
     figure.tight_layout()
     return figure
