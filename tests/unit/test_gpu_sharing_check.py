@@ -167,3 +167,54 @@ def test_gpu_sharing_check_says_how_many_jobs_are_too_many() -> None:
     three = instance([job("a"), job("b"), job("c")])
     report = check(three, solution(a=(1, [0], 1), b=(1, [0], 1), c=(2, [0], 1)))
     assert [(v.constraint, v.amount) for v in report.violations] == [("cap", 1)]
+
+
+def test_gpu_sharing_check_horizon_itself_is_in_time() -> None:
+    for start, late in ((17, []), (18, [("horizon", 1)])):
+        report = check(instance([job("a")]), solution(a=(start, [0], 1)))
+        assert [(v.constraint, v.amount) for v in report.violations] == late
+
+
+def test_gpu_sharing_check_amounts_of_what_does_not_depend_on_time() -> None:
+    one = instance([job("a", arrival=5), job("b", gpus=2)])
+    report = check(one, solution(a=(2, [0], 1), b=(5, [1], 1)))
+    assert [(v.constraint, v.amount) for v in report.violations] == [("arrival", 3), ("gang", 1)]
+    thrice = check(instance([job("a", gpus=3)]), solution(a=(1, [1, 1, 1], 1)))
+    assert [(v.constraint, v.amount) for v in thrice.violations] == [("distinct", 2)]
+
+
+@pytest.mark.parametrize(("beyond", "slots"), [(0.0, 2), (1e-8, 3)])
+def test_gpu_sharing_check_roots_are_not_rounded_down_by_more_than_the_tolerance(beyond: float, slots: int) -> None:
+    """sqrt(0.3^2 + 0.4^2) = 0.5: four iterations fill two slots of 1 s."""
+    root = job(
+        "a",
+        gpus=2,
+        overlap=2.0,
+        compute={"fixed": 0.3 * (1 + beyond), "per_sample": 0.0},
+        communication={"latency": 0.4 * (1 + beyond), "per_unit": 0.0, "message": 0.0},
+    )
+    assert check(instance([root]), solution(a=(1, [0, 1], 1))).objective == slots
+
+
+def test_gpu_sharing_check_parts_of_an_iteration() -> None:
+    """Two steps of (0.1 + 2 0.2) s and, after the last, 0.25 + 0.5 3 s on the links."""
+    parts = {
+        "compute": {"fixed": 0.1, "per_sample": 0.2},
+        "communication": {"latency": 0.25, "per_unit": 0.5, "message": 3.0},
+    }
+    both = check(instance([job("a", gpus=2, **parts)]), solution(a=(1, [0, 1], 2)))
+    assert both.objective == 11  # 4 (2 0.5 + 1.75) s
+    alone = check(instance([job("a", **parts)]), solution(a=(1, [0], 2)))
+    assert alone.objective == 4  # nothing is sent from one GPU
+    large = check(instance([job("a", iterations=1)], slot_length=2.0), solution(a=(3, [0], 1)))
+    assert large.objective == 3  # half a slot, in slots 1 to 3 since its arrival
+
+
+def test_gpu_sharing_check_partners_come_and_go() -> None:
+    """a is slowed down while b is there (slots 3 and 4), and by the worse of b and c never together."""
+    jobs = [job("a", iterations=6), job("b", iterations=2), job("c", iterations=1)]
+    slow = {"a": {"b": 2.0, "c": 4.0}}
+    report = check(instance(jobs, interference=slow), solution(a=(1, [0], 1), b=(3, [0], 1), c=(5, [0], 1)))
+    assert report.feasible  # a: 2 alone, 1 beside b, a quarter beside c, then 2.75 more
+    assert report.details["completion"] == {"a": 8, "b": 4, "c": 5}
+    assert report.objective == Fraction(8 + 4 + 5, 3)
