@@ -236,6 +236,18 @@ def test_a_link_without_bandwidth_carries_nothing() -> None:
     report = check(GVneInstance.parse(made), {"rings": {"i": AROUND}})
     assert [(v.message, v.amount) for v in report.violations] == [("link a -> b: 0.1 used, 0 there", 0.1)]
     assert report.details["link_use"] == pytest.approx(0.1)  # of the links that have some
+    assert report.details["server_use"] == pytest.approx(0.1)
+
+
+def test_links_after_one_that_does_not_exist_are_checked_too() -> None:
+    made = one_way()
+    made["links"][2]["bandwidth"] = 0.05
+    short = {"workers": ["a", "c"], "routes": [["a", "c"], ["c", "a"]]}
+    report = check(GVneInstance.parse(made), {"rings": {"i": short}})
+    assert [v.message for v in report.violations] == [
+        "job i, route 0: there is no link a -> c",
+        "link c -> a: 0.1 used, 0.05 there",
+    ]
 
 
 AROUND = {"workers": ["a", "b", "c"], "routes": [["a", "b"], ["b", "c"], ["c", "a"]]}
