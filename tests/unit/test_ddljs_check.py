@@ -251,3 +251,9 @@ def test_a_sigmoid_far_from_its_middle_is_all_or_nothing(slots_run: int, worth: 
     instance = DdljsInstance.parse(two_servers(arrival=1, efficiency=1.0, utility=shape))
     schedule = slots(*[SINGLE if slot < slots_run else None for slot in range(3)])
     assert check(instance, schedule).objective == worth
+
+
+def test_a_sigmoid_near_its_ends_is_not_at_them() -> None:
+    shape = {"kind": "sigmoid", "scale": 5.0, "steepness": 300.0, "midpoint": 0.0}
+    instance = DdljsInstance.parse(two_servers(arrival=1, efficiency=1.0, utility=shape))
+    assert 5 - Fraction(1, 10**100) < check(instance, slots(SINGLE, None, None)).objective < 5

@@ -277,5 +277,5 @@ def test_loads_are_refused_as_solutions_are() -> None:
     against = {"workers": ["a", "b"], "routes": [["a", "b"], ["b", "sw", "a"]]}
     assert [v.constraint for v in check_loads(instance, {"rings": {"i": against}}).violations] == ["missing link"]
     for unknown in ({"x": TWO}, {"i": {"workers": ["x"], "routes": []}}):
-        with pytest.raises(InputError, match='the instance has no (job|server) "x"'):
+        with pytest.raises(InputError, match=r'the instance has no (job|server) "x"'):
             check_loads(instance, {"rings": unknown})

@@ -218,3 +218,40 @@ def test_gpu_sharing_check_partners_come_and_go() -> None:
     assert report.feasible  # a: 2 alone, 1 beside b, a quarter beside c, then 2.75 more
     assert report.details["completion"] == {"a": 8, "b": 4, "c": 5}
     assert report.objective == Fraction(8 + 4 + 5, 3)
+
+
+@pytest.mark.parametrize("part", ["start", "gpus", "accumulation"])
+def test_gpu_sharing_check_wants_every_job_in_every_part(part: str) -> None:
+    whole = solution(a=(1, [0], 1), b=(1, [1], 1))
+    for change, words in ((whole[part].pop("b"), 'job "b" is missing'), (None, 'has no job "c"')):
+        if change is None:
+            whole[part] |= {"b": 1 if part != "gpus" else [["s", 1]], "c": 1 if part != "gpus" else [["s", 1]]}
+        with pytest.raises(InputError, match=f"{part}: .*{words}"):
+            check(instance([job("a"), job("b")]), whole)
+
+
+def test_gpu_sharing_check_overlaps_that_are_no_whole_number() -> None:
+    """(1^1.5 + 1^1.5)^(2/3) = 1.587 s an iteration: two take 3.17 s."""
+    half = {"communication": {"latency": 1.0, "per_unit": 0.0, "message": 0.0}, "overlap": 1.5}
+    report = check(instance([job("a", gpus=2, iterations=2, **half)]), solution(a=(1, [0, 1], 1)))
+    assert report.objective == 4
+
+
+def test_gpu_sharing_check_the_last_slot_of_a_job_is_its_own() -> None:
+    jobs = [job("a"), job("b")]
+    for start, broken in ((4, [("cap", "server s, GPU 0, slot 4: 2 jobs (a, b), at most 1")]), (5, [])):
+        report = check(instance(jobs, max_jobs_per_gpu=1), solution(a=(1, [0], 1), b=(start, [0], 1)))
+        assert [(v.constraint, v.message) for v in report.violations] == broken
+        assert report.details["completion"] == {"a": 4, "b": start + 3}
+
+
+def test_gpu_sharing_check_a_job_without_gpus_is_a_violation() -> None:
+    report = check(instance([job("a")]), solution(a=(1, [], 1)))
+    assert [(v.constraint, v.amount) for v in report.violations] == [("gang", 1)]
+    assert report.objective == 4
+
+
+def test_gpu_sharing_check_memory_at_the_tolerance_itself() -> None:
+    for load, fits in ((1.000000001, True), (1.0000000011, False)):
+        one = instance([job("a", memory={"fixed": load, "per_sample": 0.0})], gpu_memory=1.0)
+        assert check(one, solution(a=(1, [0], 1))).feasible is fits

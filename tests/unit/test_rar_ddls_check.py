@@ -268,3 +268,28 @@ def test_what_a_job_lacks_that_never_completes() -> None:
     report = check(instance, {"start": {"j0": 1, "j1": 3}, "placement": placement})
     lacking = [(v.constraint, v.amount) for v in report.violations if v.constraint == "completion"]
     assert lacking == [("completion", 2), ("completion", 4)]
+
+
+def test_a_ring_speeds_up_when_the_one_beside_it_is_done() -> None:
+    """Alone 1/20 of a slot an iteration: 0.005 to reduce, 2 0.005 for servers and samples each, 0.015, 0.01 to send.
+
+    With two rings on the middle server sending takes three times as long, which leaves 14 iterations a slot.
+    """
+    sizes = {"gpus": 2, "gradient_size": 0.01, "batch_size": 2, "forward_time": 0.005, "backward_time": 0.015}
+    data = {
+        "problem": "rar-ddls",
+        "horizon": 9,
+        "network": {
+            "inter_bandwidth": 1,
+            "intra_bandwidth": 50,
+            "contention_scale": 1,
+            "contention_penalty": 1,
+            "server_overhead": 0.005,
+        },
+        "reduce_speed": 1,
+        "servers": [{"id": "s0", "gpus": 1}, {"id": "s1", "gpus": 2}, {"id": "s2", "gpus": 1}],
+        "jobs": [{"id": "j0", "iterations": 28, **sizes}, {"id": "j1", "iterations": 68, **sizes}],
+    }
+    placement = {"j0": {"s0": 1, "s1": 1}, "j1": {"s1": 1, "s2": 1}}
+    report = check(RarDdlsInstance.parse(data), {"start": {"j0": 1, "j1": 1}, "placement": placement})
+    assert report.feasible and report.details["completion"] == {"j0": 2, "j1": 4}  # 14 + 14 + 20 + 20
