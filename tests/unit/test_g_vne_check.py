@@ -275,7 +275,9 @@ def test_loads_are_refused_as_solutions_are() -> None:
     assert [(v.constraint, v.amount) for v in report.violations] == [("ring size", 2)]
     assert report.objective is None and check(instance, {"rings": large}).objective is None
     against = {"workers": ["a", "b"], "routes": [["a", "b"], ["b", "sw", "a"]]}
-    assert [v.constraint for v in check_loads(instance, {"rings": {"i": against}}).violations] == ["missing link"]
-    for unknown in ({"x": TWO}, {"i": {"workers": ["x"], "routes": []}}):
+    missing = check_loads(instance, {"rings": {"i": against}})
+    assert [v.constraint for v in missing.violations] == ["missing link"] and missing.details["overloaded"] == []
+    astray = {"workers": ["a", "b"], "routes": [["a", "x", "b"], ["b", "sw", "a"]]}
+    for unknown in ({"x": TWO}, {"i": {"workers": ["x"], "routes": []}}, {"i": astray}):
         with pytest.raises(InputError, match=r'the instance has no (job|server) "x"'):
             check_loads(instance, {"rings": unknown})

@@ -231,10 +231,10 @@ def test_gpu_sharing_check_wants_every_job_in_every_part(part: str) -> None:
 
 
 def test_gpu_sharing_check_overlaps_that_are_no_whole_number() -> None:
-    """(1^1.5 + 1^1.5)^(2/3) = 1.587 s an iteration: two take 3.17 s."""
+    """(1^1.5 + 1^1.5)^(2/3) = 1.587 s an iteration: three take 4.76 s."""
     half = {"communication": {"latency": 1.0, "per_unit": 0.0, "message": 0.0}, "overlap": 1.5}
-    report = check(instance([job("a", gpus=2, iterations=2, **half)]), solution(a=(1, [0, 1], 1)))
-    assert report.objective == 4
+    report = check(instance([job("a", gpus=2, iterations=3, **half)]), solution(a=(1, [0, 1], 1)))
+    assert report.objective == 5
 
 
 def test_gpu_sharing_check_the_last_slot_of_a_job_is_its_own() -> None:

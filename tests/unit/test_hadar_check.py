@@ -185,7 +185,7 @@ def test_names_that_the_instance_does_not_have(job: str, entry: dict[str, Any], 
 
 
 def forked_instance(**changes: Any) -> HadarInstance:
-    """Slots of 2; node h runs a gang of two at 1, node g (two K80, one V100) at 1/2, node n at nothing."""
+    """Slots of 2; node h runs a gang of two at 1, node g (two K80, one V100) at 1/2, nodes n and m at nothing."""
     job = {
         "id": "j",
         "arrival": 2,
@@ -199,6 +199,7 @@ def forked_instance(**changes: Any) -> HadarInstance:
         {"id": "h", "gpus": {"V100": 2, "K80": 2}},
         {"id": "g", "gpus": {"V100": 1, "K80": 2}},
         {"id": "n", "gpus": {"K80": 1, "P100": 1}},
+        {"id": "m", "gpus": {"V100": 1}},
     ]
     data = {"problem": "hadar", "horizon": 6, "slot_length": 2.0, "machines": machines}
     return HadarInstance.parse({**data, "jobs": [{**job, **changes.pop("job", {})}], **changes})
@@ -231,6 +232,7 @@ def test_violations_of_copies() -> None:
 
     assert told((2, "g", 3.0)) == [("speed", "node g, slot 2: 3 steps of job j, at most 2 are possible", 1)]
     assert told((2, "n", 0.5)) == [("speed", "node n, slot 2: 0.5 steps of job j, at most 0 are possible", 0.5)]
+    assert told((2, "m", 0.5)) == [("speed", "node m, slot 2: 0.5 steps of job j, at most 0 are possible", 0.5)]
     assert told((1, "h", 1.0)) == [("arrival", "job j: runs in slot 1, arrives in slot 2", None)]
     assert told((6, "h", 1.0)) == []
     assert [constraint for constraint, _, _ in told((0, "h", 1.0))] == ["horizon", "arrival"]

@@ -288,8 +288,8 @@ def test_a_ring_speeds_up_when_the_one_beside_it_is_done() -> None:
         },
         "reduce_speed": 1,
         "servers": [{"id": "s0", "gpus": 1}, {"id": "s1", "gpus": 2}, {"id": "s2", "gpus": 1}],
-        "jobs": [{"id": "j0", "iterations": 28, **sizes}, {"id": "j1", "iterations": 68, **sizes}],
+        "jobs": [{"id": "j0", "iterations": 29, **sizes}, {"id": "j1", "iterations": 82, **sizes}],
     }
     placement = {"j0": {"s0": 1, "s1": 1}, "j1": {"s1": 1, "s2": 1}}
     report = check(RarDdlsInstance.parse(data), {"start": {"j0": 1, "j1": 1}, "placement": placement})
-    assert report.feasible and report.details["completion"] == {"j0": 2, "j1": 4}  # 14 + 14 + 20 + 20
+    assert report.feasible and report.details["completion"] == {"j0": 3, "j1": 5}  # 14 + 14 + 14 + 20 + 20
