@@ -58,10 +58,10 @@ def check_forked(instance: HadarInstance, solution: ForkedSolution) -> CheckRepo
                         float(done - speed * length),
                     )
                 )
-            elif speed > 0:
+            else:
                 busy += done / (speed * length)
             steps[job.id] += done
-            last[job.id] = max(slot, last.get(job.id, 0))
+            last[job.id] = max(slot, last.get(job.id, slot))
     total = Fraction(0)
     completion: dict[str, int | None] = {}
     for job in instance.jobs:

@@ -24,6 +24,8 @@ from schedgap.solvers.result import SolveOptions, Status, Termination
 
 SMALLEST_COEFFICIENT = 1e-12
 """HiGHS drops smaller matrix entries; at its default of 1e-9 it would do so silently."""
+LARGEST_COEFFICIENT = 1e20
+"""Its default of 1e15 is less than whole numbers of a row can be; such models are beyond where it is believed."""
 BOUND_INTERVAL = 0.25
 """Seconds between two bounds on the progress line."""
 
@@ -101,6 +103,7 @@ class _Run:
         _set(self._solver, "output_flag", False)
         _set(self._solver, "log_to_console", False)
         _set(self._solver, "small_matrix_value", SMALLEST_COEFFICIENT)
+        _set(self._solver, "large_matrix_value", LARGEST_COEFFICIENT)
         _set(self._solver, "mip_rel_gap", float(options.relative_gap))
         _set(self._solver, "mip_abs_gap", 0.0)
         _set(self._solver, "random_seed", int(options.seed) % 2**31)

@@ -28,10 +28,12 @@ SAMPLE = range(3)
 
 
 FOUND = (
+    ("gpu-sharing", "near-ties", 450),  # the plain search: one slot too many, at the tolerance itself
     ("ddljs", "near-ties", 119),  # highs: optimal, 15% off
     ("ddljs", "near-ties", 222),  # cbc: infeasible
     ("gpu-sharing", "near-ties", 274),  # cbc: infeasible
     ("hadar", "magnitudes", 323),  # highs: optimal, 14% off
+    ("hadar", "near-ties", 559),  # highs, cbc: refused, coefficients of 5e15
     ("g-vne", "magnitudes", 106),  # highs: optimal, 0.9% off
     ("ddl-cluster", "near-ties", 179),  # cp, job-shop, highs: optimal, 1.4e-8 off
     ("comm-contention", "magnitudes", 1082),  # bb: optimal, 6e-9 off

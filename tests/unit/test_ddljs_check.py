@@ -203,3 +203,57 @@ def test_an_empty_schedule_uses_nothing() -> None:
     report = check(DdljsInstance.parse(two_servers()), slots(None, None, None))
     assert report.feasible and report.objective == 0
     assert (report.details["server_use"], report.details["link_use"]) == (0.0, 0.0)
+
+
+def test_the_arrival_slot_itself_and_earlier_ones_by_how_much() -> None:
+    instance = DdljsInstance.parse(two_servers(arrival=3))
+    assert check(instance, slots(None, None, SINGLE)).violations == ()
+    found = [(v.message, v.amount) for v in check(instance, slots(SINGLE, None, None)).violations]
+    assert found == [("slot 1, job j0: arrives in slot 3", 2)]
+
+
+def test_the_largest_shares_of_all_slots() -> None:
+    """One worker in the first busy slot, two on one server in the last but one, none after: 2 of 4 GPUs."""
+    data = two_servers(arrival=1, bandwidth=1.0, budget={})
+    for server in data["servers"]:
+        server["resources"] = {"gpu": 4}
+    both = {"workers": ["s0", "s0"], "routes": [["s0"], ["s0"]]}
+    report = check(DdljsInstance.parse(data), slots(PAIR, both, SINGLE))
+    assert report.feasible
+    assert report.details["server_use"] == 0.5 and report.details["link_use"] == 0.5
+
+
+def test_a_budget_of_what_the_job_does_not_need_and_one_that_is_just_kept() -> None:
+    spare = DdljsInstance.parse(two_servers(budget={"gpu": 3, "memory": 0.0}))
+    assert check(spare, slots(None, PAIR, SINGLE)).feasible
+    edge = DdljsInstance.parse(two_servers(budget={"gpu": 3.0}, demand={"gpu": 1.000000001}))
+    assert [v.constraint for v in check(edge, slots(None, SINGLE, SINGLE)).violations] == ["server capacity"] * 0
+    full = check(edge, slots(None, None, PAIR))
+    assert "budget" not in [v.constraint for v in full.violations]
+
+
+def test_two_jobs_in_one_slot_are_told_apart() -> None:
+    data = two_servers(arrival=1, bandwidth=1.0)
+    data["jobs"].append({**data["jobs"][0], "id": "j1", "max_workers": 1})
+    schedule = {"slots": [{"rings": {"j1": SINGLE}}, {"rings": {"j0": SINGLE, "j1": PAIR}}, {"rings": {}}]}
+    report = check(DdljsInstance.parse(data), schedule)
+    assert report.details["worker_slots"] == {"j0": 1, "j1": 3}
+    assert [(v.message, v.amount) for v in report.violations] == [
+        ("slot 2, server s1, gpu: 2 used, 1 there", 1),
+        ("slot 2, job j1: a ring of 2 workers, at most 1 allowed", 1),
+    ]
+
+
+@pytest.mark.parametrize(("slots_run", "worth"), [(3, 5), (0, 0)])
+def test_a_sigmoid_far_from_its_middle_is_all_or_nothing(slots_run: int, worth: float) -> None:
+    """Steepness times distance is 1e6, far beyond what decimals can tell from the ends."""
+    shape = {"kind": "sigmoid", "scale": 5.0, "steepness": 1e6, "midpoint": 1.0}
+    instance = DdljsInstance.parse(two_servers(arrival=1, efficiency=1.0, utility=shape))
+    schedule = slots(*[SINGLE if slot < slots_run else None for slot in range(3)])
+    assert check(instance, schedule).objective == worth
+
+
+def test_a_sigmoid_near_its_ends_is_not_at_them() -> None:
+    shape = {"kind": "sigmoid", "scale": 5.0, "steepness": 300.0, "midpoint": 0.0}
+    instance = DdljsInstance.parse(two_servers(arrival=1, efficiency=1.0, utility=shape))
+    assert 5 - Fraction(1, 10**100) < check(instance, slots(SINGLE, None, None)).objective < 5

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from support.checks import g_vne as check
+from support.checks import g_vne_loads as check_loads
 
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.substrate import most_multiples, worker_cap
@@ -201,3 +202,82 @@ def test_rings_that_are_no_object() -> None:
     for solution in ([], 5, "rings"):
         with pytest.raises(InputError, match="solution: must be a JSON object, got "):
             check(GVneInstance.parse(data()), solution)
+
+
+FAR = {"workers": ["a", "c", "a"], "routes": [["a", "sw", "c"], ["c", "sw", "a"], ["a"]]}
+"""Two workers on server a, one on c."""
+
+
+def test_shares_amounts_and_numbers_of_several_rings() -> None:
+    """a holds j twice and i once: 2.1 of 2; the links carry 0.2 + 0.1 of 0.3."""
+    report = solve(j=FAR, i={"workers": ["a", "c"], "routes": [["a", "sw", "c"], ["c", "sw", "a"]]})
+    assert [(v.constraint, v.message) for v in report.violations] == [
+        ("server capacity", "server a, gpu: 2.1 used, 2 there"),
+        ("server capacity", "server c, gpu: 1.1 used, 1 there"),
+    ]
+    assert [v.amount for v in report.violations] == pytest.approx([0.1, 0.1])
+    assert report.details == {"workers": {"j": 3, "i": 2}, "server_use": pytest.approx(1.1), "link_use": 1.0}
+    assert report.objective == 0  # -1 of three workers, 1 of two
+
+
+def test_a_full_link_says_by_how_much() -> None:
+    twice = {"workers": ["a", "c", "a"], "routes": [["a", "sw", "c"], ["c", "sw", "a"], ["a", "sw", "a"]]}
+    found = [v for v in solve(i=twice, j=FAR).violations if v.constraint == "link capacity"]
+    assert [v.message for v in found] == [
+        "link a -> sw: 0.4 used, 0.3 there",
+        "link sw -> a: 0.4 used, 0.3 there",
+    ]
+    assert [v.amount for v in found] == pytest.approx([0.1, 0.1])
+
+
+def test_a_link_without_bandwidth_carries_nothing() -> None:
+    made = one_way()
+    made["links"][0]["bandwidth"] = 0
+    report = check(GVneInstance.parse(made), {"rings": {"i": AROUND}})
+    assert [(v.message, v.amount) for v in report.violations] == [("link a -> b: 0.1 used, 0 there", 0.1)]
+    assert report.details["link_use"] == pytest.approx(0.1)  # of the links that have some
+    assert report.details["server_use"] == pytest.approx(0.1)
+
+
+def test_links_after_one_that_does_not_exist_are_checked_too() -> None:
+    made = one_way()
+    made["links"][2]["bandwidth"] = 0.05
+    short = {"workers": ["a", "c"], "routes": [["a", "c"], ["c", "a"]]}
+    report = check(GVneInstance.parse(made), {"rings": {"i": short}})
+    assert [v.message for v in report.violations] == [
+        "job i, route 0: there is no link a -> c",
+        "link c -> a: 0.1 used, 0.05 there",
+    ]
+
+
+AROUND = {"workers": ["a", "b", "c"], "routes": [["a", "b"], ["b", "c"], ["c", "a"]]}
+
+
+def test_loads_are_measured_and_everything_else_is_a_violation() -> None:
+    instance = GVneInstance.parse(data())
+    over = {"j": FAR, "i": {"workers": ["a", "c"], "routes": [["a", "sw", "c"], ["c", "sw", "a"]]}}
+    report = check_loads(instance, {"rings": over})
+    assert report.feasible and report.objective == 0
+    assert report.details["overloaded"] == [
+        "server a, gpu: 2.1 used, 2 there",
+        "server c, gpu: 1.1 used, 1 there",
+    ]
+    assert report.details["workers"] == {"j": 3, "i": 2}
+    assert check_loads(instance, {"rings": {}}).objective == 0
+    one = check_loads(instance, {"rings": {"j": TWO}})
+    assert one.objective == 2.5 and one.details["overloaded"] == []
+
+
+def test_loads_are_refused_as_solutions_are() -> None:
+    instance = GVneInstance.parse(data())
+    large = {"i": {"workers": ["b"] * 5, "routes": [["b"]] * 5}, "j": TWO}
+    report = check_loads(instance, {"rings": large})
+    assert [(v.constraint, v.amount) for v in report.violations] == [("ring size", 2)]
+    assert report.objective is None and check(instance, {"rings": large}).objective is None
+    against = {"workers": ["a", "b"], "routes": [["a", "b"], ["b", "sw", "a"]]}
+    missing = check_loads(instance, {"rings": {"i": against}})
+    assert [v.constraint for v in missing.violations] == ["missing link"] and missing.details["overloaded"] == []
+    astray = {"workers": ["a", "b"], "routes": [["a", "x", "b"], ["b", "sw", "a"]]}
+    for unknown in ({"x": TWO}, {"i": {"workers": ["x"], "routes": []}}, {"i": astray}):
+        with pytest.raises(InputError, match=r'the instance has no (job|server) "x"'):
+            check_loads(instance, {"rings": unknown})

@@ -167,3 +167,91 @@ def test_gpu_sharing_check_says_how_many_jobs_are_too_many() -> None:
     three = instance([job("a"), job("b"), job("c")])
     report = check(three, solution(a=(1, [0], 1), b=(1, [0], 1), c=(2, [0], 1)))
     assert [(v.constraint, v.amount) for v in report.violations] == [("cap", 1)]
+
+
+def test_gpu_sharing_check_horizon_itself_is_in_time() -> None:
+    for start, late in ((17, []), (18, [("horizon", 1)])):
+        report = check(instance([job("a")]), solution(a=(start, [0], 1)))
+        assert [(v.constraint, v.amount) for v in report.violations] == late
+
+
+def test_gpu_sharing_check_amounts_of_what_does_not_depend_on_time() -> None:
+    one = instance([job("a", arrival=5), job("b", gpus=2)])
+    report = check(one, solution(a=(2, [0], 1), b=(5, [1], 1)))
+    assert [(v.constraint, v.amount) for v in report.violations] == [("arrival", 3), ("gang", 1)]
+    thrice = check(instance([job("a", gpus=3)]), solution(a=(1, [1, 1, 1], 1)))
+    assert [(v.constraint, v.amount) for v in thrice.violations] == [("distinct", 2)]
+
+
+@pytest.mark.parametrize(("beyond", "slots"), [(0.0, 2), (1e-8, 3)])
+def test_gpu_sharing_check_roots_are_not_rounded_down_by_more_than_the_tolerance(beyond: float, slots: int) -> None:
+    """sqrt(0.3^2 + 0.4^2) = 0.5: four iterations fill two slots of 1 s."""
+    root = job(
+        "a",
+        gpus=2,
+        overlap=2.0,
+        compute={"fixed": 0.3 * (1 + beyond), "per_sample": 0.0},
+        communication={"latency": 0.4 * (1 + beyond), "per_unit": 0.0, "message": 0.0},
+    )
+    assert check(instance([root]), solution(a=(1, [0, 1], 1))).objective == slots
+
+
+def test_gpu_sharing_check_parts_of_an_iteration() -> None:
+    """Two steps of (0.1 + 2 0.2) s and, after the last, 0.25 + 0.5 3 s on the links."""
+    parts = {
+        "compute": {"fixed": 0.1, "per_sample": 0.2},
+        "communication": {"latency": 0.25, "per_unit": 0.5, "message": 3.0},
+    }
+    both = check(instance([job("a", gpus=2, **parts)]), solution(a=(1, [0, 1], 2)))
+    assert both.objective == 11  # 4 (2 0.5 + 1.75) s
+    alone = check(instance([job("a", **parts)]), solution(a=(1, [0], 2)))
+    assert alone.objective == 4  # nothing is sent from one GPU
+    large = check(instance([job("a", iterations=1)], slot_length=2.0), solution(a=(3, [0], 1)))
+    assert large.objective == 3  # half a slot, in slots 1 to 3 since its arrival
+
+
+def test_gpu_sharing_check_partners_come_and_go() -> None:
+    """a is slowed down while b is there (slots 3 and 4), and by the worse of b and c never together."""
+    jobs = [job("a", iterations=6), job("b", iterations=2), job("c", iterations=1)]
+    slow = {"a": {"b": 2.0, "c": 4.0}}
+    report = check(instance(jobs, interference=slow), solution(a=(1, [0], 1), b=(3, [0], 1), c=(5, [0], 1)))
+    assert report.feasible  # a: 2 alone, 1 beside b, a quarter beside c, then 2.75 more
+    assert report.details["completion"] == {"a": 8, "b": 4, "c": 5}
+    assert report.objective == Fraction(8 + 4 + 5, 3)
+
+
+@pytest.mark.parametrize("part", ["start", "gpus", "accumulation"])
+def test_gpu_sharing_check_wants_every_job_in_every_part(part: str) -> None:
+    whole = solution(a=(1, [0], 1), b=(1, [1], 1))
+    for change, words in ((whole[part].pop("b"), 'job "b" is missing'), (None, 'has no job "c"')):
+        if change is None:
+            whole[part] |= {"b": 1 if part != "gpus" else [["s", 1]], "c": 1 if part != "gpus" else [["s", 1]]}
+        with pytest.raises(InputError, match=f"{part}: .*{words}"):
+            check(instance([job("a"), job("b")]), whole)
+
+
+def test_gpu_sharing_check_overlaps_that_are_no_whole_number() -> None:
+    """(1^1.5 + 1^1.5)^(2/3) = 1.587 s an iteration: three take 4.76 s."""
+    half = {"communication": {"latency": 1.0, "per_unit": 0.0, "message": 0.0}, "overlap": 1.5}
+    report = check(instance([job("a", gpus=2, iterations=3, **half)]), solution(a=(1, [0, 1], 1)))
+    assert report.objective == 5
+
+
+def test_gpu_sharing_check_the_last_slot_of_a_job_is_its_own() -> None:
+    jobs = [job("a"), job("b")]
+    for start, broken in ((4, [("cap", "server s, GPU 0, slot 4: 2 jobs (a, b), at most 1")]), (5, [])):
+        report = check(instance(jobs, max_jobs_per_gpu=1), solution(a=(1, [0], 1), b=(start, [0], 1)))
+        assert [(v.constraint, v.message) for v in report.violations] == broken
+        assert report.details["completion"] == {"a": 4, "b": start + 3}
+
+
+def test_gpu_sharing_check_a_job_without_gpus_is_a_violation() -> None:
+    report = check(instance([job("a")]), solution(a=(1, [], 1)))
+    assert [(v.constraint, v.amount) for v in report.violations] == [("gang", 1)]
+    assert report.objective == 4
+
+
+def test_gpu_sharing_check_memory_at_the_tolerance_itself() -> None:
+    for load, fits in ((1.000000001, True), (1.0000000011, False)):
+        one = instance([job("a", memory={"fixed": load, "per_sample": 0.0})], gpu_memory=1.0)
+        assert check(one, solution(a=(1, [0], 1))).feasible is fits

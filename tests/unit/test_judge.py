@@ -13,7 +13,7 @@ from schedgap.benchmarks.ledger.judge import evaluate, finite, guarantees_of, ju
 from schedgap.catalogue.agreement import Agreement
 from schedgap.catalogue.methods import find_method
 from schedgap.catalogue.problem import Problem
-from schedgap.heuristics.common.guarantee import Assumption, Case, Guarantee, Measured, Verdict, at_most
+from schedgap.heuristics.common.guarantee import Assumption, Case, Evaluation, Guarantee, Measured, Verdict, at_most
 
 
 def with_rows(*rows: Guarantee) -> Problem:
@@ -69,3 +69,18 @@ def test_outside_of_an_assumption_there_is_no_bound_on_the_ratio() -> None:
 
 def test_infinity_is_a_word_in_json() -> None:
     assert [finite(v) for v in (None, 1.5, math.inf, -math.inf)] == [None, 1.5, "inf", "-inf"]
+
+
+def test_a_bound_on_the_ratio_stands_only_beside_a_claim_that_says_something_here() -> None:
+    case = Case(workload_of(toy()).trials()["random"](0)[0], 1.0, {}, 1.0, 1.0, {})
+    base = replace(toy().guarantees()[0], assumptions=(), ratio_bound=lambda _: 2.0)
+    for found, bound in (
+        (Evaluation(Verdict.HELD), 2.0),
+        (Evaluation(Verdict.NOT_APPLICABLE, 1.0, 2.0), 2.0),
+        (Evaluation(Verdict.NOT_APPLICABLE), None),
+    ):
+        assert evaluate(replace(base, evaluate=lambda _, found=found: found), case).ratio_bound == bound
+
+
+def test_numbers_that_json_cannot_hold() -> None:
+    assert [finite(x) for x in (None, 0.5, math.inf, -math.inf)] == [None, 0.5, "inf", "-inf"]

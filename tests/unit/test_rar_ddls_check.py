@@ -12,6 +12,7 @@ import pytest
 from support.checks import rar_ddls as check
 from support.rar_random_schedules import random_edgy, random_schedule
 
+from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.rar_ddls.dynamics import simulate
@@ -67,9 +68,10 @@ def test_the_horizon() -> None:
     assert report.objective == 12 and not report.feasible
 
 
-def test_a_job_that_never_completes() -> None:
+def stuck() -> RarDdlsInstance:
+    """Two rings whose rate is 0 where they share a link."""
     ring = {"gpus": 2, "iterations": 4, "gradient_size": 0.4, "batch_size": 1, "forward_time": 0, "backward_time": 0.1}
-    instance = RarDdlsInstance.parse(
+    return RarDdlsInstance.parse(
         {
             "problem": "rar-ddls",
             "horizon": 9,
@@ -85,6 +87,10 @@ def test_a_job_that_never_completes() -> None:
             "jobs": [{"id": f"j{j}"} | ring for j in range(2)],
         }
     )
+
+
+def test_a_job_that_never_completes() -> None:
+    instance = stuck()
     placement = {"j0": {"s0": 1, "s1": 1}, "j1": {"s1": 1, "s2": 1}}
     report = check(instance, {"start": {"j0": 1, "j1": 3}, "placement": placement})
     assert [v.message for v in report.violations] == [
@@ -227,3 +233,63 @@ def test_the_largest_start() -> None:
     given["start"]["j0"] = 10**9 + 1
     with pytest.raises(InputError, match="got 1000000001"):
         check(MIXED, given)
+
+
+def two_slots_each(starts: dict[str, int], horizon: int, iterations: int = 20) -> CheckReport:
+    """Jobs of 20 iterations on one GPU of their own, 10 a slot."""
+    still = {"inter_bandwidth": 1.0, "intra_bandwidth": 1.0, "contention_scale": 1.0, "contention_penalty": 0.0}
+    plain = {"gpus": 1, "gradient_size": 0.0, "batch_size": 1, "forward_time": 0.0, "backward_time": 0.1}
+    data = {
+        "problem": "rar-ddls",
+        "horizon": horizon,
+        "network": {**still, "server_overhead": 0.0},
+        "reduce_speed": 1.0,
+        "servers": [{"id": "s", "gpus": len(starts)}],
+        "jobs": [{"id": name, "iterations": iterations, **plain} for name in starts],
+    }
+    return check(RarDdlsInstance.parse(data), {"start": starts, "placement": {name: {"s": 1} for name in starts}})
+
+
+def test_the_horizon_itself_is_in_time_and_one_slot_more_is_late_by_one() -> None:
+    assert two_slots_each({"a": 1, "b": 2}, 3).violations == ()
+    late = two_slots_each({"a": 1, "b": 4}, 3).violations
+    assert [(v.constraint, v.amount) for v in late] == [("horizon", 2)]
+
+
+def test_a_start_before_the_first_slot_by_how_much() -> None:
+    early = two_slots_each({"a": -3, "b": 0}, 9, iterations=10)
+    assert [(v.constraint, v.amount) for v in early.violations] == [("start", 4), ("start", 1)]
+    assert early.objective == 0  # b completes in its slot 0
+
+
+def test_what_a_job_lacks_that_never_completes() -> None:
+    instance = stuck()
+    placement = {"j0": {"s0": 1, "s1": 1}, "j1": {"s1": 1, "s2": 1}}
+    report = check(instance, {"start": {"j0": 1, "j1": 3}, "placement": placement})
+    lacking = [(v.constraint, v.amount) for v in report.violations if v.constraint == "completion"]
+    assert lacking == [("completion", 2), ("completion", 4)]
+
+
+def test_a_ring_speeds_up_when_the_one_beside_it_is_done() -> None:
+    """Alone 1/20 of a slot an iteration: 0.005 to reduce, 2 0.005 for servers and samples each, 0.015, 0.01 to send.
+
+    With two rings on the middle server sending takes three times as long, which leaves 14 iterations a slot.
+    """
+    sizes = {"gpus": 2, "gradient_size": 0.01, "batch_size": 2, "forward_time": 0.005, "backward_time": 0.015}
+    data = {
+        "problem": "rar-ddls",
+        "horizon": 9,
+        "network": {
+            "inter_bandwidth": 1,
+            "intra_bandwidth": 50,
+            "contention_scale": 1,
+            "contention_penalty": 1,
+            "server_overhead": 0.005,
+        },
+        "reduce_speed": 1,
+        "servers": [{"id": "s0", "gpus": 1}, {"id": "s1", "gpus": 2}, {"id": "s2", "gpus": 1}],
+        "jobs": [{"id": "j0", "iterations": 29, **sizes}, {"id": "j1", "iterations": 82, **sizes}],
+    }
+    placement = {"j0": {"s0": 1, "s1": 1}, "j1": {"s1": 1, "s2": 1}}
+    report = check(RarDdlsInstance.parse(data), {"start": {"j0": 1, "j1": 1}, "placement": placement})
+    assert report.feasible and report.details["completion"] == {"j0": 3, "j1": 5}  # 14 + 14 + 14 + 20 + 20

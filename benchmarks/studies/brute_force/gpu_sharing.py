@@ -1,23 +1,30 @@
 """Plain references of gpu-sharing: a brute force over explicit GPUs, and a slot-by-slot replay.
 
-Written from the meaning of the problem with floats and one slot at a time; nothing is shared with the
-package but the instance class.
+Written from the meaning of the problem with floats and one slot at a time, and in exact numbers where floats come near
+a tie; nothing is shared with the package but the instance class.
 """
 
 from __future__ import annotations
 
+import decimal
 import itertools
 import math
 import time
+from fractions import Fraction
 
 from schedgap.formulations.common.instance import Json
+from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance, Job
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
-Running = dict[int, tuple[int, float]]
-"""Accumulation steps and iterations done of each running job."""
+Running = dict[int, tuple[int, float, tuple[frozenset[int], ...]]]
+"""Accumulation steps, iterations done and the partners of every slot so far, of each running job."""
 Holders = tuple[tuple[int, ...], ...]
 """Jobs on each GPU."""
+NEAR = 1e-6
+"""Relative: nearer to each other than this, two numbers are compared exactly."""
+LEAST = 1 - Fraction(1, 10**9)
+"""The part of its iterations with which a job is done."""
 
 
 def divisors(batch: int) -> list[int]:
@@ -36,12 +43,24 @@ def iteration_time(job: Job, s: int) -> float:
     return float((s - 1) * computing + (computing**d + sending**d) ** (1 / d))
 
 
-def load(job: Job, s: int) -> float:
-    return job.memory.fixed + job.memory.per_sample * (job.batch_size / s)
+def exact_time(job: Job, s: int) -> Fraction:
+    """:func:`iteration_time` in rational numbers; a root to 60 digits."""
+    computing = exact(job.compute.fixed) + exact(job.compute.per_sample) * (job.batch_size // s)
+    link = job.communication
+    sending = exact(link.latency) + exact(link.per_unit) * exact(link.message) if job.gpus > 1 else Fraction(0)
+    if not computing or not sending or job.overlap == 1:
+        return s * computing + sending
+    with decimal.localcontext(prec=60):
+        c, m, d = (decimal.Decimal(x.numerator) / x.denominator for x in (computing, sending, exact(job.overlap)))
+        return (s - 1) * computing + Fraction((c**d + m**d) ** (1 / d))
 
 
-def fits(instance: GpuSharingInstance, loads: list[float]) -> bool:
-    return sum(loads) <= instance.gpu_memory * (1 + 1e-9)
+def load(job: Job, s: int) -> Fraction:
+    return exact(job.memory.fixed) + exact(job.memory.per_sample) * (job.batch_size // s)
+
+
+def fits(instance: GpuSharingInstance, loads: list[Fraction]) -> bool:
+    return sum(loads, Fraction(0)) <= exact(instance.gpu_memory) * (1 + Fraction(1, 10**9))
 
 
 def progress(instance: GpuSharingInstance, job: Job, s: int, partners: list[Job]) -> float:
@@ -89,8 +108,29 @@ class BruteForce:
             )
             for j, job in enumerate(self.jobs)
         ]
+        self.loads = [{s: load(job, s) for s in self.options[j]} for j, job in enumerate(self.jobs)]
+        self.steps: dict[tuple[int, int, frozenset[int]], float] = {}
         self.best = math.inf
         self.nodes = 0
+
+    def _step(self, j: int, s: int, partners: frozenset[int]) -> float:
+        """Iterations of a job in a slot beside these."""
+        key = (j, s, partners)
+        if key not in self.steps:
+            self.steps[key] = progress(self.instance, self.jobs[j], s, [self.jobs[k] for k in partners])
+        return self.steps[key]
+
+    def _done(self, j: int, s: int, done: float, beside: tuple[frozenset[int], ...]) -> bool:
+        """Whether a job that had these partners in its slots has all of its iterations."""
+        job = self.jobs[j]
+        if abs(done - job.iterations) > NEAR * job.iterations:
+            return done > job.iterations
+        slowdowns = (
+            max([Fraction(1), *(exact(self.instance.slowdown(job.id, self.jobs[k].id)) for k in partners)])
+            for partners in beside
+        )
+        alone = exact(self.instance.slot_length) / exact_time(job, s)
+        return alone * sum((1 / slowdown for slowdown in slowdowns), Fraction(0)) >= job.iterations * LEAST
 
     def solve(self) -> float | None:
         """The smallest sum of JCT divided by the number of jobs, or None when infeasible."""
@@ -128,14 +168,14 @@ class BruteForce:
         for s in self.options[j]:
             for chosen in self._subsets(j, s, holders, running):
                 after = tuple((*h, j) if g in chosen else h for g, h in enumerate(holders))
-                self._choose(slot, here, i + 1, waiting - {j}, {**running, j: (s, 0.0)}, after, cost)
+                self._choose(slot, here, i + 1, waiting - {j}, {**running, j: (s, 0.0, ())}, after, cost)
         self._choose(slot, here, i + 1, waiting, running, holders, cost)
 
     def _subsets(self, j: int, s: int, holders: Holders, running: Running) -> list[set[int]]:
         instance = self.instance
         classes: dict[tuple[int, ...], list[int]] = {}
         for g, here in enumerate(holders):
-            loads = [load(self.jobs[k], running[k][0]) for k in here] + [load(self.jobs[j], s)]
+            loads = [self.loads[k][running[k][0]] for k in here] + [self.loads[j][s]]
             if len(here) < instance.max_jobs_per_gpu and fits(instance, loads):
                 classes.setdefault(tuple(sorted(here)), []).append(g)
         members = list(classes.values())
@@ -149,14 +189,15 @@ class BruteForce:
     def _advance(self, slot: int, waiting: frozenset[int], running: Running, holders: Holders, cost: int) -> None:
         after = {}
         ended = set()
-        for j, (s, done) in running.items():
-            partners = {k for here in holders if j in here for k in here} - {j}
-            done += progress(self.instance, self.jobs[j], s, [self.jobs[k] for k in partners])
-            if done >= self.jobs[j].iterations * (1 - 1e-9):
+        for j, (s, done, beside) in running.items():
+            partners = frozenset(k for here in holders if j in here for k in here) - {j}
+            done += self._step(j, s, partners)
+            beside = (*beside, partners)
+            if self._done(j, s, done, beside):
                 ended.add(j)
                 cost += slot - self.jobs[j].arrival + 1
             else:
-                after[j] = (s, done)
+                after[j] = (s, done, beside)
         left = tuple(tuple(k for k in here if k not in ended) for here in holders)
         self._slot(slot + 1, waiting, after, left, cost)
 
