@@ -53,12 +53,7 @@ class Run:
     @property
     def exit_status(self) -> int:
         """130 interrupted, 5 there are disagreements or items that ended in an error, else 0."""
-        return 130 if self.interrupted else 5 if self.analysis.disagreements or self.errors else 0
-
-    @property
-    def errors(self) -> int:
-        """How many items ended in an error."""
-        return sum(bool(record.error) for record in [*self.analysis.runs.record, *self.analysis.measurements])
+        return 130 if self.interrupted else 5 if self.analysis.disagreements or self.analysis.failures else 0
 
 
 def run_suites(
