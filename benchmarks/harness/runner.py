@@ -52,8 +52,8 @@ class Run:
 
     @property
     def exit_status(self) -> int:
-        """130 interrupted, 5 there are disagreements, else 0."""
-        return 130 if self.interrupted else 5 if self.analysis.disagreements else 0
+        """130 interrupted, 5 there are disagreements or items that ended in an error, else 0."""
+        return 130 if self.interrupted else 5 if self.analysis.disagreements or self.analysis.failures else 0
 
 
 def run_suites(

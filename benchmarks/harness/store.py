@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -27,13 +27,21 @@ LOCK = "run.lock"
 _JSON = ("settings", "limits", "versions", "info", "solution", "at", "payload")
 
 
+_BROKEN = (sqlite3.Error, UnicodeDecodeError, OverflowError)
+"""What reading a damaged file raises."""
 COLUMNS = tuple(Record("", "").flat())
 _SCHEMA = (
-    "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL, checksum TEXT)",
     "CREATE TABLE IF NOT EXISTS rows (number INTEGER PRIMARY KEY, "
     + ", ".join("key TEXT NOT NULL UNIQUE" if name == "key" else name for name in COLUMNS)
-    + ")",
+    + ", checksum TEXT)",
 )
+
+
+def _checksum(values: Iterable[object]) -> str:
+    """Of what a row holds, as SQLite gives it back."""
+    plain = [str(v) if isinstance(v, str) else int(v) if isinstance(v, bool) else v for v in values]
+    return hashlib.sha256(repr([float(v) if isinstance(v, float) else v for v in plain]).encode()).hexdigest()[:16]
 
 
 def row_key(parts: Mapping[str, object]) -> str:
@@ -78,8 +86,12 @@ class Store:
             if names.fetchone()[0] < 2:
                 self._db.close()
                 raise StoreError(f"{path}: holds no run")
+            sound = str(self._db.execute("PRAGMA quick_check(1)").fetchone()[0])
+            if sound != "ok":
+                self._db.close()
+                raise StoreError(f"{path}: is damaged: {' '.join(sound.split())}")
             self._rows = self._db.execute("SELECT count(*) FROM rows").fetchone()[0]
-        except sqlite3.Error as error:
+        except _BROKEN as error:
             raise self._failed("open", error) from error
 
     def put(self, row: Record) -> None:
@@ -93,13 +105,13 @@ class Store:
         values = row.flat()
         for name in _JSON:
             values[name] = None if values[name] is None else json.dumps(values[name], allow_nan=False)
-        marks = ", ".join("?" for _ in COLUMNS)
+        held = [values[name] for name in COLUMNS]
+        marks = ", ".join("?" for _ in (*COLUMNS, "checksum"))
 
         def change() -> None:
             self._db.execute("DELETE FROM rows WHERE key = ?", (row.key,))
-            self._db.execute(
-                f"INSERT INTO rows ({', '.join(COLUMNS)}) VALUES ({marks})", [values[name] for name in COLUMNS]
-            )
+            names = ", ".join((*COLUMNS, "checksum"))
+            self._db.execute(f"INSERT INTO rows ({names}) VALUES ({marks})", [*held, _checksum(held)])
 
         self._write(change)
         self._rows += 1
@@ -134,31 +146,32 @@ class Store:
         return self._rows
 
     def rows(self) -> Iterator[Record]:
-        """Every row, in the order of the plan."""
+        """Every row, in the order of the plan.
+
+        Raises
+        ------
+        StoreError
+            A row cannot be read, or is not what was written.
+        """
         try:
-            cursor = self._db.execute(f"SELECT {', '.join(COLUMNS)} FROM rows ORDER BY position, number")
-            for values in cursor:
+            cursor = self._db.execute(f"SELECT {', '.join(COLUMNS)}, checksum FROM rows ORDER BY position, number")
+            for number, (*values, checksum) in enumerate(cursor, start=1):
+                self._intact(f"row {number}", values, checksum)
                 data = dict(zip(COLUMNS, values, strict=True))
                 for name in _JSON:
                     data[name] = None if data[name] is None else json.loads(data[name])
                 data["disagreement"] = bool(data["disagreement"])
                 yield Record.of(data)
-        except sqlite3.Error as error:
+        except _BROKEN as error:
             raise self._failed("read", error) from error
 
     def finished(self) -> set[str]:
         """Keys of the work that has finished; work that ended in an error has not."""
-        try:
-            return {key for (key,) in self._db.execute("SELECT key FROM rows WHERE status != 'error' OR disagreement")}
-        except sqlite3.Error as error:
-            raise self._failed("read", error) from error
+        return {row.key for row in self.rows() if row.result.status != "error" or row.disagreement}
 
     def keep(self, keys: Collection[str]) -> int:
         """Drop every row whose key is not among `keys` (results of other versions); how many there were."""
-        try:
-            stale = [key for (key,) in self._db.execute("SELECT key FROM rows") if key not in keys]
-        except sqlite3.Error as error:
-            raise self._failed("read", error) from error
+        stale = [row.key for row in self.rows() if row.key not in keys]
 
         def change() -> None:
             self._db.executemany("DELETE FROM rows WHERE key = ?", [(key,) for key in stale])
@@ -170,17 +183,22 @@ class Store:
     def set_meta(self, **values: object) -> None:
         """Remember facts of the run (JSON values) by name."""
         pairs = [(name, json.dumps(value, allow_nan=False)) for name, value in values.items()]
+        rows = [(*pair, _checksum(pair)) for pair in pairs]
 
         def change() -> None:
-            self._db.executemany("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", pairs)
+            self._db.executemany("INSERT OR REPLACE INTO meta (name, value, checksum) VALUES (?, ?, ?)", rows)
 
         self._write(change)
 
     def meta(self) -> dict[str, Json]:
         """What :meth:`set_meta` remembered."""
         try:
-            return {name: json.loads(value) for name, value in self._db.execute("SELECT name, value FROM meta")}
-        except sqlite3.Error as error:
+            found: dict[str, Json] = {}
+            for name, value, checksum in self._db.execute("SELECT name, value, checksum FROM meta"):
+                self._intact(f"fact {name}", (name, value), checksum)
+                found[name] = json.loads(value)
+            return found
+        except _BROKEN as error:
             raise self._failed("read", error) from error
 
     def close(self) -> None:
@@ -198,7 +216,11 @@ class Store:
     ) -> None:
         self.close()
 
-    def _failed(self, what: str, error: sqlite3.Error) -> StoreError:
+    def _intact(self, what: str, values: Iterable[object], checksum: object) -> None:
+        if _checksum(values) != checksum:
+            raise StoreError(f"{self.path}: {what} is damaged: its checksum does not hold")
+
+    def _failed(self, what: str, error: Exception) -> StoreError:
         kept = f"; its {self._rows} finished rows are kept, --resume goes on" if what == "write" else ""
         return StoreError(f"{self.path}: cannot {what}: {error}{kept}")
 

@@ -170,8 +170,10 @@ def write_or_print(text: str, out: Path | None) -> None:
 
 
 def to_json(data: object, indent: int | None = None) -> str:
-    """JSON without NaN and infinities, which JSON does not have."""
-    return json.dumps(data, indent=indent, allow_nan=False, ensure_ascii=False)
+    """JSON without NaN and infinities, which JSON does not have; in ASCII where standard output is not UTF-8."""
+    letters = getattr(sys.stdout, "encoding", None) or "utf-8"
+    plain = letters.lower().replace("-", "") not in ("utf8", "utf8sig")
+    return json.dumps(data, indent=indent, allow_nan=False, ensure_ascii=plain)
 
 
 def note(text: str) -> None:

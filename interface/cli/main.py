@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import os
 import sys
 import traceback
@@ -65,6 +66,9 @@ def _run(arguments: list[str]) -> int:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115  (for the whole process)
     if sys.stdout is None:
         return _fail("error: standard output is closed", 2)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal of few letters shows the codes of the others
+            stream.reconfigure(errors="backslashreplace")
     try:
         status = _dispatch(arguments)
         sys.stdout.flush()

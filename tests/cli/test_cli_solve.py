@@ -265,3 +265,23 @@ def test_compare_repeats_with_seeds_and_labels_ratios_to_a_bound(command: Comman
 def test_compare_of_an_infeasible_instance(command: Command, data: Path) -> None:
     ran = command("compare", data / "rar-13-infeasible-zero-rate.json")
     assert ran.status == 3 and "infeasible" in ran.out
+
+
+@pytest.mark.parametrize("letters", ["ascii", "latin-1"])
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_names_that_standard_output_cannot_write_are_shown_by_their_codes(
+    tmp_path: Path, letters: str, form: tuple[str, ...]
+) -> None:
+    link = {"latency": 0.0, "seconds_per_unit": 1.0, "contention_penalty": 0.1}
+    task = {"id": "é任务", "release": 0.0, "size": 1.0}
+    path = tmp_path / "instance.json"
+    path.write_text(json.dumps({"problem": "comm-contention", "name": "é任务", "link": link, "tasks": [task]}))
+    code = "from schedgap.cli.main import main; import sys; sys.exit(main())"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "solve", str(path), "--method", "srsf-1", *form],
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": letters},
+    )
+    assert done.returncode == 0, done.stderr
+    if form:
+        assert json.loads(done.stdout.decode(letters))["solution"] == {"start": {"é任务": 0.0}}

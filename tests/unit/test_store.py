@@ -162,3 +162,32 @@ def test_ctrl_c_inside_a_transaction_loses_nothing_and_leaves_none_open(tmp_path
         assert [(row.key, row.result.status) for row in store.rows()] == [("a", "feasible")]
         store.set_meta(interrupted=True)
         assert store.meta()["interrupted"] is True
+
+
+def test_a_flipped_byte_is_refused_or_changes_nothing(tmp_path: Path) -> None:
+    """Wherever it is: in a number, in JSON, in a key, in the file's own structure."""
+    import random
+
+    path = tmp_path / FILE
+    with Store(path) as store:
+        for k in range(12):
+            store.put(_row(f"key-{k}", k, objective=k / 7, error="", seconds=0.5))
+        store.set_meta(suites=["quick"], seed=0)
+    whole = path.read_bytes()
+
+    def read() -> tuple[Any, ...]:
+        with Store(path, read_only=True) as store:
+            return list(store.rows()), store.meta(), store.finished()
+
+    intact = read()
+    refused = 0
+    rng = random.Random(0)
+    used = [at for at, byte in enumerate(whole) if byte]
+    for at in rng.sample(used, 150):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ (1 << rng.randrange(8))]) + whole[at + 1 :])
+        try:
+            assert read() == intact
+        except StoreError as error:
+            refused += 1
+            assert str(error).startswith(str(path)) and len(str(error).splitlines()) == 1
+    assert refused > 75
