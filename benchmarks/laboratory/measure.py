@@ -65,5 +65,5 @@ def solved(run: Run, seed: int) -> dict[str, Json]:
         "objective": result.objective,
         "bound": result.bound,
         "ratio": None if outside else ratio(result.objective, result.bound, problem.sense),
-        **measured(problem.id, instance, result),
+        **measured(problem.id, instance, result, run.settings),
     }

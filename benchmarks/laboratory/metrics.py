@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
+from schedgap.benchmarks.laboratory.rounds import rounds_of
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.instance import Instance
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
+from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.solvers.result import Result
 
 Metrics = Mapping[str, Any]
 
 
-def _rar_ddls(instance: Instance, result: Result) -> Metrics:
+def _rar_ddls(instance: Instance, result: Result, _: Metrics) -> Metrics:
     """Average JCT in slots (every job is there in slot 1), and the makespan of the bisected pass alone."""
     passes = result.info.get("bisected") or {}
     found: dict[str, Any] = {"mean_jct": None, "bisected": passes.get("makespan")}
@@ -24,7 +26,7 @@ def _rar_ddls(instance: Instance, result: Result) -> Metrics:
     return found
 
 
-def _gpu_sharing(instance: Instance, result: Result) -> Metrics:
+def _gpu_sharing(instance: Instance, result: Result, _: Metrics) -> Metrics:
     """JCT and queuing in hours: means as the policies tell them, of every job, and by task.
 
     Queuing is the time between arrival and completion without a GPU; a job's task is the first part of its id.
@@ -61,7 +63,7 @@ def _gpu_sharing(instance: Instance, result: Result) -> Metrics:
     return found
 
 
-def _ddljs(instance: Instance, result: Result) -> Metrics:
+def _ddljs(instance: Instance, result: Result, _: Metrics) -> Metrics:
     """Embedded ratio; where slots have bounds, each slot's gain over its bound: mean and smallest."""
     del instance
     pairs = zip(result.info.get("gains") or (), result.info.get("slot_bounds") or (), strict=False)
@@ -73,7 +75,7 @@ def _ddljs(instance: Instance, result: Result) -> Metrics:
     }
 
 
-def _g_vne(instance: Instance, result: Result) -> Metrics:
+def _g_vne(instance: Instance, result: Result, _: Metrics) -> Metrics:
     """Embedded ratio of the one slot (rings over jobs), and the largest load of a link over its capacity."""
     own = cast(GVneInstance, instance)
     if result.solution is None:
@@ -87,14 +89,23 @@ def _g_vne(instance: Instance, result: Result) -> Metrics:
     }
 
 
-_BY_PROBLEM: Mapping[str, Callable[[Instance, Result], Metrics]] = {
+def _hadar(instance: Instance, result: Result, settings: Metrics) -> Metrics:
+    """Times inside the last slot, use of the devices by round: see ``rounds_of``."""
+    if result.solution is None:
+        return {"finished": 0}
+    lost = float(settings.get("restart_delay", 0.0)), float(settings.get("overhead", 0.0))
+    return rounds_of(cast(HadarInstance, instance), result.solution, *lost)
+
+
+_BY_PROBLEM: Mapping[str, Callable[[Instance, Result, Metrics], Metrics]] = {
     "rar-ddls": _rar_ddls,
     "gpu-sharing": _gpu_sharing,
+    "hadar": _hadar,
     "ddljs": _ddljs,
     "g-vne": _g_vne,
 }
 
 
-def measured(problem: str, instance: Instance, result: Result) -> Metrics:
-    """The problem's own metrics of an outcome; what is unknown is None."""
-    return _BY_PROBLEM[problem](instance, result)
+def measured(problem: str, instance: Instance, result: Result, settings: Metrics) -> Metrics:
+    """The problem's own metrics of an outcome under a method's settings; what is unknown is None."""
+    return _BY_PROBLEM[problem](instance, result, settings)

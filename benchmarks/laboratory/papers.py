@@ -11,6 +11,7 @@ from schedgap.formulations.common.errors import InputError
 NAMES: Mapping[str, str] = {
     "000": "sjf-bco",
     "001": "ada-srsf",
+    "002": "hadar",
     "003": "sjf-bsbf",
     "004": "gadget",
 }

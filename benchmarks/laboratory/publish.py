@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from schedgap.benchmarks.laboratory.page import MARK, VERDICTS, markdown_table, wrapped
+from schedgap.benchmarks.laboratory.papers import NAMES
 from schedgap.benchmarks.laboratory.verdicts import Verdict
 from schedgap.formulations.common.errors import InputError, SchedgapError
 from schedgap.formulations.common.files import write_text
@@ -26,7 +27,7 @@ _RULES = """Every table and figure of the five papers' evaluations, measured aga
 [--item ITEM]`
 writes the page of a paper, [papers' pages below](#pages). Claims are in our words.
 
-**Draws.** Seeds from 1000 on, on which nothing was tried before: 10 draws of every item, up to 40 where something
+**Draws.** Seeds from 1000 on; settings were chosen on others: 10 draws of every item, up to 40 where something
 is still
 undecided (a page says how many). Every method runs on the same draws; a difference is taken draw by draw, and its
 mean has a
@@ -46,9 +47,8 @@ Where an open choice could carry a verdict, the claim is judged under a second c
 differs there. Limits that no paper prints (10%, 5 points) are ours, and the claims say so.
 
 **Ratio to the bound.** No paper reports how far its method is from the best schedule. Here every run of a method
-inside the
-model has the ratio of its objective to a certified bound on the optimum, at least 1: what is left to gain is at "
-    "most that."""
+inside the model has the ratio of its objective to a certified bound on the optimum, at least 1: what
+is left to gain is at most that."""
 
 
 def publish(docs: Path, runs: Sequence[Path]) -> Path:
@@ -93,10 +93,10 @@ def headline(papers: Sequence[dict[str, Json]]) -> str:
     told = ", ".join(f"{counts[verdict]} {_PLURAL[verdict]}" for verdict in Verdict)
     total = sum(counts.values())
     hang = sum(bool(claim["depends_on"]) for paper in papers for claim in paper["claims"])
+    names = ", ".join(str(paper["paper"]) for paper in papers)
     return (
-        f"Of {total} claims of the papers' evaluations {told}; {hang} of these verdicts depend on a choice that the "
-        "paper leaves "
-        "open ([every claim](docs/reproduction.md))."
+        f"Of {total} claims of the evaluations of papers {names}, {told}; {hang} of these verdicts depend on a choice "
+        "that the paper leaves open ([every claim](docs/reproduction.md))."
     )
 
 
@@ -117,7 +117,12 @@ def table(papers: Sequence[dict[str, Json]]) -> str:
         counts = Counter(str(claim["verdict"]) for claim in paper["claims"])
         name = f"[{paper['paper']} {paper['name']}]({paper['page']})"
         rows.append((name, str(len(paper["claims"])), *(str(counts[verdict]) for verdict in verdicts)))
-    parts += ["## Pages", markdown_table(("paper", "claims", *verdicts), rows), "## Claims"]
+    parts += ["## Pages", markdown_table(("paper", "claims", *verdicts), rows)]
+    absent = [f"{number} ({name})" for number, name in NAMES.items() if number not in {p["paper"] for p in papers}]
+    if absent:
+        text = f"No page is written yet for {', '.join(absent)}; `schedgap list` names their experiments."
+        parts.append(wrapped(text))
+    parts.append("## Claims")
     claims = [
         (
             str(paper["paper"]),

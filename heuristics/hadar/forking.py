@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -39,6 +39,8 @@ class Forked:
         return float(sum(self.busy) / (nodes * len(self.busy))) if self.busy else 0.0
 
 
+Choose = Callable[[int, Sequence[int], Floats, Floats], Mapping[int, Sequence[int]]]
+"""The nodes that each job gets a copy on in a round: ``choose(slot, jobs, left, believed)``."""
 Order = Callable[[int, Sequence[int], Floats], Sequence[int]]
 """The order in which jobs pick nodes in a round: ``order(slot, jobs, left)``."""
 
@@ -53,6 +55,9 @@ def fork(
     order: Order,
     observed: Callable[[int, int], None] | None = None,
     deadline: Deadline = NO_DEADLINE,
+    choose: Choose | None = None,
+    restart: float = 0.0,
+    overhead: float = 0.0,
 ) -> Forked:
     """Run copies of jobs on nodes until everything is done or the horizon ends.
 
@@ -71,6 +76,9 @@ def fork(
     order : see :data:`Order`
     observed : called with (job, node) that ran
     deadline : looked at before every round
+    choose : which nodes a job's copies get, instead of that rule
+    restart, overhead : parts of a slot that a node loses in a round in which its job is new to it, and in every round
+        in which it runs; it makes no steps meanwhile and does not count as busy
 
     Notes
     -----
@@ -80,6 +88,7 @@ def fork(
     result = Forked()
     nodes = speed.shape[1]
     entries = 0
+    before: dict[int, int] = {}
     for slot in range(1, horizon + 1):
         waiting = [j for j in range(len(work)) if left[j] > DONE * work[j] and speed[j].any()]
         if not waiting:
@@ -92,23 +101,21 @@ def fork(
             break
         active = [j for j in waiting if arrival[j] <= slot]
         believed = guess()
-        assigned: dict[int, list[int]] = {}
-        free = set(range(nodes))
-        ranked = list(order(slot, active, left))
-        for _ in range(min(copies, nodes)):
-            for j in ranked:
-                able = [h for h in free if speed[j, h] > 0]
-                if able:
-                    node = max(able, key=lambda h: (believed[j, h], -h))
-                    assigned.setdefault(j, []).append(node)
-                    free.discard(node)
+        if choose is None:
+            assigned: Mapping[int, Sequence[int]] = _in_turn(
+                order(slot, active, left), speed, believed, min(copies, nodes)
+            )
+        else:
+            assigned = choose(slot, active, left, believed)
         round_busy = 0.0
         running: dict[int, tuple[int, float]] = {}
         for j, chosen in assigned.items():
-            total = float(sum(believed[j, h] for h in chosen))
+            useful = {h: 1.0 - overhead - (restart if before.get(h) != j else 0.0) for h in chosen}
+            total = float(sum(believed[j, h] * useful[h] for h in chosen))
             missing = left[j]
             for h in chosen:
-                steps = min(missing * float(believed[j, h]) / total, float(speed[j, h]))
+                share = float(believed[j, h]) * useful[h] / total
+                steps = min(missing * share, float(speed[j, h]) * useful[h])
                 running[h] = (j, steps)
                 round_busy += steps / float(speed[j, h])
                 left[j] -= steps
@@ -118,9 +125,24 @@ def fork(
                 left[j] = 0.0
                 result.finish[j] = slot
         entries += max(1, len(running))
+        before = {h: j for h, (j, _) in running.items()}
         result.rounds[slot] = running
         result.busy.append(round_busy)
     return result
+
+
+def _in_turn(ranked: Sequence[int], speed: Floats, believed: Floats, copies: int) -> dict[int, list[int]]:
+    """First copies of all jobs in this order, then second ones, each on the node it believes fastest of those free."""
+    assigned: dict[int, list[int]] = {}
+    free = set(range(speed.shape[1]))
+    for _ in range(copies):
+        for j in ranked:
+            able = [h for h in free if speed[j, h] > 0]
+            if able:
+                node = max(able, key=lambda h: (believed[j, h], -h))
+                assigned.setdefault(j, []).append(node)
+                free.discard(node)
+    return assigned
 
 
 def input_order(_: int, jobs: Sequence[int], __: Floats) -> Sequence[int]:

@@ -18,6 +18,8 @@ from schedgap.formulations.hadar.tables import tables, worth_of
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.hadar.estimates import Beliefs
 from schedgap.heuristics.hadar.forking import fork
+from schedgap.heuristics.hadar.options import RestartDelay
+from schedgap.heuristics.hadar.simulate import refuse_long_delay
 from schedgap.solvers.exact.hadar.forked import forked_bound
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
@@ -35,6 +37,14 @@ def hadare(
     throughput: Annotated[
         Literal["given", "estimated"], Field(description="the instance's rates, or eq. (10) refined by observation")
     ] = "given",
+    scheduler: Annotated[
+        Literal["greedy", "hadar"],
+        Field(description="first copies of all jobs, then second ones; or copies by Algorithm 2's payoff"),
+    ] = "greedy",
+    restart_delay: RestartDelay = 0.0,
+    overhead: Annotated[
+        float, Field(ge=0, le=1e9, description="time a node loses in every round it runs (unit of slot_length)")
+    ] = 0.0,
 ) -> HeuristicRun:
     """Fork every job into copies, at most one copy on a node, and split the steps left by speed in every round.
 
@@ -47,6 +57,10 @@ def hadare(
     copies : copies of each job; the number of nodes where not given
     throughput : ``given`` uses the instance's rates; ``estimated`` starts from eq. (10) and updates a node's rate
         when it has run the job
+    scheduler : ``greedy`` as above; ``hadar``: a copy competes like a job of one worker, its payoff the utility
+        density of its job at that node's speed less the node's least price (eq. (6)), largest first; a job takes no
+        further node once its steps fit the round; then free nodes go to copies without a payoff
+    restart_delay, overhead : time that a node loses when its job is new to it, and in every round it runs
 
     Returns
     -------
@@ -59,6 +73,7 @@ def hadare(
     O(T J H copies). Outside the model: no ratio to the optimum of P1 or P2. Source: paper 002, section V.
     """
     del seed
+    refuse_long_delay("hadare", instance, restart_delay + overhead)
     data = tables(instance)
     speed = node_speeds(instance)
     per_slot = speed * instance.slot_length
@@ -76,6 +91,27 @@ def hadare(
             return 0.0
         return worths[j].of(finish) / rounds
 
+    def choose(slot: int, jobs: Sequence[int], left: Floats, believed: Floats) -> dict[int, list[int]]:
+        payoff = {}
+        for j in jobs:
+            for h in np.flatnonzero(per_slot[j] > 0).tolist():
+                rounds = max(1, int(np.ceil(left[j] / float(believed[j, h]) - 1e-9)))
+                finish = slot + rounds - 1
+                payoff[j, h] = worths[j].of(finish) / rounds if finish <= horizon else 0.0
+        worth = [value for value in payoff.values() if value > 0]
+        price = min(worth, default=0.0) / (4.0 * instance.total_gpus)
+        ranked = sorted(payoff, key=lambda pair: (-payoff[pair], pair))
+        taken: dict[int, list[int]] = {}
+        free = set(range(len(instance.machines)))
+        for wanted in (True, False):
+            for j, h in ranked:
+                own = taken.get(j, [])
+                covered = float(sum(believed[j, k] for k in own)) >= left[j]
+                if (payoff[j, h] > price) is wanted and h in free and len(own) < limit and not covered:
+                    taken.setdefault(j, []).append(h)
+                    free.discard(h)
+        return taken
+
     def order(slot: int, jobs: Sequence[int], left: Floats) -> Sequence[int]:
         return sorted(jobs, key=lambda j: (-density(j, slot, left), data.jobs[j].arrival, j))
 
@@ -92,6 +128,9 @@ def hadare(
         order,
         beliefs.observe if estimated else None,
         deadline,
+        choose if scheduler == "hadar" else None,
+        restart_delay / instance.slot_length,
+        overhead / instance.slot_length,
     )
     solution = {
         "rounds": {

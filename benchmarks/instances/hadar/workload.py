@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from schedgap.benchmarks.instances.hadar.mixes import mixes
 from schedgap.benchmarks.instances.hadar.random import contended, lowhigh, motivation, nodes, rounds, small, tiny, trace
 from schedgap.benchmarks.instances.hadar.suites import ROWS
 from schedgap.catalogue.workload import Drawing, Preset, Trial, Workload
@@ -34,6 +35,7 @@ WORKLOAD = Workload(
         Preset("rounds", "one round with many waiting jobs; one node of 4 devices for every 32", rounds),
         Preset("motivation", "section II-A's example: three jobs, 2 V100, 3 P100, 1 K80", motivation),
         Preset("lowhigh", "one pool, jobs worth little first and much later", lowhigh),
+        Preset("mixes", "section VI: a mix of 1 to 12 jobs on five machines of one device, AWS or testbed", mixes),
         Preset("nodes", "nodes of one device, each of its own type: what HadarE forks", nodes),
     ),
     families=_families,

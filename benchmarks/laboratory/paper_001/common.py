@@ -29,8 +29,7 @@ PER_GPU = Metric("gpu", "utilisation", "%", 100.0)
 
 LEFT_OPEN = """Open: the models' shares and how iterations are spread within 1,000 to 6,000 (both uniform here),
 and how a
-GPU's utilisation is counted (here: the time it computes over the time from its first placement to its last "
-    "finish)."""
+GPU's utilisation is counted (here: the time it computes over the time from its first placement to its last finish)."""
 
 
 def policy(label: str, name: str, placement: str, kappa: int = 1) -> Series:

@@ -1,0 +1,44 @@
+"""What the figures of paper 002 share: schedulers, metrics, the two workloads."""
+
+from __future__ import annotations
+
+from schedgap.benchmarks.laboratory.declare import Choice, Metric, Series
+
+_DELAY = {"restart_delay": 10.0}
+DENSITY = Series("Hadar (density)", "hadar-rounds", _DELAY)
+LITERAL = Series("Hadar (literal)", "hadar-rounds", {**_DELAY, "payoff": "literal"})
+GAVEL = Series("Gavel", "gavel", _DELAY)
+GAVELS = (
+    GAVEL,
+    Series("Gavel, max-sum", "gavel", {**_DELAY, "policy": "max-sum"}),
+    Series("Gavel, makespan", "gavel", {**_DELAY, "policy": "makespan"}),
+)
+TIRESIAS = Series("Tiresias", "tiresias", _DELAY)
+YARN = Series("YARN-CS", "yarn-cs", _DELAY)
+READINGS = (DENSITY.label, LITERAL.label)
+
+TTD = Metric("ttd", "TTD", "h", 1 / 3600)
+MEDIAN = Metric("median", "median JCT", "h", 1 / 3600)
+GRU = Metric("gru", "mean GRU", "%", 100.0)
+CRU = Metric("cru", "CRU", "%", 100.0)
+HELD = Metric("held", "devices held", "%", 100.0)
+CHANGES = Metric("changes", "rounds with a change", "%", 100.0)
+CURVE = Metric("jct", "time", "h", 1 / 3600)
+
+TRACE = {"horizon": 1500, "hours_scale": 0.1}
+SECONDS = (
+    Choice(
+        "Tiresias 600, YARN-CS backfills",
+        methods={
+            "Tiresias": {"threshold": 600.0},
+            "YARN-CS": {"backfill": True},
+        },
+    ),
+)
+LEFT_OPEN = """Open: Gavel's policy (max-min here, max-sum and makespan beside it), Tiresias' threshold (60
+device-rounds; second
+choice 600), backfilling of YARN-CS (none; second choice with). Algorithm 2's payoff has two readings, both drawn:
+the utility
+over the rounds needed (density), and the whole utility (literal). As printed the workload cannot end in 40 hours on
+60 devices:
+its GPU-hours are scaled by 0.1, over 1,500 rounds of 6 minutes. Ten seconds are lost whenever devices change."""
