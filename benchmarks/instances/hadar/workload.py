@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from schedgap.benchmarks.importers.hadar import to_hadar
+from schedgap.benchmarks.importers.traces import trace_importers
 from schedgap.benchmarks.instances.hadar.random import contended, lowhigh, motivation, nodes, rounds, small, tiny, trace
 from schedgap.benchmarks.instances.hadar.suites import ROWS
 from schedgap.catalogue.workload import Drawing, Preset, Trial, Workload
@@ -36,6 +38,7 @@ WORKLOAD = Workload(
         Preset("lowhigh", "one pool, jobs worth little first and much later", lowhigh),
         Preset("nodes", "nodes of one device, each of its own type: what HadarE forks", nodes),
     ),
+    importers=trace_importers(to_hadar, throughputs=True),
     families=_families,
     suites=ROWS,
     figure=_figure,
