@@ -86,7 +86,7 @@ def import_users(name: str) -> Function:
     try:
         with users_code():
             module = (
-                _from_file(Path(module_name)) if module_name.endswith(".py") else importlib.import_module(module_name)
+                users_file(Path(module_name)) if module_name.endswith(".py") else importlib.import_module(module_name)
             )
     except (Exception, SystemExit) as error:  # whatever the user's module raises while it is imported
         raise InputError(f"{what}: cannot import {module_name}: {one_line(error)}") from error
@@ -97,7 +97,7 @@ def import_users(name: str) -> Function:
     return found
 
 
-def _from_file(path: Path) -> ModuleType:
+def users_file(path: Path) -> ModuleType:
     """The module in a file, imported once in a process."""
     name = f"schedgap_users_{path.stem}_{abs(hash(path.resolve()))}"
     if name in sys.modules:

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
         bench,
         certify,
         check,
+        check_scheduler,
         compare,
+        evaluate,
         export,
         generate,
         hunt,
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
         load,
         methods,
         model,
+        new_package,
+        parametrize_with_checks,
         parse,
         plot,
         plot_pair,
@@ -60,9 +64,10 @@ _HOME = {
 
 __all__ = [
     "CheckReport", "Disagreement", "EngineMissing", "InputError", "Instance", "Model", "ModelRefused", "Result",
-    "SchedgapError", "Status", "Termination", "Violation", "bench", "certify", "check", "compare", "export",
-    "generate", "hunt", "import_trace", "listing", "load", "methods", "model", "parse", "plot", "plot_pair",
-    "problems", "report", "reproduce", "schema", "solve", "verify",
+    "SchedgapError", "Status", "Termination", "Violation", "bench", "certify", "check", "check_scheduler", "compare",
+    "evaluate", "export", "generate", "hunt", "import_trace", "listing", "load", "methods", "model", "new_package",
+    "parametrize_with_checks", "parse", "plot", "plot_pair", "problems", "report", "reproduce", "schema", "solve",
+    "verify",
 ]  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from schedgap.certifying import certify
 from schedgap.checking import check
-from schedgap.claims import hunt, verify
+from schedgap.claims import check_scheduler, evaluate, hunt, new_package, parametrize_with_checks, verify
 from schedgap.figures import plot, plot_pair
 from schedgap.instances import generate, import_trace, load, methods, parse, problems, schema
 from schedgap.listing import listing
@@ -17,7 +17,9 @@ __all__ = [
     "bench",
     "certify",
     "check",
+    "check_scheduler",
     "compare",
+    "evaluate",
     "export",
     "generate",
     "hunt",
@@ -26,6 +28,8 @@ __all__ = [
     "load",
     "methods",
     "model",
+    "new_package",
+    "parametrize_with_checks",
     "parse",
     "plot",
     "plot_pair",

@@ -1,12 +1,16 @@
-"""What papers prove, tried; and the worst instances of heuristics and claims, searched for."""
+"""What papers prove, tried; the worst instances of heuristics and claims; a scheduler of one's own judged."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
+
+from schedgap.catalogue.problem import Problem
 
 if TYPE_CHECKING:
+    from schedgap.benchmarks.evaluation.card import Card
     from schedgap.benchmarks.harness.progress import Sink
     from schedgap.benchmarks.hunt.result import Hunted
     from schedgap.benchmarks.ledger.rows import Ledger
@@ -15,6 +19,7 @@ if TYPE_CHECKING:
 def verify(
     guarantees: Sequence[str] | None = None,
     *,
+    claims: str | Path | None = None,
     instances: int | None = None,
     seed: int = 0,
     out: str | Path | None = None,
@@ -25,7 +30,8 @@ def verify(
 
     Parameters
     ----------
-    guarantees : ids; all where not given
+    guarantees : ids; all where not given, those of `claims` where that is
+    claims : a Python file with ``CLAIMS``, guarantees of your own
     instances : how many for each
     seed : of all instances
     out : the directory for counterexample files and the ledger as ``ledger.json`` and ``ledger.html``;
@@ -45,12 +51,15 @@ def verify(
     Disagreement
         A heuristic beat a proven optimum, or the checker rejected a solution.
     """
+    from schedgap.benchmarks.ledger.claims import claims_from
     from schedgap.benchmarks.ledger.page import write_ledger
     from schedgap.benchmarks.ledger.verify import OUT
     from schedgap.benchmarks.ledger.verify import verify as run
 
     folder = OUT if out is None else Path(out)
-    ledger = run(guarantees, instances=instances, seed=seed, out=folder, progress=progress, workers=workers)
+    with claims_from(claims) as own:
+        ids = guarantees or [claim.id for claim in own]
+        ledger = run(ids, instances=instances, seed=seed, out=folder, progress=progress, workers=workers)
     write_ledger(ledger, folder)
     return ledger
 
@@ -59,7 +68,8 @@ def hunt(
     target: str | Callable[..., object],
     *,
     problem: str | None = None,
-    limits: Mapping[str, object] | None = None,
+    claims: str | Path | None = None,
+    limits: Mapping[str, Any] | None = None,
     budget: float | None = None,
     seed: int = 0,
     workers: int = 1,
@@ -74,6 +84,7 @@ def hunt(
     target : a guarantee's id, ``PROBLEM/HEURISTIC``, ``PROBLEM/package.module:function``, or a heuristic of
         your own: a callable ``(instance, *, seed) -> solution``
     problem : of a callable
+    claims : a Python file with ``CLAIMS``, guarantees of your own
     limits : ``{"jobs": 4, "jobs.gpus": 2, "evaluations": 500}``, see docs/hunting.md
     budget : seconds; by counts where not given, and then the result depends on the seed alone
     seed, workers : of all randomness; processes (1 works in this one)
@@ -90,22 +101,150 @@ def hunt(
     Raises
     ------
     InputError
-        Bad input, or a heuristic of your own that raised; the line names the instance.
+        Bad input, or a heuristic of your own that raised on every instance; the line names the first.
 
     Examples
     --------
     >>> hunt("rar-ddls/ff", limits={"jobs": 3, "evaluations": 100}).value  # doctest: +SKIP
     """
     from schedgap.benchmarks.hunt.run import hunt as run
+    from schedgap.benchmarks.ledger.claims import claims_from
 
-    return run(
-        target,
-        problem=problem,
-        limits=limits,
-        budget=budget,
-        seed=seed,
-        workers=workers,
-        resume=resume,
-        out=None if out is None else Path(out),
-        progress=progress,
-    )
+    with claims_from(claims):
+        return run(
+            target,
+            problem=problem,
+            limits=limits,
+            budget=budget,
+            seed=seed,
+            workers=workers,
+            resume=resume,
+            out=None if out is None else Path(out),
+            progress=progress,
+        )
+
+
+def evaluate(
+    scheduler: str,
+    problem: str,
+    *,
+    claims: str | Path | None = None,
+    budget: float | None = None,
+    seed: int = 0,
+    out: str | Path = "evaluation",
+    instances: int | None = None,
+    time_limit: float = 10.0,
+    memory_limit: float = 4.0,
+    progress: Sink | None = None,
+) -> Card:
+    """A report card: is it feasible everywhere, how far from the optimum, better or worse than the shipped methods?
+
+    The scheduler runs in a process of its own with limits on time, memory and files. It is handed instances as data
+    and hands back solutions as data; it never sees an optimum, the checker or what else goes on here, and nothing
+    that it prints or patches reaches them. That keeps a scheduler from cheating and accidents from doing harm; it is
+    no prison for hostile machine code.
+
+    Parameters
+    ----------
+    scheduler : ``file.py:function`` or ``package.module:function``, called as ``function(instance, seed=seed)``
+    problem : whose instances it takes
+    claims : a Python file with ``CLAIMS``, guarantees of your own; those about this scheduler are judged
+    budget : seconds for the hunt for its worst instance; by counts where not given
+    seed : of all instances
+    out : folder for ``card.json``, ``card.html`` and the hunt; a new one beside it where there is one
+    instances : of each family; 5 where not given
+    time_limit : seconds for an instance
+    memory_limit : GB of its process
+    progress : a stream, or a function that is told whole lines
+
+    Returns
+    -------
+    Card
+        ``score`` is the mean of 1/ratio over all instances, 0 for a failure; ``to_dict()`` is a stable JSON form.
+
+    Raises
+    ------
+    InputError
+        The scheduler cannot be imported, or a number is out of range.
+    Disagreement
+        Its solution is better than a proven optimum: a defect of ours.
+    """
+    from schedgap.benchmarks.evaluation.contained import Bounds
+    from schedgap.benchmarks.evaluation.run import EACH
+    from schedgap.benchmarks.evaluation.run import evaluate as run
+    from schedgap.benchmarks.ledger.claims import claims_from
+    from schedgap.benchmarks.report.page import render
+    from schedgap.catalogue.registry import find_problem
+    from schedgap.formulations.common.errors import InputError
+    from schedgap.formulations.common.files import check_folder, write_text
+
+    each = EACH if instances is None else instances
+    for name, value, most in (
+        ("instances", each, 10_000),
+        ("time_limit", time_limit, 1e6),
+        ("memory_limit", memory_limit, 1e4),
+    ):
+        if not 0 < value <= most:
+            raise InputError(f"{name}: must be more than 0 and at most {most:g}, got {value:g}")
+    folder = Path(out)
+    number = 1
+    while (folder / "card.json").exists():
+        number += 1
+        folder = Path(out).with_name(f"{Path(out).name}-{number}")
+    check_folder(folder)
+    bounds = Bounds(seconds=time_limit, memory=int(memory_limit * 2**30))
+    with claims_from(claims):
+        chosen = find_problem(problem, "--problem")
+        card = run(scheduler, chosen, budget=budget, seed=seed, out=folder, each=each, bounds=bounds, progress=progress)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text(folder / "card.json", json.dumps(card.to_dict(), indent=1, allow_nan=False) + "\n")
+    title = f"{scheduler} on {problem}"
+    page = render("card.html", title, headline=card.headline(), sections=card.sections(), problem=chosen, seed=seed)
+    write_text(folder / "card.html", page)
+    return card
+
+
+def check_scheduler(function: Callable[..., Any], problem: str | Problem) -> None:
+    """Try a scheduler of one's own on two instances of each family of a problem, in this process.
+
+    It must be callable as ``function(instance, seed=0)``, return a feasible solution or None, do the same for the
+    same seed, and leave the instance as it is.
+
+    Raises
+    ------
+    InputError
+        One line that says what is wrong, and on which instance.
+    """
+    from schedgap.benchmarks.evaluation.checks import checks_of
+
+    for check in checks_of([function], problem):
+        check()
+
+
+def parametrize_with_checks(functions: Sequence[Callable[..., Any]], problem: str | Problem) -> Any:
+    """A decorator for a pytest test with the argument ``check``: one test for each check of each scheduler.
+
+    Examples
+    --------
+    >>> @parametrize_with_checks([my_scheduler], "rar-ddls")  # doctest: +SKIP
+    ... def test_my_scheduler(check):
+    ...     check()
+    """
+    import pytest
+
+    from schedgap.benchmarks.evaluation.checks import checks_of
+
+    return pytest.mark.parametrize("check", [pytest.param(one, id=one.name) for one in checks_of(functions, problem)])
+
+
+def new_package(kind: Literal["heuristic", "problem"], name: str, folder: str | Path | None = None) -> list[Path]:
+    """Write a package with a heuristic or a problem of one's own that passes its own tests; its files.
+
+    Raises
+    ------
+    InputError
+        Not a name, or a folder that is there already.
+    """
+    from schedgap.benchmarks.evaluation.package import new_package as write
+
+    return write(kind, name, None if folder is None else Path(folder))

@@ -18,6 +18,7 @@ def bench(
     suites: Sequence[str] = (),
     *,
     problems: Sequence[str | Problem] | None = None,
+    methods: Sequence[str] | None = None,
     out: str | Path = "results",
     workers: int | None = None,
     time_limit: float | None = None,
@@ -32,6 +33,7 @@ def bench(
     ----------
     suites : names; the quick suite where empty
     problems : only these, by id or as objects; all where not given
+    methods : heuristics that run beside the exact methods, instead of all: ids, or ``file.py:function`` of your own
     out : the run's directory; a new one beside it where it holds a run already
     workers : processes; one per core where not given
     time_limit : seconds for each solve; the suites' own repeatable limits where not given
@@ -49,6 +51,7 @@ def bench(
     return run_suites(
         list(suites),
         problems=problems,
+        methods=methods,
         out=Path(out),
         workers=workers,
         time_limit=time_limit,

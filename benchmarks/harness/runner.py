@@ -67,6 +67,7 @@ def run_suites(
     resume: bool = False,
     progress: Sink | None = None,
     problems: Sequence[str | Problem] | None = None,
+    methods: Sequence[str] | None = None,
 ) -> Run:
     """Run suites, each finished item written to the store at once.
 
@@ -83,6 +84,7 @@ def run_suites(
     progress : where progress goes: a stream (a bar where it is a terminal) or a function for lines; None is
         silent
     problems : only these, by id or as objects; every problem of the table where None
+    methods : heuristics that run beside the exact methods, instead of all; ids or ``file.py:function``
 
     Raises
     ------
@@ -101,11 +103,16 @@ def run_suites(
     goes_on = resume and holds_a_run(out)
     folder = out if resume else fresh_folder(out)
     with locked(folder), Store(folder / FILE) as store:
-        asked = _asked(store if goes_on else None, folder, names, chosen, seed, scale, time_limit)
+        asked = _asked(store if goes_on else None, folder, names, chosen, seed, scale, time_limit, methods)
         if chosen is None and asked["problems"] is not None:
             chosen = [find_problem(problem) for problem in asked["problems"]]
         items = plan(
-            asked["suites"], seed=asked["seed"], scale=asked["scale"], time_limit=asked["time_limit"], problems=chosen
+            asked["suites"],
+            seed=asked["seed"],
+            scale=asked["scale"],
+            time_limit=asked["time_limit"],
+            problems=chosen,
+            methods=asked["methods"],
         )
         sessions = store.meta().get("sessions", [])
         # The record is there before the work: a run that is killed shows what it was and how far it came.
@@ -142,6 +149,7 @@ def _asked(
     seed: int | None,
     scale: float | None,
     time_limit: float | None,
+    methods: Sequence[str] | None,
 ) -> dict[str, Any]:
     """Suites, seed, scale and limit of the run: as given, as stored, or the defaults."""
     given = {
@@ -150,8 +158,9 @@ def _asked(
         "seed": seed,
         "scale": scale,
         "time_limit": time_limit,
+        "methods": None if methods is None else list(methods),
     }
-    defaults = {"suites": ["quick"], "problems": None, "seed": 0, "scale": 1.0, "time_limit": None}
+    defaults = {"suites": ["quick"], "problems": None, "seed": 0, "scale": 1.0, "time_limit": None, "methods": None}
     stored = store.meta() if store is not None else {}
     if "suites" not in stored:
         return {name: defaults[name] if value is None else value for name, value in given.items()}

@@ -92,6 +92,7 @@ def plan(
     scale: float = 1.0,
     time_limit: float | None = None,
     problems: Sequence[Problem] | None = None,
+    methods: Sequence[str] | None = None,
 ) -> list[Item]:
     """Everything the named suites consist of, in a fixed order.
 
@@ -102,20 +103,22 @@ def plan(
     scale : multiplies the number of instances of every batch (at least one is left)
     time_limit : seconds for each solve; None leaves only the batches' repeatable limits
     problems : instead of those in the table
+    methods : heuristics that run instead of all; problems that have none of them are left out
 
     Raises
     ------
     InputError
-        An unknown suite, a scale that is not positive, a negative seed.
+        An unknown suite or method, a scale that is not positive, a negative seed.
     """
     chosen = check_names(names, problems)
     check_numbers(seed, scale)
-    sweep = _Sweep(seed, scale, time_limit, relevant_versions())
+    own = _chosen_methods(methods, list(problems or all_problems().values()), problems is None)
+    sweep = _Sweep(seed, scale, time_limit, relevant_versions(), own)
     items: list[Item] = []
     for suite in chosen:
         for problem in problems or all_problems().values():
             for row in workload_of(problem).suites:
-                if row.suite != suite:
+                if row.suite != suite or (own is not None and (not own[problem.id] or isinstance(row, Measurement))):
                     continue
                 items += (
                     _measurement(row, problem, sweep) if isinstance(row, Measurement) else _batch(row, problem, sweep)
@@ -133,12 +136,31 @@ class _Sweep:
     scale: float
     time_limit: float | None
     versions: Mapping[str, Any]
+    methods: Mapping[str, Sequence[Method]] | None = None
+
+
+def _chosen_methods(
+    names: Sequence[str] | None, problems: Sequence[Problem], every: bool
+) -> Mapping[str, Sequence[Method]] | None:
+    """The heuristics that are named, by problem; None where none are."""
+    if names is None:
+        return None
+    found: dict[str, list[Method]] = {problem.id: [] for problem in problems}
+    for name in dict.fromkeys(names):
+        if ":" in name and every:
+            raise InputError(f"bench: a method of your own, {name}, needs --problem: whose instances it takes")
+        having = [p for p in problems if ":" in name or any(m.id == name for m in p.methods)]
+        if not having:
+            raise InputError(f"bench: no problem has a method {name!r}, and it is not package.module:function")
+        for problem in having:
+            found[problem.id].append(find_method(problem, name))
+    return found
 
 
 def _batch(batch: Batch, problem: Problem, sweep: _Sweep) -> list[Item]:
     """Every method of a batch on each of its instances."""
     generate, settings = _generator(batch, problem)
-    runs = _methods(batch, problem)
+    runs = _methods(batch, problem, None if sweep.methods is None else sweep.methods[problem.id])
     group = batch.group or (batch.preset if isinstance(batch.preset, str) else "random")
     items: list[Item] = []
     for k in range(max(1, round(batch.count * sweep.scale))):
@@ -219,11 +241,15 @@ def _study(load: Callable[[], _T], suite: str) -> _T:
         raise InputError(f"suite {suite}: needs benchmarks/studies, which only a source checkout has") from None
 
 
-def _methods(batch: Batch, problem: Problem) -> list[tuple[Method, dict[str, Any]]]:
-    """The methods of a batch, each with the settings it runs with."""
+def _methods(
+    batch: Batch, problem: Problem, own: Sequence[Method] | None = None
+) -> list[tuple[Method, dict[str, Any]]]:
+    """The methods of a batch, each with the settings it runs with; `own` ones instead of its heuristics."""
     extra = {method.id: method for method in batch.extra}
     chosen = [extra[name] if name in extra else find_method(problem, name) for name in batch.exact]
-    if batch.heuristics is None:
+    if own is not None:
+        chosen += [method for method in own if method not in chosen]
+    elif batch.heuristics is None:
         chosen += problem.heuristics()
     else:
         chosen += [find_method(problem, name) for name in batch.heuristics]

@@ -17,6 +17,8 @@ DRAWS = 8
 """Random starts of which the worst (for the heuristic) is gone on with."""
 MOST_DRAWS = 60
 """Random starts tried at most until one counts."""
+MOST_LOST = 10
+"""Random starts on which a user's heuristic raises, before any counts, after which a stretch ends."""
 MOST_DEFECTS = 3
 """Instances with a defect of ours after which a stretch ends."""
 COOLING = (0.0, 0.0, 0.03, 0.1)
@@ -55,7 +57,7 @@ class Walked:
     best : the worst instance it has seen
     evaluations : instances tried
     cut : the deadline ended it
-    defects : what the judge met with
+    defects, lost : what the judge met with
     """
 
     current: Found | None
@@ -63,6 +65,7 @@ class Walked:
     evaluations: int
     cut: bool = False
     defects: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Json]:
         """JSON-compatible form."""
@@ -71,13 +74,15 @@ class Walked:
             "best": None if self.best is None else self.best.to_dict(),
             "evaluations": self.evaluations,
             "defects": list(self.defects),
+            "lost": list(self.lost),
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Json]) -> Walked:
         """What :meth:`to_dict` wrote."""
         found = {name: None if data[name] is None else Found.from_dict(data[name]) for name in ("current", "best")}
-        return cls(found["current"], found["best"], int(data["evaluations"]), False, tuple(data["defects"]))
+        lines = (tuple(data["defects"]), tuple(data.get("lost", ())))
+        return cls(found["current"], found["best"], int(data["evaluations"]), False, *lines)
 
 
 def walk(
@@ -99,8 +104,8 @@ def walk(
     done = 0
     if current is None:
         for _ in range(MOST_DRAWS):
-            if _over(stretch, judge):
-                return Walked(current, current, done, _late(stretch), tuple(judge.defects))
+            if _over(stretch, judge) or (current is None and len(judge.lost) >= MOST_LOST):
+                return Walked(current, current, done, _late(stretch), *_met(judge))
             data, options = starts.draw(rng)
             done += 1
             found = judge(data, options, 0.0 if current is None else current.value)
@@ -110,11 +115,11 @@ def walk(
             if done >= DRAWS and current is not None:
                 break
     if current is None or best is None:
-        return Walked(None, None, done, defects=tuple(judge.defects))
+        return Walked(None, None, done, False, *_met(judge))
     slack = COOLING[int(rng.integers(len(COOLING)))]
     while done < stretch.steps and not (goal is not None and best.value >= goal) and best.value < float("inf"):
         if _over(stretch, judge):
-            return Walked(current, best, done, _late(stretch), tuple(judge.defects))
+            return Walked(current, best, done, _late(stretch), *_met(judge))
         done += 1
         partner = stretch.partners[int(rng.integers(len(stretch.partners)))] if stretch.partners else current
         changed = mutated(current.data, starts.space, rng, partner.data)
@@ -128,7 +133,11 @@ def walk(
         if found.value > best.value:
             best = found
             tell(found)
-    return Walked(current, best, done, defects=tuple(judge.defects))
+    return Walked(current, best, done, False, *_met(judge))
+
+
+def _met(judge: Judge) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return tuple(judge.defects), tuple(judge.lost)
 
 
 def _over(stretch: Stretch, judge: Judge) -> bool:

@@ -131,7 +131,8 @@ class _Hunt:
             before = [walked for (r, _), walked in self.walks.items() if r < number]
             tried = sum(walked.evaluations for walked in before)
             best = [walked.best for walked in before if walked.best is not None]
-            if sum(len(walked.defects) for walked in before) >= MOST_DEFECTS:
+            lost = 0 if self.best is not None else sum(len(walked.lost) for walked in before)
+            if sum(len(walked.defects) for walked in before) + lost >= MOST_DEFECTS:
                 return
             if any(self._reached(found) for found in best) or (most is not None and tried >= most):
                 return
@@ -273,7 +274,7 @@ def hunt(
     Raises
     ------
     InputError
-        Bad input, a folder with another hunt, or a user's heuristic that raised (the line names the instance).
+        Bad input, a folder with another hunt, or a user's heuristic that raised and did not count on a single instance.
     """
     chosen = target if isinstance(target, Target) else find_target(target, problem)
     bounds = parse_limits(chosen.problem, chosen.method, limits or {})
@@ -365,7 +366,10 @@ def _run(
             else:
                 state.smallest = None
     defects = tuple(dict.fromkeys(line for walked in state.walks.values() for line in walked.defects))
-    return Hunted(target, state.best, state.smallest, state.evaluations, folder, finished, defects)
+    lost = tuple(line for walked in state.walks.values() for line in walked.lost)
+    if lost and state.best is None and finished:
+        raise InputError(lost[0])
+    return Hunted(target, state.best, state.smallest, state.evaluations, folder, finished, defects, lost)
 
 
 @contextmanager

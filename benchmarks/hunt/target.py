@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from schedgap.benchmarks.ledger.claims import claims_of
 from schedgap.benchmarks.ledger.judge import evaluate
 from schedgap.catalogue.agreement import Answer, agree, write_disagreement
 from schedgap.catalogue.method import Kind, Method, full_settings, own_method
@@ -22,6 +23,8 @@ from schedgap.formulations.common.numbers import ratio
 from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, Verdict
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
+MOST_KEPT = 3
+"""Instances on which a user's heuristic raised that one stretch of a hunt writes to files."""
 SEED = 0
 """The seed every heuristic runs with, that of ``compare`` where none is given."""
 
@@ -120,12 +123,12 @@ def find_target(name: str | Callable[..., object], problem: str | Problem | None
         return Target(row, own_method(name))
     rows = [problem] if isinstance(problem, ProblemOf) else list(all_problems().values())
     for row in rows:
-        for guarantee in row.guarantees():
+        for guarantee in claims_of(row):
             if guarantee.id == name:
                 return _claim(row, guarantee)
     first, slash, rest = name.partition("/")
     if not slash or not rest:
-        known = ", ".join(g.id for row in rows for g in row.guarantees())
+        known = ", ".join(g.id for row in rows for g in claims_of(row))
         raise InputError(f"hunt: unknown guarantee {name!r}, one of: {known}, or PROBLEM/HEURISTIC")
     row = problem if isinstance(problem, ProblemOf) and problem.id == first else find_problem(first, "hunt")
     method = find_method(row, rest)
@@ -158,21 +161,17 @@ class Judge:
     disagreements : folder for the instance of a disagreement
     defects : a line for each instance on which parts disagreed (a heuristic better than a proven optimum, a
         schedule that the checker rejects) or something of ours raised
+    lost : a line for each instance on which a user's own heuristic raised or returned nonsense
     """
 
     target: Target
     work: float
     disagreements: Path = field(default_factory=lambda: Path("disagreements"))
     defects: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
 
     def __call__(self, data: Mapping[str, Any], options: Mapping[str, Any], at_least: float = 0.0) -> Found | None:
-        """What comes of an instance; None where it is not valid, nothing is proven, or the value is below `at_least`.
-
-        Raises
-        ------
-        InputError
-            A user's own heuristic raised or returned nonsense.
-        """
+        """What comes of an instance; None where it is not valid, nothing is proven, or the value is too low."""
         target = self.target
         try:
             instance = target.problem.instance_class.parse(dict(data))
@@ -190,8 +189,11 @@ class Judge:
         except InputError as error:
             if target.method is None or not target.method.users:
                 return None  # the heuristic says that it is not made for this instance
-            path = write_disagreement(instance, self.disagreements, message=str(error))
-            raise InputError(f"{error}; the instance is in {path}") from error
+            kept = ""
+            if len(self.lost) < MOST_KEPT:
+                path = write_disagreement(instance, self.disagreements, message=str(error))
+                kept = f"; the instance is in {path}"
+            self.lost.append(f"{error}{kept}")
         except Exception as error:
             self._defect(instance, f"{target.id}: {one_line(error)}", traceback.format_exc())
         return None

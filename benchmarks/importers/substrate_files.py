@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,8 @@ import networkx
 import numpy as np
 from pydantic import Field
 
+from schedgap.benchmarks.importers.rows import Format, Notes, read_rows
+from schedgap.benchmarks.importers.rows import name as own_name
 from schedgap.benchmarks.instances.substrates import PAPER_GPUS, Substrate
 from schedgap.formulations.common.errors import InputError
 
@@ -20,8 +21,18 @@ KNOWN_CAPACITIES: Mapping[str, float] = {"LinkSpeedRaw": 1e-9, "bandwidth": 1.0,
 """Edge attributes that are looked for, and what makes Gbit/s of them (Topology Zoo's LinkSpeedRaw is in bit/s)."""
 TWO_WAY = ("capacity_st", "capacity_ts")
 """Bit/s from source to target and back."""
-CLOS_HEAD = ("ip", "DSW", "PSW", "ASW")
-"""Columns of alibaba-lingjun-dataset-2023's topo.csv: a host and its switches, core layer first."""
+
+
+def _own_names(*cells: str) -> tuple[str, ...]:
+    """The switches of a host; the host and they are different nodes."""
+    names = tuple(own_name(cell) for cell in cells)
+    if len(set(names)) < len(names):
+        raise ValueError(f"{next(one for one in names if names.count(one) > 1)!r} names more than one node")
+    return names[1:]
+
+
+_CLOS = Format("clos", "", {"id": (own_name, "ip"), "switches": (_own_names, "ip", "DSW", "PSW", "ASW")}, strict=True)
+"""alibaba-lingjun-dataset-2023's topo.csv: a host and its switches, core layer first."""
 
 
 @dataclass(frozen=True)
@@ -134,17 +145,7 @@ def clos_substrate(
         switch's name, switches of one line that share a name.
     """
     path = _single(files, "clos")
-    text = _text(path)
-    try:
-        table = list(csv.reader(text.splitlines()))
-    except csv.Error as error:
-        raise InputError(f"{path}: not a table: {error}") from None
-    rows = iter(table)
-    head = tuple(next(rows, ()))
-    if head != CLOS_HEAD:
-        raise InputError(f"{path}: line 1: the columns must be {','.join(CLOS_HEAD)}, got {','.join(head)[:80]!r}")
     hosts: list[str] = []
-    seen: dict[str, int] = {}
     bandwidths: dict[tuple[str, str], float] = {}
     switches: dict[str, None] = {}
 
@@ -152,19 +153,8 @@ def clos_substrate(
         switches[high] = None
         bandwidths[low, high] = bandwidths[high, low] = amount
 
-    for line, row in enumerate(rows, start=2):
-        if not row:
-            continue
-        if len(row) != len(CLOS_HEAD) or not all(row):
-            raise InputError(f"{path}: line {line}: needs {len(CLOS_HEAD)} values, got {','.join(row)[:80]!r}")
-        ip, dsw, psw, asw = row
-        if len(set(row)) < len(row):
-            name = next(value for value in row if row.count(value) > 1)
-            columns = " and ".join(column for column, value in zip(CLOS_HEAD, row, strict=True) if value == name)
-            raise InputError(f"{path}: line {line}: {columns}: {name!r} names more than one node")
-        if ip in seen:
-            raise InputError(f"{path}: line {line}: ip: {ip!r} is already line {seen[ip]}")
-        seen[ip] = line
+    for row in read_rows(_CLOS, path, Notes(strict=True)):
+        dsw, psw, asw = row["switches"]
         hosts.append(f"h{len(hosts)}")
         join(hosts[-1], f"{dsw}/{psw}/{asw}", host_bandwidth)
         join(f"{dsw}/{psw}/{asw}", f"{dsw}/{psw}", asw_bandwidth)
@@ -212,10 +202,12 @@ def _read_gml(path: str | Path) -> tuple[Any, list[str]]:
             raise InputError(f"{path}: not a GML graph: {_line(error)}") from None
         try:  # files of the Topology Zoo have parallel edges without saying so
             graph = _parsed(text.replace("graph [", "graph [\n  multigraph 1", 1))
-        except (networkx.NetworkXError, ValueError, TypeError, KeyError) as second:
+        except (networkx.NetworkXError, ValueError, TypeError, KeyError, AttributeError) as second:
             raise InputError(f"{path}: not a GML graph: {_line(second)}") from None
         notes = ["parallel edges are merged, their capacities added"]
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        if isinstance(error, AttributeError):  # networkx takes the value of "node" and "edge" for a list of keys
+            error = ValueError(f'"node", "edge" and "graph" must be followed by [ ... ]; {error}')
         raise InputError(f"{path}: not a GML graph: {_line(error)}") from None
     if not len(graph):
         raise InputError(f"{path}: the graph has no node")

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from schedgap.benchmarks.ledger.claims import claims_of
 from schedgap.catalogue.agreement import Agreement
 from schedgap.catalogue.method import Method, full_settings
 from schedgap.catalogue.problem import Problem
@@ -50,7 +51,7 @@ class Judgement:
 
 def guarantees_of(problem: Problem, method: str) -> tuple[Guarantee, ...]:
     """The claims about runs of one method, printed ones first; not those measured in their own way."""
-    every = problem.guarantees()
+    every = claims_of(problem)
     rows = [g for g in every if g.method == method and g.measure is None and g.sample is None]
     return tuple(sorted(rows, key=lambda g: g.kind != "printed"))
 

@@ -11,6 +11,7 @@ from typing import Any
 from schedgap.benchmarks.harness.pool import Pool
 from schedgap.benchmarks.harness.progress import Progress, Sink
 from schedgap.benchmarks.instances import workload_of
+from schedgap.benchmarks.ledger.claims import claims_of
 from schedgap.benchmarks.ledger.counterexample import Trial, instance_size, write_counterexample
 from schedgap.benchmarks.ledger.judge import evaluate
 from schedgap.benchmarks.ledger.rows import Ledger, LedgerRow, Tally
@@ -23,6 +24,7 @@ from schedgap.catalogue.registry import all_problems
 from schedgap.catalogue.run import certified_bound, run_heuristic, run_method
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.files import check_folder
+from schedgap.formulations.common.instance import Instance, read_json
 from schedgap.formulations.common.numbers import ratio
 from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, Verdict
 from schedgap.solvers.result import Result, SolveOptions
@@ -31,6 +33,8 @@ OUT = Path("counterexamples")
 """Where counterexamples are written unless the caller says otherwise."""
 INSTANCES = 200
 """Instances tried for each guarantee unless the caller says otherwise."""
+HUNTS = Path("hunts")
+"""Where hunts write unless the caller says otherwise."""
 WORK_LIMIT = 20.0
 """Repeatable limit of each exact solve; an optimum that is not proven within it counts as unknown."""
 SEED_STRIDE = 1_000_000
@@ -69,7 +73,7 @@ def verify(
     Disagreement
         A heuristic beat a proven optimum, or the checker rejected a solution.
     """
-    known = {g.id: (p, g) for p in (problems or all_problems().values()) for g in p.guarantees()}
+    known = {g.id: (p, g) for p in (problems or all_problems().values()) for g in claims_of(p)}
     for name in ids or ():
         if name not in known:
             raise InputError(f"guarantee: unknown guarantee {name!r}, one of: {', '.join(known)}")
@@ -128,7 +132,7 @@ def _rows(
 
 
 def _run_task(task: _Task) -> _Outcome:
-    known = {g.id: (p, g) for p in all_problems().values() for g in p.guarantees()}
+    known = {g.id: (p, g) for p in all_problems().values() for g in claims_of(p)}
     try:
         found = _rows([known[name] for name in task.ids], task.count, task.seed, task.folder, Progress(0, None, ""))
     except Disagreement as error:
@@ -138,7 +142,7 @@ def _run_task(task: _Task) -> _Outcome:
 
 
 def _in_processes(tasks: Sequence[_Task], processes: int, bar: Progress) -> dict[str, LedgerRow]:
-    known = {g.id: g for p in all_problems().values() for g in p.guarantees()}
+    known = {g.id: g for p in all_problems().values() for g in claims_of(p)}
     rows: dict[str, LedgerRow] = {}
 
     def done(task: _Task, outcome: _Outcome) -> None:
@@ -172,7 +176,10 @@ class _Trials:
         return self._made[key]
 
     def _make(self, family: str, seed: int) -> Trial:
-        instance, given = workload_of(self.problem).trials()[family](seed)
+        return self.run(*workload_of(self.problem).trials()[family](seed), family, seed)
+
+    def run(self, instance: Instance, given: Mapping[str, Any], family: str, seed: int) -> Trial:
+        """The method and the strongest exact one on an instance."""
         exact = run_method(
             self.problem,
             instance,
@@ -183,6 +190,7 @@ class _Trials:
         result: Result | None = None
         options: dict[str, Any] = dict(given)
         if self.method is not None:
+            given = {key: value for key, value in given.items() if key in self.method.options}  # of another method
             options = full_settings(self.method, given)
             try:
                 result = run_heuristic(self.problem, instance, self.method, SolveOptions(seed=seed), given)
@@ -222,10 +230,14 @@ def _row(
     families = _families(problem, guarantee)
     tally = Tally()
     smallest: tuple[tuple[int, int], Trial, Evaluation] | None = None
-    for k in range(count):
-        _step(bar, guarantee, k, count)
-        # Families take turns; the k-th trial of a family is the same for every guarantee.
-        trial = trials[key].get(families[k % len(families)], seed * SEED_STRIDE + k // len(families))
+    hunted = _hunted(problem, guarantee)
+    for k in range(count + len(hunted)):
+        if k < count:
+            _step(bar, guarantee, k, count)
+            # Families take turns; the k-th trial of a family is the same for every guarantee.
+            trial = trials[key].get(families[k % len(families)], seed * SEED_STRIDE + k // len(families))
+        else:
+            trial = trials[key].run(*hunted[k - count])
         judged = evaluate(guarantee, trial.case)
         tally.add(judged.evaluation, f"family {trial.family}, seed {trial.seed}")
         if judged.verdict is Verdict.NOT_APPLICABLE:
@@ -246,6 +258,18 @@ def _row(
     write_counterexample(path, guarantee, trial, evaluation)
     sides = f"{fixed(evaluation.left)} > {fixed(evaluation.right)}"
     return tally.row(guarantee, path, f"{sides} ({evaluation.reason})" if evaluation.reason else sides)
+
+
+def _hunted(problem: Problem, guarantee: Guarantee) -> list[tuple[Instance, Mapping[str, Any], str, int]]:
+    """What hunts for this claim found, in the folder ``hunts``: a claim that a hunt refuted here is not held."""
+    found: list[tuple[Instance, Mapping[str, Any], str, int]] = []
+    for path in sorted(HUNTS.glob("*/worst.json")):
+        data = read_json(path)
+        told = data.get("reference_hunt") if isinstance(data, dict) else None
+        if isinstance(told, dict) and (told.get("target"), told.get("problem")) == (guarantee.id, problem.id):
+            instance = problem.instance_class.parse(data, str(path))
+            found.append((instance, dict(told.get("options") or {}), str(path), int(told.get("seed") or 0)))
+    return found
 
 
 def _families(problem: Problem, guarantee: Guarantee) -> list[str]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from schedgap.benchmarks.harness.compare import Comparison, MethodRuns, compare
-from schedgap.benchmarks.importers.gavel import import_rar_ddls
+from schedgap.benchmarks.importers import import_instance
 from schedgap.benchmarks.report.text import fixed, number
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.catalogue.run import run_method
@@ -164,7 +164,10 @@ def whole_section(folder: Path, setting: Setting, limit: float, seed: int, repea
 
 def imported(folder: Path, setting: Setting) -> tuple[RarDdlsInstance, list[str]]:
     """The instance of a setting, with the rates of the file."""
-    return import_rar_ddls([folder / setting.trace], folder / THROUGHPUTS, **setting.settings)
+    files = [folder / setting.trace]
+    instance, messages = import_instance(RAR_DDLS, "gavel", files, folder / THROUGHPUTS, setting.settings)
+    assert isinstance(instance, RarDdlsInstance)
+    return instance, messages
 
 
 def _head(instance: RarDdlsInstance, setting: Setting, messages: Sequence[str]) -> list[str]:

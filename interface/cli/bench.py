@@ -20,6 +20,9 @@ def add_bench(parser: argparse.ArgumentParser) -> None:
         "--out", type=Path, default=Path("results"), metavar="DIR", help="the run's directory (default: results)"
     )
     parser.add_argument("--problem", type=names, metavar="P,P", help="only these problems (default: all)")
+    parser.add_argument(
+        "--methods", type=names, metavar="M,M", help="heuristics to run, ids or file.py:function (default: all)"
+    )
     parser.add_argument("--workers", type=count, metavar="N", help="processes (default: one per core)")
     add_time_limit(parser, "seconds for each solve (default: the suites' own repeatable limits)")
     add_seed(parser, default=None)
@@ -36,6 +39,7 @@ def run_bench(arguments: argparse.Namespace) -> int:
     run = api.bench(
         arguments.suites,
         problems=arguments.problem,
+        methods=arguments.methods,
         out=arguments.out,
         workers=arguments.workers,
         time_limit=arguments.time_limit,

@@ -28,6 +28,8 @@ COMMANDS = {
     "certify": ("certify", "prove an optimum or a bound in exact rational arithmetic"),
     "verify": ("verify", "try what the papers prove on many instances"),
     "hunt": ("verify", "search for the instance on which a heuristic or a claim does worst"),
+    "evaluate": ("evaluate", "a report card of a scheduler of your own, which runs in a process of its own"),
+    "new": ("evaluate", "a package of your own with a heuristic or a problem that passes its own tests"),
     "reproduce": ("reproduce", "measure a paper's tables and figures again, with verdicts"),
     "generate": ("make", "a random instance"),
     "import": ("make", "an instance made of a real trace"),

@@ -13,6 +13,7 @@ from schedgap.cli.arguments import add_seed, add_settings, count, seconds, setti
 def add_verify(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``verify``."""
     parser.add_argument("guarantees", nargs="*", metavar="GUARANTEE", help="ids as in schedgap list (default: all)")
+    parser.add_argument("--claims", type=Path, metavar="FILE.py", help="claims of your own: a file with CLAIMS")
     parser.add_argument("--instances", type=count, metavar="N", help="instances to try for each guarantee")
     add_seed(parser)
     parser.add_argument("--out", type=Path, metavar="DIR", help="directory for counterexample files")
@@ -28,6 +29,7 @@ def run_verify(arguments: argparse.Namespace) -> int:
 
     ledger = api.verify(
         arguments.guarantees,
+        claims=arguments.claims,
         instances=arguments.instances,
         seed=arguments.seed,
         out=arguments.out,
@@ -44,6 +46,7 @@ def add_hunt(parser: argparse.ArgumentParser) -> None:
         metavar="GUARANTEE|PROBLEM/HEURISTIC",
         help="an id as in schedgap list, or a heuristic; PROBLEM/package.module:function is one of your own",
     )
+    parser.add_argument("--claims", type=Path, metavar="FILE.py", help="claims of your own: a file with CLAIMS")
     add_settings(
         parser,
         "limits: most entries of a list (jobs=4), a number's largest value or range (horizon=5..20, jobs.gpus=2), "
@@ -67,6 +70,7 @@ def run_hunt(arguments: argparse.Namespace) -> int:
 
     found = api.hunt(
         arguments.target,
+        claims=arguments.claims,
         limits=settings_of(arguments),
         budget=arguments.budget,
         seed=arguments.seed,

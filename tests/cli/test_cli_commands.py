@@ -48,7 +48,7 @@ def test_import_reports_on_standard_error(command: Command, tmp_path: Path) -> N
     assert ran.status == 0 and data["jobs"][0]["iterations"] == 500 and data["jobs"][0]["gpus"] == 4
     assert ran.err.startswith("schedgap: note: ResNet-50 (batch size 64) on 4 v100: unconsolidated is not slower")
     ran = command("import", "gavel", trace, trace, "--problem", "rar-ddls")
-    assert ran.status == 2 and "takes one trace, got 2 files" in ran.message
+    assert ran.status == 2 and "not a known table of servers" in ran.message
 
 
 @pytest.mark.parametrize(("ending", "magic"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")])

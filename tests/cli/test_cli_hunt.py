@@ -51,7 +51,8 @@ def test_bad_input_is_one_line(command: Command, tmp_path: Path) -> None:
 
 def test_a_heuristic_of_ones_own_that_raises(command: Command, tmp_path: Path) -> None:
     ran = command("hunt", "rar-ddls/support.toy:users_raising", "--workers", "1", "--out", tmp_path / "h")
-    assert ran.status == 2 and "raised KeyError: 'gpus'" in ran.message and "the instance is in" in ran.message
+    line = ran.err.splitlines()[-1]
+    assert ran.status == 2 and "raised KeyError: 'gpus'" in line and "the instance is in" in line
 
 
 def test_ctrl_c_prints_the_best_so_far(tmp_path: Path) -> None:

@@ -179,11 +179,11 @@ def test_clos_table(tmp_path: Path) -> None:
     assert next(link.bandwidth for link in instance.links if link.source == "h0") == 50
     assert any("3 hosts below 8 switches" in note for note in notes)
     for text, words in (
-        (CLOS + "x1,G1,P1,S1\n", "line 5: ip: 'x1' is already line 2"),
-        (CLOS + "x4,G4,P1,x4\n", "net.txt: line 5: ip and ASW: 'x4' names more than one node"),
-        (CLOS + "x4,x4,x4,x4\n", "net.txt: line 5: ip and DSW and PSW and ASW: 'x4' names more than one node"),
-        (CLOS + "x4,G1,,S1\n", "line 5: needs 4 values, got 'x4,G1,,S1'"),
-        ("host,rack\na,b\n", "line 1: the columns must be ip,DSW,PSW,ASW, got 'host,rack'"),
+        (CLOS + "x1,G1,P1,S1\n", "line 5: its id is used twice, 'x1' is already that of line 2"),
+        (CLOS + "x4,G4,P1,x4\n", "net.txt: line 5: ip: 'x4' names more than one node"),
+        (CLOS + "x4,x4,x4,x4\n", "net.txt: line 5: ip: 'x4' names more than one node"),
+        (CLOS + "x4,G1,,S1\n", "line 5: has no value where one is needed"),
+        ("host,rack\na,b\n", "line 1: there is no column 'ip' (columns: host, rack)"),
         ("ip,DSW,PSW,ASW\n", "has no hosts"),
     ):
         with pytest.raises(InputError) as error:

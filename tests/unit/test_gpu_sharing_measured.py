@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from schedgap.benchmarks.figures.gpu_sharing import gantt
-from schedgap.benchmarks.importers.pollux import fit_application, read_measurements, read_workload
+from schedgap.benchmarks.importers.formats import POLLUX as POLLUX_FORM
+from schedgap.benchmarks.importers.pollux import fit_application, read_measurements
+from schedgap.benchmarks.importers.traces import read_trace
 from schedgap.benchmarks.instances.gpu_sharing.paper import physical, simulated
 from schedgap.benchmarks.instances.gpu_sharing.random import contended, small, tiny
 from schedgap.benchmarks.instances.profiles.pollux_tasks import TASKS
@@ -62,19 +64,19 @@ def test_gpu_sharing_tasks_are_the_fit_of_the_measurements() -> None:
             assert task.model.seconds(nodes, replicas, task.batch) == pytest.approx(expected, rel=2e-3)
     weights = dict.fromkeys(TASKS, 0)
     for number in (1, 2, 6):
-        for job in read_workload(POLLUX / f"workload-{number}.csv"):
-            weights[job["application"]] += 1
+        for job in read_trace(POLLUX_FORM, [POLLUX / f"workload-{number}.csv"]).jobs:
+            weights[str(job.model)] += 1
     assert weights == {name: task.weight for name, task in TASKS.items()}
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("a,b\n1,2\n", "line 1: the columns must be"),
+        ("a,b\n1,2\n", "line 1: there is no column 'num_nodes'"),
         ("placement,local_bsz,step_time,sync_time\n10,4,0.1,0\n", "line 2: placement: must be digits"),
         ("placement,local_bsz,step_time,sync_time\n11,x,0.1,0\n", "line 2: local_bsz: must be a whole number"),
-        ("placement,local_bsz,step_time,sync_time\n11,4,nan,0\n", "line 2: must be from"),
-        ("placement,local_bsz,step_time,sync_time\n11,4\n", "line 2: 4 columns expected"),
+        ("placement,local_bsz,step_time,sync_time\n11,4,nan,0\n", "line 2: has no value where one is needed"),
+        ("placement,local_bsz,step_time,sync_time\n11,4\n", "line 2: 4 columns expected, got 2"),
         ("num_nodes,num_replicas,local_bsz,step_time,sync_time\n3,2,4,0.1,0\n", "3 nodes for 2 replicas"),
     ],
 )
@@ -84,15 +86,6 @@ def test_gpu_sharing_bad_measurements_are_named(tmp_path: Path, text: str, words
     with pytest.raises(InputError) as error:
         read_measurements([path])
     assert words in str(error.value) and "m.csv" in str(error.value)
-
-
-def test_gpu_sharing_bad_workloads_are_named(tmp_path: Path) -> None:
-    path = tmp_path / "w.csv"
-    path.write_text("name,time,application,num_replicas,batch_size\n")
-    with pytest.raises(InputError, match="has no jobs"):
-        read_workload(path)
-    with pytest.raises(InputError, match=r"absent\.csv"):
-        read_workload(tmp_path / "absent.csv")
 
 
 def test_gpu_sharing_generators_repeat_and_differ() -> None:
@@ -169,7 +162,7 @@ def test_gpu_sharing_import_of_a_workload(tmp_path: Path, capsys: pytest.Capture
     out = tmp_path / "instance.json"
     made = ["import", "pollux", str(path), "--problem", "gpu-sharing", "--set", "servers=4", "--out", str(out)]
     assert main(made) == 0
-    assert "1 jobs left out" in capsys.readouterr().err
+    assert "1 row left out: needs 48 GPUs, 4 servers of 4 have 16 (line 4)" in capsys.readouterr().err
     data = json.loads(out.read_text())
     assert [(j["id"], j["arrival"], j["gpus"], j["batch_size"]) for j in data["jobs"]] == [
         ("cifar10-0", 11, 6, 341),
@@ -177,5 +170,7 @@ def test_gpu_sharing_import_of_a_workload(tmp_path: Path, capsys: pytest.Capture
     ]
     assert main(["solve", str(out), "--method", "sjf-bsbf"]) == 0
     path.write_text("name,time,application,num_replicas,batch_size\nx,1,gpt,1,8\n")
-    assert main(made) == 2
-    assert "unknown application 'gpt'" in capsys.readouterr().err
+    assert main(made) == 0
+    assert "gpt is not measured: profile cifar10" in capsys.readouterr().err
+    assert main([*made, "--set", "profile=gpt"]) == 2
+    assert "option profile: no profile 'gpt' (profiles: bert, cifar10, " in capsys.readouterr().err

@@ -234,7 +234,7 @@ def test_a_callable_of_ones_own(tmp_path: Path) -> None:
         hunt(users, out=tmp_path / "b")
     with pytest.raises(InputError, match=r"raised KeyError: 'gpus'.*; the instance is in"):
         hunt(users_raising, problem=toy(), limits=limits, out=tmp_path / "c")
-    (file,) = (tmp_path / "c" / "disagreements").glob("*.json")
+    file = next((tmp_path / "c" / "disagreements").glob("*.json"))
     assert "raised" in json.loads(file.read_text())["reference_disagreement"]["message"]
 
 

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from schedgap.benchmarks.importers import import_instance
-from schedgap.benchmarks.importers.gavel_files import read_throughputs, read_trace
+from schedgap.benchmarks.importers.formats import GAVEL
+from schedgap.benchmarks.importers.throughputs import read_throughputs
+from schedgap.benchmarks.importers.traces import read_trace
 from schedgap.benchmarks.instances.profiles.throughputs import BUILT_IN
 from schedgap.benchmarks.instances.rar_ddls.horizon import certified_horizon
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
@@ -96,7 +98,7 @@ def test_both_layouts_give_the_same_jobs(folder: Path) -> None:
     first, _ = run(folder, jobs=2, first="trace")
     assert instance.jobs == first.jobs
     assert messages == ["1 of 2 jobs arrive later than 0 s: rar-ddls starts all from slot 1"]
-    assert [job.arrival for job in read_trace(folder / "virtual.trace")] == [0.0, 12.5]
+    assert [job.arrival for job in read_trace(GAVEL, [folder / "virtual.trace"]).jobs] == [0.0, 12.5]
 
 
 def test_limit_keeps_rings_first_in_the_order_of_the_trace(folder: Path) -> None:
@@ -237,9 +239,9 @@ def test_missing_and_empty_files(folder: Path) -> None:
     (folder / "some.trace").write_text("\n\n")
     with pytest.raises(InputError, match=r"some\.trace: no jobs"):
         run(folder)
-    with pytest.raises(InputError, match="takes one trace, got 2 files"):
-        import_instance(RAR_DDLS, "gavel", [folder / "some.trace"] * 2)
-    with pytest.raises(InputError, match=r"cannot import format 'slurm' \(formats: gavel\)"):
+    with pytest.raises(InputError, match="takes one trace and perhaps one table of servers, got 3 files"):
+        import_instance(RAR_DDLS, "gavel", [folder / "some.trace"] * 3)
+    with pytest.raises(InputError, match=r"cannot import format 'slurm' \(formats: gavel, philly"):
         import_instance(RAR_DDLS, "slurm", [folder / "some.trace"])
 
 
@@ -264,7 +266,7 @@ def test_real_traces_import() -> None:
             instance, messages = import_instance(RAR_DDLS, "gavel", [trace], throughputs)
             assert isinstance(instance, RarDdlsInstance)
             assert len(instance.jobs) == sizes[trace.stem]
-            assert [job.scale for job in read_trace(trace)] == [job.gpus for job in instance.jobs]
+            assert [job.gpus for job in read_trace(GAVEL, [trace]).jobs] == [job.gpus for job in instance.jobs]
             assert any("not slower" in message for message in messages) == (trace.stem != "small_test")
 
 

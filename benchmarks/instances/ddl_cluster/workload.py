@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from schedgap.benchmarks.importers.ddl_cluster import to_ddl_cluster
+from schedgap.benchmarks.importers.traces import trace_importers
 from schedgap.benchmarks.instances.ddl_cluster.random import paper, small, tiny
 from schedgap.benchmarks.instances.ddl_cluster.suites import ROWS
 from schedgap.catalogue.workload import Drawing, Preset, Workload
@@ -20,6 +22,7 @@ WORKLOAD = Workload(
         Preset("paper", "160 jobs on 16 x 4 V100, arrivals over 1,200 s (paper 001, section V-A)", paper),
         Preset("large", "1,000 jobs in the same proportions on 128 x 4 V100", paper, {"jobs": 1000, "servers": 128}),
     ),
+    importers=trace_importers(to_ddl_cluster),
     suites=ROWS,
     figure=_figure,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
@@ -22,7 +23,7 @@ _LARGE = (8, 12, 16)
 _SMALL = (1, 2, 4)
 _LARGE_PART = 0.12
 """The share of jobs with more than 4 GPUs that the averages of Table III imply: 1.01 = 3.38 p + 0.68 (1 - p)."""
-_SMALL_HOURS, _LARGE_HOURS = (0.05, 2.0), (0.3, 4.5)
+SMALL_HOURS, LARGE_HOURS = (0.05, 2.0), (0.3, 4.5)
 """Solo hours, drawn log-uniformly: their means, 0.53 and 1.55, are near the JCT less queuing of Tables III and IV
 (0.55 and 1.7 under SJF). The paper does not print its durations; with 12 hours of arrivals the load is near theirs."""
 
@@ -44,8 +45,8 @@ def simulated(
     ] = None,
     slot_length: Annotated[float, Field(gt=0, le=10**6, description="seconds per slot")] = 10.0,
     pairs: Pairs = "uniform",
-    least: Annotated[float, Field(gt=0, le=1, description="least solo hours of a small job")] = _SMALL_HOURS[0],
-    most: Annotated[float, Field(gt=1, le=100, description="most solo hours of a small job")] = _SMALL_HOURS[1],
+    least: Annotated[float, Field(gt=0, le=1, description="least solo hours of a small job")] = SMALL_HOURS[0],
+    most: Annotated[float, Field(gt=1, le=100, description="most solo hours of a small job")] = SMALL_HOURS[1],
 ) -> GpuSharingInstance:
     """The simulated workload: jobs of six tasks that arrive uniformly over `hours` on 16 x 4 GPUs.
 
@@ -71,11 +72,11 @@ def simulated(
         name = names[int(tasks[position])]
         large = rng.random() < _LARGE_PART
         gpus = int(rng.choice(_LARGE if large else _SMALL))
-        low, high = _LARGE_HOURS if large else (least, most)
+        low, high = LARGE_HOURS if large else (least, most)
         seconds = 3600.0 * math.exp(rng.uniform(math.log(low), math.log(high)))
         kinds.append(name)
         parts.append(task_job(f"{name}-{position}", name, gpus, moments[position], slot_length, seconds))
-    return task_instance(rng, f"simulated-{jobs}-{seed}", parts, kinds, servers, xi, slot_length, pairs)
+    return task_instance(rng, f"simulated-{jobs}-{seed}", parts, kinds, _equal(servers), xi, slot_length, pairs)
 
 
 def physical(
@@ -117,27 +118,39 @@ def physical(
         seconds = min(5000, max(100, round(drawn / iteration_seconds(name, gpus)))) * iteration_seconds(name, gpus)
         kinds.append(name)
         parts.append(task_job(f"{name}-{position}", name, gpus, moments[position], 1.0, seconds))
-    return task_instance(rng, f"physical-{jobs}-{seed}", parts, kinds, servers, xi, 1.0, pairs)
+    return task_instance(rng, f"physical-{jobs}-{seed}", parts, kinds, _equal(servers), xi, 1.0, pairs)
 
 
-def iteration_seconds(name: str, gpus: int, batch: int | None = None) -> float:
-    """Fitted iteration time of a task on `gpus` GPUs, packed on servers of 4; its own batch where none is given."""
+def _equal(servers: int) -> list[tuple[str, int]]:
+    return [(f"s{i}", PER_SERVER) for i in range(servers)]
+
+
+@cache
+def iteration_seconds(name: str, gpus: int, batch: int | None = None, per_server: int = PER_SERVER) -> float:
+    """Fitted iteration time of a task on `gpus` GPUs, packed on servers; its own batch where none is given."""
     task = TASKS[name]
-    nodes = 1 if gpus <= PER_SERVER else math.ceil(gpus / PER_SERVER)
+    nodes = math.ceil(gpus / per_server)
     return task.model.seconds(nodes, gpus, task.batch if batch is None else batch)
 
 
 def task_job(
-    job_id: str, name: str, gpus: int, moment: float, slot_length: float, seconds: float, batch: int | None = None
-) -> dict[str, Json]:
+    job_id: str,
+    name: str,
+    gpus: int,
+    moment: float,
+    slot_length: float,
+    seconds: float,
+    batch: int | None = None,
+    per_server: int = PER_SERVER,
+) -> dict[str, Any]:
     """A job of a task that takes about `seconds` alone at its full sub-batch, as a part of an instance."""
     task = TASKS[name]
-    base, slope = task.model.local if gpus <= PER_SERVER else task.model.network
+    base, slope = task.model.local if gpus <= per_server else task.model.network
     return {
         "id": job_id,
         "arrival": 1 + int(moment / slot_length),
         "gpus": gpus,
-        "iterations": max(1, round(seconds / iteration_seconds(name, gpus, batch))),
+        "iterations": max(1, round(seconds / iteration_seconds(name, gpus, batch, per_server))),
         "batch_size": task.batch if batch is None else batch,
         "compute": {"fixed": task.model.fixed, "per_sample": task.model.per_sample},
         "communication": {"latency": base, "per_unit": slope, "message": float(max(0, gpus - 2))},
@@ -151,12 +164,13 @@ def task_instance(
     name: str,
     jobs: list[dict[str, Json]],
     kinds: Sequence[str],
-    servers: int,
+    servers: Sequence[tuple[str, int]],
     xi: float | None,
     slot_length: float,
     pairs: str = "uniform",
+    horizon: int | None = None,
 ) -> GpuSharingInstance:
-    """With interference by task, and a horizon in which the jobs would fit one after another."""
+    """With interference by task, and where not given a horizon in which the jobs would fit one after another."""
     drawn = {
         (one, other): round(float(rng.uniform(1.0, 2.0)) if pairs == "uniform" else drawn_ratio(rng, pairs), 2)
         for one in TASKS
@@ -165,24 +179,25 @@ def task_instance(
     table = drawn if xi is None else dict.fromkeys(drawn, float(xi))
     interference = {
         job["id"]: {other["id"]: table[kind, kinds[k]] for k, other in enumerate(jobs) if k != j}
-        for j, (job, kind) in enumerate(zip(jobs, kinds, strict=True))
+        for j, (job, kind) in enumerate(zip(jobs, kinds, strict=True) if xi != 1.0 else ())
     }
-    serial = sum(
-        job["iterations"] * iteration_seconds(kind, job["gpus"], job["batch_size"])
-        for job, kind in zip(jobs, kinds, strict=True)
-    )
-    last = max(job["arrival"] for job in jobs)
+    if horizon is None:
+        serial = sum(
+            job["iterations"] * iteration_seconds(kind, job["gpus"], job["batch_size"])
+            for job, kind in zip(jobs, kinds, strict=True)
+        )
+        horizon = max(job["arrival"] for job in jobs) + math.ceil(1.01 * serial / slot_length) + len(jobs)
     return GpuSharingInstance.parse(
         {
             "problem": "gpu-sharing",
             "name": name,
-            "horizon": last + math.ceil(1.01 * serial / slot_length) + len(jobs),
+            "horizon": horizon,
             "slot_length": slot_length,
-            "servers": [{"id": f"s{i}", "gpus": PER_SERVER} for i in range(servers)],
+            "servers": [{"id": server, "gpus": gpus} for server, gpus in servers],
             "gpu_memory": GPU_MEMORY,
             "max_jobs_per_gpu": 2,
             "jobs": jobs,
-            "interference": {} if xi == 1.0 else interference,
+            "interference": interference,
         },
         name,
     )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from schedgap.benchmarks.importers.pollux_workload import import_gpu_sharing
+from schedgap.benchmarks.importers.gpu_sharing import to_gpu_sharing
+from schedgap.benchmarks.importers.traces import trace_importers
 from schedgap.benchmarks.instances.gpu_sharing.paper import physical, simulated
 from schedgap.benchmarks.instances.gpu_sharing.random import contended, small, tiny
 from schedgap.benchmarks.instances.gpu_sharing.suites import ROWS
-from schedgap.catalogue.workload import Drawing, Importer, Preset, Workload
+from schedgap.catalogue.workload import Drawing, Preset, Workload
 
 
 def _figure() -> Drawing:
@@ -28,13 +29,7 @@ WORKLOAD = Workload(
         Preset("table-iii", "240 jobs on 16 x 4 GPUs, after Table III", simulated),
         Preset("table-iv", "480 jobs on 16 x 4 GPUs, after Table IV", simulated, {"jobs": 480}),
     ),
-    importers=(
-        Importer(
-            "pollux",
-            "a workload of the Pollux artifact (petuum/adaptdl, osdi21-artifact) with its measured iteration times",
-            import_gpu_sharing,
-        ),
-    ),
+    importers=trace_importers(to_gpu_sharing),
     suites=ROWS,
     figure=_figure,
 )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from schedgap.benchmarks.importers.hadar import to_hadar
+from schedgap.benchmarks.importers.traces import trace_importers
 from schedgap.benchmarks.instances.hadar.mixes import mixes
 from schedgap.benchmarks.instances.hadar.random import contended, lowhigh, motivation, nodes, rounds, small, tiny, trace
 from schedgap.benchmarks.instances.hadar.suites import ROWS
@@ -38,6 +40,7 @@ WORKLOAD = Workload(
         Preset("mixes", "section VI: a mix of 1 to 12 jobs on five machines of one device, AWS or testbed", mixes),
         Preset("nodes", "nodes of one device, each of its own type: what HadarE forks", nodes),
     ),
+    importers=trace_importers(to_hadar, throughputs=True),
     families=_families,
     suites=ROWS,
     figure=_figure,

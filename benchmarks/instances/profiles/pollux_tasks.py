@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from schedgap.benchmarks.instances.profiles.throughputs import BUILT_IN, Rate, Throughputs
 from schedgap.formulations.gpu_sharing.fit import IterationModel
 
 
@@ -51,3 +52,22 @@ TASKS: Mapping[str, Task] = {
     ),
     "yolov3": Task(_model(0.2056, 0.02475, (0.04266, 0.07991), (0.7209, 0.010684), 1.0814), 8, (1.8, 0.6), 15),
 }
+
+
+def _steps(task: Task, nodes: int, gpus: int) -> float:
+    """Steps per second, counted over all workers."""
+    return gpus / task.model.seconds(nodes, gpus, task.batch)
+
+
+MEASURED = Throughputs(
+    source="built-in rates (stanford-futuredata/gavel; on t4: fits to petuum/adaptdl)",
+    rates={
+        **BUILT_IN.rates,
+        **{
+            ("t4", f"{name} (batch size {task.batch})", gpus): Rate(_steps(task, 1, gpus), _steps(task, gpus, gpus))
+            for name, task in TASKS.items()
+            for gpus in (1, 2, 4)
+        },
+    },
+)
+"""The built-in rates and those of the fitted tasks on servers of 4 GPUs (worker type t4), in one table."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from schedgap.formulations.common.errors import InputError
 
@@ -62,13 +63,39 @@ class Throughputs:
         """Job types measured on this type of worker, in the order of the source."""
         return tuple(dict.fromkeys(job for worker, job, _ in self.rates if worker == worker_type))
 
+    @cached_property
+    def _scales(self) -> Mapping[tuple[str, JobType], tuple[int, ...]]:
+        found: dict[tuple[str, JobType], tuple[int, ...]] = {}
+        for worker, job, scale in sorted(self.rates):
+            found[worker, job] = (*found.get((worker, job), ()), scale)
+        return found
+
     def scales(self, worker_type: str, job_type: JobType) -> tuple[int, ...]:
         """Scales at which this job type was measured on this type of worker, increasing."""
-        return tuple(sorted(scale for worker, job, scale in self.rates if (worker, job) == (worker_type, job_type)))
+        return self._scales.get((worker_type, job_type), ())
 
     def rate(self, worker_type: str, job_type: JobType, scale: int) -> Rate:
         """The measured rates; both None where this combination was not measured."""
         return self.rates.get((worker_type, job_type, scale), Rate(None, None))
+
+    def usable_scales(self, worker_type: str, job_type: JobType) -> list[int]:
+        """Scales with a consolidated rate that is not 0."""
+        found = self.scales(worker_type, job_type)
+        return [scale for scale in found if self.rate(worker_type, job_type, scale).consolidated]
+
+    def seconds_per_step(self, worker_type: str, job_type: JobType, scale: int) -> tuple[float, int] | None:
+        """Seconds per counted step on one server, and the scale it was measured at; None where there is no rate.
+
+        Where this scale has no rate, that of the nearest that has one (of two equally near the smaller) times the
+        ratio of the scales is taken: the source counts the steps of all workers.
+        """
+        usable = self.usable_scales(worker_type, job_type)
+        if not usable:
+            return None
+        nearest = min(usable, key=lambda s: (abs(s - scale), s))
+        rate = self.rate(worker_type, job_type, nearest).consolidated
+        assert rate
+        return nearest / (rate * scale), nearest
 
     def require_worker(self, worker_type: str) -> None:
         """Refuse a type of worker that was not measured.

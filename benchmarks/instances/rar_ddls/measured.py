@@ -83,22 +83,20 @@ def measured_job(
     InputError
         Exchange or overhead within one server would take longer than a whole measured iteration.
     """
-    usable = [s for s in table.scales(worker, job_type) if table.rate(worker, job_type, s).consolidated]
-    if not usable:
+    step = table.seconds_per_step(worker, job_type, scale)
+    if step is None:
         return None
+    seconds, nearest = step
     messages: list[str] = []
     label = f"{job_type} on {scale} {worker}"
-    nearest = min(usable, key=lambda s: (abs(s - scale), s))
     if nearest != scale:
         was = table.rate(worker, job_type, scale).consolidated
         messages.append(
             f"{label}: consolidated rate {'not measured' if was is None else f'is {was:g}'}, "
             f"that of {nearest} times {scale}/{nearest} taken"
         )
+    usable = table.usable_scales(worker, job_type)
     gradient = _gradient(table, worker, job_type, scale, setup, usable, messages, label)
-    measured = table.rate(worker, job_type, nearest).consolidated
-    assert measured is not None
-    seconds = nearest / (measured * scale)
     within = gradient / scale * (scale - 1) * (2 / setup.intra_bandwidth + 1 / setup.reduce_speed)
     compute = seconds - within - setup.xi_2
     if compute <= 0:

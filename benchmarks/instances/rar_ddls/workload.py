@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from schedgap.benchmarks.importers.gavel import import_rar_ddls
+from schedgap.benchmarks.importers.rar_ddls import to_rar_ddls
+from schedgap.benchmarks.importers.traces import trace_importers
 from schedgap.benchmarks.instances.rar_ddls.random import contended, large, paper, small, tiny
 from schedgap.benchmarks.instances.rar_ddls.suites import ROWS
-from schedgap.catalogue.workload import Drawing, Importer, Preset, Trial, Workload
+from schedgap.catalogue.workload import Drawing, Preset, Trial, Workload
 
 
 def _figure() -> Drawing:
@@ -30,14 +31,7 @@ WORKLOAD = Workload(
         Preset("paper", "160 jobs on 20 servers, as in section 7", paper),
         Preset("large", "10,000 jobs on 10,000 GPUs", large),
     ),
-    importers=(
-        Importer(
-            "gavel",
-            "a job trace of stanford-futuredata/gavel with its measured rates",
-            import_rar_ddls,
-            throughputs=True,
-        ),
-    ),
+    importers=trace_importers(to_rar_ddls, throughputs=True, first="rings"),
     families=_families,
     suites=ROWS,
     figure=_figure,

@@ -1,0 +1,268 @@
+"""The report card of a foreign scheduler: feasible or not, how far from the optimum, against the shipped methods."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from schedgap.benchmarks.hunt.result import Hunted
+from schedgap.benchmarks.hunt.target import finite_value
+from schedgap.benchmarks.report.text import fixed, table
+from schedgap.benchmarks.report.text import seconds as in_seconds
+from schedgap.catalogue.agreement import Agreement
+from schedgap.catalogue.problem import Problem
+from schedgap.formulations.common.instance import Instance
+from schedgap.formulations.common.numbers import agrees
+from schedgap.heuristics.common.guarantee import Guarantee
+
+SCHEMA = 1
+"""Version of the JSON form; keys are only ever added to it."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The scheduler on one instance.
+
+    Attributes
+    ----------
+    family, seed : which instance
+    instance : itself
+    objective : the checker's; None where there is no feasible solution
+    failure, message : infeasible, none, error, time, memory, answer, died or untried, and a line; empty where feasible
+    seconds : measured outside; None where nothing came
+    known : what is proven of the instance
+    others : objectives of the shipped heuristics by id; None where one found nothing
+    """
+
+    family: str
+    seed: int
+    instance: Instance
+    objective: float | None
+    failure: str
+    message: str
+    seconds: float | None
+    known: Agreement
+    others: Mapping[str, float | None]
+
+    def ratio(self, sense: int) -> tuple[float | None, str]:
+        """Its ratio, and to what: optimum or bound."""
+        return self.known.ratio(self.objective, sense)
+
+    def to_dict(self, sense: int) -> dict[str, Any]:
+        """JSON-compatible form."""
+        value, to = self.ratio(sense)
+        return {
+            "family": self.family,
+            "seed": self.seed,
+            "instance": self.instance.content_hash(),
+            "feasible": self.objective is not None,
+            "failure": self.failure or None,
+            "message": self.message or None,
+            "objective": self.objective,
+            "optimum": self.known.optimum,
+            "bound": self.known.bound,
+            "ratio": None if value is None else finite_value(value),
+            "ratio_to": to or None,
+            "seconds": self.seconds,
+        }
+
+
+@dataclass(frozen=True)
+class Card:
+    """What came out; see :meth:`to_dict` for the stable JSON form.
+
+    Attributes
+    ----------
+    scheduler, problem, seed : what was judged
+    trials : every instance
+    claims : (claim, held, refuted, not applicable, left/right where it is nearest to failing)
+    hunted : its worst instance; None where no hunt was made
+    peak : bytes of resident memory, None where unknown
+    """
+
+    scheduler: str
+    problem: Problem
+    seed: int
+    trials: Sequence[Trial]
+    claims: Sequence[tuple[Guarantee, int, int, int, float | None]] = ()
+    hunted: Hunted | None = None
+    peak: int | None = None
+
+    @property
+    def feasible(self) -> int:
+        """Instances with a feasible solution."""
+        return sum(trial.objective is not None for trial in self.trials)
+
+    @property
+    def score(self) -> float:
+        """The mean of 1/ratio over all instances, 0 for a failure: 1 is optimal everywhere.
+
+        The ratio is to the proven optimum, or to a proven bound, and then the score is at most too low.
+        """
+        parts = []
+        for trial in self.trials:
+            value, _ = trial.ratio(self.problem.sense)
+            parts.append(0.0 if value is None or math.isinf(value) else 1.0 / value)
+        return statistics.fmean(parts) if parts else 0.0
+
+    def ratios(self, to: str, family: str | None = None) -> list[float]:
+        """Its ratios to optima, or to bounds where no optimum is proven."""
+        pairs = [t.ratio(self.problem.sense) for t in self.trials if family in (None, t.family)]
+        return [value for value, kind in pairs if value is not None and kind == to]
+
+    @property
+    def families(self) -> list[str]:
+        """In their order."""
+        return list(dict.fromkeys(trial.family for trial in self.trials))
+
+    def against(self) -> list[dict[str, Any]]:
+        """Paired with each shipped heuristic on every instance: better, equal, worse; what fails loses."""
+        rows = []
+        for name in dict.fromkeys(name for trial in self.trials for name in trial.others):
+            count = {"better": 0, "equal": 0, "worse": 0}
+            for trial in self.trials:
+                count[_compared(trial.objective, trial.others.get(name), self.problem.sense)] += 1
+            sense = self.problem.sense
+            found = [trial.known.ratio(trial.others.get(name), sense)[0] for trial in self.trials]
+            known = [value for value in found if value is not None and not math.isinf(value)]
+            rows.append({"method": name, **count, "mean_ratio": statistics.fmean(known) if known else None})
+        return rows
+
+    def to_dict(self) -> dict[str, Any]:
+        """The stable form: keys are only added. See docs/evaluating.md."""
+        times = [trial.seconds for trial in self.trials if trial.seconds is not None]
+        failures: dict[str, int] = {}
+        for trial in self.trials:
+            if trial.failure:
+                failures[trial.failure] = failures.get(trial.failure, 0) + 1
+        worst = self.hunted.largest if self.hunted is not None else None
+        return {
+            "schema": SCHEMA,
+            "scheduler": self.scheduler,
+            "problem": self.problem.id,
+            "seed": self.seed,
+            "score": self.score,
+            "instances": len(self.trials),
+            "feasible": self.feasible,
+            "failures": failures,
+            "ratio": {to: _summary(self.ratios(to)) for to in ("optimum", "bound")},
+            "families": {
+                family: {
+                    "instances": sum(trial.family == family for trial in self.trials),
+                    "feasible": sum(t.family == family and t.objective is not None for t in self.trials),
+                    **{to: _summary(self.ratios(to, family)) for to in ("optimum", "bound")},
+                }
+                for family in self.families
+            },
+            "against": self.against(),
+            "claims": [
+                {
+                    "id": claim.id,
+                    "statement": claim.statement,
+                    "verdict": _verdict(held, refuted),
+                    "held": held,
+                    "refuted": refuted,
+                    "not_applicable": other,
+                    "tightness": None if tight is None else finite_value(tight),
+                }
+                for claim, held, refuted, other, tight in self.claims
+            ],
+            "worst": None
+            if worst is None or self.hunted is None
+            else {
+                "ratio": finite_value(worst.value),
+                "objective": worst.objective,
+                "optimum": worst.optimum,
+                "file": str(self.hunted.path),
+                "tried": self.hunted.evaluations,
+                "lost": len(self.hunted.lost),
+            },
+            "seconds": {"mean": statistics.fmean(times) if times else None, "most": max(times, default=None)},
+            "memory": self.peak,
+            "trials": [trial.to_dict(self.problem.sense) for trial in self.trials],
+        }
+
+    def sections(self) -> list[tuple[str, list[str], list[list[str]], str]]:
+        """Title, head, rows and alignment of every table, for text and page."""
+        data = self.to_dict()
+        out: list[tuple[str, list[str], list[list[str]], str]] = []
+        rows = []
+        for family, part in [*data["families"].items(), ("all", {**data["ratio"], **data})]:
+            cells = [family, f"{part['feasible']} of {part['instances']}"]
+            for to in ("optimum", "bound"):
+                one = part[to]
+                cells += [str(one["count"]), fixed(one["mean"]), fixed(one["median"]), fixed(one["worst"])]
+            rows.append(cells)
+        head = ["family", "feasible", *("optima", "mean", "median", "worst"), *("bounds", "mean", "median", "worst")]
+        out.append(
+            ("ratio to proven optima, and to certified bounds where no optimum is proven", head, rows, "lrrrrrrrrr")
+        )
+        rows = [
+            [row["method"], *(str(row[key]) for key in ("better", "equal", "worse")), fixed(row["mean_ratio"])]
+            for row in data["against"]
+        ]
+        out.append(
+            (
+                "against the shipped methods, instance by instance",
+                ["method", "it is better", "equal", "worse", "their mean ratio"],
+                rows,
+                "lrrrr",
+            )
+        )
+        if data["claims"]:
+            rows = [[c["id"], c["statement"], c["verdict"], f"{c['held']}", f"{c['refuted']}"] for c in data["claims"]]
+            out.append(("claims", ["claim", "statement", "verdict", "held", "refuted"], rows, "lllrr"))
+        failed = [[t.family, str(t.seed), t.failure, t.message] for t in self.trials if t.failure]
+        if failed:
+            out.append(("failures", ["family", "seed", "what", "why"], failed[:20], "lrll"))
+        return out
+
+    def headline(self) -> list[str]:
+        """What matters, a line each."""
+        data = self.to_dict()
+        lines = [f"score {self.score:.4f} (1 is optimal on all {len(self.trials)} instances, a failure counts 0)"]
+        lines.append(f"feasible on {self.feasible} of {len(self.trials)} instances")
+        if data["worst"] is not None:
+            worst = data["worst"]
+            found = worst["ratio"] if isinstance(worst["ratio"], str) else fixed(worst["ratio"])
+            lines.append(f"worst instance of its hunt: ratio {found} to the optimum, {worst['file']}")
+        used = f"{in_seconds(data['seconds']['mean'])} on average, {in_seconds(data['seconds']['most'])} at most"
+        memory = "" if self.peak is None else f"; {self.peak / 2**20:.0f} MB at most"
+        lines.append(used + memory)
+        return lines
+
+    def to_text(self) -> str:
+        """For a terminal."""
+        parts = [f"{self.scheduler} on {self.problem.id}, seed {self.seed}", *self.headline()]
+        for title, head, rows, right in self.sections():
+            parts += ["", title, table(head, rows, right)]
+        return "\n".join(parts)
+
+
+def _verdict(held: int, refuted: int) -> str:
+    return "refuted" if refuted else "held" if held else "not applicable"
+
+
+def _compared(one: float | None, other: float | None, sense: int) -> str:
+    if one is None or other is None:
+        return "equal" if one == other else "worse" if one is None else "better"
+    if agrees(one, other):
+        return "equal"
+    return "better" if sense * (other - one) > 0 else "worse"
+
+
+def _summary(values: Sequence[float]) -> dict[str, Any]:
+    """Count, mean, median, 90th percentile and worst; None where there are none."""
+    if not values:
+        return {"count": 0, "mean": None, "median": None, "p90": None, "worst": None}
+    ordered = sorted(values)
+    numbers = {
+        "mean": statistics.fmean(ordered),
+        "median": statistics.median(ordered),
+        "p90": ordered[math.ceil(0.9 * len(ordered)) - 1],
+        "worst": ordered[-1],
+    }
+    return {"count": len(ordered), **{name: finite_value(value) for name, value in numbers.items()}}

@@ -1,0 +1,273 @@
+"""A foreign scheduler in a process of its own, with limits on time, memory and files."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import select
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from schedgap.benchmarks.instances import workload_of
+from schedgap.catalogue.method import Given, Kind, Method
+from schedgap.catalogue.problem import Problem
+from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.instance import Instance, Solution
+
+LARGEST_ANSWER = 64 << 20
+"""Bytes of a solution."""
+START = 120.0
+"""Seconds for the process to start and to import the scheduler."""
+WARM_UP = 30.0
+"""Seconds for the first, small instance, which does not count: compiled code is compiled there."""
+_SHOWN = 300
+
+
+class Failed(Exception):
+    """The scheduler gave no solution: `kind` is error, time, memory, answer or died."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What a scheduler may use.
+
+    Attributes
+    ----------
+    seconds : for one instance
+    memory : bytes of address space
+    file : bytes of a file that it writes, in a folder that is thrown away
+    closed : folders that it may not read
+    warm : load the compiled code of the shipped heuristics first, so that a scheduler can call it
+    """
+
+    seconds: float = 10.0
+    memory: int = 4 << 30
+    file: int = 64 << 20
+    closed: Sequence[Path] = ()
+    warm: bool = True
+
+
+@dataclass(eq=False)
+class Contained:
+    """The scheduler, callable as a heuristic; its process starts when it is first needed and anew after a failure.
+
+    It is handed the instance and a seed and hands back a solution, as data through pipes; a token that every request
+    brings must come back, so that nothing can be answered before it is asked. What it prints goes nowhere. When an
+    answer takes too long the process and all of its group are killed.
+
+    Attributes
+    ----------
+    name : ``file.py:function`` or ``package.module:function``
+    problem : whose instances it takes
+    bounds : what it may use
+    seconds : the last answer took so long, measured here
+    peak : the largest resident memory that was seen, bytes; None where the system does not tell
+    """
+
+    name: str
+    problem: Problem
+    bounds: Bounds = field(default_factory=Bounds)
+    seconds: float | None = None
+    peak: int | None = None
+    _process: subprocess.Popen[bytes] | None = None
+    _out: int = -1
+    _in: int = -1
+    _folder: str = ""
+    _tried: bool = False
+
+    def method(self) -> Method:
+        """As a method of the problem, for claims and hunts."""
+        return Method(
+            self.name, "a scheduler in a process of its own", Kind.HEURISTIC, Given(self.name, self), users=True
+        )
+
+    def __call__(self, instance: Instance, *, seed: int) -> Solution | None:
+        """Its solution of an instance, unchecked.
+
+        Raises
+        ------
+        Failed
+            It raised, took too long or too much, ended, or sent what is no JSON object.
+        """
+        if self._process is None:
+            self._start()
+        if self._process is None:  # the first instance ended it
+            self._start()
+        began = time.monotonic()
+        answer = self._ask({"instance": instance.to_dict(), "seed": seed}, self.bounds.seconds)
+        self.seconds = time.monotonic() - began
+        solution = answer.get("solution")
+        if solution is not None and not isinstance(solution, dict):
+            raise Failed("answer", f"must return a solution object or None, got {type(solution).__name__}")
+        return solution
+
+    def _start(self) -> None:
+        """Start the process and import the scheduler there.
+
+        Raises
+        ------
+        InputError
+            It cannot be imported.
+        """
+        self._folder = self._folder or tempfile.mkdtemp(prefix="schedgap-evaluate-")
+        request_read, self._out = os.pipe()
+        self._in, answer_write = os.pipe()
+        home = {"HOME": self._folder, "TMPDIR": self._folder}
+        known = {key: value for key, value in os.environ.items() if key in ("PATH", "LANG", "PYTHONPATH", "SYSTEMROOT")}
+        limited = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "schedgap.benchmarks.evaluation.guest", str(request_read), str(answer_write)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(request_read, answer_write),
+            env={**known, **home, **limited},
+            start_new_session=True,
+        )
+        os.close(request_read)
+        os.close(answer_write)
+        setup = {
+            "scheduler": self.name,
+            "problem": self.problem.id,
+            "warm": self.bounds.warm,
+            "memory": self.bounds.memory,
+            "file": self.bounds.file,
+            "folder": self._folder,
+            "closed": [str(path) for path in self.bounds.closed],
+        }
+        try:
+            self._ask(setup, START)
+        except Failed as error:
+            self.close()
+            raise InputError(f"scheduler {self.name}: {error}") from None
+        self._warm_up()
+
+    def _warm_up(self) -> None:
+        """One small instance without a clock's limit of its own, so that no time holds imports and compiling."""
+        presets = workload_of(self.problem).presets
+        if self._tried or not presets or not self.bounds.warm:
+            return
+        self._tried = True
+        instance = presets[0].generator(0, **presets[0].settings)
+        with contextlib.suppress(Failed):  # what it does wrong here it does again where it counts
+            self._ask({"instance": instance.to_dict(), "seed": 0}, max(WARM_UP, self.bounds.seconds))
+
+    def _ask(self, message: dict[str, Any], patience: float) -> dict[str, Any]:
+        token = secrets.token_hex(8)
+        deadline = time.monotonic() + patience
+        try:
+            self._write(json.dumps({**message, "token": token}).encode(), deadline)
+            answer = self._answer(deadline)
+        except Failed:
+            self._kill()
+            raise
+        self._look()
+        if answer.get("token") != token:
+            self._kill()
+            raise Failed("answer", "sent an answer that was not asked for")
+        if "error" in answer:
+            text = " ".join(str(answer["error"]).split())[:_SHOWN]
+            raise Failed("memory" if text.startswith("MemoryError") else "error", text)
+        return answer
+
+    def _write(self, data: bytes, deadline: float) -> None:
+        rest = memoryview(struct.pack(">Q", len(data)) + data)
+        os.set_blocking(self._out, False)
+        while rest:
+            self._wait([], [self._out], deadline)
+            try:
+                rest = rest[os.write(self._out, rest) :]
+            except BlockingIOError:
+                continue
+            except BrokenPipeError:
+                raise self._ended() from None
+
+    def _answer(self, deadline: float) -> dict[str, Any]:
+        size = struct.unpack(">Q", self._read(8, deadline))[0]
+        if size > LARGEST_ANSWER:
+            raise Failed("answer", f"sent {size} bytes, at most {LARGEST_ANSWER} are taken")
+        try:
+            answer = json.loads(self._read(size, deadline), parse_constant=_refuse)
+        except (ValueError, RecursionError) as error:
+            raise Failed("answer", f"sent what is no JSON: {error}") from None
+        if not isinstance(answer, dict):
+            raise Failed("answer", "sent no JSON object")
+        return answer
+
+    def _read(self, size: int, deadline: float) -> bytes:
+        data = bytearray()
+        while len(data) < size:
+            self._wait([self._in], [], deadline)
+            piece = os.read(self._in, min(1 << 20, size - len(data)))
+            if not piece:
+                raise self._ended()
+            data += piece
+        return bytes(data)
+
+    def _wait(self, readable: list[int], writable: list[int], deadline: float) -> None:
+        while True:
+            rest = deadline - time.monotonic()
+            if rest <= 0:
+                raise Failed("time", f"no answer within {self.bounds.seconds:g} s")
+            if any(select.select(readable, writable, [], min(rest, 0.5))):
+                return
+            self._look()
+
+    def _ended(self) -> Failed:
+        assert self._process is not None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(1.0)
+        code = self._process.returncode
+        how = f"by signal {-code}" if code is not None and code < 0 else f"with status {code}"
+        return Failed("died", f"its process ended {how}")
+
+    def _look(self) -> None:
+        """Its peak memory, as the system tells it."""
+        if self._process is None:
+            return
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            text = Path(f"/proc/{self._process.pid}/status").read_text()
+            peak = int(text.split("VmHWM:")[1].split()[0]) * 1024
+            self.peak = max(peak, self.peak or 0)
+
+    def close(self) -> None:
+        """End the process and all of its group, and throw its folder away."""
+        self._kill()
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder = ""
+
+    def _kill(self) -> None:
+        if self._process is None:
+            return
+        with contextlib.suppress(OSError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        for descriptor in (self._out, self._in):
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+        self._process = None
+
+    def __enter__(self) -> Contained:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(f"{name} is no number")

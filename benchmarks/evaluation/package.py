@@ -1,0 +1,230 @@
+"""Packages to begin with: a heuristic or a problem of one's own that passes its own tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.files import check_folder, write_text
+
+_PROJECT = """[build-system]
+requires = ["setuptools>=77"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "NAME"
+version = "0.1.0"
+dependencies = ["schedgap"]
+
+[project.entry-points."GROUP"]
+ENTRY
+
+[tool.pytest.ini_options]
+pythonpath = ["src"]
+addopts = "--import-mode=importlib"
+"""
+_HEURISTIC = '''"""A heuristic for rar-ddls. Change `NAME`; the tests say whether it still is one."""
+
+from schedgap.formulations.rar_ddls.dynamics import simulate
+
+
+def NAME(instance, *, seed: int):
+    """One job after another, the shortest first, each on the largest servers.
+
+    Further keywords with a type and a default, such as ``kappa: int = 4``, are options: ``--set kappa=8``.
+    All randomness must come from `seed`. None means that nothing was found.
+    """
+    start, placement, now = {}, {}, 1
+    servers = sorted(instance.servers, key=lambda server: -server.gpus)
+    for job in sorted(instance.jobs, key=lambda job: (job.iterations, job.id)):
+        left, placed = job.gpus, {}
+        for server in servers:
+            taken = min(left, server.gpus)
+            if taken:
+                placed[server.id] = taken
+                left -= taken
+        now_done = simulate(instance, {job.id: now}, {job.id: placed}).completion[job.id]
+        if left or now_done is None or now_done > instance.horizon:
+            return None
+        start[job.id], placement[job.id], now = now, placed, now_done + 1
+    return {"start": start, "placement": placement}
+'''
+_HEURISTIC_TEST = """import schedgap
+from NAME import NAME
+
+
+@schedgap.parametrize_with_checks([NAME], "rar-ddls")
+def test_it_is_a_scheduler(check):
+    check()
+
+
+def test_it_is_never_better_than_the_optimum():
+    instance = schedgap.generate("rar-ddls", "tiny", seed=0, ample=True)
+    best = schedgap.solve(instance, "cp").objective
+    report = schedgap.check(instance, NAME(instance, seed=0))
+    assert report.feasible and report.objective >= best
+"""
+_PROBLEM = '''"""A problem of one's own: jobs of whole lengths on identical machines. Change it part by part."""
+
+import itertools
+from fractions import Fraction
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from schedgap.catalogue.method import Kind, Method
+from schedgap.catalogue.problem import ProblemOf
+from schedgap.catalogue.workload import Preset, Workload
+from schedgap.formulations.common.check import CheckReport, Violation
+from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.instance import Count, Instance
+from schedgap.solvers.result import Result, Status, Termination
+
+
+class Machines(Instance):
+    """What is given: the number of machines and the lengths of the jobs."""
+
+    problem_id: ClassVar[str] = "NAME"
+    problem: Literal["NAME"]
+    machines: Annotated[int, Field(ge=1, le=4)]
+    jobs: Annotated[tuple[Count, ...], Field(min_length=1, max_length=7)]
+
+
+def generate(seed: int) -> Machines:
+    """Five random lengths on two machines."""
+    lengths = [int(length) for length in np.random.default_rng(seed).integers(1, 10, 5)]
+    return Machines.parse({"problem": "NAME", "name": f"NAME-{seed}", "machines": 2, "jobs": lengths})
+
+
+def check(instance, solution) -> CheckReport:
+    """Judge a solution, whoever made it: every broken constraint, and the objective as an exact number."""
+    on = solution.get("machine")
+    if not isinstance(on, list) or len(on) != len(instance.jobs):
+        raise InputError("solution: machine: must be a list with a machine for every job")
+    wrong = [Violation("machine", f"job {j}: there is no machine {m}") for j, m in enumerate(on)
+             if m not in range(instance.machines)]
+    if wrong:
+        return CheckReport(tuple(wrong), None)
+    loads = [0] * instance.machines
+    for length, machine in zip(instance.jobs, on, strict=True):
+        loads[machine] += length
+    return CheckReport((), Fraction(max(loads)))
+
+
+def exhaustive(instance, options) -> Result:
+    """The exact method: every assignment."""
+    every = itertools.product(range(instance.machines), repeat=len(instance.jobs))
+    value, on = min((float(check(instance, {"machine": list(one)}).objective), list(one)) for one in every)
+    return Result(Status.OPTIMAL, value, value, {"machine": on}, Termination.PROVEN)
+
+
+def listed(instance, *, seed: int):
+    """A heuristic: each job on the machine with the least to do."""
+    loads, on = [0] * instance.machines, []
+    for length in instance.jobs:
+        on.append(loads.index(min(loads)))
+        loads[on[-1]] += length
+    return {"machine": on}
+
+
+def functions():
+    """The methods by id; imported when one is needed."""
+    return {"exhaustive": exhaustive, "list": listed}
+
+
+class Problem(ProblemOf[Machines]):
+    """What schedgap knows of it."""
+
+    id = "NAME"
+    title = "jobs on identical machines"
+    source = "ours"
+    sense = 1
+    objective_name = "makespan"
+    unit = "slots"
+    instance_class = Machines
+    methods = (
+        Method("exhaustive", "every assignment", Kind.EXACT, functions),
+        Method("list", "list scheduling", Kind.HEURISTIC, functions),
+    )
+
+    def check(self, instance, solution):
+        return check(instance, solution)
+
+    def bound(self, instance):
+        """A certified bound at any size."""
+        return float(max(max(instance.jobs), -(-sum(instance.jobs) // instance.machines)))
+
+    def workload(self):
+        return Workload(presets=(Preset("random", "five random lengths", generate),))
+
+
+PROBLEM = Problem()
+'''
+_PROBLEM_TEST = """import pytest
+import schedgap
+from NAME import PROBLEM, generate, listed
+from schedgap.catalogue.run import run_method
+from schedgap.solvers.result import SolveOptions
+
+
+@schedgap.parametrize_with_checks([listed], PROBLEM)
+def test_the_heuristic_is_a_scheduler(check):
+    check()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_bound_optimum_and_heuristic_are_in_order(seed):
+    instance = generate(seed)
+    best = run_method(PROBLEM, instance, "exhaustive", SolveOptions()).objective
+    found = run_method(PROBLEM, instance, "list", SolveOptions()).objective
+    assert PROBLEM.bound(instance) <= best <= found
+"""
+_ENTRIES = {
+    "heuristic": ("schedgap.methods", '"rar-ddls/NAME" = "NAME:NAME"', _HEURISTIC, _HEURISTIC_TEST),
+    "problem": ("schedgap.problems", 'NAME = "NAME:Problem"', _PROBLEM, _PROBLEM_TEST),
+}
+
+
+def new_package(kind: Literal["heuristic", "problem"], name: str, folder: Path | None = None) -> list[Path]:
+    """Write a package that passes its own tests, into a new folder of its name.
+
+    Parameters
+    ----------
+    kind : what it holds; a heuristic is one for rar-ddls
+    name : of package, folder and method or problem: small letters, digits and _
+    folder : where the new folder goes; the working directory where not given
+
+    Returns
+    -------
+    The files.
+
+    Raises
+    ------
+    InputError
+        Not a name, one that is taken, or a folder that is there already.
+    """
+    if kind not in _ENTRIES:
+        raise InputError(f"new: must be heuristic or problem, got {kind!r}")
+    if not (name.isidentifier() and name.islower() and name.isascii()) or name in ("schedgap", "tests"):
+        raise InputError(f"new: the name must be of small letters, digits and _, beginning with a letter, got {name!r}")
+    home = (folder or Path()) / name
+    if home.exists():
+        raise InputError(f"new: {home} is there already")
+    check_folder(home)
+    group, entry, module, test = _ENTRIES[kind]
+    readme = f"# {name}\n\n    pip install -e .        # then it is in: schedgap list\n    python -m pytest\n" + (
+        f"    schedgap evaluate {name}:{name} --problem rar-ddls\n" if kind == "heuristic" else ""
+    )
+    texts = {
+        "pyproject.toml": _PROJECT.replace("GROUP", group).replace("ENTRY", entry),
+        f"src/{name}/__init__.py": module,
+        f"tests/test_{name}.py": test,
+        "README.md": readme,
+    }
+    written = []
+    for place, text in texts.items():
+        (home / place).parent.mkdir(parents=True, exist_ok=True)
+        written.append(write_text(home / place, text.replace("NAME", name)))
+    return written

@@ -1,0 +1,176 @@
+"""A foreign scheduler on the instances of a problem: run, checked, compared, hunted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from schedgap.benchmarks.evaluation.card import Card, Trial
+from schedgap.benchmarks.evaluation.contained import Bounds, Contained, Failed
+from schedgap.benchmarks.harness.progress import Progress, Sink
+from schedgap.benchmarks.hunt.run import hunt
+from schedgap.benchmarks.hunt.target import Target
+from schedgap.benchmarks.instances import workload_of
+from schedgap.benchmarks.ledger.claims import claims_of, users_claims
+from schedgap.benchmarks.ledger.judge import evaluate as judge_claim
+from schedgap.catalogue.agreement import Answer, agree, write_disagreement
+from schedgap.catalogue.problem import Problem
+from schedgap.catalogue.run import certified_bound, run_method
+from schedgap.formulations.common.errors import Disagreement, InputError
+from schedgap.formulations.common.instance import Instance
+from schedgap.heuristics.common.guarantee import Case, Guarantee, Verdict
+from schedgap.solvers.result import SolveOptions, Status
+
+EACH = 5
+"""Instances of each family."""
+WORK_LIMIT = 20.0
+"""Repeatable limit of each exact solve."""
+EVALUATIONS = 200
+"""Instances that its hunt tries where no budget is given."""
+GIVE_UP = 3
+"""Instances on which it runs out of time or ends, one after another, before the rest is not tried any more."""
+
+
+def evaluate(
+    scheduler: str,
+    problem: Problem,
+    *,
+    budget: float | None = None,
+    seed: int = 0,
+    out: Path,
+    each: int = EACH,
+    bounds: Bounds | None = None,
+    progress: Sink | None = None,
+) -> Card:
+    """Judge a scheduler that runs in a process of its own; see :func:`schedgap.evaluate`.
+
+    It runs on all instances before any optimum is looked for, so there is none that it could find.
+
+    Raises
+    ------
+    InputError
+        The scheduler cannot be imported.
+    Disagreement
+        A feasible solution is better than a proven optimum; the instance is written to a file.
+    """
+    given = bounds or Bounds()
+    closed = [*given.closed, *([out] if out.exists() else [])]
+    fenced = replace(given, closed=tuple(closed))
+    chosen = [
+        (family, seed * 1_000_000 + k, make(seed * 1_000_000 + k)[0])
+        for family, make in workload_of(problem).trials().items()
+        for k in range(each)
+    ]
+    bar = Progress(2 * len(chosen) + 1, progress, "evaluate")
+    with Contained(scheduler, problem, fenced) as contained:
+        try:
+            answers = list(_answers(contained, chosen, seed, bar))
+            trials = [
+                _judged(problem, scheduler, family, number, instance, answer, bar)
+                for (family, number, instance), answer in zip(chosen, answers, strict=True)
+            ]
+            hunted = None
+            if any(trial.objective is not None for trial in trials):
+                bar.say("evaluate: hunts for its worst instance")
+                limits = {} if budget is not None else {"evaluations": EVALUATIONS}
+                target = Target(problem, contained.method())
+                try:
+                    hunted = hunt(target, budget=budget, limits=limits, seed=seed, out=out / "hunt", progress=None)
+                except InputError as error:
+                    bar.say(f"evaluate: no hunt: {error}")
+            claims = _claims(problem, scheduler, trials)
+            return Card(scheduler, problem, seed, trials, claims, hunted, contained.peak)
+        finally:
+            bar.finish()
+
+
+_Answer = tuple[dict[str, Any] | None, str, str, float | None]
+"""Solution, failure, message, seconds."""
+
+
+def _answers(
+    contained: Contained, chosen: Iterable[tuple[str, int, Instance]], seed: int, bar: Progress
+) -> Iterable[_Answer]:
+    ended = 0
+    for family, number, instance in chosen:
+        bar.step(f"{family} {number}")
+        if ended >= GIVE_UP:
+            yield None, "untried", f"not tried: it gave no answer {GIVE_UP} times one after another", None
+            continue
+        try:
+            solution = contained(instance, seed=seed)
+        except Failed as error:
+            ended = ended + 1 if error.kind in ("time", "died") else 0
+            yield None, error.kind, str(error), None
+        else:
+            ended = 0
+            yield (
+                solution,
+                "" if solution is not None else "none",
+                "" if solution else "found nothing",
+                contained.seconds,
+            )
+
+
+def _judged(
+    problem: Problem, scheduler: str, family: str, seed: int, instance: Instance, answer: _Answer, bar: Progress
+) -> Trial:
+    """Check the answer, then find what is proven of the instance and what others reach."""
+    bar.step(f"{family} {seed}")
+    solution, failure, message, took = answer
+    objective: float | None = None
+    if solution is not None:
+        try:
+            report = problem.check(instance, solution)
+        except InputError as error:
+            failure, message = "infeasible", f"no solution of {problem.id}: {error}"
+        else:
+            if report.violations or report.objective is None:
+                failure = "infeasible"
+                message = report.violations[0].message if report.violations else "has no objective"
+            else:
+                objective = float(report.objective)
+    options = SolveOptions(threads=1, work_limit=WORK_LIMIT, seed=seed)
+    exact = run_method(problem, instance, problem.default_method(), options)
+    found = [Answer("the exact method", exact.status, exact.objective, exact.bound, exact=True)]
+    others: dict[str, float | None] = {}
+    for method in problem.heuristics():
+        if method.outside_model or method.users:
+            continue
+        run = run_method(problem, instance, method, SolveOptions(seed=seed))
+        if run.info.get("outside_model"):
+            continue
+        others[method.id] = run.objective
+        found.append(Answer(method.id, run.status, run.objective, run.bound))
+    if objective is not None:
+        found.append(Answer(scheduler, Status.FEASIBLE, objective, None))
+    known = agree(found, problem.sense, certified_bound(problem, instance))
+    if known.contradictions:
+        path = write_disagreement(instance, message="; ".join(known.contradictions), solution=solution)
+        raise Disagreement(f"{'; '.join(known.contradictions)}; the instance is in {path}")
+    return Trial(family, seed, instance, objective, failure, message, took, known, others)
+
+
+def _claims(
+    problem: Problem, scheduler: str, trials: Sequence[Trial]
+) -> list[tuple[Guarantee, int, int, int, float | None]]:
+    """The user's claims about this scheduler on every instance; a failed instance counts as not applicable."""
+    own = {claim.id for claim in users_claims()}
+    rows = []
+    for claim in claims_of(problem):
+        if claim.id not in own or claim.method != scheduler or claim.measure is not None or claim.sample is not None:
+            continue
+        held = refuted = other = 0
+        tightest: float | None = None
+        for trial in trials:
+            case = Case(trial.instance, trial.objective, {}, trial.known.optimum, trial.known.bound)
+            judged = judge_claim(claim, case).evaluation
+            held += judged.verdict is Verdict.HELD
+            refuted += judged.verdict is Verdict.REFUTED
+            other += judged.verdict is Verdict.NOT_APPLICABLE
+            if judged.tightness is not None:
+                tightest = max(tightest or 0.0, judged.tightness)
+        rows.append((claim, held, refuted, other, tightest))
+    return rows

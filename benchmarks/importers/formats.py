@@ -1,0 +1,226 @@
+"""Public traces by their columns, as their repositories publish them, and tables of servers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from schedgap.benchmarks.importers.rows import (
+    MISSING,
+    Format,
+    LeftOut,
+    between,
+    count,
+    duration,
+    moment,
+    name,
+    number,
+    positive,
+    seconds,
+    whole,
+)
+
+
+def _argument(cell: str) -> None:
+    if not cell.startswith("-"):
+        raise ValueError("must begin with '-'")
+
+
+def _flag(cell: str) -> None:
+    if cell.strip() not in ("0", "1"):
+        raise ValueError("must be 0 or 1")
+
+
+def _job_type(cell: str) -> str:
+    if not cell.strip():
+        raise ValueError("is empty")
+    return cell.strip()
+
+
+def _each(total: str, workers: str) -> int:
+    """Samples of one worker."""
+    return max(1, positive(total) // positive(workers))
+
+
+def _percent(cell: str) -> float:
+    """GPUs of one instance."""
+    return 0.0 if cell.strip().lower() in MISSING else number(cell, "percent of a GPU") / 100
+
+
+def _of_instances(percent: str, instances: str) -> int:
+    """Whole GPUs of all instances of a task."""
+    return 0 if _percent(percent) <= 0 else whole(instances) * math.ceil(_percent(percent))
+
+
+def _milli(cell: str) -> float:
+    return count(cell) / 1000
+
+
+def _philly(job: Any) -> Sequence[Any]:
+    """jobid, submitted_time, seconds of all attempts, GPUs of the last attempt that had some."""
+    if not isinstance(job, Mapping) or not isinstance(job.get("attempts"), list):
+        raise LeftOut("is not a job with a list of attempts")
+    total, gpus = 0.0, 0
+    for attempt in job["attempts"]:
+        if not isinstance(attempt, Mapping):
+            raise LeftOut("has an attempt that is not an object")
+        gpus = sum(len(part["gpus"]) for part in attempt.get("detail") or () if isinstance(part, Mapping)) or gpus
+        total += between(str(attempt.get("start_time")), str(attempt.get("end_time")))
+    if not job["attempts"]:
+        raise LeftOut("was never started")
+    return str(job.get("jobid", "")), str(job.get("submitted_time")), str(total), str(gpus)
+
+
+GAVEL = Format(
+    "gavel",
+    "a job trace of stanford-futuredata/gavel with its measured rates",
+    {
+        "model": (_job_type, "job type"),
+        "argument": (_argument, "steps argument"),
+        "data": (_flag, "needs data"),
+        "iterations": (positive, "total steps"),
+        "gpus": (positive, "scale factor"),
+        "arrival": (seconds, "arrival"),
+    },
+    names=(
+        (
+            *("job type", "command", "directory", "steps argument", "needs data"),
+            *("total steps", "scale factor", "priority", "SLO", "arrival"),
+        ),
+        ("job type", "command", "steps argument", "needs data", "total steps", "arrival", "scale factor"),
+    ),
+    separator="\t",
+    strict=True,
+    relative=True,
+)
+PHILLY = Format(
+    "philly",
+    "the Microsoft Philly trace (msr-fiddle/philly-traces: cluster_job_log), or its flat table",
+    {
+        "arrival": (moment, "timestamp"),
+        "duration": (duration, "duration"),
+        "gpus": (count, "num_gpus"),
+    },
+)
+PHILLY_LOG = Format(
+    "philly",
+    PHILLY.title,
+    {
+        "id": (name, "jobid"),
+        "arrival": (moment, "submitted_time"),
+        "duration": (duration, "attempts"),
+        "gpus": (count, "gpus"),
+    },
+    objects=_philly,
+    notes=("a job's duration is that of all its attempts together, its GPUs are those of the last",),
+)
+HELIOS = Format(
+    "helios",
+    "a cluster_log.csv of SenseTime's Helios (S-Lab-System-Group/HeliosData)",
+    {
+        "id": (name, "job_id"),
+        "gpus": (count, "gpu_num"),
+        "arrival": (moment, "submit_time"),
+        "duration": (duration, "duration"),
+    },
+)
+PAI = Format(
+    "pai",
+    "pai_task_table.csv of alibaba/clusterdata, cluster-trace-gpu-v2020",
+    {
+        "id": (name, "job_name", "task_name"),
+        "gpus": (_of_instances, "plan_gpu", "inst_num"),
+        "share": (_percent, "plan_gpu"),
+        "arrival": (moment, "start_time"),
+        "duration": (between, "start_time", "end_time"),
+    },
+    names=(
+        (
+            *("job_name", "task_name", "inst_num", "status", "start_time", "end_time"),
+            *("plan_cpu", "plan_mem", "plan_gpu", "gpu_type"),
+        ),
+    ),
+    notes=("every task is a job of its own, which arrives when the task was launched",),
+)
+OPENB = Format(
+    "openb",
+    "openb_pod_list_*.csv of alibaba/clusterdata, cluster-trace-gpu-v2023",
+    {
+        "id": (name, "name"),
+        "gpus": (count, "num_gpu"),
+        "share": (_milli, "gpu_milli"),
+        "arrival": (moment, "creation_time"),
+        "duration": (between, "scheduled_time", "deletion_time"),
+    },
+)
+POLLUX = Format(
+    "pollux",
+    "a workload of the Pollux artifact (petuum/adaptdl, osdi21-artifact) with its measured iteration times",
+    {
+        "id": (name, "name"),
+        "arrival": (moment, "time"),
+        "model": (_job_type, "application"),
+        "gpus": (positive, "num_replicas"),
+        "batch": (_each, "batch_size", "num_replicas"),
+    },
+    relative=True,
+)
+SIA = Format("sia", "a workload of siasosp23/artifacts, in the form of Pollux", POLLUX.fields, relative=True)
+TIRESIAS = Format(
+    "tiresias",
+    "a trace of SymbioticLab/Tiresias (60_job.csv or tf_job.csv)",
+    {
+        "id": (name, "job_id"),
+        "gpus": (count, "num_gpu"),
+        "arrival": (moment, "submit_time"),
+        "duration": (duration, "duration"),
+        "model": (name, "model_name"),
+    },
+    relative=True,
+)
+TRACES = (GAVEL, PHILLY, HELIOS, PAI, OPENB, POLLUX, SIA, TIRESIAS)
+"""Formats of job traces, in the order of ``schedgap list``."""
+
+
+def table(columns: Mapping[str, str], scale: float) -> Format:
+    """A plain table whose columns a user names; a number of seconds is `scale` times the cell."""
+
+    def scaled(read: Any) -> Any:
+        return lambda cell: scale * read(cell)
+
+    readers = {
+        "id": name,
+        "gpus": whole,
+        "duration": scaled(duration),
+        "arrival": lambda cell: moment(cell) * (1 if "-" in cell else scale),
+        "model": name,
+        "iterations": whole,
+        "batch": whole,
+    }
+    return Format("csv", "", {field: (readers[field], column) for field, column in columns.items()}, separator=None)
+
+
+CLUSTERS = (
+    Format(
+        "openb", "openb_node_list_*.csv", {"id": (name, "sn"), "gpus": (count, "gpu"), "kind": (str.strip, "model")}
+    ),
+    Format(
+        "tiresias",
+        "a cluster of equal servers",
+        {
+            "switches": (positive, "num_switch"),
+            "copies": (positive, "num_node_p_switch"),
+            "gpus": (count, "num_gpu_p_node"),
+        },
+    ),
+    Format(
+        "pai",
+        "pai_machine_spec.csv",
+        {"id": (name, "machine"), "kind": (str.strip, "gpu_type"), "gpus": (whole, "cap_gpu")},
+        names=(("machine", "gpu_type", "cap_cpu", "cap_mem", "cap_gpu"),),
+    ),
+    Format("philly", "cluster_machine_list", {"id": (name, "machineId"), "gpus": (count, "number of GPUs")}),
+    Format("lingjun", "topo.csv", {"id": (name, "ip")}, notes=("the table has no GPUs: 8 in every host assumed",)),
+)
+"""Tables of servers, told apart by their columns."""

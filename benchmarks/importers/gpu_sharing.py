@@ -1,0 +1,81 @@
+"""Job traces as instances of gpu-sharing: arrivals and gangs from the trace, times of fitted tasks."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import Field
+
+from schedgap.benchmarks.importers.traces import Trace, list_horizon, timed
+from schedgap.benchmarks.instances.gpu_sharing.paper import iteration_seconds, task_instance, task_job
+from schedgap.benchmarks.instances.profiles.matching import match_profile
+from schedgap.benchmarks.instances.profiles.pollux_tasks import TASKS
+from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
+
+_DRAWN_UP_TO = 1000
+"""Jobs; the table of interference is quadratic."""
+
+
+def to_gpu_sharing(
+    trace: Trace,
+    *,
+    profile: Annotated[str, Field(description="fitted task of jobs whose own is not named or not fitted")] = "cifar10",
+    xi: Annotated[
+        float | None,
+        Field(
+            ge=1,
+            le=1000,
+            description="interference of every pair; where not given, drawn by pairs of tasks where the trace names "
+            "them (up to 1,000 jobs), else 1",
+        ),
+    ] = None,
+    xi_seed: Annotated[int, Field(ge=0, le=10**9, description="of interference that is drawn")] = 0,
+    slot_length: Annotated[float, Field(gt=0, le=10**6, description="seconds per slot")] = 10.0,
+) -> GpuSharingInstance:
+    """The jobs of a trace, each as one of the six fitted tasks of Pollux, with as many iterations as it ran for.
+
+    Parameters
+    ----------
+    trace : what was read; receives the notes
+    profile : a fitted task, for jobs that name none
+    xi, xi_seed : interference
+    slot_length : seconds
+
+    Raises
+    ------
+    InputError
+        No job fits.
+    """
+    largest = max(server.gpus for server in trace.servers)
+    parts: list[dict[str, Any]] = []
+    kinds: list[str] = []
+    lengths: list[tuple[int, int]] = []
+    jobs = trace.fitting(sum(server.gpus for server in trace.servers))
+    for job, duration in zip(jobs, timed(trace, jobs), strict=True):
+        task, said = match_profile(job.model, job.batch, list(TASKS), profile)
+        if said is not None:
+            trace.notes.add(said)
+        batch = job.batch if said is None else None
+        part = task_job(job.id, task, job.gpus, job.arrival, slot_length, duration, batch, largest)
+        seconds = part["iterations"] * iteration_seconds(task, job.gpus, batch, largest)
+        lengths.append((job.gpus, math.ceil(1.01 * seconds / slot_length) + 1))
+        parts.append(part)
+        kinds.append(task)
+    named = all(job.model in TASKS for job in jobs)
+    if xi is None:
+        xi = None if named and len(jobs) <= _DRAWN_UP_TO else 1.0
+    trace.notes.add(
+        f"{len(parts)} jobs; interference is "
+        + (f"{xi:g} for every pair" if xi is not None else "drawn by pairs of tasks from 1 to 2")
+    )
+    trace.notes.add("memory is assumed (benchmarks/instances/profiles/pollux_tasks.py), on GPUs of 11 GB")
+    last = max(part["arrival"] for part in parts)
+    servers = [(server.id, server.gpus) for server in trace.servers]
+    horizon = min(
+        last + sum(slots for _, slots in lengths), list_horizon(last, lengths, sum(size for _, size in servers))
+    )
+    return task_instance(
+        np.random.default_rng(xi_seed), trace.name, parts, kinds, servers, xi, slot_length, horizon=horizon
+    )

@@ -1,0 +1,374 @@
+"""One way to read tables of jobs and servers: a format declares its columns; rows are read and dirt is counted."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from pathlib import Path
+from typing import IO, Any, Literal
+
+from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.instance import LARGEST_COUNT
+
+Reader = Callable[..., Any]
+"""``f(cell, ...) -> value``; raises ValueError that says what the cell must be, or :class:`LeftOut`."""
+MISSING = frozenset({"", "na", "n/a", "nan", "none", "null", "unknown", "-"})
+"""What logs write where they have no value."""
+_SHOWN_LINES = 5
+_LONGEST_CELL = 131_072
+_CLOCK = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d{1,2}):(\d{1,2}(?:\.\d+)?)")
+
+
+class LeftOut(ValueError):
+    """A row that can be read, but is no job that a problem can have: why, and details."""
+
+
+class Unfit(ValueError):
+    """A row that cannot be read: what is wrong, and the value."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """The columns of a table.
+
+    Attributes
+    ----------
+    id, title : its name after ``schedgap import``, and one line
+    fields : what is read: a reader, and the columns whose cells it is given
+    names : column names of every layout, in order, where the file does not name them itself
+    separator : None: the one of comma, semicolon and tab that the first line has most of
+    strict : a row that does not fit is an error, not counted
+    relative : arrivals count from the file's own zero; otherwise from the first job
+    notes : what is assumed of every file of this format
+    objects : for a file that holds a JSON list instead of a table: the cells of an element
+    """
+
+    id: str
+    title: str
+    fields: Mapping[str, tuple[Any, ...]]
+    names: tuple[tuple[str, ...], ...] = ()
+    separator: str | None = ","
+    strict: bool = False
+    relative: bool = False
+    notes: tuple[str, ...] = ()
+    objects: Callable[[Any], Sequence[Any]] | None = None
+
+
+@dataclass
+class Notes:
+    """What is said of an import, each text once with the number of jobs or the lines it is about."""
+
+    strict: bool = False
+    _counts: dict[str, int] = field(default_factory=dict)
+    _rows: dict[str, tuple[int, list[int]]] = field(default_factory=dict)
+
+    def add(self, *texts: str) -> None:
+        """A note about one more job."""
+        for text in texts:
+            self._counts[text] = self._counts.get(text, 0) + 1
+
+    def row(self, text: str, line: int) -> None:
+        """A note about the row of this line."""
+        count, lines = self._rows.get(text, (0, []))
+        if count < _SHOWN_LINES:
+            lines.append(line)
+        self._rows[text] = count + 1, lines
+
+    @property
+    def texts(self) -> list[str]:
+        """All of them, in the order in which they first came: rows first."""
+        told = []
+        for text, (count, lines) in self._rows.items():
+            listed = ", ".join(map(str, lines)) + (", ..." if count > len(lines) else "")
+            told.append(f"{count} row{'s' * (count > 1)} {text} (line{'s' * (count > 1)} {listed})")
+        return told + [text if count == 1 else f"{text} ({count} jobs)" for text, count in self._counts.items()]
+
+
+def read_rows(form: Format, path: str | Path, notes: Notes, keep: str | None = None) -> Iterator[dict[str, Any]]:
+    """The rows of a table that fit its format, one at a time, each a dict of its fields and ``line``.
+
+    A row that does not fit is left out and told to `notes` with its line; so is a second row with the same id.
+
+    Parameters
+    ----------
+    form : the declaration
+    path : the file, UTF-8
+    notes : receives what was left out
+    keep : ``column=value``: only rows with this value
+
+    Raises
+    ------
+    InputError
+        Not a readable table: names the file, the line and the value. Also when more than half of the rows cannot be
+        read: then the file is not of this format.
+    """
+    seen: dict[str, int] = {}
+    total = unreadable = 0
+    worst = ""
+    with opened(path) as file:
+        for line, names, cells in _lines(form, path, file):
+            positions = {name: index for index, name in enumerate(names)}
+            if total == 0:
+                _require(form, positions, path, keep)
+            total += 1
+            try:
+                cells = cells if form.objects is None else form.objects(cells)
+                if len(cells) != len(names):
+                    raise Unfit(f"{len(names)} columns expected", f"got {len(cells)}")
+                if keep is not None and cells[positions[keep.split("=", 1)[0]]] != keep.split("=", 1)[1]:
+                    continue
+                row = _values(form, positions, cells)
+                if row.get("gpus") == 0:
+                    raise LeftOut("no GPU")
+                name = row.get("id")
+                if name is not None and seen.setdefault(name, line) != line:
+                    raise LeftOut("its id is used twice", f"{name!r} is already that of line {seen[name]}")
+            except (Unfit, LeftOut) as error:
+                what, *detail = map(str, error.args)
+                text = f"{path}: line {line}: {', '.join((what, *detail))}"
+                if form.strict:
+                    raise InputError(text) from None
+                if isinstance(error, Unfit):
+                    unreadable += 1
+                    worst = worst or text
+                notes.row(f"left out: {what}", line)
+            else:
+                row["line"] = line
+                yield row
+    if 2 * unreadable > total:
+        raise InputError(f"{worst} ({unreadable} of {total} rows cannot be read)")
+
+
+def _lines(form: Format, path: str | Path, file: IO[str]) -> Iterator[tuple[int, Sequence[str], Any]]:
+    """Line number, column names, cells."""
+    if form.objects is not None:
+        known = tuple(dict.fromkeys(column for _, *columns in form.fields.values() for column in columns))
+        yield from ((line, known, element) for line, element in _elements(path, file))
+        return
+    first = file.readline()
+    separator = form.separator or max(",;\t", key=first.count)
+    file.seek(0)
+    quoting: Literal[0, 3] = csv.QUOTE_NONE if separator == "\t" else csv.QUOTE_MINIMAL
+    rows = csv.reader(file, delimiter=separator, quoting=quoting, strict=True)
+    layouts = {len(names): names for names in form.names}
+    names: tuple[str, ...] = ()
+    before = 0
+    while True:
+        try:
+            cells = next(rows)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            text = f"a cell of more than {_LONGEST_CELL} characters" if "field larger" in str(error) else str(error)
+            raise InputError(f"{path}: line {before + 1}: {text}") from None
+        line, before = before + 1, rows.line_num
+        if not any(cell.strip() for cell in cells):
+            continue
+        if not names:
+            names = tuple(cell.strip() for cell in cells)
+            if not layouts or names in form.names:
+                if len(set(names)) < len(names):
+                    twice = next(name for name in names if names.count(name) > 1)
+                    raise InputError(f"{path}: line {line}: the column {twice!r} is there twice")
+                continue
+            names = layouts.get(len(cells), ())
+        if layouts and (len(cells) not in layouts or (form.strict and len(cells) != len(names))):
+            wanted = " or ".join(map(str, sorted(layouts)))
+            if len(cells) in layouts:
+                wanted = f"{len(names)} as in the lines before"
+            if form.strict or not names:
+                by = "tabs" if separator == "\t" else f"{separator!r}"
+                raise InputError(f"{path}: line {line}: {len(cells)} columns separated by {by}, expected {wanted}")
+        yield line, names, cells
+
+
+def _require(form: Format, positions: Mapping[str, int], path: str | Path, keep: str | None) -> None:
+    """All the columns that are read are there."""
+    wanted = [column for _, *columns in form.fields.values() for column in columns]
+    if keep is not None:
+        if "=" not in keep:
+            raise InputError(f"option keep: must be column=value, got {keep!r}")
+        wanted.append(keep.split("=", 1)[0])
+    for column in wanted:
+        if column not in positions:
+            near = get_close_matches(column, positions, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            known = ", ".join(positions)
+            raise InputError(
+                f"{path}: line 1: there is no column {column!r} (columns: {known[:200] + '...' * (len(known) > 200)})"
+                + hint
+            )
+
+
+def _values(form: Format, positions: Mapping[str, int], cells: Sequence[Any]) -> dict[str, Any]:
+    row = {}
+    for name, (read, *columns) in form.fields.items():
+        try:
+            row[name] = read(*(cells[positions[column]] for column in columns))
+        except LeftOut:
+            raise
+        except ValueError as error:
+            numbered = f"column {positions[columns[0]] + 1} ({columns[0]})" if form.names else columns[0]
+            got = cells[positions[columns[0]]]
+            text = repr(got) if len(repr(got)) <= 40 else repr(got)[:37] + "..."
+            raise Unfit(f"{numbered}: {error}", f"got {text}") from None
+    return row
+
+
+@contextmanager
+def opened(path: str | Path) -> Iterator[IO[str]]:
+    """A text file to read; an InputError where it cannot be opened or is not UTF-8."""
+    try:
+        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+            yield file
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: line {_undecodable(path)}: not UTF-8 text") from None
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from None
+
+
+def _undecodable(path: str | Path) -> int:
+    with Path(path).open("rb") as file:
+        for line, raw in enumerate(file, start=1):
+            try:
+                raw.decode()
+            except UnicodeDecodeError:
+                return line
+    return 1
+
+
+def _elements(path: str | Path, file: IO[str]) -> Iterator[tuple[int, Any]]:
+    """The elements of a JSON list with the line each begins in, read in pieces: memory for one of them."""
+    decoder = json.JSONDecoder()
+    line = 1
+    text = ""
+    inside = False
+    while True:
+        piece = file.read(1 << 16)
+        text += piece
+        while True:
+            bare = text.lstrip(" \t\r\n," if inside else " \t\r\n[")
+            inside = True
+            line += text[: len(text) - len(bare)].count("\n")
+            text = bare
+            if text.startswith("]"):
+                return
+            try:
+                element, end = decoder.raw_decode(text)
+            except (ValueError, RecursionError):
+                break
+            yield line, element
+            line += text[:end].count("\n")
+            text = text[end:]
+        if not piece or len(text) > 1 << 24:
+            raise InputError(f"{path}: line {line}: not JSON, or the list does not end")
+
+
+def given(cell: str) -> str:
+    """A cell without the blanks around it; a missing value leaves the row out."""
+    text = cell.strip()
+    if text.lower() in MISSING:
+        raise LeftOut("has no value where one is needed")
+    return text
+
+
+def name(cell: str, *more: str) -> str:
+    """An id, or several cells joined to one."""
+    text = "/".join(given(part) for part in (cell, *more))
+    if len(text) > 200 or not text.isprintable():
+        raise ValueError("must be a name of at most 200 printable characters")
+    return text
+
+
+def count(cell: str) -> int:
+    """A whole number from 0 to 10^9, written in digits."""
+    text = given(cell)
+    if not re.fullmatch(r"[0-9]{1,10}", text) or int(text) > LARGEST_COUNT:
+        raise ValueError(f"must be a whole number from 0 to {LARGEST_COUNT}")
+    return int(text)
+
+
+def positive(cell: str) -> int:
+    """A whole number from 1 to 10^9, written in digits."""
+    try:
+        found = count(cell)
+    except LeftOut:
+        raise
+    except ValueError:
+        found = 0
+    if found < 1:
+        raise ValueError(f"must be a whole number from 1 to {LARGEST_COUNT}")
+    return found
+
+
+def whole(cell: str) -> int:
+    """A whole number that may be written as 2.0."""
+    return count(re.sub(r"\.0*$", "", given(cell)))
+
+
+def number(text: str, what: str) -> float:
+    """A number up to 10^12 in size; `what` says what it must be."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not abs(found) <= 1e12:
+        raise ValueError(f"must be {what}")
+    return found
+
+
+def duration(cell: str) -> float:
+    """Seconds, or a clock ([days-]hours:minutes:seconds); must be more than 0."""
+    text = given(cell)
+    clock = _CLOCK.fullmatch(text)
+    if clock:
+        days, hours, minutes, rest = (float(part or 0) for part in clock.groups())
+        found = 86400 * days + 3600 * hours + 60 * minutes + rest
+    else:
+        found = number(text, "seconds or a clock such as 1-02:03:04")
+    if found <= 0:
+        raise LeftOut("lasts no time" if found == 0 else "lasts a negative time")
+    return found
+
+
+def moment(cell: str) -> float:
+    """Seconds, not negative, or a date and time (seconds since 1970; UTC where no zone is named)."""
+    text = given(cell)
+    if re.match(r"\d{4}-\d\d-\d\d", text):
+        try:
+            found = datetime.fromisoformat(text)
+        except ValueError:
+            raise ValueError("must be a date and time such as 2020-06-09 18:41:01") from None
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    seconds = number(text, "seconds or a date and time")
+    if seconds < 0:
+        raise LeftOut("has a negative time")
+    return seconds
+
+
+def seconds(cell: str) -> float:
+    """Seconds, at least 0."""
+    try:
+        found = float(cell)
+    except ValueError:
+        found = math.nan
+    if not 0 <= found <= 1e15:
+        raise ValueError("must be seconds, at least 0")
+    return found
+
+
+def between(start: str, end: str) -> float:
+    """Seconds from one moment to another."""
+    if start.strip().lower() in MISSING or end.strip().lower() in MISSING:
+        raise LeftOut("has no start or no end")
+    found = moment(end) - moment(start)
+    if found <= 0:
+        raise LeftOut("lasts no time" if found == 0 else "ends before it starts")
+    return found

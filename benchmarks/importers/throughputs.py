@@ -1,0 +1,67 @@
+"""Measured rates as the repository stanford-futuredata/gavel publishes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from schedgap.benchmarks.instances.profiles.throughputs import JobType, Rate, Throughputs
+from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.instance import LARGEST_COUNT, read_json
+
+_UNCONSOLIDATED = "_unconsolidated"
+_KEY = re.compile(r"^\('(?P<job_type>.+)', (?P<scale>[0-9]+)\)$")
+
+
+def read_throughputs(path: str | Path) -> Throughputs:
+    """Measured rates of jobs that run alone (key "null"); rates of packed pairs are not read.
+
+    Raises
+    ------
+    InputError
+        Not JSON, or not of the expected form: names the file, the place and the value.
+    """
+    data = _object(read_json(path), f"{path}")
+    cells: dict[tuple[str, JobType, int], dict[bool, float]] = {}
+    for section, rows in data.items():
+        consolidated = not section.endswith(_UNCONSOLIDATED)
+        worker = section.removesuffix(_UNCONSOLIDATED)
+        for key, row in _object(rows, f"{path}: {section}").items():
+            match = _KEY.match(key)
+            if match is None:
+                raise InputError(f"{path}: {section}: {_short(key)} is not of the form ('job type', scale)")
+            where = f"{path}: {section}: {key}: null"
+            found = _object(row, f"{path}: {section}: {key}")
+            if "null" not in found:
+                raise InputError(f"{where}: is missing (the rate of the job alone)")
+            rate = found["null"]
+            if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate <= 1e12:
+                raise InputError(f"{where}: must be iterations per second, from 0 to 1e12, got {_short(rate)}")
+            scale = _count(match["scale"], f"{path}: {section}: {key}: scale")
+            cells.setdefault((worker, match["job_type"], scale), {})[consolidated] = float(rate)
+    if not cells:
+        raise InputError(f"{path}: no rates")
+    return Throughputs(
+        source=str(path), rates={key: Rate(pair.get(True), pair.get(False)) for key, pair in cells.items()}
+    )
+
+
+def _object(value: Any, where: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise InputError(f"{where}: must be a JSON object, got {_short(value)}")
+    return value
+
+
+def _count(text: str, where: str) -> int:
+    """A whole number from 1 to 10^9, written in digits."""
+    text = text.strip()
+    if not re.fullmatch(r"[0-9]{1,10}", text) or not 1 <= int(text) <= LARGEST_COUNT:
+        raise InputError(f"{where}: must be a whole number from 1 to {LARGEST_COUNT}, got {_short(text)}")
+    return int(text)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else text[:37] + "..."

@@ -1,0 +1,60 @@
+"""``schedgap evaluate`` and ``schedgap new``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from schedgap.cli.arguments import add_seed, add_time_limit, count, seconds, to_json
+
+
+def add_evaluate(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``evaluate``."""
+    parser.add_argument("scheduler", metavar="SCHEDULER", help="file.py:function or package.module:function")
+    parser.add_argument("--problem", required=True, metavar="P", help="the problem whose instances it takes")
+    parser.add_argument("--claims", type=Path, metavar="FILE.py", help="claims of your own: a file with CLAIMS")
+    parser.add_argument("--budget", type=seconds, metavar="S", help="seconds of its hunt (default: it stops by counts)")
+    parser.add_argument("--instances", type=count, metavar="N", help="instances of each family (default 5)")
+    add_time_limit(parser, "seconds for an instance (default 10)")
+    parser.add_argument("--memory-limit", type=seconds, default=4.0, metavar="GB", help="of its process (default 4)")
+    add_seed(parser)
+    parser.add_argument(
+        "--out", type=Path, default=Path("evaluation"), metavar="DIR", help="card.json, card.html (default: evaluation)"
+    )
+    parser.add_argument("--json", action="store_true", help="print the card as one JSON object")
+
+
+def run_evaluate(arguments: argparse.Namespace) -> int:
+    """Judge a scheduler; 1 where it fails on an instance, 4 where it fails on all."""
+    from schedgap import api
+
+    card = api.evaluate(
+        arguments.scheduler,
+        arguments.problem,
+        claims=arguments.claims,
+        budget=arguments.budget,
+        seed=arguments.seed,
+        out=arguments.out,
+        instances=arguments.instances,
+        time_limit=10.0 if arguments.time_limit is None else arguments.time_limit,
+        memory_limit=arguments.memory_limit,
+        progress=sys.stderr,
+    )
+    print(to_json(card.to_dict()) if arguments.json else card.to_text())
+    return 0 if card.feasible == len(card.trials) else 1 if card.feasible else 4
+
+
+def add_new(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``new``."""
+    parser.add_argument("kind", choices=("heuristic", "problem"), help="what the package holds")
+    parser.add_argument("name", metavar="NAME", help="of the package: small letters, digits and _")
+
+
+def run_new(arguments: argparse.Namespace) -> int:
+    """Write a package that passes its own tests, and print its files."""
+    from schedgap import api
+
+    for path in api.new_package(arguments.kind, arguments.name):
+        print(path)
+    return 0

@@ -1,0 +1,181 @@
+"""A foreign scheduler in a process of its own: hostile ones fail and harm nothing; the card says what is true."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+from support import foreign
+from support.command import Command
+
+import schedgap
+from schedgap import InputError
+from schedgap.benchmarks.evaluation import run as runs
+from schedgap.benchmarks.evaluation.contained import Bounds, Contained, Failed
+from schedgap.benchmarks.instances import make_instance
+from schedgap.catalogue.rar_ddls import PROBLEM
+from schedgap.catalogue.workload import Preset, Workload
+
+FILE = Path(foreign.__file__)
+INSTANCE = make_instance(PROBLEM, "tiny", 0, {"ample": True})
+BOUNDS = Bounds(seconds=20.0, memory=1 << 30, warm=False)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "victim.txt").write_text("as it was")
+    (tmp_path / "evaluation").mkdir()
+    (tmp_path / "evaluation" / "card.json").write_text('{"optimum": 7}')
+    return tmp_path
+
+
+def group_is_gone(leader: int) -> bool:
+    try:
+        os.killpg(leader, 0)
+    except ProcessLookupError:
+        return True
+    # What was killed and is not yet waited for by its new parent still has its group.
+    return all(state(int(entry.name)) in ("Z", "") for entry in Path("/proc").iterdir() if group(entry) == leader)
+
+
+def group(entry: Path) -> int:
+    try:
+        return os.getpgid(int(entry.name))
+    except (ValueError, ProcessLookupError):
+        return -1
+
+
+def state(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return ""
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "message", "seconds"),
+    [
+        ("prints", "answer", "", 20.0),
+        ("forges", "answer", "not asked for", 20.0),
+        ("forks", "time", "no answer within", 1.5),
+        ("eats", "memory", "MemoryError", 20.0),
+        ("endless", "time", "no answer within 1.5 s", 1.5),
+        ("writes", "error", "could not write", 20.0),
+        ("reads", "error", "may not read", 20.0),
+        ("exits", "died", "its process ended with status 0", 20.0),
+        ("huge", "answer", "at most 67108864 are taken", 20.0),
+        ("nan", "error", "ValueError", 20.0),
+        ("text", "answer", "must return a solution object or None, got str", 20.0),
+    ],
+)
+def test_a_hostile_scheduler_fails_and_harms_nothing(
+    folder: Path, name: str, kind: str, message: str, seconds: float
+) -> None:
+    bounds = Bounds(seconds, BOUNDS.memory, closed=(folder / "evaluation",), warm=False)
+    with Contained(f"{FILE}:{name}", PROBLEM, bounds) as contained:
+        with pytest.raises(Failed) as caught:
+            contained(INSTANCE, seed=0)
+        leader = None if contained._process is None else contained._process.pid
+    assert caught.value.kind == kind and message in str(caught.value)
+    assert (folder / "victim.txt").read_text() == "as it was"
+    assert {path.name for path in folder.iterdir()} == {"victim.txt", "evaluation"}
+    assert leader is None or group_is_gone(leader)
+
+
+def test_patching_the_checker_reaches_nobody_and_answers_are_checked_outside(folder: Path) -> None:
+    with Contained(f"{FILE}:patches", PROBLEM, BOUNDS) as contained:
+        solution = contained(INSTANCE, seed=0)
+        assert solution is not None and PROBLEM.check(INSTANCE, solution).violations
+    with Contained(f"{FILE}:good", PROBLEM, BOUNDS) as contained:
+        for seed in (0, 1):
+            solution = contained(INSTANCE, seed=seed)
+            assert solution is not None and PROBLEM.check(INSTANCE, solution).feasible
+        assert contained.seconds is not None and contained.peak is not None and contained.peak > 1 << 20
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One family, two heuristics, no warm-up: a card in seconds."""
+    from schedgap.benchmarks.instances.rar_ddls.random import tiny
+
+    monkeypatch.setattr(PROBLEM, "workload", lambda: Workload((Preset("tiny", "", tiny, {"ample": True}),)))
+    kept = tuple(m for m in PROBLEM.methods if m.id in ("cp", "ls", "lpt-colocate"))
+    monkeypatch.setattr(PROBLEM, "methods", kept)
+    monkeypatch.setattr(runs, "EVALUATIONS", 20)
+    monkeypatch.setattr("schedgap.benchmarks.evaluation.contained.Bounds", partial(Bounds, warm=False))
+
+
+def test_the_card_of_a_scheduler(command: Command, folder: Path, small: None) -> None:
+    claims = (
+        "from schedgap.heuristics.common.guarantee import Guarantee, at_most, not_applicable\n"
+        "def twice(case):\n"
+        "    if case.objective is None or case.optimum is None:\n"
+        "        return not_applicable('needs both')\n"
+        "    return at_most(case.objective, case.optimum)\n"
+        f"CLAIMS = [Guarantee('opt', 'rar-ddls', 'mine', 'C <= OPT', 'none', twice, {f'{FILE}:good'!r})]\n"
+    )
+    (folder / "claims.py").write_text(claims)
+    arguments = (f"{FILE}:good", "--problem", "rar-ddls", "--instances", "3", "--claims", "claims.py")
+    ran = command("evaluate", *arguments, "--out", "card", "--json")
+    assert ran.status == 0, ran.err
+    data = json.loads(ran.out)
+    assert json.loads((folder / "card" / "card.json").read_text()) == data
+    assert (data["schema"], data["instances"], data["feasible"], data["failures"]) == (1, 3, 3, {})
+    assert 0 < data["score"] <= 1
+    ratios = [trial["objective"] / trial["optimum"] for trial in data["trials"]]
+    assert [trial["ratio"] for trial in data["trials"]] == pytest.approx(ratios)
+    assert data["score"] == pytest.approx(sum(1 / ratio for ratio in ratios) / 3)
+    assert data["ratio"]["optimum"]["worst"] == pytest.approx(max(ratios))
+    assert {row["method"] for row in data["against"]} == {"ls", "lpt-colocate"}
+    assert all(row["better"] + row["equal"] + row["worse"] == 3 for row in data["against"])
+    (claim,) = data["claims"]
+    assert claim["refuted"] == sum(ratio > 1 + 1e-9 for ratio in ratios)
+    assert data["worst"]["ratio"] >= 1 and Path(data["worst"]["file"]).is_file()
+    page = (folder / "card" / "card.html").read_text()
+    assert "score" in page and "against the shipped methods" in page
+
+
+def test_a_scheduler_that_fails_everywhere_scores_0(command: Command, folder: Path, small: None) -> None:
+    for name, failure in (("infeasible", "infeasible"), ("nothing", "none")):
+        ran = command(
+            "evaluate", f"{FILE}:{name}", "--problem", "rar-ddls", "--instances", "2", "--json", "--out", name
+        )
+        assert ran.status == 4, ran.err
+        data = json.loads(ran.out)
+        assert data["score"] == 0 and data["failures"] == {failure: 2}
+    ran = command("evaluate", f"{FILE}:absent", "--problem", "rar-ddls", "--out", "x")
+    assert ran.status == 2 and "has no function 'absent'" in ran.message
+
+
+@pytest.mark.parametrize("kind", ["heuristic", "problem"])
+def test_a_new_package_passes_its_own_tests(command: Command, folder: Path, kind: str) -> None:
+    ran = command("new", kind, "mine")
+    assert ran.status == 0 and "pyproject.toml" in ran.out
+    tested = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "mine"], capture_output=True, text=True
+    )
+    assert tested.returncode == 0, tested.stdout
+    assert "is there already" in command("new", kind, "mine").message
+    assert "must be of small letters" in command("new", kind, "My-Thing").message
+
+
+def test_check_scheduler_says_what_is_wrong_and_where() -> None:
+    for function, message in (
+        (foreign.infeasible, r"infeasible on rar-ddls, family \w+, seed 0: not feasible: "),
+        (foreign.text, "must return a solution object .a dict. or None, got str"),
+        (lambda instance: None, "must be callable as <lambda>.instance, seed=0.: got an unexpected keyword"),
+        (foreign.exits_not, "raised KeyError: 'gpus'"),
+        (foreign.random, "two runs with the same seed differ"),
+    ):
+        with pytest.raises(InputError, match=message):
+            schedgap.check_scheduler(function, "rar-ddls")
+
+
+@schedgap.parametrize_with_checks([foreign.nothing], "rar-ddls")
+def test_a_scheduler_that_finds_nothing_is_one(check: Callable[[], None]) -> None:
+    check()

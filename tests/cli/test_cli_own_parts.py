@@ -1,0 +1,117 @@
+"""A heuristic and claims of one's own, files in the working directory: bench, compare, verify, hunt."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.command import Command
+from support.small_suite import ROWS
+
+from schedgap.benchmarks.instances import workload_of
+from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
+
+MINE = '''
+"""Heuristics of one's own."""
+from schedgap.heuristics.rar_ddls.baselines import ls
+
+
+def shipped(instance, *, seed: int, reverse: bool = False):
+    """List scheduling under another name."""
+    return ls(instance)
+
+
+def sometimes(instance, *, seed: int):
+    if len(instance.jobs) != 3:
+        raise KeyError("only three")
+    return ls(instance)
+'''
+CLAIMS = """
+from schedgap.heuristics.common.guarantee import Guarantee, at_most, not_applicable
+
+
+def optimal(case):
+    if case.objective is None or case.optimum is None:
+        return not_applicable("needs a schedule and the optimum")
+    if "kappa" in case.options:
+        raise AssertionError("options of another method")
+    return at_most(case.objective, case.optimum)
+
+
+def twice(case):
+    if case.objective is None or case.optimum is None:
+        return not_applicable("needs a schedule and the optimum")
+    return at_most(case.objective, 1000 * case.optimum)
+
+
+CLAIMS = [
+    Guarantee("mine-optimal", "rar-ddls", "mine", "makespan <= OPT", "none", optimal, "mine.py:shipped",
+              hint={"families": ("single_gpu", "contended")}),
+    Guarantee("mine-thousand", "rar-ddls", "mine", "makespan <= 1000 OPT", "none", twice, "mine.py:shipped"),
+]
+"""
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine.py").write_text(MINE)
+    (tmp_path / "claims.py").write_text(CLAIMS)
+    monkeypatch.chdir(tmp_path)
+
+
+def test_bench_runs_it_beside_the_exact_methods(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    workload = replace(workload_of(RAR_DDLS), suites=ROWS)
+    monkeypatch.setattr(RAR_DDLS, "workload", lambda: workload)
+    arguments = ("bench", "--problem", "rar-ddls", "--methods", "mine.py:shipped,ls", "--out", "run")
+    ran = command(*arguments, "--workers", "1")
+    assert ran.status == 0, ran.err
+    assert "mine.py:shipped" in ran.out and "sjf-bco" not in ran.out
+    again = command(*arguments, "--workers", "1", "--resume")
+    assert again.status == 0
+    assert "has methods" in command("bench", "--methods", "ff", "--out", "run", "--resume").message
+    assert "needs --problem" in command("bench", "--methods", "mine.py:shipped", "--out", "x").message
+    assert "no problem has a method 'fff'" in command("bench", "--methods", "fff", "--out", "x").message
+
+
+def test_compare_judges_a_callable_by_its_own_claims_only(command: Command) -> None:
+    command("generate", "rar-ddls", "--out", "i.json")
+    ran = command("compare", "i.json", "--methods", "cp,mine.py:shipped", "--set", "reverse=true")
+    assert ran.status == 0 and "mine.py:shipped" in ran.out
+
+
+def test_verify_and_hunt_know_the_claims_and_share_what_they_found(command: Command, tmp_path: Path) -> None:
+    ran = command("verify", "--claims", "claims.py", "--instances", "6", "--json", "--out", "c")
+    rows = {row["id"]: row for row in json.loads(ran.out)["guarantees"]}
+    assert set(rows) == {"mine-optimal", "mine-thousand"}
+    assert (rows["mine-optimal"]["verdict"], rows["mine-thousand"]["verdict"]) == ("refuted", "held")
+    limits = ("--set", "jobs=3", "servers=2", "evaluations=60", "--workers", "1")
+    hunted = command("hunt", "mine-optimal", "--claims", "claims.py", *limits)
+    assert hunted.status == 0 and "refuted" in hunted.out
+    gentle = CLAIMS.replace('("single_gpu", "contended")', '("single_gpu",)')
+    (tmp_path / "gentle.py").write_text(gentle)
+    ran = command("verify", "mine-optimal", "--claims", "gentle.py", "--instances", "1", "--json", "--out", "c2")
+    (row,) = json.loads(ran.out)["guarantees"]
+    assert row["verdict"] == "refuted"  # by what the hunt left in hunts/; the one trial of its own may hold
+    assert row["held"] + row["refuted"] == 2
+
+
+def test_an_instance_on_which_it_raises_is_lost_and_the_hunt_goes_on(command: Command) -> None:
+    ran = command("hunt", "rar-ddls/mine.py:sometimes", "--set", "evaluations=60", "jobs=4", "--workers", "1")
+    assert ran.status == 0, ran.message
+    assert "instances on which it raised, the first: " in ran.out and "KeyError" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = 1\n", "must have CLAIMS, a list of Guarantee objects"),
+        ("CLAIMS = [3]\n", "CLAIMS[0]: must be a Guarantee, got int"),
+        ("import nothing_there\n", "cannot be imported: ModuleNotFoundError"),
+        (CLAIMS.replace("mine-optimal", "000-theorem-5"), "'000-theorem-5' is already the id of a guarantee"),
+        (CLAIMS.replace("mine-optimal", "mine-thousand"), "the id 'mine-thousand' is used twice"),
+    ],
+)
+def test_bad_claims_are_refused(command: Command, tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "bad.py").write_text(text)
+    ran = command("verify", "--claims", "bad.py", "--instances", "1")
+    assert ran.status == 2 and message in ran.message

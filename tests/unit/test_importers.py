@@ -1,0 +1,297 @@
+"""Job traces into problems: small files of every format, damaged copies of each, the real ones where they are."""
+
+import json
+import tracemalloc
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from schedgap.benchmarks.importers import import_instance
+from schedgap.benchmarks.importers.formats import PHILLY, TRACES
+from schedgap.benchmarks.importers.traces import read_trace
+from schedgap.catalogue.registry import find_problem
+from schedgap.catalogue.run import run_method
+from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.instance import Instance
+from schedgap.solvers.result import SolveOptions
+
+REAL = Path(__file__).parents[2].parent / "shared" / "data"
+PROBLEMS = ("rar-ddls", "hadar", "gpu-sharing", "ddl-cluster")
+
+
+def log(job: str, start: str, end: str | None, gpus: int) -> dict[str, object]:
+    """A job as msr-fiddle/philly-traces writes it."""
+    detail = [{"ip": "m1", "gpus": [f"gpu{i}" for i in range(gpus)]}]
+    attempts = [{"start_time": start, "end_time": end, "detail": detail}]
+    return {"status": "Pass", "vc": "x", "jobid": job, "attempts": attempts, "submitted_time": start, "user": "u"}
+
+
+GAVEL_LINE = "ResNet-18 (batch size 32)\tpython3 main.py\tfolder\t--num_steps\t1\t{}\t{}\t1\t-1.000000\t{}"
+FILES: dict[str, str] = {
+    "gavel": "\n".join(GAVEL_LINE.format(*cells) for cells in ((9000, 2, 0), (50000, 1, 30), (800, 4, 70))),
+    "philly": "timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-09 07:01:55,660.0,1,660.0,a\n"
+    "2017-10-09 06:13:03,2951.0,2,5902.0,b\n2017-10-09 08:13:03,300.0,4,1200.0,b",
+    "philly-log": json.dumps(
+        [
+            log("a", "2017-10-07 01:12:09", "2017-10-07 01:13:23", 2),
+            log("b", "2017-10-07 01:13:09", "2017-10-07 02:13:23", 1),
+            log("c", "2017-10-07 02:13:09", None, 1),
+        ],
+        indent=1,
+    ),
+    "helios": "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n"
+    "11,u,v,1,1,1,COMPLETED,2020-06-09 18:41:01,2020-06-09 18:41:01,2020-06-10 04:55:09,36848,0\n"
+    "12,u,v,4,16,1,FAILED,2020-06-09 18:41:27,2020-06-09 18:41:27,2020-06-09 18:45:36,249,0\n"
+    "13,u,v,0,16,1,FAILED,2020-06-09 18:41:28,2020-06-09 18:41:28,2020-06-09 18:45:36,248,0",
+    "pai": "a,worker,2.0,Terminated,1739162.0,1739900.0,600.0,29.3,50.0,MISC\n"
+    "a,ps,1.0,Terminated,1739162.0,1739900.0,600.0,29.3,,\nb,tensorflow,1.0,Running,1739172.0,,600.0,29.3,100.0,V100\n"
+    "c,tensorflow,1.0,Terminated,1739173.0,1739974.0,600.0,29.3,200.0,V100",
+    "openb": "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,"
+    "scheduled_time\np0,12000,16384,1,1000,,LS,Running,0,12537,0\np1,6000,12288,1,460,,LS,Running,4270,12902,4280\n"
+    "p2,6000,12288,0,0,,LS,Running,4270,12902,4280\np3,6000,12288,2,1000,,LS,Pending,4270,12902,",
+    "pollux": "name,time,application,num_replicas,batch_size\ncifar10-0,107,cifar10,6,2048\nbert-1,110,bert,2,96\n"
+    "ncf-2,135,ncf,1,32768",
+    "tiresias": "job_id,num_gpu,submit_time,iterations,model_name,duration,interval\n0,1,0,606,vgg19,164,30\n"
+    "1,8,30,133,resnet50,147,23\n2,2,53,157,vgg16,127,26",
+    "csv": "JobID;num_gpu;run_s;submit;net\nx;2;120;2020-01-01 10:00:00;resnet50\ny;1;01:02:03;2020-01-01 10:01:00;\n"
+    "z;4;1-00:00:00;2020-01-01T11:00:00+01:00;vgg16",
+}
+FILES["sia"] = FILES["pollux"]
+COLUMNS = {"id": "JobID", "gpus": "num_gpu", "duration": "run_s", "arrival": "submit"}
+
+
+def make(path: Path, kind: str, problem: str, **settings: object) -> tuple[Instance, list[str]]:
+    chosen = {**(COLUMNS if kind == "csv" else {}), **settings}
+    return import_instance(find_problem(problem), kind.removesuffix("-log"), [path], settings=chosen)
+
+
+@pytest.fixture(params=sorted(FILES))
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def file(tmp_path: Path, kind: str) -> Path:
+    path = tmp_path / "jobs.txt"
+    path.write_text(FILES[kind])
+    return path
+
+
+def ids(instance: Instance) -> list[str]:
+    return [job["id"] for job in instance.to_dict()["jobs"]]
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_every_format_reaches_every_problem_and_can_be_scheduled(kind: str, file: Path, problem: str) -> None:
+    instance, messages = (
+        make(file, kind, problem, jobs=2, server_gpus=8) if kind == "csv" else make(file, kind, problem)
+    )
+    found = find_problem(problem)
+    heuristic = found.heuristics()[0]
+    result = run_method(found, instance, heuristic, SolveOptions())
+    assert result.objective is not None, result
+    assert messages
+    assert len(set(ids(instance))) == len(ids(instance)) >= 2
+
+
+def test_what_is_left_out_is_counted_by_line(tmp_path: Path) -> None:
+    expected = {
+        "helios": "1 row left out: no GPU (line 4)",
+        "pai": "1 row left out: has no start or no end (line 3)",
+        "openb": "1 row ask for a part of a GPU: whole ones taken (line 3)",
+        "philly-log": "1 row left out: has no start or no end (line 45)",
+    }
+    for name, text in expected.items():
+        path = tmp_path / name
+        path.write_text(FILES[name])
+        assert text in make(path, name, "ddl-cluster")[1], name
+
+
+def test_values_come_from_the_named_columns(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.csv"
+    path.write_text(FILES["csv"])
+    instance, messages = make(path, "csv", "ddl-cluster", model="net", servers=3)
+    jobs = {job["id"]: job for job in instance.to_dict()["jobs"]}
+    assert [jobs[name]["arrival"] for name in "xz"] == [0.0, 0.0]
+    assert jobs["z"]["iterations"] == round(86400 / (0.0358 + 0.0537))  # vgg16 of paper 001, on one server
+    assert "y" not in jobs and "1 row left out: has no value where one is needed (line 3)" in messages
+    kept, _ = make(path, "csv", "ddl-cluster", keep="net=vgg16", unit="min")
+    assert ids(kept) == ["z"]
+
+
+def test_hadar_gets_measured_rates_and_steps(tmp_path: Path) -> None:
+    path = tmp_path / "some.trace"
+    path.write_text(FILES["gavel"])
+    data = make(path, "gavel", "hadar")[0].to_dict()
+    assert [(job["epochs"], job["workers"]) for job in data["jobs"]] == [(9000, 2), (50000, 1), (800, 4)]
+    assert data["jobs"][0]["throughput"]["v100"] == pytest.approx(94.25 / 2, rel=1e-4)
+    assert {kind for machine in data["machines"] for kind in machine["gpus"]} == {"v100"}
+    mixed = make(path, "gavel", "hadar", servers=3)[0].to_dict()
+    assert {kind for machine in mixed["machines"] for kind in machine["gpus"]} == {"v100", "p100", "k80"}
+    assert mixed["jobs"][1]["throughput"] == {"v100": 29.95, "p100": 35.83, "k80": 7.176}
+
+
+def test_servers_of_a_table(tmp_path: Path) -> None:
+    (tmp_path / "pods").write_text(FILES["openb"])
+    nodes = "sn,cpu_milli,memory_mib,gpu,model\nn0,1,1,2,V100M32\nn1,1,1,0,\nn2,1,1,4,G2\nn3,1,1,1,P100\n"
+    (tmp_path / "nodes").write_text(nodes)
+    paths = [tmp_path / "pods", tmp_path / "nodes"]
+    instance, messages = import_instance(find_problem("hadar"), "openb", paths)
+    machines = [{"id": "n0", "gpus": {"v100": 2}}, {"id": "n3", "gpus": {"p100": 1}}]
+    assert instance.to_dict()["machines"] == machines
+    assert (
+        "servers of G2 left out: no measured rates" in messages and "nodes: 1 row left out: no GPU (line 3)" in messages
+    )
+    tables = {
+        "num_switch,num_node_p_switch,num_gpu_p_node,num_cpu_p_node\n2,3,4,128": [4] * 6,
+        "machine,gpu_type,cap_cpu,cap_mem,cap_gpu\nm1,V100,96,512,8\nm2,CPU,96,512,0\n": [8],
+        "machineId,number of GPUs,single GPU mem\nm31,8, 24GB\nm32,2, 12GB\n": [8, 2],
+        "ip,DSW,PSW,ASW\na,G,P,S\n": [8],
+    }
+    for text, sizes in tables.items():
+        paths[1].write_text(text)
+        made, _ = import_instance(find_problem("gpu-sharing"), "openb", paths)
+        assert [server["gpus"] for server in made.to_dict()["servers"]] == sizes
+    paths[1].write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match="nodes: line 1: not a known table of servers"):
+        import_instance(find_problem("gpu-sharing"), "openb", paths)
+
+
+DAMAGES: dict[str, Callable[[bytes, str], bytes]] = {
+    "cut": lambda data, sep: data[: 2 * len(data) // 3].rstrip(b"\n,;\t.0123456789"),
+    "cut in the first line": lambda data, sep: data[:19],
+    "empty": lambda data, sep: b"",
+    "columns swapped": lambda data, sep: swapped(data, sep),
+    "negative times": lambda data, sep: negative(data, sep),
+    "ids used twice": lambda data, sep: data + b"\n" + data.rstrip(b"\n").splitlines()[-1] + b"\n",
+    "UTF-16": lambda data, sep: data.decode().encode("utf-16"),
+    "Latin-1": lambda data, sep: data.replace(b"\n", "\n\xe9".encode("latin-1"), 1) + b"\xe9",
+    "a NUL": lambda data, sep: data[: len(data) // 2] + b"\0" + data[len(data) // 2 :],
+    "a long cell": lambda data, sep: data + b"\n" + b"9" * 140_000 + b"\n",
+    "a quote left open": lambda data, sep: data.replace(b"\n", b'\n"', 1),
+    "lines doubled": lambda data, sep: data + b"\n" + data,
+}
+
+
+def swapped(data: bytes, sep: str) -> bytes:
+    """The first two columns that differ in kind change places, but the names of the columns stay."""
+    lines = [line.split(sep) for line in data.decode().splitlines()]
+    if len(lines[0]) < 2:
+        return data.replace(b"start_time", b"x").replace(b"end_time", b"start_time")
+    middle = len(lines[0]) // 2
+    return "\n".join(sep.join([*line[middle:], *line[:middle]]) for line in lines[1:] or lines).encode()
+
+
+def negative(data: bytes, sep: str) -> bytes:
+    """Every number but those of the first line is negative."""
+    lines = data.decode().splitlines()
+    changed = [sep.join(f"-{cell}" if cell[:1].isdigit() else cell for cell in line.split(sep)) for line in lines[1:]]
+    return "\n".join([lines[0], *changed]).encode()
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_copies_give_one_line_or_counted_rows(kind: str, file: Path, damage: str) -> None:
+    """Nothing but an InputError of one line that names the file, or a note that counts rows; never silence."""
+    separator = {"gavel": "\t", "csv": ";"}.get(kind, ",")
+    file.write_bytes(DAMAGES[damage](file.read_bytes(), separator))
+    whole = file.with_name("whole.txt")
+    whole.write_text(FILES[kind])
+    clean = {problem: make(whole, kind, problem)[0].to_dict()["jobs"] for problem in PROBLEMS}
+    for problem in PROBLEMS:
+        try:
+            instance, messages = make(file, kind, problem)
+        except InputError as error:
+            text = str(error)
+            assert "\n" not in text and len(text) < 700 and str(file) in text, text
+        else:
+            same = instance.to_dict()["jobs"] == clean[problem]
+            counted = any("row" in text and "line" in text for text in messages)
+            without_ids = kind in ("gavel", "philly") and len(instance.to_dict()["jobs"]) > len(clean[problem])
+            assert same or counted or without_ids or fewer(instance, clean[problem]), (damage, messages)
+
+
+def fewer(instance: Instance, clean: list[object]) -> bool:
+    """A file that ends between two rows cannot be told from a shorter one."""
+    return len(instance.to_dict()["jobs"]) < len(clean)
+
+
+def test_rows_that_cannot_be_read_are_counted_up_to_half_of_them(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.csv"
+    rows = [f"j{i},1,{100 + i},{i}" for i in range(9)]
+    path.write_text("JobID,num_gpu,run_s,submit\n" + "\n".join([*rows, "j9,many,10,5", "j10,1,10", "j11,1,-4,5"]))
+    instance, messages = make(path, "csv", "ddl-cluster")
+    assert ids(instance) == [f"j{i}" for i in range(9)]
+    assert messages[:3] == [
+        "1 row left out: num_gpu: must be a whole number from 0 to 1000000000 (line 11)",
+        "1 row left out: 4 columns expected (line 12)",
+        "1 row left out: lasts a negative time (line 13)",
+    ]
+    path.write_text("JobID,num_gpu,run_s,submit\na,1,5,1\n" + "b,x,1,1\n" * 3)
+    with pytest.raises(InputError, match=r"line 3: num_gpu: must be .*, got 'x' \(3 of 4 rows cannot be read\)"):
+        make(path, "csv", "ddl-cluster")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"gpus": None}, "--set must name the columns: gpus=..., and duration=... or iterations=..."),
+        ({"gpus": "num_gpus"}, "line 1: there is no column 'num_gpus' (columns: JobID, num_gpu, "),
+        ({"gpus": "num_gpus"}, "did you mean 'num_gpu'?"),
+        ({"keep": "net"}, "option keep: must be column=value, got 'net'"),
+        ({"keep": "net=none"}, "jobs.csv: no jobs"),
+        ({"unit": "days"}, "option unit: must be one of s, ms, min, h"),
+        ({"profile": "gpt"}, "option profile: no profile 'gpt' (profiles: vgg16, resnet50, inception3, lstm)"),
+    ],
+)
+def test_bad_options_are_refused(tmp_path: Path, settings: dict[str, object], message: str) -> None:
+    path = tmp_path / "jobs.csv"
+    path.write_text(FILES["csv"])
+    with pytest.raises(InputError) as caught:
+        make(path, "csv", "ddl-cluster", **settings)
+    assert message in str(caught.value)
+
+
+def test_a_long_trace_takes_memory_for_the_jobs_that_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "philly.csv"
+    with path.open("w") as file:
+        file.write("timestamp,duration,num_gpus,gpu_time,cluster\n")
+        for i in range(6_000):
+            file.write(f"2017-10-{1 + i % 28:02} 07:{i % 60:02}:55,{100 + i % 977}.0,{1 << i % 4},0,a\n")
+    tracemalloc.start()
+    try:
+        trace = read_trace(PHILLY, [path], 20)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(trace.jobs) == 20 and peak < 500_000
+    assert max(job.arrival for job in trace.jobs) == 240.0
+
+
+def test_real_files_reach_every_problem() -> None:
+    if not REAL.exists():
+        warnings.warn(f"no {REAL}: only self-made files are tested", stacklevel=2)
+        return
+    spec = {
+        "gavel": [["gavel/103959.trace"], ["gavel/small_test.trace"]],
+        "philly": [["philly/philly.csv"]],
+        "openb": [["openb/openb_pod_list_default.csv", "openb/openb_node_list_gpu_node.csv"]],
+        "pollux": [["pollux/workload-1.csv"]],
+        "sia": [["sia/scale_8x-workload-1.csv"]],
+        "tiresias": [["tiresias/60_job.csv", "tiresias/n32g4.csv"], ["tiresias/tf_job.csv", "lingjun/topo.csv"]],
+    }
+    for name, sets in spec.items():
+        for files in sets:
+            for problem in PROBLEMS if name != "philly" else ("gpu-sharing",):
+                paths = [REAL / file for file in files]
+                instance, messages = import_instance(find_problem(problem), name, paths, settings={"jobs": 15})
+                assert (messages or name == "gavel") and 1 <= len(ids(instance)) <= 15, (name, problem)
+    assert {form.id for form in TRACES} - set(spec) == {"helios", "pai"}
+
+
+def test_duplicates_of_the_real_tiresias_table_are_counted() -> None:
+    path = REAL / "tiresias" / "tf_job.csv"
+    if path.exists():
+        found = make(path, "tiresias", "ddl-cluster", gpus=16)
+        assert len(ids(found[0])) == 1 and "1 row left out: its id is used twice (line 3)" in found[1]
