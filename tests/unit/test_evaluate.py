@@ -312,7 +312,7 @@ def test_compare_tells_which_method_runs() -> None:
 def test_reasons_stand_under_the_table_and_the_ledger_beside_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     text = compare(toy("nothing"), INSTANCE, ["brute", "list", "nothing"], SolveOptions()).to_text()
     lines = text.splitlines()
-    assert lines[0].split()[-2:] == ["ratio", "seconds"]
+    assert lines[0].split()[-3:] == ["ratio", "seconds", "proof"]
     head = next(line for line in lines if line.startswith("claim on the ratio"))
     assert head.split()[-5:] == ["most", "verdict", "left", "right", "ledger"]
     false, never, graham = (next(line for line in lines if name in line) for name in GUARANTEES)
