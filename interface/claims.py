@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from schedgap.catalogue.problem import Problem
 
 if TYPE_CHECKING:
+    import pytest
+
     from schedgap.benchmarks.evaluation.card import Card
     from schedgap.benchmarks.harness.progress import Sink
     from schedgap.benchmarks.hunt.result import Hunted
@@ -69,7 +71,7 @@ def hunt(
     *,
     problem: str | None = None,
     claims: str | Path | None = None,
-    limits: Mapping[str, Any] | None = None,
+    limits: Mapping[str, object] | None = None,
     budget: float | None = None,
     seed: int = 0,
     workers: int = 1,
@@ -204,7 +206,7 @@ def evaluate(
     return card
 
 
-def check_scheduler(function: Callable[..., Any], problem: str | Problem) -> None:
+def check_scheduler(function: Callable[..., object], problem: str | Problem) -> None:
     """Try a scheduler of one's own on two instances of each family of a problem, in this process.
 
     It must be callable as ``function(instance, seed=0)``, return a feasible solution or None, do the same for the
@@ -221,7 +223,7 @@ def check_scheduler(function: Callable[..., Any], problem: str | Problem) -> Non
         check()
 
 
-def parametrize_with_checks(functions: Sequence[Callable[..., Any]], problem: str | Problem) -> Any:
+def parametrize_with_checks(functions: Sequence[Callable[..., object]], problem: str | Problem) -> pytest.MarkDecorator:
     """A decorator for a pytest test with the argument ``check``: one test for each check of each scheduler.
 
     Examples

@@ -6,7 +6,6 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from schedgap.benchmarks.hunt.result import Hunted
 from schedgap.benchmarks.hunt.target import finite_value
@@ -14,7 +13,7 @@ from schedgap.benchmarks.report.text import fixed, table
 from schedgap.benchmarks.report.text import seconds as in_seconds
 from schedgap.catalogue.agreement import Agreement
 from schedgap.catalogue.problem import Problem
-from schedgap.formulations.common.instance import Instance
+from schedgap.formulations.common.instance import Instance, Json
 from schedgap.formulations.common.numbers import agrees
 from schedgap.heuristics.common.guarantee import Guarantee
 
@@ -51,7 +50,7 @@ class Trial:
         """Its ratio, and to what: optimum or bound."""
         return self.known.ratio(self.objective, sense)
 
-    def to_dict(self, sense: int) -> dict[str, Any]:
+    def to_dict(self, sense: int) -> dict[str, Json]:
         """JSON-compatible form."""
         value, to = self.ratio(sense)
         return {
@@ -118,7 +117,7 @@ class Card:
         """In their order."""
         return list(dict.fromkeys(trial.family for trial in self.trials))
 
-    def against(self) -> list[dict[str, Any]]:
+    def against(self) -> list[dict[str, Json]]:
         """Paired with each shipped heuristic on every instance: better, equal, worse; what fails loses."""
         rows = []
         for name in dict.fromkeys(name for trial in self.trials for name in trial.others):
@@ -131,7 +130,7 @@ class Card:
             rows.append({"method": name, **count, "mean_ratio": statistics.fmean(known) if known else None})
         return rows
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """The stable form: keys are only added. See docs/evaluating.md."""
         times = [trial.seconds for trial in self.trials if trial.seconds is not None]
         failures: dict[str, int] = {}
@@ -254,7 +253,7 @@ def _compared(one: float | None, other: float | None, sense: int) -> str:
     return "better" if sense * (other - one) > 0 else "worse"
 
 
-def _summary(values: Sequence[float]) -> dict[str, Any]:
+def _summary(values: Sequence[float]) -> dict[str, Json]:
     """Count, mean, median, 90th percentile and worst; None where there are none."""
     if not values:
         return {"count": 0, "mean": None, "median": None, "p90": None, "worst": None}

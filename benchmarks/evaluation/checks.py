@@ -30,7 +30,7 @@ class Check:
     """
 
     name: str
-    function: Callable[..., Any]
+    function: Callable[..., object]
     problem: Problem
     family: str = ""
     seed: int = 0
@@ -66,7 +66,7 @@ class Check:
             raise InputError(f"{where}: not feasible: {report.violations[0].message}{more}")
 
 
-def checks_of(functions: Sequence[Callable[..., Any]], problem: str | Problem) -> Iterator[Check]:
+def checks_of(functions: Sequence[Callable[..., object]], problem: str | Problem) -> Iterator[Check]:
     """All checks of some schedulers, one for the signature and two for each family of the problem."""
     row = find_problem(problem)
     for function in functions:
@@ -77,7 +77,7 @@ def checks_of(functions: Sequence[Callable[..., Any]], problem: str | Problem) -
                 yield Check(f"{who}-{family}-{seed}", function, row, family, seed)
 
 
-def _signature(function: Callable[..., Any], who: str) -> None:
+def _signature(function: Callable[..., object], who: str) -> None:
     if not callable(function):
         raise InputError(f"{who}: must be a function (instance, *, seed) -> solution")
     try:
@@ -86,7 +86,7 @@ def _signature(function: Callable[..., Any], who: str) -> None:
         raise InputError(f"{who}: must be callable as {who}(instance, seed=0): {error}") from None
 
 
-def _solution(function: Callable[..., Any], instance: Instance, where: str) -> dict[str, Any] | None:
+def _solution(function: Callable[..., object], instance: Instance, where: str) -> dict[str, Any] | None:
     try:
         found = function(instance, seed=0)
     except Exception as error:

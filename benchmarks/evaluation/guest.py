@@ -19,6 +19,7 @@ from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.methods import import_users, one_line
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_problem
+from schedgap.formulations.common.instance import Json
 from schedgap.heuristics.common.run import HeuristicRun
 
 _PROCESSES = frozenset(
@@ -33,13 +34,13 @@ _CHANGES = frozenset(
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
-def receive(stream: IO[bytes]) -> Any:
+def receive(stream: IO[bytes]) -> Json:
     """One message: its length in 8 bytes, then JSON; None where the other side has ended."""
     head = stream.read(8)
     return json.loads(stream.read(struct.unpack(">Q", head)[0])) if len(head) == 8 else None
 
 
-def send(stream: IO[bytes], message: Any) -> None:
+def send(stream: IO[bytes], message: Json) -> None:
     """Write one message."""
     data = json.dumps(message, allow_nan=False).encode()
     stream.write(struct.pack(">Q", len(data)) + data)

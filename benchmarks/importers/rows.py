@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.common.instance import LARGEST_COUNT
+from schedgap.formulations.common.instance import LARGEST_COUNT, Json
 
 Reader = Callable[..., Any]
 """``f(cell, ...) -> value``; raises ValueError that says what the cell must be, or :class:`LeftOut`."""
@@ -91,7 +91,7 @@ class Notes:
         return told + [text if count == 1 else f"{text} ({count} jobs)" for text, count in self._counts.items()]
 
 
-def read_rows(form: Format, path: str | Path, notes: Notes, keep: str | None = None) -> Iterator[dict[str, Any]]:
+def read_rows(form: Format, path: str | Path, notes: Notes, keep: str | None = None) -> Iterator[dict[str, Json]]:
     """The rows of a table that fit its format, one at a time, each a dict of its fields and ``line``.
 
     A row that does not fit is left out and told to `notes` with its line; so is a second row with the same id.

@@ -142,7 +142,7 @@ def task_job(
     seconds: float,
     batch: int | None = None,
     per_server: int = PER_SERVER,
-) -> dict[str, Any]:
+) -> dict[str, Json]:
     """A job of a task that takes about `seconds` alone at its full sub-batch, as a part of an instance."""
     task = TASKS[name]
     base, slope = task.model.local if gpus <= per_server else task.model.network
