@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from schedgap.formulations.common.instance import Json
 from schedgap.formulations.hadar.forked import node_speeds
 from schedgap.formulations.hadar.instance import HadarInstance, Job
 
@@ -37,8 +38,8 @@ class _Piece:
 
 
 def rounds_of(
-    instance: HadarInstance, solution: Mapping[str, Any], delay: float = 0.0, overhead: float = 0.0
-) -> dict[str, Any]:
+    instance: HadarInstance, solution: Mapping[str, Json], delay: float = 0.0, overhead: float = 0.0
+) -> dict[str, Json]:
     """Times and use of a schedule, forked or not.
 
     Parameters

@@ -40,7 +40,7 @@ class DdlClusterSolution(TypedSolution):
 
     placement: dict[str, Listed[Gpu]]
     finish: dict[str, Seconds]
-    policy: Literal["srsf-1", "srsf-2", "srsf-3", "ada-srsf"] | None = None
+    policy: Literal["srsf-1", "srsf-2", "srsf-3", "srsf-4", "ada-srsf"] | None = None
     schedule: dict[str, TaskTimes] | None = None
 
     @model_validator(mode="after")

@@ -183,7 +183,8 @@ OTHERS = [
     (["generate", "rar-ddls", "--out", "{tmp}"], "{tmp}: is a directory"),
     (
         ["import", "slurm", "x", "--problem", "rar-ddls"],
-        "problem rar-ddls: cannot import format 'slurm' (formats: gavel)",
+        "problem rar-ddls: cannot import format 'slurm' (formats: gavel, philly, helios, pai, openb, pollux, sia, "
+        "tiresias, csv)",
     ),
     (["import", "gavel", "x"], "the following arguments are required: --problem"),
     (["import", "gavel", "{tmp}/none", "--problem", "rar-ddls"], "{tmp}/none: No such file or directory"),

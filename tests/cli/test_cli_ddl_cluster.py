@@ -47,7 +47,7 @@ def test_a_broken_schedule_fails_with_numbers(command: Command, tmp_path: Path) 
     out.write_text(json.dumps({"placement": placement, "policy": "srsf-9", "finish": {"a": 13.5, "c": 10.5}}))
     ran = command("check", CASE, out)
     assert ran.status == 2
-    assert "solution.policy: must be one of srsf-1, srsf-2, srsf-3, ada-srsf, got 'srsf-9'" in ran.message
+    assert "policy: must be 'srsf-1', 'srsf-2', 'srsf-3', 'srsf-4' or 'ada-srsf'" in ran.message
 
 
 def test_free_placement_and_cpsat_are_refused(command: Command, tmp_path: Path) -> None:

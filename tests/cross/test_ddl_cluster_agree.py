@@ -19,7 +19,6 @@ from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.models.job_shop import build_model, model_nonzeros
 from schedgap.solvers.cp_sat.session import CpAnswer, search_cp
 from schedgap.solvers.declarative import solve_declarative
-from schedgap.solvers.exact.ddl_cluster import methods
 from schedgap.solvers.exact.ddl_cluster.methods import solve_cp, solve_job_shop
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
@@ -156,7 +155,7 @@ def test_the_fine_grid_takes_little_work(name: str, monkeypatch: pytest.MonkeyPa
         work.append(answer.work)
         return answer
 
-    monkeypatch.setattr(methods, "search_cp", counted)
+    monkeypatch.setattr("schedgap.solvers.cp_sat.session.search_cp", counted)
     result = solve_cp(
         CREEPING[name], SolveOptions(threads=1, work_limit=20.0, seed=32, deadline=Deadline.after(PATIENCE))
     )

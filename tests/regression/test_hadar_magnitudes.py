@@ -65,7 +65,7 @@ def test_effective_throughput_of_1e20() -> None:
     assert certified is not None and certified >= found[0]
 
 
-@pytest.mark.parametrize("deadline", [0.30000000000000004, 0.3000000000000001, 0.3, 0.29999999999999993, 1e-300, 1e15])
+@pytest.mark.parametrize("deadline", [0.30000000000000004, 0.3000000000000001, 0.3, 0.29999999999999993, 1e-15, 1e15])
 def test_utilities_next_to_a_deadline_do_not_cancel(deadline: float) -> None:
     """1 - 0.3 / deadline in floats has no correct digit there; with a weight of 10^8 that made bounds wrong by 1e-8."""
     data = random_case(502).to_dict()

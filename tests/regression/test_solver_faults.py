@@ -28,6 +28,9 @@ def test_every_exact_method_answers_right(name: str, tmp_path: Path) -> None:
     assert len(methods) >= 3
     for method in methods:
         result = run_method(problem, instance, method, SolveOptions(threads=1), disagreements=tmp_path)
+        if "relaxation" in result.info:  # a bound and no more
+            assert not contradicts(optimum, result.bound, problem.sense), method.id
+            continue
         assert result.objective is not None, method.id
         if method is methods[0]:
             assert result.status is Status.OPTIMAL

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from schedgap.benchmarks.laboratory.measure import Run
 from schedgap.benchmarks.laboratory.paper_002.common import CRU
 from schedgap.benchmarks.laboratory.rules import Fact, Value, Within
 from schedgap.catalogue.registry import find_problem
+from schedgap.formulations.common.instance import Json
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import tables
 from schedgap.heuristics.hadar.gavel import time_fractions
@@ -64,7 +65,7 @@ FIGURE_1 = Item(
 _SIZES = (32, 64, 128, 256, 512, 1024, 2048)
 
 
-def decision_times(run: Run, seed: int) -> dict[str, Any]:
+def decision_times(run: Run, seed: int) -> dict[str, Json]:
     """Seconds of one decision with 32 to 2,048 waiting jobs, the least of three, and the exponent of their growth."""
     seconds = []
     for jobs in _SIZES:

@@ -36,6 +36,10 @@ P3_VARIABLES = {
 P3_ROWS = {"covered": RowFamily("(3a)", "mu_j >= U_j(f_js - a_j) - sum of k_h^r(t) w_jh^rs(t)")}
 
 
+LONGEST = 200
+"""Slots of a job's window that are enumerated; each is one level of the recursion."""
+
+
 @dataclass(frozen=True)
 class Schedule:
     """A schedule s of one job: what it has in each slot in which it runs, and what that is worth."""
@@ -78,6 +82,8 @@ def schedules_of(instance: HadarInstance, limit: int = LIMIT) -> list[list[Sched
         else:
             raise ModelRefused(f"P2: job {job.id} has {len(pools)} pools of devices, at most 11 are enumerated")
         mine: list[Schedule] = []
+        if instance.horizon - job.arrival >= LONGEST:
+            raise ModelRefused(f"P2: {instance.horizon - job.arrival + 1} slots, at most {LONGEST} are enumerated")
 
         def extend(t: int, done: int, slots: tuple[tuple[int, Held], ...], slowest: int) -> None:
             nonlocal total
