@@ -60,7 +60,7 @@ def state(pid: int) -> str:
 @pytest.mark.parametrize(
     ("name", "kind", "message", "seconds"),
     [
-        ("prints", "answer", "", 20.0),
+        ("prints", "answer or error", "", 20.0),  # whether it meets the pipe depends on which descriptors are open
         ("forges", "answer", "not asked for", 20.0),
         ("forks", "time", "no answer within", 1.5),
         ("eats", "memory", "MemoryError", 20.0),
@@ -81,7 +81,7 @@ def test_a_hostile_scheduler_fails_and_harms_nothing(
         with pytest.raises(Failed) as caught:
             contained(INSTANCE, seed=0)
         leader = None if contained._process is None else contained._process.pid
-    assert caught.value.kind == kind and message in str(caught.value)
+    assert caught.value.kind in kind.split(" or ") and message in str(caught.value)
     assert (folder / "victim.txt").read_text() == "as it was"
     assert {path.name for path in folder.iterdir()} == {"victim.txt", "evaluation"}
     assert leader is None or group_is_gone(leader)
