@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
+from schedgap.catalogue.problem import Problem
+from schedgap.formulations.common.check import CheckReport
+from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import MINIMISE, agrees, ratio
 from schedgap.solvers.incumbent import contradicts, optimal
 from schedgap.solvers.result import Status
+
+Check: TypeAlias = Callable[[Solution], CheckReport]
 
 DISAGREEMENTS = Path("disagreements")
 """Where the instance of a disagreement is written unless the caller says otherwise."""
@@ -148,9 +156,34 @@ def write_disagreement(
     text = json.dumps(data, indent=1, default=str) + "\n"
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        path = directory / name
-        path.write_text(text, encoding="utf-8")
-    except OSError:
-        path = Path(tempfile.mkdtemp(prefix="schedgap-")) / name
-        path.write_text(text, encoding="utf-8")
-    return path
+        return write_text(directory / name, text)
+    except (OSError, InputError):
+        return write_text(Path(tempfile.mkdtemp(prefix="schedgap-")) / name, text)
+
+
+def certified_bound(problem: Problem, instance: Instance) -> float | None:
+    """The problem's certified bound as a finite number, or None."""
+    value = problem.bound(instance)
+    return None if value is None or not math.isfinite(value) else value
+
+
+def tighter(a: float | None, b: float | None, sense: int) -> float | None:
+    """The better of two bounds on the optimum, either of which may be unknown."""
+    if a is None or b is None:
+        return b if a is None else a
+    return max(a, b) if sense > 0 else min(a, b)
+
+
+def best_accepted(solutions: Sequence[Solution | None], check: Check, sense: int) -> tuple[Solution, float] | None:
+    """The best of them that the checker accepts, with its objective."""
+    best: tuple[Solution, float] | None = None
+    for solution in solutions:
+        try:
+            report = None if solution is None else check(solution)
+        except InputError:  # one that it cannot read
+            continue
+        if solution is not None and report is not None and report.feasible and report.objective is not None:
+            objective = float(report.objective)
+            if best is None or sense * objective < sense * best[1]:
+                best = solution, objective
+    return best

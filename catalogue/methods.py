@@ -135,3 +135,13 @@ def one_line(error: BaseException) -> str:
     """The kind of an error and the first line of its text."""
     text = str(error).strip().splitlines()
     return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
+
+
+def last_line_of(error: BaseException) -> str:
+    """Where an error was raised: `` (file.py, line 12)``, or nothing."""
+    trace = error.__traceback__
+    if trace is None:
+        return ""
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    return f" ({Path(trace.tb_frame.f_code.co_filename).name}, line {trace.tb_lineno})"

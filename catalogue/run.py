@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
-from schedgap.catalogue.agreement import DISAGREEMENTS, write_disagreement
+from schedgap.catalogue.agreement import (
+    DISAGREEMENTS,
+    Check,
+    best_accepted,
+    certified_bound,
+    tighter,
+    write_disagreement,
+)
 from schedgap.catalogue.method import Function, Kind, Method
-from schedgap.catalogue.methods import find_method, method_settings, one_line, users_code
+from schedgap.catalogue.methods import find_method, last_line_of, method_settings, one_line, users_code
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import Disagreement, InputError
+from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import agrees
 from schedgap.formulations.common.options import keywords
@@ -32,9 +39,6 @@ LAST_GRACE = 0.4
 """Seconds for a quick solution after that."""
 PATIENCE = 60.0
 """The same where memory was the limit."""
-
-
-Check: TypeAlias = Callable[[Solution], CheckReport]
 
 
 def run_method(
@@ -74,17 +78,29 @@ def run_method(
     chosen = find_method(problem, method)
     given = method_settings(chosen, settings)
     check = checker_of(problem, instance) if check is None else check
+    known: list[Solution] = [] if options.start is None else [options.start]
     try:
+
+        def work(own: SolveOptions) -> Result:
+            return _run(problem, instance, chosen, own, given, check)
+
+        result = _within_budget(problem, instance, chosen, options, check, known, work)
         if chosen.kind is Kind.HEURISTIC:
-            return run_heuristic(problem, instance, chosen, options, given, check)
-        result = _within_budget(problem, instance, chosen, options, given, check)
+            return result
+        if result.solution is not None:
+            known.append(result.solution)
         return _certified(problem, instance, _confirmed(problem, chosen, result, check))
     except Disagreement as error:
         path = write_disagreement(
             instance, disagreements, message=str(error), solution=error.solution, details=error.details
         )
         text = f"{error}; the instance is in {path}"
-        raise Disagreement(text, solution=error.solution, details=error.details) from error
+        accepted = None if chosen.outside_model else best_accepted([*known, error.solution], check, problem.sense)
+        if accepted is not None:
+            kept = write_text(path.with_suffix(".solution.json"), json.dumps(accepted[0], indent=1) + "\n")
+            text += f", a solution of {accepted[1]:.12g} that the checker accepts in {kept}"
+        found = None if accepted is None else accepted[0]
+        raise Disagreement(text, solution=error.solution, details=error.details, accepted=found) from error
 
 
 def checker_of(problem: Problem, instance: Instance) -> Check:
@@ -100,30 +116,24 @@ def checker_of(problem: Problem, instance: Instance) -> Check:
     return check
 
 
-def certified_bound(problem: Problem, instance: Instance) -> float | None:
-    """The problem's certified bound as a finite number, or None."""
-    value = problem.bound(instance)
-    return None if value is None or not math.isfinite(value) else value
-
-
-def tighter(a: float | None, b: float | None, sense: int) -> float | None:
-    """The better of two bounds on the optimum, either of which may be unknown."""
-    if a is None or b is None:
-        return b if a is None else a
-    return max(a, b) if sense > 0 else min(a, b)
-
-
 def _within_budget(
     problem: Problem,
     instance: Instance,
     method: Method,
     options: SolveOptions,
-    settings: Mapping[str, Any],
     check: Check,
+    known: list[Solution],
+    work: Callable[[SolveOptions], Result],
 ) -> Result:
-    """The result of an exact method or an engine; what it has where it must be ended."""
+    """The result of a method; what it has, or else a quick solution, where its time or memory is over.
+
+    Parameters
+    ----------
+    known : begins with the start, where there is one, and keeps what the method reports last
+    work : the method itself
+    """
     result: Result | None = None
-    known: list[Solution] = [] if options.start is None else [options.start]
+    tell = options.report
 
     def report(solution: Solution | None, objective: float | None, bound: float | None) -> None:
         if solution is not None:
@@ -131,18 +141,14 @@ def _within_budget(
         if tell is not None:
             tell(solution, objective, bound)
 
-    if options.deadline.moment is not None:
-        certified_bound(problem, instance)  # kept with the instance; at the end there is no time for it
-    tell = options.report
-    options = options if tell is None else replace(options, report=report)
     budget = Budget(options.deadline, grace=GRACE, share=SHARE_OF_GRACE, memory=options.memory_limit)
     try:
         with budget:
-            if method.kind is Kind.ENGINE:
-                result = _run_engine(problem, instance, method, options, check)
-            else:
-                result = _run_exact(method, instance, options, settings)
+            if options.deadline.moment is not None:
+                certified_bound(problem, instance)  # kept with the instance; at the end there is no time for it
+            result = work(replace(options, report=report))
     except OutOfBudgetError:  # nothing in it took this for Ctrl-C
+        budget.end()
         result = result or Result(Status.UNKNOWN)
     if budget.over is None or result is None or result.termination is Termination.PROVEN:
         assert result is not None
@@ -151,6 +157,8 @@ def _within_budget(
     result = replace(result, termination=budget.over, info=info)
     if result.solution is not None:
         return result
+    if method.kind is Kind.HEURISTIC:
+        return replace(result, bound=None if method.outside_model else certified_bound(problem, instance))
     late = budget.over is Termination.TIME_LIMIT
     quick = _quickly(problem, instance, known, LAST_GRACE if late else PATIENCE, check)
     if quick is None:
@@ -163,15 +171,28 @@ def _quickly(
 ) -> tuple[Solution, float] | None:
     """What is known, or a quick solution, with the checker's objective; None where that takes longer."""
     found: tuple[Solution, float] | None = None
+    budget = Budget(Deadline.after(seconds))
     try:
-        with Budget(Deadline.after(seconds)):
-            solution = known[0] if known else problem.quick(instance)
-            report = None if solution is None else check(solution)
-            if solution is not None and report is not None and report.feasible and report.objective is not None:
-                found = solution, float(report.objective)
+        with budget:
+            found = best_accepted([known[0] if known else problem.quick(instance)], check, problem.sense)
     except OutOfBudgetError:
-        return found
+        budget.end()
     return found
+
+
+def _run(
+    problem: Problem,
+    instance: Instance,
+    method: Method,
+    options: SolveOptions,
+    settings: Mapping[str, Any],
+    check: Check,
+) -> Result:
+    if method.kind is Kind.HEURISTIC:
+        return run_heuristic(problem, instance, method, options, settings, check)
+    if method.kind is Kind.ENGINE:
+        return _run_engine(problem, instance, method, options, check)
+    return _run_exact(method, instance, options, settings)
 
 
 def _run_exact(method: Method, instance: Instance, options: SolveOptions, settings: Mapping[str, Any]) -> Result:
@@ -264,7 +285,7 @@ def run_heuristic(
             answer = call(instance, **given)
     except (Exception, SystemExit) as error:
         if users:  # a user's code may raise anything; it is their error, told in one line
-            place = _last_line_of(error)
+            place = last_line_of(error)
             raise InputError(f"method {method.id}: raised {one_line(error)}{place}") from error
         raise
     seconds = time.monotonic() - began
@@ -285,7 +306,11 @@ def run_heuristic(
             info=info,
         )
     objective = _scored(problem, method, run.solution, users, check or checker_of(problem, instance))
-    _not_beyond(method.id, objective, bound, problem.sense)
+    try:
+        _not_beyond(method.id, objective, bound, problem.sense)
+    except Disagreement as error:
+        error.solution = run.solution
+        raise
     met = optimal(objective, bound, problem.sense)
     return Result(
         Status.OPTIMAL if met else Status.FEASIBLE,
@@ -362,13 +387,3 @@ def _not_beyond(
 ) -> None:
     if contradicts(objective, bound, sense):
         raise Disagreement(f"{who}: objective {objective:.12g} is better than {whose} {bound:.12g}")
-
-
-def _last_line_of(error: BaseException) -> str:
-    """Where an error was raised: `` (file.py, line 12)``, or nothing."""
-    trace = error.__traceback__
-    if trace is None:
-        return ""
-    while trace.tb_next is not None:
-        trace = trace.tb_next
-    return f" ({Path(trace.tb_frame.f_code.co_filename).name}, line {trace.tb_lineno})"

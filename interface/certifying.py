@@ -117,6 +117,7 @@ def certify(
     method: str | None = None,
     *,
     time_limit: float | None = None,
+    memory_limit: float | None = None,
     seed: int = 0,
     progress: Sink | None = None,
 ) -> Certified:
@@ -127,6 +128,7 @@ def certify(
     instance : an instance, its JSON object, or the path of its file
     method : finds the schedule; the strongest exact one where not given
     time_limit : seconds; half of them for the schedule, the rest for the proof
+    memory_limit : GB that the method may take
     seed : of the method
     progress : a stream, or a function that is told whole lines
 
@@ -148,7 +150,7 @@ def certify(
     problem, given = read_instance(instance)
     ends = Deadline.after(time_limit)
     share = None if time_limit is None else _FOR_SOLVING * time_limit
-    result = solve(given, method, time_limit=share, seed=seed, progress=progress)
+    result = solve(given, method, time_limit=share, memory_limit=memory_limit, seed=seed, progress=progress)
     began = time.monotonic()
     certificate: Mapping[str, Any] | None = None
     reason = ""

@@ -17,7 +17,7 @@ from schedgap.formulations.common.files import write_text as write_text
 from schedgap.formulations.common.instance import Instance, Json, Solution, read_json
 
 if TYPE_CHECKING:
-    from schedgap.catalogue.run import Check
+    from schedgap.catalogue.agreement import Check
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from schedgap.catalogue.method import Kind
 from schedgap.catalogue.methods import find_method, method_settings
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_problem
-from schedgap.formulations.common.errors import Disagreement
+from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import better
 from schedgap.interrupt import at_work
@@ -39,6 +39,7 @@ def solve(
     seed: int = 0,
     threads: int | None = None,
     work_limit: float | None = None,
+    memory_limit: float | None = None,
     start: SolutionLike | None = None,
     settings: Mapping[str, object] | None = None,
     report: Listener | None = None,
@@ -52,6 +53,8 @@ def solve(
     instance : an instance, its JSON object, or the path of its file
     method : a method's id, or a user's ``package.module:function``; the strongest exact one where not given
     time_limit : seconds, building included, kept to within 10% + 1 s; no limit where not given
+    memory_limit : GB that the method may take, the programs it starts included; three quarters of what is free where
+        not given
     relative_gap, seed, threads, work_limit : see :class:`~schedgap.solvers.result.SolveOptions`
     start : a feasible solution to start from; the answer is never worse
     settings : options of the method, as text or as values
@@ -79,7 +82,13 @@ def solve(
     True
     """
     options = SolveOptions(
-        relative_gap=relative_gap, seed=seed, threads=threads, work_limit=work_limit, report=report, log=log
+        relative_gap=relative_gap,
+        seed=seed,
+        threads=threads,
+        work_limit=work_limit,
+        memory_limit=in_bytes(memory_limit),
+        report=report,
+        log=log,
     )
     return solve_record(
         instance, method, options, time_limit=time_limit, start=start, settings=settings, progress=progress
@@ -129,6 +138,21 @@ def solve_record(
     return Record(problem.id, chosen.id, own, asked.seed, name, given.content_hash(), result=result)
 
 
+def in_bytes(memory_limit: float | None) -> int | None:
+    """A memory limit in bytes, of one in GB (10^9 bytes).
+
+    Raises
+    ------
+    InputError
+        It is not a positive finite number.
+    """
+    if memory_limit is None:
+        return None
+    if isinstance(memory_limit, bool) or not isinstance(memory_limit, int | float) or not 0 < memory_limit < 1e9:
+        raise InputError(f"memory limit: must be a positive and finite number of GB, got {memory_limit!r}")
+    return max(1, round(memory_limit * 1e9))
+
+
 def solved_text(record: Record, out: Path | None = None) -> str:
     """What ``solve`` prints for a person; `out` is the file that the solution was written to."""
     return record.to_text(find_problem(record.problem), out)
@@ -142,6 +166,7 @@ def compare(
     seed: int = 0,
     repeat: int = 1,
     threads: int | None = None,
+    memory_limit: float | None = None,
     settings: Mapping[str, object] | None = None,
     printed: bool = False,
     report: Listener | None = None,
@@ -158,6 +183,7 @@ def compare(
     time_limit : seconds for each method
     seed, repeat : each heuristic runs with the seeds seed, ..., seed + repeat - 1
     threads : of exact methods
+    memory_limit : GB for each method, as of :func:`solve`
     settings : each option goes to every method that has it
     printed : every method runs with the settings that make it the algorithm its paper prints (``Method.printed``)
     report : told of every new solution and bound of the exact methods
@@ -181,7 +207,13 @@ def compare(
     for method in chosen_methods(problem, methods):
         warm_once(problem, method, {})
     with SolveProgress(problem.sense, "compare", progress, report) as shown, at_work():
-        options = SolveOptions(deadline=Deadline.after(time_limit), seed=seed, threads=threads, report=shown)
+        options = SolveOptions(
+            deadline=Deadline.after(time_limit),
+            seed=seed,
+            threads=threads,
+            memory_limit=in_bytes(memory_limit),
+            report=shown,
+        )
         return side_by_side(problem, given, methods, options, settings, repeat, printed=printed)
 
 

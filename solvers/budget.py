@@ -7,15 +7,19 @@ import os
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Self
 
 from schedgap.solvers.result import Deadline, Termination
-from schedgap.solvers.size import SHARE_OF_FREE, available_bytes
+from schedgap.solvers.size import memory_budget
 
 POLL = 0.05
 """Seconds between two looks at the clock and at the memory in use."""
+AGAIN = 40
+"""Looks after which whoever has not ended by then is asked once more: what is raised in a finaliser or in a callback
+of native code is lost."""
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
@@ -24,25 +28,42 @@ class OutOfBudgetError(KeyboardInterrupt):
 
 
 def used_bytes() -> int | None:
-    """Memory that this process has now; None where the system does not tell."""
+    """Memory that this process and those it started (CBC, CP-SAT) have now; None where the system does not tell."""
     try:
-        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * _PAGE
+        used = _resident("self")
+        for child in _children():
+            with suppress(OSError, ValueError, IndexError):  # it has ended
+                used += _resident(child)
+        return used
     except (OSError, ValueError, IndexError):
         return None
 
 
+def _resident(process: str) -> int:
+    return int(Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1]) * _PAGE
+
+
+def _children() -> list[str]:
+    found: list[str] = []
+    with suppress(OSError):  # a system that does not tell whose child a process is
+        for task in Path("/proc/self/task").iterdir():
+            with suppress(OSError):  # a thread that has ended
+                found += (task / "children").read_text(encoding="ascii").split()
+    return found
+
+
 class Budget:
-    """Ends what runs inside of it by :class:`OutOfBudgetError`, once, when its time or memory is over.
+    """Ends what runs inside of it by :class:`OutOfBudgetError`, when its time or memory is over.
 
     Python code notices at its next step. Compiled code is not interrupted, nor is compilation (numba's), which no time
-    limit counts.
+    limit counts. Whatever has not ended :data:`AGAIN` looks later is asked again.
 
     Parameters
     ----------
     deadline : when the time is over; never where it has no moment
     grace, share : seconds after it, and share of the seconds that are left now, at which it is enforced: whoever looks
         at the deadline has ended by then
-    memory : bytes that may be used more than now; SHARE_OF_FREE of what is free where not given
+    memory : bytes that may be used more than now; :func:`~schedgap.solvers.size.memory_budget` where not given
 
     Attributes
     ----------
@@ -55,10 +76,8 @@ class Budget:
     ) -> None:
         now, moment = time.monotonic(), deadline.moment
         self._moment = None if moment is None else now + max(0.0, moment - now) * (1 + share) + grace
-        free, used = available_bytes(), used_bytes()
-        budget = memory if memory is not None or free is None else int(SHARE_OF_FREE * free)
-        self._most = None if budget is None or used is None else used + budget
-        self._budget = budget
+        self._budget, used = memory_budget(memory), used_bytes()
+        self._most = None if self._budget is None or used is None else used + self._budget
         self._thread = threading.get_ident()
         self._ended = threading.Event()
         self._lock = threading.Lock()
@@ -73,28 +92,34 @@ class Budget:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with self._lock:
-            self._ended.set()
-        if self.over is not None:
-            try:  # where it came too late to be noticed, it is noticed here
-                for _ in range(100):
-                    pass
-            except OutOfBudgetError:
-                return
+        self.end()
+
+    def end(self) -> None:
+        """Nothing is raised from now on; to be called again where :class:`OutOfBudgetError` came out of the context."""
+        while not self._ended.is_set():
+            with suppress(OutOfBudgetError), self._lock:
+                self._ended.set()
+                _raise_in(self._thread, None)  # what came too late to be noticed
 
     def _watch(self) -> None:
+        looks = 0
         while not self._ended.wait(POLL):
-            over = self._look()
-            if over is None or (over is Termination.TIME_LIMIT and _compiles(self._thread)):
+            if looks % AGAIN == 0 and not self.look():
                 continue
-            with self._lock:
-                if not self._ended.is_set():
-                    self.over = over
-                    error = ctypes.py_object(OutOfBudgetError)
-                    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), error)
-            return
+            looks += 1
 
-    def _look(self) -> Termination | None:
+    def look(self) -> bool:
+        """Whether a limit is over; then it is raised in the thread that made this budget, unless that has ended."""
+        over = self.over or self._limit()
+        if over is None or (over is Termination.TIME_LIMIT and _compiles(self._thread)):
+            return False
+        with self._lock:
+            if not self._ended.is_set():
+                self.over = over
+                _raise_in(self._thread, OutOfBudgetError)
+        return True
+
+    def _limit(self) -> Termination | None:
         if self._moment is not None and time.monotonic() >= self._moment:
             self.reason = "a stage that is not looked into took all the time"
             return Termination.TIME_LIMIT
@@ -104,6 +129,13 @@ class Budget:
             self.reason = f"the memory budget of {self._budget / 1e9:.3g} GB is used up"
             return Termination.MEMORY_LIMIT
         return None
+
+
+def _raise_in(thread: int, error: type[BaseException] | None) -> None:
+    """Raise in another thread, at its next step of Python; None takes back what it has not noticed yet."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(
+        ctypes.c_ulong(thread), None if error is None else ctypes.py_object(error)
+    )
 
 
 def _compiles(thread: int) -> bool:

@@ -17,6 +17,7 @@ SHARE_FOR_BUILDING = 0.8
 """A model whose building would take more than this share of the time left is not attempted."""
 SHARE_OF_FREE = 0.75
 """Of the memory that is free, what may be used where nobody says how much."""
+_sharers = 1
 BUILDER_FACTOR = 5.0
 """How much slower a real builder is, per nonzero, than the plain loop that is measured (rar-ddls: 3 to 8)."""
 MEASUREMENTS = 8
@@ -66,6 +67,18 @@ def build_sample() -> None:
         problem.addConstraint(pulp.LpConstraint(pulp.LpAffineExpression(terms), pulp.LpConstraintLE, None, 3))
 
 
+def share_memory(processes: int) -> None:
+    """Where nobody says how much memory may be used, divide it among so many processes, of which this is one."""
+    global _sharers
+    _sharers = processes
+
+
+def memory_budget(limit: int | None = None) -> int | None:
+    """Bytes that may be used: `limit`, or this process's share of what is free; None where the system does not tell."""
+    free = available_bytes() if limit is None else None
+    return limit if free is None else int(SHARE_OF_FREE * free / _sharers)
+
+
 def available_bytes() -> int | None:
     """Memory that a new process could have: what Linux calls available, elsewhere half of what there is."""
     free = _free_on_the_machine()
@@ -107,8 +120,7 @@ def too_large(
         needed = nonzeros * seconds_per_nonzero() * (1 + handover_cost)
         if needed > SHARE_FOR_BUILDING * left:
             return f"{nonzeros:,} nonzeros take about {needed:.1f} s to build and hand over, {left:.1f} s are left"
-    free = available_bytes()
-    memory = memory_limit if memory_limit is not None or free is None else int(SHARE_OF_FREE * free)
+    memory = memory_budget(memory_limit)
     needed_bytes = nonzeros * BYTES_PER_NONZERO
     if memory is not None and needed_bytes > memory:
         return f"{nonzeros:,} nonzeros take about {needed_bytes / 1e9:.1f} GB, {memory / 1e9:.1f} GB may be used"

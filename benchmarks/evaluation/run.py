@@ -15,9 +15,9 @@ from schedgap.benchmarks.hunt.target import Target
 from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.ledger.claims import claims_of, users_claims
 from schedgap.benchmarks.ledger.judge import evaluate as judge_claim
-from schedgap.catalogue.agreement import Answer, agree, write_disagreement
+from schedgap.catalogue.agreement import Answer, agree, certified_bound, write_disagreement
 from schedgap.catalogue.problem import Problem
-from schedgap.catalogue.run import certified_bound, run_method
+from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.instance import Instance
 from schedgap.heuristics.common.guarantee import Case, Guarantee, Verdict

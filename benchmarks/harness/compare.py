@@ -15,11 +15,11 @@ from schedgap.benchmarks.ledger.verdicts import ledger_verdict
 from schedgap.benchmarks.records import Record
 from schedgap.benchmarks.report.metrics import mean_metrics, metrics_of
 from schedgap.benchmarks.report.text import fixed, number, seconds, significant, table
-from schedgap.catalogue.agreement import DISAGREEMENTS, Agreement, Answer, agree, write_disagreement
+from schedgap.catalogue.agreement import DISAGREEMENTS, Agreement, Answer, agree, certified_bound, write_disagreement
 from schedgap.catalogue.method import Kind, Method
 from schedgap.catalogue.methods import find_method
 from schedgap.catalogue.problem import Problem
-from schedgap.catalogue.run import certified_bound, run_method
+from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import Disagreement, EngineMissing, InputError, ModelRefused
 from schedgap.formulations.common.instance import Instance, Json
 from schedgap.heuristics.common.guarantee import Evaluation, Verdict, at_most

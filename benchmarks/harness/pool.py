@@ -34,13 +34,15 @@ class _Slot(Generic[_T, _R]):
     item: _T | None = None
     tries: int = 0
     began: float = 0.0
+    sharers: int = 1
 
     def begin(self, function: Callable[[_T], _R], item: _T, tries: int) -> None:
         """Give the process an item; it is started where it has to be."""
         self.item, self.tries, self.began = item, tries, time.monotonic()
         for again in (True, False):
             if self.executor is None:
-                self.executor = ProcessPoolExecutor(max_workers=1, initializer=prepare, initargs=(os.getpid(),))
+                given = os.getpid(), self.sharers
+                self.executor = ProcessPoolExecutor(max_workers=1, initializer=prepare, initargs=given)
             try:
                 self.future = self.executor.submit(function, item)
                 return
@@ -114,7 +116,7 @@ class Pool(Generic[_T, _R]):
                 done(item, self.function(item))
             return
         queue = deque((item, 0) for item in items)
-        self._slots += [_Slot() for _ in range(min(self.workers, len(queue)) - len(self._slots))]
+        self._slots += [_Slot(sharers=self.workers) for _ in range(min(self.workers, len(queue)) - len(self._slots))]
         while queue or any(slot.future for slot in self._slots):
             for slot in self._slots:
                 if slot.future is None and queue:

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.agreement import DISAGREEMENTS
-from schedgap.catalogue.method import Method
+from schedgap.catalogue.method import Kind, Method
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.workload import Measurement
 from schedgap.formulations.common.errors import Disagreement
+from schedgap.solvers.engines import load_engines
 from schedgap.solvers.result import SolveOptions, Termination
 
 _warm: set[str] = set()
@@ -25,6 +26,9 @@ def warm_up(
 ) -> None:
     """Compile what `method` needs, or load it from the cache: run it on the first instance of the first preset.
 
+    What an exact method may import on the way is imported: Ctrl-C in the midst of a native module's import makes an
+    ImportError of it, and what was found would be lost.
+
     That takes about 0.1 s once everything is compiled. A method that only a suite knows is imported: it is plain
     Python.
 
@@ -35,7 +39,11 @@ def warm_up(
     """
     from schedgap.catalogue.run import run_method
 
-    if method.users or not workload_of(problem).presets:
+    if method.users:
+        return
+    if method.kind is not Kind.HEURISTIC:
+        load_engines()
+    if not workload_of(problem).presets:
         return
     if method.id not in {known.id for known in problem.methods}:
         _ = method.call

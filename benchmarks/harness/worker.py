@@ -20,9 +20,10 @@ from schedgap.catalogue.workload import Measurement
 from schedgap.formulations.common.errors import Disagreement, SchedgapError
 from schedgap.formulations.common.parent import end_with_parent
 from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, Termination
+from schedgap.solvers.size import share_memory
 
 
-def prepare(parent: int) -> None:
+def prepare(parent: int, workers: int = 1) -> None:
     """Set a new worker up: Ctrl-C is the parent's affair, and a worker whose parent is gone ends itself.
 
     It leads a process group of its own, so that an engine it has started (CBC is a program) ends with it.
@@ -30,10 +31,12 @@ def prepare(parent: int) -> None:
     Parameters
     ----------
     parent : the parent's process id, see :func:`~schedgap.formulations.common.parent.end_with_parent`
+    workers : how many there are; they share the memory that is free
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.setpgid(0, 0)
     end_with_parent(parent)
+    share_memory(workers)
 
 
 def execute(item: Item, disagreements: Path) -> Record:

@@ -11,12 +11,12 @@ from typing import Any
 
 from schedgap.benchmarks.ledger.claims import claims_of
 from schedgap.benchmarks.ledger.judge import evaluate
-from schedgap.catalogue.agreement import Answer, agree, write_disagreement
+from schedgap.catalogue.agreement import Answer, agree, certified_bound, write_disagreement
 from schedgap.catalogue.method import Kind, Method, full_settings, own_method
 from schedgap.catalogue.methods import find_method, one_line
 from schedgap.catalogue.problem import Problem, ProblemOf
 from schedgap.catalogue.registry import all_problems, find_problem
-from schedgap.catalogue.run import certified_bound, run_heuristic, run_method
+from schedgap.catalogue.run import run_heuristic, run_method
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.instance import Instance, Json
 from schedgap.formulations.common.numbers import ratio

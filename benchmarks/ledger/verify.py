@@ -16,12 +16,12 @@ from schedgap.benchmarks.ledger.counterexample import Trial, instance_size, writ
 from schedgap.benchmarks.ledger.judge import evaluate
 from schedgap.benchmarks.ledger.rows import Ledger, LedgerRow, Tally
 from schedgap.benchmarks.report.text import fixed
-from schedgap.catalogue.agreement import Answer, agree, write_disagreement
+from schedgap.catalogue.agreement import Answer, agree, certified_bound, write_disagreement
 from schedgap.catalogue.method import Method, full_settings
 from schedgap.catalogue.methods import find_method
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import all_problems
-from schedgap.catalogue.run import certified_bound, run_heuristic, run_method
+from schedgap.catalogue.run import run_heuristic, run_method
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.files import check_folder
 from schedgap.formulations.common.instance import Instance, read_json

@@ -36,13 +36,20 @@ class Disagreement(SchedgapError):
     message : one line that says what disagrees, with the numbers
     solution : the solution at issue, where there is one
     details : what else helps to reproduce it (engine, objective, bound, violations), JSON-compatible
+    accepted : the best solution known that the checker accepts
     """
 
     exit_status = 5
 
     def __init__(
-        self, message: str, *, solution: dict[str, object] | None = None, details: Mapping[str, object] | None = None
+        self,
+        message: str,
+        *,
+        solution: dict[str, object] | None = None,
+        details: Mapping[str, object] | None = None,
+        accepted: dict[str, object] | None = None,
     ) -> None:
         super().__init__(message)
         self.solution = solution
+        self.accepted = accepted
         self.details: dict[str, Any] = dict(details or {})

@@ -122,6 +122,19 @@ def add_time_limit(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument("--time-limit", type=seconds, metavar="S", help=what)
 
 
+def gigabytes(text: str) -> float:
+    """A memory limit: positive and finite."""
+    value = _float(text)
+    if value is None or not 0 < value < 1e9:
+        raise argparse.ArgumentTypeError(f"must be GB, positive and finite, got {text!r}")
+    return value
+
+
+def add_memory_limit(parser: argparse.ArgumentParser, what: str, default: float | None = None) -> None:
+    """``--memory-limit``."""
+    parser.add_argument("--memory-limit", type=gigabytes, default=default, metavar="GB", help=what)
+
+
 def _float(text: str) -> float | None:
     try:
         return float(text)

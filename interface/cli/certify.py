@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from schedgap.cli.arguments import add_seed, add_time_limit, check_out, given, to_json
+from schedgap.cli.arguments import add_memory_limit, add_seed, add_time_limit, check_out, given, to_json
 
 
 def add_certify(parser: argparse.ArgumentParser) -> None:
@@ -14,6 +14,7 @@ def add_certify(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("instance", metavar="INSTANCE", help="instance file, or - for standard input")
     parser.add_argument("--method", metavar="M", help="finds the schedule (default: strongest exact)")
     add_time_limit(parser, "seconds, half of them for the schedule (default: none)")
+    add_memory_limit(parser, "GB that the method may take (default: three quarters of what is free)")
     add_seed(parser)
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="write the certificate to FILE")
     parser.add_argument("--json", action="store_true", help="print what is proven as one JSON object")
@@ -28,6 +29,7 @@ def run_certify(arguments: argparse.Namespace) -> int:
         given(arguments.instance),
         arguments.method,
         time_limit=arguments.time_limit,
+        memory_limit=arguments.memory_limit,
         seed=arguments.seed,
         progress=sys.stderr,
     )

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from schedgap.cli.arguments import add_seed, add_time_limit, count, seconds, to_json
+from schedgap.cli.arguments import add_memory_limit, add_seed, add_time_limit, count, seconds, to_json
 
 
 def add_evaluate(parser: argparse.ArgumentParser) -> None:
@@ -17,7 +17,7 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--budget", type=seconds, metavar="S", help="seconds of its hunt (default: it stops by counts)")
     parser.add_argument("--instances", type=count, metavar="N", help="instances of each family (default 5)")
     add_time_limit(parser, "seconds for an instance (default 10)")
-    parser.add_argument("--memory-limit", type=seconds, default=4.0, metavar="GB", help="of its process (default 4)")
+    add_memory_limit(parser, "of its process (default 4)", 4.0)
     add_seed(parser)
     parser.add_argument(
         "--out", type=Path, default=Path("evaluation"), metavar="DIR", help="card.json, card.html (default: evaluation)"

@@ -90,18 +90,9 @@ def _run(arguments: list[str]) -> int:
             traceback.print_exc()
             return _fail("internal error, please report it", 5)
         return _fail(f"error: {error.filename or 'standard output'}: {error.strerror}", 2)
-    except Exception as error:
-        if _from_interrupt(error):
-            return _fail("interrupted", INTERRUPTED)
+    except Exception:
         traceback.print_exc()
         return _fail("internal error, please report it", 5)
-
-
-def _from_interrupt(error: BaseException | None) -> bool:
-    """Whether Ctrl-C is at the root: a compiled module that it meets while it loads turns it into an ImportError."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__cause__ or error.__context__
-    return error is not None
 
 
 def _is_output(error: OSError) -> bool:

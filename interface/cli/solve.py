@@ -6,7 +6,9 @@ import argparse
 import sys
 from pathlib import Path
 
+from schedgap import Disagreement
 from schedgap.cli.arguments import (
+    add_memory_limit,
     add_seed,
     add_settings,
     add_time_limit,
@@ -21,6 +23,8 @@ from schedgap.cli.arguments import (
     write_or_print,
 )
 
+MEMORY = "GB that a method may take (default: three quarters of what is free)"
+
 
 def add_solve(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``solve``."""
@@ -29,6 +33,7 @@ def add_solve(parser: argparse.ArgumentParser) -> None:
         "--method", metavar="M", help="a method of the problem, or package.module:function (default: strongest exact)"
     )
     add_time_limit(parser, "seconds, building included (default: none)")
+    add_memory_limit(parser, MEMORY)
     add_seed(parser)
     add_settings(parser, "options of the method")
     parser.add_argument("--start", metavar="SOLUTION", help="a feasible solution to start from")
@@ -38,19 +43,24 @@ def add_solve(parser: argparse.ArgumentParser) -> None:
 
 def run_solve(arguments: argparse.Namespace) -> int:
     """Solve one instance."""
-    from schedgap.solving import SolveOptions, solve_record, solved_text
+    from schedgap.solving import SolveOptions, in_bytes, solve_record, solved_text
 
     once(arguments.instance, arguments.start)
     check_out(arguments.out)
-    solved = solve_record(
-        given(arguments.instance),
-        arguments.method,
-        SolveOptions(seed=arguments.seed),
-        time_limit=arguments.time_limit,
-        start=None if arguments.start is None else given(arguments.start),
-        settings=settings_of(arguments),
-        progress=sys.stderr,
-    )
+    try:
+        solved = solve_record(
+            given(arguments.instance),
+            arguments.method,
+            SolveOptions(seed=arguments.seed, memory_limit=in_bytes(arguments.memory_limit)),
+            time_limit=arguments.time_limit,
+            start=None if arguments.start is None else given(arguments.start),
+            settings=settings_of(arguments),
+            progress=sys.stderr,
+        )
+    except Disagreement as error:  # what the checker accepts is not lost with it
+        if arguments.out is not None and error.accepted is not None:
+            write_or_print(to_json(error.accepted, indent=1), arguments.out)
+        raise
     if arguments.out is not None and solved.result.solution is not None:
         write_or_print(to_json(solved.result.solution, indent=1), arguments.out)
     if arguments.json:
@@ -69,6 +79,7 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
         "--methods", type=names, metavar="M,M,...", help="default: the strongest exact method and every heuristic"
     )
     add_time_limit(parser, "seconds for each method (default: none)")
+    add_memory_limit(parser, MEMORY)
     add_seed(parser)
     parser.add_argument("--repeat", type=count, default=1, metavar="N", help="seeds for each heuristic (default 1)")
     add_settings(parser, "options, each for every method that has it")
@@ -86,6 +97,7 @@ def run_compare(arguments: argparse.Namespace) -> int:
         time_limit=arguments.time_limit,
         seed=arguments.seed,
         repeat=arguments.repeat,
+        memory_limit=arguments.memory_limit,
         settings=settings_of(arguments),
         printed=arguments.printed,
         progress=sys.stderr,

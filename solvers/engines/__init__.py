@@ -7,6 +7,7 @@ To add one: write ``solvers/engines/<name>.py`` with a module-level ``ENGINE`` t
 from __future__ import annotations
 
 import importlib
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from schedgap.formulations.common.errors import EngineMissing, InputError
@@ -35,6 +36,17 @@ def engine(name: str) -> Engine:
     except ImportError as error:
         raise EngineMissing(f"engine {name}: cannot be used here: {_one_line(error)}") from error
     return found
+
+
+def load_engines() -> None:
+    """Import every engine that is installed, and the parts of SciPy that exact methods use."""
+    import scipy.optimize  # noqa: F401
+
+    import schedgap.solvers.cp_sat.session  # noqa: F401
+
+    for name in NAMES:
+        with suppress(EngineMissing):
+            engine(name)
 
 
 def _one_line(error: BaseException) -> str:

@@ -49,7 +49,7 @@ def run(code: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("command", ["solve", "compare"])
-@pytest.mark.parametrize("module", ["schedgap.cli.solve", "numba"])
+@pytest.mark.parametrize("module", ["schedgap.cli.solve", "numba", "ortools.sat.python.cp_model"])
 def test_an_import_is_not_interrupted_half_way(module: str, command: str) -> None:
     """The interruption ended as an import error of the module, or as a crash later on."""
     case = DATA / ("rar-01-single-colocated.json")

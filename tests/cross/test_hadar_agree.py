@@ -42,7 +42,7 @@ def test_lp_is_that_over_every_schedule_and_bounds_the_optimum(seed: int) -> Non
     assert found.status is Status.OPTIMAL and found.objective is not None
     assert found.info["lp_bound"] == pytest.approx(written_out, rel=1e-7)
     assert found.info["lp_bound"] >= found.objective * (1 - 1e-9)
-    assert all(residual <= 1e-7 for residual in found.info["duality"].values())
+    assert all(residual <= 1e-7 for residual in found.info["residuals"].values())
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -14,11 +14,11 @@ from schedgap.benchmarks.instances.cross import FAMILIES
 from schedgap.benchmarks.studies.brute_force.comm_contention import brute_force
 from schedgap.benchmarks.studies.brute_force.exact_lp import minimum
 from schedgap.benchmarks.studies.hard_numbers import Numbers, hard_comm_contention
-from schedgap.catalogue.agreement import Answer, agree
+from schedgap.catalogue.agreement import Answer, agree, certified_bound
 from schedgap.catalogue.methods import find_method
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import all_problems
-from schedgap.catalogue.run import certified_bound, run_method
+from schedgap.catalogue.run import run_method
 from schedgap.catalogue.workload import Batch
 from schedgap.formulations.common.errors import InputError, ModelRefused
 from schedgap.solvers.result import SolveOptions, Status

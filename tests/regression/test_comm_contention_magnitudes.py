@@ -5,6 +5,8 @@ import pytest
 from support.checks import comm_contention as check
 
 from schedgap.benchmarks.studies.brute_force.comm_contention import brute_force
+from schedgap.catalogue.comm_contention import PROBLEM
+from schedgap.catalogue.run import run_method
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
 from schedgap.formulations.comm_contention.models.events import build_ilp
 from schedgap.solvers.exact.comm_contention.branch_and_bound import solve_bb
@@ -32,6 +34,14 @@ def test_comm_contention_bb_with_a_penalty_far_above_the_link(factor: float) -> 
     result = solve_bb(instance(0.000235 * factor, 4.8 * factor, *tasks), SolveOptions())
     assert result.status is Status.OPTIMAL
     assert result.objective == pytest.approx(3.0769375e-4 * factor, rel=1e-9)
+
+
+@pytest.mark.parametrize("engine", ["highs", "cbc"])
+def test_comm_contention_numbers_that_spread_are_no_disagreement(engine: str) -> None:
+    """Releases of 4e9 times what a unit takes: rows that hold within tolerance, a mean that is off by a half."""
+    wide = instance(1e-9, 0.3, (0.0, 10.0), (4.0, 3.0))
+    result = run_method(PROBLEM, wide, engine, SolveOptions())
+    assert (result.status, result.objective) == (Status.OPTIMAL, pytest.approx(6.5e-9, rel=1e-9))
 
 
 def test_comm_contention_starts_are_put_after_completions() -> None:

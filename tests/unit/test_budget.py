@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from support.toy import ToyInstance, toy
-from support.work import PASSED, PATIENCE, wait_until
+from support.work import PASSED, PATIENCE
 
 from schedgap.catalogue.method import Kind, Method
 from schedgap.catalogue.run import run_method
+from schedgap.solvers import size
 from schedgap.solvers.budget import Budget, OutOfBudgetError, used_bytes
-from schedgap.solvers.result import NO_DEADLINE, Deadline, Result, SolveOptions, Status, Termination
+from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
 INSTANCE = ToyInstance.parse({"problem": "toy", "machines": 2, "jobs": [3, 2, 1]})
 FOUND = {"machine": [0, 0, 1]}
@@ -81,28 +85,82 @@ def test_a_method_that_takes_too_much_memory_is_ended() -> None:
     assert result.info["reason"] == "the memory budget of 0.1 GB is used up"
 
 
+def steps(number: int = 100) -> None:
+    """Steps of Python at which what was raised in this thread is noticed."""
+    for _ in range(number):
+        pass
+
+
 def test_nothing_is_raised_after_the_end() -> None:
-    for _ in range(3):
-        with Budget(NO_DEADLINE, memory=10**12):
-            pass
-    with pytest.raises(OutOfBudgetError), Budget(Deadline(0.0)) as budget:
-        forever()
+    budget = Budget(PASSED)
+    budget.end()
+    assert budget.look()  # the limit is over, and nobody is there any more
+    steps()
+    assert budget.over is None
+
+
+def test_what_nobody_noticed_is_taken_back_at_the_end() -> None:
+    code = compile("budget.look(); budget.end()", "straight", "exec")  # no step between the two
+    budget = Budget(PASSED)
+    with suppress(OutOfBudgetError):
+        exec(code, {"budget": budget})
+    budget.end()
+    steps()
     assert budget.over is Termination.TIME_LIMIT
-    seen = time.monotonic()
-    wait_until(lambda: time.monotonic() > seen + 0.2)
+
+
+def test_it_is_raised_again_where_a_finaliser_swallowed_it() -> None:
+    budget = Budget(PASSED)
+    for _ in range(3):
+        with pytest.raises(OutOfBudgetError):
+            budget.look()
+            steps()
+    budget.end()
+    with Budget(PASSED), pytest.raises(OutOfBudgetError):
+        with pytest.raises(OutOfBudgetError):
+            forever()
+        forever()
 
 
 def test_compilation_is_not_interrupted() -> None:
+    budget = Budget(PASSED)
+
     def work() -> bool:
-        end = time.monotonic() + 0.5
-        while time.monotonic() < end:
-            pass
-        return True
+        looked = budget.look()
+        steps()
+        return looked
 
     space: dict[str, Any] = {"__name__": "numba.core", "work": work}
     exec("def compile():\n    return work()", space)
-    with Budget(Deadline(0.0)) as budget:
-        done = space["compile"]()
-        with pytest.raises(OutOfBudgetError):
-            forever()
-    assert done and budget.over is Termination.TIME_LIMIT
+    assert space["compile"]() is False and budget.over is None
+    with pytest.raises(OutOfBudgetError):
+        work()
+    budget.end()
+
+
+def test_a_heuristic_is_ended_too() -> None:
+    def endless(instance: Any, *, seed: int) -> Any:
+        forever()
+
+    method = Method("endless", "never ends by itself", Kind.HEURISTIC, lambda: {"endless": endless})
+    result = run_method(toy(), INSTANCE, method, SolveOptions(deadline=PASSED))
+    assert (result.status, result.termination, result.bound) == (Status.UNKNOWN, Termination.TIME_LIMIT, 3.0)
+
+
+@pytest.mark.skipif(used_bytes() is None, reason="the system does not tell how much memory is in use")
+def test_programs_that_were_started_count() -> None:
+    code = "import sys; held = b'x' * 10**8; print(flush=True); sys.stdin.read()"
+    before = used_bytes()
+    assert before is not None
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None and child.stdout.readline()
+        assert (used_bytes() or 0) > before + 9 * 10**7
+        child.kill()
+
+
+def test_processes_that_work_side_by_side_share_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(size, "available_bytes", lambda: 800)
+    monkeypatch.setattr(size, "_sharers", 1)
+    assert (size.memory_budget(), size.memory_budget(7)) == (600, 7)
+    size.share_memory(3)
+    assert (size.memory_budget(), size.memory_budget(7)) == (200, 7)

@@ -42,7 +42,8 @@ ROWS = {
 }
 
 CONTINUOUS = 1e-7
-"""Of the horizon: what starts that an engine took from floats may be off by, untightened."""
+"""Of the horizon, or of the last release: what starts that an engine took from floats may be off by, where the model
+is untightened or its numbers spread widely."""
 WIDEST = 1e4
 """Where the model's numbers spread further than this, engines have proved wrong bounds: only solutions count."""
 
@@ -141,6 +142,7 @@ class _Builder:
         if not self.tighten:
             self._seconds()
         scale = self.second / self.n
+        wide = self._spread() > WIDEST
         cost = [(d, (self.n - (p - k) // 2) * scale) for (p, k), d in self.gap.items()]
         constant = -scale * sum(self.release) + self.instance.link.latency
         self.layout.objective(cost, constant)
@@ -153,8 +155,10 @@ class _Builder:
             bound=lower_bound(self.instance) if self.tighten else None,
             layout=self.layout,
             tightened=self.tighten,
-            restriction=self._spread() > WIDEST,
-            resolution=0.0 if self.tighten else CONTINUOUS * horizon(self.instance),
+            restriction=wide,
+            resolution=CONTINUOUS * (max(t.release for t in self.instance.tasks) - self.first) * wide
+            if self.tighten
+            else CONTINUOUS * horizon(self.instance),
         )
 
     def _spread(self) -> float:

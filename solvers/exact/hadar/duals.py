@@ -59,7 +59,7 @@ def duals_report(
             kind: [float(x) for x in price.devices[1:, position]] for position, kind in enumerate(instance.types)
         },
         "payoffs": {job.id: float(m) for job, m in zip(instance.jobs, mu, strict=True)},
-        "duality": {
+        "residuals": {
             "dual_infeasibility": infeasible,
             "strong_duality": abs(float(capacity @ duals) + float(mu.sum()) - value),
             "row_slackness": float(np.max(duals * np.maximum(0.0, capacity - used), initial=0.0)),
