@@ -202,10 +202,11 @@ def hard_comm_contention(seed: int, *, family: str) -> CommContentionInstance:
     link = data["link"]
     _of(numbers, link, ("latency", "contention_penalty"), numbers.size)
     link["seconds_per_unit"] = numbers.size(link["seconds_per_unit"])
+    slowest = link["seconds_per_unit"] + link.get("contention_penalty", 0.0)
     if numbers.chance(0.3):
         data["tasks"][-1]["size"] = data["tasks"][0]["size"]
     for task in data["tasks"]:
-        task["size"] = min(numbers.worth(task["size"]), _LONGEST / link["seconds_per_unit"])
+        task["size"] = min(numbers.worth(task["size"]), _LONGEST / slowest)
     clock = 0.0
     for task in data["tasks"]:
         there = numbers.pick([0.0, numbers.size(clock) if clock else 0.0, numbers.worth(task["release"] or 1.0)])

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from schedgap.formulations.common.instance import Identifier, Instance, Moment, Part, Positive, unique_ids
+from schedgap.formulations.common.instance import LARGEST, Identifier, Instance, Moment, Part, Positive, unique_ids
 from schedgap.formulations.common.link import Link
 
 
@@ -37,6 +37,24 @@ class CommContentionInstance(Instance):
     def _distinct_ids(self) -> Self:
         unique_ids(self.tasks, "tasks")
         return self
+
+    @model_validator(mode="after")
+    def _ends_in_time(self) -> Self:
+        if self.longest_run > LARGEST:
+            text = f"after the last release all of them take up to {self.longest_run:.3g} s"
+            raise ValueError(f"tasks: {text}, at most {LARGEST:g} s are supported")
+        return self
+
+    @property
+    def longest_run(self) -> float:
+        """Seconds until everything is done at the latest, where the link is never idle after the last release.
+
+        The last release, every latency, and every volume at b + eta, the slowest that the link moves.
+        """
+        link = self.link
+        slowest = link.seconds_per_unit + link.contention_penalty
+        volume = sum(task.size for task in self.tasks)
+        return max(task.release for task in self.tasks) + len(self.tasks) * link.latency + slowest * volume
 
     @cached_property
     def task_index(self) -> dict[str, int]:

@@ -18,6 +18,8 @@ Event = tuple[int, bool]
 """Task position, and whether it is the start (else the completion)."""
 _NEAR = 1e-10
 """Of the span of the starts: a start that is this near its release is at its release."""
+_FINEST = 1e-12
+"""Of the span of the releases: the shortest unit of time."""
 
 
 def best_of_order(instance: CommContentionInstance, order: Sequence[Event]) -> Solution | None:
@@ -44,7 +46,10 @@ def best_of_order(instance: CommContentionInstance, order: Sequence[Event]) -> S
 
     link, tasks = instance.link, instance.tasks
     n = len(tasks)
-    first = min(task.release for task in tasks)
+    # Volumes are shares of the largest, time is in what that takes alone: the program's tolerances are absolute.
+    first, last = (pick(task.release for task in tasks) for pick in (min, max))
+    largest = max(task.size for task in tasks)
+    second = max(largest * link.seconds_per_unit, _FINEST * (last - first))
     pace = np.ones(2 * n)
     volume = np.zeros((n, 2 * n))
     active: list[int] = []
@@ -53,7 +58,7 @@ def best_of_order(instance: CommContentionInstance, order: Sequence[Event]) -> S
     begun = np.zeros(n, dtype=np.int64)
     for position, (j, starts) in enumerate(order):
         if active:
-            pace[position] = link.seconds_per_unit_among(len(active))
+            pace[position] = link.seconds_per_unit_among(len(active)) * largest / second
             volume[active, position] = 1.0
         cost[position] = pace[position] * (n - done)
         if starts:
@@ -63,19 +68,19 @@ def best_of_order(instance: CommContentionInstance, order: Sequence[Event]) -> S
             active.remove(j)
             done += 1
     until = np.array([[pace[p] if p <= begun[j] else 0.0 for p in range(2 * n)] for j in range(n)])
-    release = np.array([task.release - first for task in tasks])
+    release = np.array([(task.release - first) / second for task in tasks])
     found = linprog(
         cost,
         A_ub=-until,
         b_ub=-release,
         A_eq=volume,
-        b_eq=np.array([task.size for task in tasks]),
+        b_eq=np.array([task.size / largest for task in tasks]),
         method="highs-ds",
         options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
     if found.status != 0 or found.x is None:
         return None
-    admissions = _admissions(instance, order, found.x, until @ found.x + first)
+    admissions = _admissions(instance, order, found.x, (until @ found.x) * second + first)
     return written(instance, admissions, [j for j, starts in order if not starts], overlap=True)
 
 

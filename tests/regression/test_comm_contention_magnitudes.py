@@ -1,5 +1,8 @@
 """Exact answers of comm-contention where sizes, releases and penalty are of very different magnitudes."""
 
+from fractions import Fraction
+from pathlib import Path
+
 import numpy as np
 import pytest
 from support.checks import comm_contention as check
@@ -9,6 +12,9 @@ from schedgap.catalogue.comm_contention import PROBLEM
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
 from schedgap.formulations.comm_contention.models.events import build_ilp
+from schedgap.formulations.comm_contention.order import best_of_order
+from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.numbers import exact
 from schedgap.solvers.exact.comm_contention.branch_and_bound import solve_bb
 from schedgap.solvers.exact.comm_contention.exact import after_completions
 from schedgap.solvers.result import SolveOptions, Status
@@ -71,3 +77,32 @@ def test_comm_contention_bb_agrees_with_orders_at_any_magnitude(seed: int) -> No
 def test_comm_contention_bounds_of_a_badly_scaled_program_do_not_count() -> None:
     assert build_ilp(CHAIN).restriction
     assert not build_ilp(instance(1.0, 0.3, (0.0, 20.0), (4.0, 3.0))).restriction
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_comm_contention_best_of_an_order_is_exact_at_any_magnitude(seed: int) -> None:
+    b, eta, r0, m0, r1, m1 = (float(f"{x:.3g}") for x in 10 ** np.random.default_rng(seed).uniform(-13, 6, 6))
+    case = instance(b, eta, (r0, m0), (r1, m1))
+    pace, releases = exact(b), (exact(r0), exact(r1))
+    first = releases[0] + pace * exact(m0)
+    second = max(releases[1], first) + pace * exact(m1)
+    found = best_of_order(case, [(0, True), (0, False), (1, True), (1, False)])
+    wanted = (first + second - sum(releases)) / 2
+    assert abs(Fraction(check(case, found).objective) - wanted) <= wanted / 10**9
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_comm_contention_engines_do_not_contradict_the_checker_at_any_magnitude(seed: int, tmp_path: Path) -> None:
+    b, eta, r0, m0, r1, m1 = (float(f"{x:.3g}") for x in 10 ** np.random.default_rng(seed).uniform(-5, 5, 6))
+    case = instance(b, eta, (r0, m0), (r1, m1))
+    known = solve_bb(case, SolveOptions()).objective
+    for method in ("highs", "cbc"):
+        result = run_method(PROBLEM, case, method, SolveOptions(threads=1), disagreements=tmp_path)
+        assert result.objective >= known * (1 - 1e-9)
+        assert result.bound <= known * (1 + 1e-9)
+
+
+def test_comm_contention_refuses_what_lasts_longer_than_a_start_can_say() -> None:
+    with pytest.raises(InputError, match=r"tasks: after the last release all of them take up to 2e\+15 s"):
+        instance(1e3, 1e3, (0.0, 1e12))
+    instance(1e2, 1e2, (0.0, 1e12))

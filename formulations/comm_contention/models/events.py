@@ -42,8 +42,9 @@ ROWS = {
 }
 
 CONTINUOUS = 1e-7
-"""Of the horizon, or of the last release: what starts that an engine took from floats may be off by, where the model
-is untightened or its numbers spread widely."""
+"""Of the horizon: what starts that an engine took from floats may be off by, untightened."""
+FEASIBILITY = 1e-6
+"""Absolute, by what engines let rows and whole numbers be off."""
 WIDEST = 1e4
 """Where the model's numbers spread further than this, engines have proved wrong bounds: only solutions count."""
 
@@ -142,7 +143,6 @@ class _Builder:
         if not self.tighten:
             self._seconds()
         scale = self.second / self.n
-        wide = self._spread() > WIDEST
         cost = [(d, (self.n - (p - k) // 2) * scale) for (p, k), d in self.gap.items()]
         constant = -scale * sum(self.release) + self.instance.link.latency
         self.layout.objective(cost, constant)
@@ -155,11 +155,15 @@ class _Builder:
             bound=lower_bound(self.instance) if self.tighten else None,
             layout=self.layout,
             tightened=self.tighten,
-            restriction=wide,
-            resolution=CONTINUOUS * (max(t.release for t in self.instance.tasks) - self.first) * wide
-            if self.tighten
-            else CONTINUOUS * horizon(self.instance),
+            restriction=self._spread() > WIDEST,
+            resolution=self._resolution(),
         )
+
+    def _resolution(self) -> float:
+        """What an engine's floats may gain: by starts, and by rows whose tolerance is multiplied by the spread."""
+        if not self.tighten:
+            return CONTINUOUS * horizon(self.instance)
+        return FEASIBILITY * self._spread() * 2 * self.n * self.second if self._spread() > WIDEST else 0.0
 
     def _spread(self) -> float:
         """Largest over smallest of the numbers that activity and time are multiplied by."""
