@@ -16,15 +16,16 @@ import numpy as np
 from schedgap.benchmarks.harness.pool import Pool
 from schedgap.benchmarks.harness.progress import Progress, Sink
 from schedgap.benchmarks.harness.store import locked
-from schedgap.benchmarks.hunt.island import Stretch, Walked, walk
+from schedgap.benchmarks.hunt.island import Stretch, Walked
 from schedgap.benchmarks.hunt.journal import FILE, Journal
 from schedgap.benchmarks.hunt.limits import EVALUATIONS, Limits, parse_limits
 from schedgap.benchmarks.hunt.result import FOUND, WORST, Hunted, summary, write_found
 from schedgap.benchmarks.hunt.shrink import shrunk
 from schedgap.benchmarks.hunt.starts import Starts, starts_of
 from schedgap.benchmarks.hunt.target import Found, Judge, Target, find_target
+from schedgap.benchmarks.hunt.work import DISAGREEMENTS, Done, Work, do_work, kept
 from schedgap.catalogue.problem import Problem
-from schedgap.formulations.common.errors import Disagreement, InputError, SchedgapError
+from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.files import check_folder, write_text
 from schedgap.formulations.common.instance import Json
 
@@ -41,42 +42,6 @@ SEARCHING = 0.85
 """Share of a budget in seconds for searching; the rest is for shrinking."""
 
 
-@dataclass(frozen=True)
-class _Work:
-    """What a worker is sent: a stretch and all that it needs."""
-
-    stretch: Stretch
-    target: Target
-    starts: Starts
-    work: float
-    goal: float | None
-    journal: Path
-
-
-@dataclass(frozen=True)
-class _Done:
-    """What comes back; `error` is (exit status, message) where a SchedgapError ended it."""
-
-    walked: Walked | None
-    error: tuple[int, str] | None = None
-
-
-def _walk(work: _Work) -> _Done:
-    """One stretch; every new best is in the journal before the next step."""
-    journal = Journal(work.journal)
-    judge = Judge(work.target, work.work, work.journal.parent / "disagreements")
-    try:
-        return _Done(
-            walk(work.stretch, judge, work.starts, work.goal, lambda found: journal.add(_line("found", found)))
-        )
-    except SchedgapError as error:
-        return _Done(None, (error.exit_status, str(error)))
-
-
-def _line(kind: str, found: Found) -> dict[str, Any]:
-    return {"kind": kind, "found": found.to_dict()}
-
-
 @dataclass
 class _Hunt:
     """A hunt under way."""
@@ -84,7 +49,7 @@ class _Hunt:
     target: Target
     limits: Limits
     seed: int
-    pool: Pool[_Work, _Done]
+    pool: Pool[Work, Done]
     folder: Path
     journal: Journal
     bar: Progress
@@ -153,7 +118,7 @@ class _Hunt:
         )
         partners = tuple(found for _, found in elite[:ELITE])
         work = [
-            _Work(
+            Work(
                 Stretch(self.seed, number, k, steps, self._start(number, k, partners), partners, self.deadline),
                 self.target,
                 self.starts,
@@ -176,10 +141,12 @@ class _Hunt:
         rng = np.random.default_rng([self.seed, number, island, 1])
         return elite[int(len(elite) * rng.random() ** 2)]
 
-    def _died(self, work: _Work, reason: str, seconds: float) -> None:
-        raise InputError(f"island {work.stretch.island}: {reason}; --resume goes on")
+    def _died(self, work: Work, reason: str, seconds: float) -> None:
+        method = self.target.method
+        told = f"{kept(work, reason, reason)}; --resume goes on"
+        raise (InputError if method is not None and method.users else Disagreement)(told)
 
-    def _collect(self, work: _Work, done: _Done) -> None:
+    def _collect(self, work: Work, done: Done) -> None:
         if done.error is not None:
             status, message = done.error
             raise (Disagreement if status == Disagreement.exit_status else InputError)(message)
@@ -207,7 +174,7 @@ class _Hunt:
         least = min(
             search["at_least"] or 0.0 if claim else search["at_least"] or search["keep"] * best.value, best.value
         )
-        judge = Judge(self.target, search["work"], self.folder / "disagreements")
+        judge = Judge(self.target, search["work"], self.folder / DISAGREEMENTS)
         space = replace(self.starts.space, numbers=self.limits.numbers)
 
         def tried(data: Mapping[str, Any]) -> Found | None:
@@ -218,7 +185,7 @@ class _Hunt:
 
         def tell(found: Found) -> None:
             self.smallest = found
-            self.journal.add(_line("shrunk", found))
+            self.journal.add({"kind": "shrunk", "found": found.to_dict()})
 
         # Shrinking goes on where an earlier session left it, unless something worse was found since.
         self.smallest = best
@@ -289,7 +256,7 @@ def hunt(
     with locked(folder):
         facts = {"target": chosen.id, "limits": {k: str(v) for k, v in bounds.given.items()}, "seed": seed}
         _begin(folder, facts)
-        with Pool(_walk, workers, inside=True) as pool:
+        with Pool(do_work, workers, inside=True) as pool:
             return _run(chosen, bounds, budget, seed, pool, folder, progress)
 
 
@@ -324,7 +291,7 @@ def _run(
     limits: Limits,
     budget: float | None,
     seed: int,
-    pool: Pool[_Work, _Done],
+    pool: Pool[Work, Done],
     folder: Path,
     progress: Sink | None,
 ) -> Hunted:

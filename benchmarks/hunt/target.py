@@ -162,6 +162,7 @@ class Judge:
     defects : a line for each instance on which parts disagreed (a heuristic better than a proven optimum, a
         schedule that the checker rejects) or something of ours raised
     lost : a line for each instance on which a user's own heuristic raised or returned nonsense
+    trying : a file that holds each instance while it is tried, for when this process does not survive it
     """
 
     target: Target
@@ -169,10 +170,13 @@ class Judge:
     disagreements: Path = field(default_factory=lambda: Path("disagreements"))
     defects: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
+    trying: Path | None = None
 
     def __call__(self, data: Mapping[str, Any], options: Mapping[str, Any], at_least: float = 0.0) -> Found | None:
         """What comes of an instance; None where it is not valid, nothing is proven, or the value is too low."""
         target = self.target
+        if self.trying is not None:
+            self.trying.write_text(json.dumps(data), encoding="utf-8")
         try:
             instance = target.problem.instance_class.parse(dict(data))
         except InputError:

@@ -28,7 +28,7 @@ from schedgap.benchmarks.hunt.starts import starts_of
 from schedgap.benchmarks.hunt.target import Found, find_target
 from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.registry import all_problems, load_instance
-from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.errors import Disagreement, InputError
 
 TESTS = Path(__file__).parents[1]
 SMALL = {"jobs": 5, "machines": 3, "limit": "1000..1000", "evaluations": 400}
@@ -244,6 +244,27 @@ def test_instances_that_show_a_defect_are_kept_and_do_not_count(tmp_path: Path) 
         assert found.found is None and found.defects
         assert all(message in line and "; the instance is in " in line for line in found.defects)
         assert Path(found.defects[0].split("; the instance is in ")[1]).is_file()
+
+
+def test_a_fault_of_ours_in_a_worker_is_told_with_the_instance(tmp_path: Path, monkeypatch: Any) -> None:
+    def faulty(*_: Any) -> None:
+        raise TypeError("on purpose")
+
+    monkeypatch.setattr("schedgap.benchmarks.hunt.island.mutated", faulty)
+    with pytest.raises(Disagreement, match=r"island 0: TypeError: on purpose; the instance is in (.*)$") as raised:
+        _toy("toy/list", tmp_path)
+    data = json.loads(Path(str(raised.value).rpartition(" ")[2]).read_text())
+    assert data["jobs"] and "TypeError: on purpose" in data["reference_disagreement"]["message"]
+    assert not list(tmp_path.glob("trying-*"))
+
+
+def test_the_instance_that_a_worker_died_of_is_told(tmp_path: Path) -> None:
+    with pytest.raises(
+        Disagreement, match=r"island \d: its worker process died 2 times .*the instance is in "
+    ) as raised:
+        hunt("toy/deadly", problem=toy("deadly"), limits=SMALL, out=tmp_path, workers=2)
+    file = str(raised.value).partition("the instance is in ")[2].partition(";")[0]
+    assert json.loads(Path(file).read_text())["jobs"]
 
 
 def test_nothing_that_counts_is_said(tmp_path: Path) -> None:

@@ -1,0 +1,75 @@
+"""What the workers of a hunt do: one stretch each, whatever happens to it told in one line."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+
+from schedgap.benchmarks.hunt.island import Stretch, Walked, walk
+from schedgap.benchmarks.hunt.journal import Journal
+from schedgap.benchmarks.hunt.starts import Starts
+from schedgap.benchmarks.hunt.target import Found, Judge, Target
+from schedgap.catalogue.methods import one_line
+from schedgap.formulations.common.errors import Disagreement, SchedgapError
+from schedgap.formulations.common.files import write_text
+
+DISAGREEMENTS = "disagreements"
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a worker is sent: a stretch and all that it needs."""
+
+    stretch: Stretch
+    target: Target
+    starts: Starts
+    work: float
+    goal: float | None
+    journal: Path
+
+    @property
+    def trying(self) -> Path:
+        """Holds the instance that is being tried."""
+        return self.journal.with_name(f"trying-{self.stretch.island}.json")
+
+
+@dataclass(frozen=True)
+class Done:
+    """What comes back; `error` is (exit status, message) where something ended it."""
+
+    walked: Walked | None
+    error: tuple[int, str] | None = None
+
+
+def do_work(work: Work) -> Done:
+    """One stretch; every new best is in the journal before the next step."""
+    journal = Journal(work.journal)
+    judge = Judge(work.target, work.work, work.journal.parent / DISAGREEMENTS, trying=work.trying)
+
+    def tell(found: Found) -> None:
+        journal.add({"kind": "found", "found": found.to_dict()})
+
+    try:
+        return Done(walk(work.stretch, judge, work.starts, work.goal, tell))
+    except SchedgapError as error:
+        return Done(None, (error.exit_status, str(error)))
+    except Exception as error:  # a fault of ours outside of what the judge guards
+        return Done(None, (Disagreement.exit_status, kept(work, one_line(error), traceback.format_exc())))
+    finally:
+        work.trying.unlink(missing_ok=True)
+
+
+def kept(work: Work, message: str, details: str) -> str:
+    """One line that names the file with the instance that was being tried when this happened."""
+    stretch = work.stretch
+    message = f"island {stretch.island}: {message}"
+    if not work.trying.is_file():
+        return f"{message}, before an instance was tried"
+    data = json.loads(work.trying.read_text(encoding="utf-8"))
+    name = f"{work.target.problem.id}-island-{stretch.round}-{stretch.island}.json"
+    path = work.trying.parent / DISAGREEMENTS / name
+    path.parent.mkdir(exist_ok=True)
+    write_text(path, json.dumps({**data, "reference_disagreement": {"message": details}}, indent=1) + "\n")
+    return f"{message}; the instance is in {path}"
