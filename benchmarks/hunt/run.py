@@ -6,7 +6,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import numpy as np
 from schedgap.benchmarks.harness.pool import Pool
 from schedgap.benchmarks.harness.progress import Progress, Sink
 from schedgap.benchmarks.harness.store import locked
+from schedgap.benchmarks.harness.warm import warm_once
 from schedgap.benchmarks.hunt.island import Stretch, Walked
 from schedgap.benchmarks.hunt.journal import FILE, Journal
 from schedgap.benchmarks.hunt.limits import EVALUATIONS, Limits, parse_limits
@@ -226,7 +227,7 @@ def hunt(
     target : a guarantee's id, ``PROBLEM/HEURISTIC``, or a callable ``(instance, *, seed) -> solution``
     problem : of a callable
     limits : see :func:`~schedgap.benchmarks.hunt.limits.parse_limits`
-    budget : seconds; None stops by counts
+    budget : seconds, from when everything is compiled; None stops by counts
     seed : of all randomness
     workers : processes; 1 works in this one
     resume : go on with the hunt in `out`; otherwise a new one, beside one that is there
@@ -256,8 +257,18 @@ def hunt(
     with locked(folder):
         facts = {"target": chosen.id, "limits": {k: str(v) for k, v in bounds.given.items()}, "seed": seed}
         _begin(folder, facts)
+        if budget is not None:
+            _warm(chosen, folder / DISAGREEMENTS)
         with Pool(do_work, workers, inside=True) as pool:
             return _run(chosen, bounds, budget, seed, pool, folder, progress)
+
+
+def _warm(target: Target, disagreements: Path) -> None:
+    """Compile what the hunt runs, so that its budget is not spent on that; what fails here fails in the hunt too."""
+    for method in (target.method, target.problem.default_method()):
+        if method is not None:
+            with suppress(Disagreement):
+                warm_once(target.problem, method, {}, disagreements)
 
 
 def _fresh(folder: Path) -> Path:

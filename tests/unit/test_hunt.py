@@ -16,6 +16,7 @@ import pytest
 from support.toy import toy, users, users_raising
 from support.work import PATIENCE, wait_until
 
+from schedgap.benchmarks.hunt import run
 from schedgap.benchmarks.hunt.edit import duplicated, fitted, removed, with_number
 from schedgap.benchmarks.hunt.fields import fields_of, groups_of, patterns_of, value_at
 from schedgap.benchmarks.hunt.journal import FILE, Journal
@@ -256,6 +257,14 @@ def test_a_fault_of_ours_in_a_worker_is_told_with_the_instance(tmp_path: Path, m
     data = json.loads(Path(str(raised.value).rpartition(" ")[2]).read_text())
     assert data["jobs"] and "TypeError: on purpose" in data["reference_disagreement"]["message"]
     assert not list(tmp_path.glob("trying-*"))
+
+
+def test_a_budget_begins_when_everything_is_compiled(tmp_path: Path, monkeypatch: Any) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(run, "warm_once", lambda problem, method, *_: done.append(method.id))
+    monkeypatch.setattr(run, "_run", lambda *_: done.append("clock"))
+    _toy("toy/list", tmp_path, budget=1.0)
+    assert done == ["list", "brute", "clock"]
 
 
 def test_the_instance_that_a_worker_died_of_is_told(tmp_path: Path) -> None:
