@@ -65,10 +65,16 @@ class _Hunt:
     shrunk: Found | None = None
     shrunk_of: Found | None = None
     walks: dict[tuple[int, int], Walked] = field(default_factory=dict)
+    cut: list[Walked] = field(default_factory=list)
+
+    @property
+    def all_walks(self) -> tuple[Walked, ...]:
+        """Those that the budget cut off too: a resumed hunt repeats them, but what they met with counts."""
+        return (*self.walks.values(), *self.cut)
 
     @property
     def evaluations(self) -> int:
-        return sum(walked.evaluations for walked in self.walks.values())
+        return sum(walked.evaluations for walked in self.all_walks)
 
     def take(self, found: Found | None) -> None:
         """Remember `found` where it is the worst so far, and write it."""
@@ -155,7 +161,9 @@ class _Hunt:
         if walked is None:
             return
         self.take(walked.best)
-        if not walked.cut:
+        if walked.cut:
+            self.cut.append(walked)
+        else:
             self.walks[stretch.round, stretch.island] = walked
             place = {"round": stretch.round, "island": stretch.island}
             self.journal.add({"kind": "walked", **place, "walked": walked.to_dict()})
@@ -343,8 +351,8 @@ def _run(
                 write_found(folder / WORST, target, state.smallest)
             else:
                 state.smallest = None
-    defects = tuple(dict.fromkeys(line for walked in state.walks.values() for line in walked.defects))
-    lost = tuple(line for walked in state.walks.values() for line in walked.lost)
+    defects = tuple(dict.fromkeys(line for walked in state.all_walks for line in walked.defects))
+    lost = tuple(line for walked in state.all_walks for line in walked.lost)
     if lost and state.best is None and finished:
         raise InputError(lost[0])
     return Hunted(target, state.best, state.smallest, state.evaluations, folder, finished, defects, lost)

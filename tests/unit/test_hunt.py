@@ -16,7 +16,7 @@ import pytest
 from support.toy import toy, users, users_raising
 from support.work import PATIENCE, wait_until
 
-from schedgap.benchmarks.hunt import run
+from schedgap.benchmarks.hunt import island, run
 from schedgap.benchmarks.hunt.edit import duplicated, fitted, removed, with_number
 from schedgap.benchmarks.hunt.fields import fields_of, groups_of, patterns_of, value_at
 from schedgap.benchmarks.hunt.journal import FILE, Journal
@@ -257,6 +257,13 @@ def test_a_fault_of_ours_in_a_worker_is_told_with_the_instance(tmp_path: Path, m
     data = json.loads(Path(str(raised.value).rpartition(" ")[2]).read_text())
     assert data["jobs"] and "TypeError: on purpose" in data["reference_disagreement"]["message"]
     assert not list(tmp_path.glob("trying-*"))
+
+
+def test_what_a_budget_cuts_off_counts(tmp_path: Path, monkeypatch: Any) -> None:
+    looks = itertools.count()
+    monkeypatch.setattr(island, "_late", lambda _: next(looks) >= 2)
+    found = hunt("toy/raising", problem=toy("raising"), limits=SMALL, out=tmp_path)
+    assert found.evaluations == 2 and found.defects
 
 
 def test_a_budget_begins_when_everything_is_compiled(tmp_path: Path, monkeypatch: Any) -> None:
