@@ -41,7 +41,7 @@ RULES = {
     "ddljs": "rings",
 }
 """The file of ``rules/`` that knows a problem."""
-_KEYS = {"certificate", "problem", "instance", "form", "options", "claim", "cuts", "tree"}
+_KEYS = {"certificate", "problem", "instance", "form", "options", "claim", "tree"}
 
 
 class Prover:
@@ -218,8 +218,6 @@ def _proven(instance: Mapping[str, Any], certificate: Any, options: Mapping[str,
         target = model.sense * bound
     if model.most is not None and (target is None or target > model.most):
         reject("the claim goes beyond the schedules that the model is about")
-    for position, multipliers in enumerate(certificate.get("cuts", [])):
-        model.rows[f"cut[{position}]"] = Adder(model).cut(multipliers)
     prover = Prover(model, target)
     prover.walk(certificate.get("tree"))
     value = None

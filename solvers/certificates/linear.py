@@ -155,26 +155,6 @@ class Adder:
                 total += reduced * (low if reduced > 0 else high)
         return total / below + (model.constant if use_cost else 0)
 
-    def cut(self, multipliers: Mapping[str, Any]) -> Row:
-        """The Chvatal-Gomory row of these multiples: coefficients and right side rounded up.
-
-        With x = low + x', x' >= 0: sum a x' >= b' implies sum ceil(a) x' >= b', and its left side is a whole number
-        where every x' is; a variable that is not whole must have a <= 0 and is left out.
-        """
-        left, right, below = self.combined(multipliers, False)
-        model = self.model
-        value = Fraction(right, below)
-        terms: dict[int, Fraction] = {}
-        for j, reduced in left.items():
-            a = Fraction(-reduced, below)
-            value -= a * model.low[j]
-            if model.whole[j]:
-                terms[j] = Fraction(math.ceil(a))
-            elif a > 0:
-                reject(f"cut: {model.names[j]} is not a whole number and would have to be left out")
-        value = Fraction(math.ceil(value)) + sum((a * model.low[j] for j, a in terms.items()), Fraction(0))
-        return Row({j: a for j, a in terms.items() if a}, value, False)
-
 
 def number(value: Any, what: str) -> Fraction:
     """A number of a certificate: a whole number n is n / 2^40, text is a fraction."""

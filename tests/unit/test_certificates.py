@@ -19,7 +19,7 @@ from schedgap.benchmarks.studies.certificates import changed
 from schedgap.catalogue.registry import find_problem
 from schedgap.solvers.certificates import checker
 from schedgap.solvers.certificates.bounds import prove_bound
-from schedgap.solvers.certificates.linear import Adder, Model, Rejected
+from schedgap.solvers.certificates.linear import Model, Rejected
 from schedgap.solvers.certificates.make import check, plain, prove
 from schedgap.solvers.certificates.tree import Tree, Unproven
 
@@ -174,20 +174,12 @@ def test_the_checker_runs_alone(tmp_path: Path, made: dict[str, Any]) -> None:
 
 
 def _knapsack() -> Model:
-    """max x + y, 2 x + 2 y <= 3: by its linear program at most 3/2, by a rounded row at most 1."""
+    """max x + y, 2 x + 2 y <= 3: by its linear program at most 3/2."""
     model = Model(sense=-1)
     model.var("x", 0, 1, 1)
     model.var("y", 0, 1, 1)
     model.row("fit", [("x", 2), ("y", 2)], "<=", 3)
     return model.finished()
-
-
-def test_rounded_rows() -> None:
-    model = _knapsack()
-    row = Adder(model).cut({"fit": "1/2"})
-    assert row.terms == {0: -1, 1: -1} and row.right == -1
-    with pytest.raises(Rejected, match="negative"):
-        Adder(model).cut({"fit": "-1/2"})
 
 
 def test_splits_must_cover() -> None:

@@ -98,25 +98,27 @@ def _rar_ddls(seed: int) -> Made:
     return instance, _feasible(instance, solutions())
 
 
-def _g_vne(seed: int) -> Made:
-    def rings(instance: GVneInstance) -> list[list[dict[str, Any] | None]]:
-        paths = g_vne.simple_routes(instance)
-        hosts = [server.id for server in instance.servers if server.resources]
-        found: list[list[dict[str, Any] | None]] = []
-        for job in instance.jobs:
-            mine: list[dict[str, Any] | None] = [None]
-            for k in range(1, job.max_workers + 1):
-                for workers in itertools.product(hosts, repeat=k):
-                    ends = [(workers[a], workers[(a + 1) % k]) for a in range(k)] if k > 1 else []
-                    for routes in itertools.product(*(paths.get(pair, []) for pair in ends)):
-                        mine.append({"workers": list(workers), "routes": [list(route) for route in routes]})
-                        if len(mine) > MOST:
-                            return [mine]
-            found.append(mine)
-        return found
+def _rings(instance: GVneInstance | DdljsInstance) -> list[list[dict[str, Any] | None]]:
+    """By job, no ring and all rings; none at all where a job has more than can be tried."""
+    paths = g_vne.simple_routes(instance)
+    hosts = [server.id for server in instance.servers if server.resources]
+    found: list[list[dict[str, Any] | None]] = []
+    for job in instance.jobs:
+        mine: list[dict[str, Any] | None] = [None]
+        for k in range(1, job.max_workers + 1):
+            for workers in itertools.product(hosts, repeat=k):
+                ends = [(workers[a], workers[(a + 1) % k]) for a in range(k)] if k > 1 else []
+                for routes in itertools.product(*(paths.get(pair, []) for pair in ends)):
+                    mine.append({"workers": list(workers), "routes": [list(route) for route in routes]})
+                    if len(mine) > MOST:
+                        return []
+        found.append(mine)
+    return found
 
+
+def _g_vne(seed: int) -> Made:
     def count(instance: GVneInstance) -> int:
-        return int(np.prod([len(mine) for mine in rings(instance)]))
+        return int(np.prod([len(mine) for mine in found])) if (found := _rings(instance)) else MOST + 1
 
     def draw(number: int) -> GVneInstance:
         data = g_vne.random_case(number).to_dict()
@@ -129,7 +131,7 @@ def _g_vne(seed: int) -> Made:
     instance: GVneInstance = _small(seed, draw, count)
 
     def solutions() -> Iterator[Solution]:
-        for chosen in itertools.product(*rings(instance)):
+        for chosen in itertools.product(*_rings(instance)):
             yield {"rings": {job.id: ring for job, ring in zip(instance.jobs, chosen, strict=True) if ring is not None}}
 
     return instance, _feasible(instance, solutions())
@@ -233,20 +235,8 @@ def _gpu_sharing(seed: int) -> Made:
 def _ddljs(seed: int) -> Made:
     def slot_options(instance: DdljsInstance) -> list[list[dict[str, Any]]]:
         """What all jobs can have in each slot."""
-        paths = g_vne.simple_routes(instance)
-        hosts = [server.id for server in instance.servers if server.resources]
-        each: list[list[dict[str, Any] | None]] = []
-        for job in instance.jobs:
-            mine: list[dict[str, Any] | None] = [None]
-            for k in range(1, job.max_workers + 1):
-                for workers in itertools.product(hosts, repeat=k):
-                    ends = [(workers[a], workers[(a + 1) % k]) for a in range(k)] if k > 1 else []
-                    for routes in itertools.product(*(paths.get(pair, []) for pair in ends)):
-                        mine.append({"workers": list(workers), "routes": [list(route) for route in routes]})
-                        if len(mine) > MOST:
-                            return []
-            each.append(mine)
-        if np.prod([len(mine) for mine in each]) > MOST:
+        each = _rings(instance)
+        if not each or np.prod([len(mine) for mine in each]) > MOST:
             return []
         empty: dict[str, Any] = {"rings": {}}
         check = find_problem("ddljs").check

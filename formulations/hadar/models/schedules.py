@@ -63,6 +63,9 @@ def schedules_of(instance: HadarInstance, limit: int = LIMIT) -> list[list[Sched
     ModelRefused
         There are more than `limit` schedules.
     """
+    for job in instance.jobs:
+        if instance.horizon - job.arrival >= LONGEST:
+            raise ModelRefused(f"P2: {instance.horizon - job.arrival + 1} slots, at most {LONGEST} are enumerated")
     data = tables(instance)
     found: list[list[Schedule]] = []
     total = 0
@@ -82,8 +85,6 @@ def schedules_of(instance: HadarInstance, limit: int = LIMIT) -> list[list[Sched
         else:
             raise ModelRefused(f"P2: job {job.id} has {len(pools)} pools of devices, at most 11 are enumerated")
         mine: list[Schedule] = []
-        if instance.horizon - job.arrival >= LONGEST:
-            raise ModelRefused(f"P2: {instance.horizon - job.arrival + 1} slots, at most {LONGEST} are enumerated")
 
         def extend(t: int, done: int, slots: tuple[tuple[int, Held], ...], slowest: int) -> None:
             nonlocal total
@@ -105,6 +106,14 @@ def schedules_of(instance: HadarInstance, limit: int = LIMIT) -> list[list[Sched
     return found
 
 
+def _by_job(instance: HadarInstance) -> dict[str, list[Schedule]]:
+    return dict(zip((job.id for job in instance.jobs), schedules_of(instance), strict=True))
+
+
+def _devices(instance: HadarInstance) -> dict[Pool, int]:
+    return {(machine.id, kind): count for machine in instance.machines for kind, count in machine.gpus.items()}
+
+
 def build_p2(instance: HadarInstance, *, relaxed: bool = False) -> DeclarativeModel:
     """(2) to (2c): at most one schedule for every job, capacities kept, the sum of utilities as large as possible.
 
@@ -118,18 +127,18 @@ def build_p2(instance: HadarInstance, *, relaxed: bool = False) -> DeclarativeMo
     ModelRefused
         There are more than 20,000 schedules.
     """
-    schedules = schedules_of(instance)
-    jobs = [job.id for job in instance.jobs]
+    schedules = _by_job(instance)
     out = Layout(
         pulp.LpProblem("hadar_p2", pulp.LpMaximize),
         P2_VARIABLES,
         P2_ROWS,
         "(2), the sum of the utilities of the schedules that are followed",
-        {"job": jobs, "schedule": range(1, max(map(len, schedules), default=0) + 1)},
+        {"job": list(schedules), "schedule": range(1, max(map(len, schedules.values()), default=0) + 1)},
     )
+    there = _devices(instance)
     costs: list[Term] = []
     loads: dict[tuple[str, str, int], list[Term]] = {}
-    for j, mine in zip(jobs, schedules, strict=True):
+    for j, mine in schedules.items():
         every: list[Term] = []
         for s, schedule in enumerate(mine, start=1):
             choose = out.variable("choose", j, s, high=None if relaxed else 1, integer=not relaxed)
@@ -138,14 +147,13 @@ def build_p2(instance: HadarInstance, *, relaxed: bool = False) -> DeclarativeMo
             for key, count in schedule.uses().items():
                 loads.setdefault(key, []).append((choose, float(count)))
         out.row("one", (j,), every, "==" if instance.all_jobs_must_finish else "<=", 1)
-    there = {machine.id: machine.gpus for machine in instance.machines}
-    for (h, r, t), terms in loads.items():
-        out.row("capacity", (h, r, t), terms, "<=", there[h][r])
+    for key, terms in loads.items():
+        out.row("capacity", key, terms, "<=", there[key[:2]])
     out.objective(costs)
 
     def extract(value: Callable[[pulp.LpVariable], float]) -> Solution:
         allocation: dict[str, dict[str, list[dict[str, object]]]] = {}
-        for j, mine in zip(jobs, schedules, strict=True):
+        for j, mine in schedules.items():
             for s, schedule in enumerate(mine, start=1):
                 if value(out.variables["choose"][j, s]) > 0.5:
                     allocation[j] = {
@@ -156,7 +164,7 @@ def build_p2(instance: HadarInstance, *, relaxed: bool = False) -> DeclarativeMo
 
     def assign(solution: Solution) -> Mapping[pulp.LpVariable, float]:
         values = dict.fromkeys(out.family_of, 0.0)
-        for j, mine in zip(jobs, schedules, strict=True):
+        for j, mine in schedules.items():
             life = solution["allocation"].get(j, {})
             slots = {
                 int(t): {(e["machine"], e["type"]): e["gpus"] for e in entries}
@@ -179,7 +187,7 @@ def build_p2(instance: HadarInstance, *, relaxed: bool = False) -> DeclarativeMo
         layout=out,
         tightened=False,
         abstract=relaxed,
-        info={"schedules": sum(map(len, schedules))},
+        info={"schedules": sum(map(len, schedules.values()))},
     )
 
 
@@ -193,23 +201,26 @@ def build_p3(instance: HadarInstance) -> DeclarativeModel:
     ModelRefused
         There are more than 20,000 schedules.
     """
-    schedules = schedules_of(instance)
-    jobs = [job.id for job in instance.jobs]
+    schedules = _by_job(instance)
     out = Layout(
         pulp.LpProblem("hadar_p3", pulp.LpMinimize),
         P3_VARIABLES,
         P3_ROWS,
         "(3), the sum of the payoffs and of all devices at their prices",
-        {"job": jobs, "machine": [machine.id for machine in instance.machines], "type": list(instance.types)},
+        {
+            "job": list(schedules),
+            "machine": [machine.id for machine in instance.machines],
+            "type": list(instance.types),
+        },
     )
-    there = {machine.id: machine.gpus for machine in instance.machines}
+    there = _devices(instance)
     prices: dict[tuple[str, str, int], pulp.LpVariable] = {}
     costs: list[Term] = []
-    for key in dict.fromkeys(key for mine in schedules for schedule in mine for key in schedule.uses()):
+    for key in dict.fromkeys(key for mine in schedules.values() for schedule in mine for key in schedule.uses()):
         prices[key] = out.variable("price", *key, high=None, integer=False)
-        costs.append((prices[key], float(there[key[0]][key[1]])))
+        costs.append((prices[key], float(there[key[:2]])))
     low = None if instance.all_jobs_must_finish else 0
-    for j, mine in zip(jobs, schedules, strict=True):
+    for j, mine in schedules.items():
         payoff = out.variable("payoff", j, low=low, high=None, integer=False)
         costs.append((payoff, 1.0))
         for s, schedule in enumerate(mine, start=1):
