@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from schedgap.formulations.common.instance import Instance
+from schedgap.formulations.gpu_sharing import dynamics as gpu_sharing
+from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import in_units, tables
 from schedgap.formulations.rar_ddls.bounds import lower_bound
@@ -18,6 +20,7 @@ from schedgap.solvers.certificates.linear import GRID
 from schedgap.solvers.certificates.make import Certificate, certificate_of, plain
 from schedgap.solvers.certificates.rar_ddls import areas
 from schedgap.solvers.certificates.tree import Unproven
+from schedgap.solvers.exact.gpu_sharing.bound import mean_busy
 from schedgap.solvers.exact.hadar.blocks import block_bound
 from schedgap.solvers.exact.hadar.bound import MEDIUM, ORDINARY
 
@@ -44,6 +47,7 @@ def prove_bound(instance: Instance) -> Certificate:
             continue
         if value is None or (form == "area" and not value):
             continue
+        value = checker.Prover(model, None).reached(value)
         if best is None or value > best[0]:
             best = value, certificate_of(given, form, options, model.sense * value, {"prices": content})
         if form == "area":
@@ -64,8 +68,23 @@ def _leaves(instance: Instance, given: dict[str, Any]) -> Iterator[Leaf]:
     elif isinstance(instance, HadarInstance):
         yield "prices", {}, {"blocks": [[1, {}]], "fractions": True}  # every job at its best
         yield "prices", {}, _blocks(instance)
-    elif given["problem"] == "comm-contention":
-        yield "srpt", {}, {}
+    elif isinstance(instance, GpuSharingInstance):
+        priced = _buckets(instance)
+        yield "prices", {}, {**priced, "prices": []}  # every job alone
+        yield "prices", {}, priced
+    elif given["problem"] in ("comm-contention", "ddl-cluster"):
+        yield ("srpt" if given["problem"] == "comm-contention" else "machines"), {}, {}
+
+
+def _buckets(instance: GpuSharingInstance) -> dict[str, Any]:
+    """Prices of gpu-sharing by buckets of slots."""
+    found = mean_busy(instance, gpu_sharing.tables(instance))
+    return {
+        "first": found.first,
+        "width": found.width,
+        "prices": np.rint(found.prices * GRID).astype(np.int64).tolist(),
+        "weights": np.floor(found.weights * (1 - 1e-12) * GRID).astype(np.int64).tolist(),
+    }
 
 
 def _blocks(instance: HadarInstance) -> dict[str, Any]:

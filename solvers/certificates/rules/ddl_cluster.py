@@ -1,11 +1,14 @@
-"""ddl-cluster with given placements: compute tasks and all-reduces in continuous time.
+"""ddl-cluster: compute tasks and all-reduces in continuous time.
 
-Only schedules of a mean JCT up to the option ``cutoff`` are points, so that times have bounds; no claim is above it.
+Form ``rows``, for given placements: only schedules of a mean JCT up to the option ``cutoff`` are points, so that times
+have bounds; no claim is above it. Form ``machines``: a bound for any placements, see :func:`machines`.
 """
 
 from __future__ import annotations
 
+import heapq
 import itertools
+import math
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
@@ -196,4 +199,99 @@ def _overlap(model: Any, name: str, one: tuple[str, str], two: tuple[str, str]) 
             model.row(f"both{first}{last}[{name}]", terms, ">=", -slack * (first + last))
 
 
-FORMS = {"rows": rows}
+def machines(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) -> None:
+    """The form ``machines``: no rows; a leaf is ``{}``, its bound the largest of the following, over the jobs.
+
+    With c_j = f + g, m_j = a + b M where job j spans servers for certain and 0 otherwise, it takes I_j (c_j + m_j) at
+    the least. A resource is a machine that may preempt: all N GPUs as one that is N times as fast, all links likewise,
+    and, where every job on it is placed, each GPU and each link (which moves 1 / b units a second at most). From the
+    end of a job's work there to its finish a tail is left, m_j for computing; and from the mean moment of its work at
+    least half of what the iterations take, since they follow each other. Shortest remaining work first has the least
+    sum of ends (Schrage 1968), smallest work first the least sum of mean busy times (Goemans 1997). Jobs that do
+    not use the resource count alone.
+    """
+    jobs, link = instance["jobs"], instance["link"]
+    b, latency = Fraction(link["seconds_per_unit"]), Fraction(link.get("latency", 0))
+    sizes = sorted((server["gpus"] for server in instance["servers"]), reverse=True)
+    spans = []
+    for job in jobs:
+        given = job.get("placement")
+        fewest = next(n for n in range(1, len(sizes) + 1) if sum(sizes[:n]) >= job["gpus"])
+        spans.append(len({server for server, _ in given}) if given else fewest)
+    computing = [Fraction(job["forward"]) + Fraction(job["backward"]) for job in jobs]
+    moving = [b * Fraction(job["message"]) if n > 1 else Fraction(0) for job, n in zip(jobs, spans, strict=True)]
+    message = [m + latency if n > 1 else Fraction(0) for m, n in zip(moving, spans, strict=True)]
+    arrival = [Fraction(job["arrival"]) for job in jobs]
+    alone = [job["iterations"] * (c + m) for job, c, m in zip(jobs, computing, message, strict=True)]
+
+    def compute(j: int, share: Fraction) -> Piece:
+        work = jobs[j]["iterations"] * computing[j] * share
+        return j, arrival[j], work, message[j], (alone[j] + message[j]) / 2
+
+    def send(j: int, share: Fraction) -> Piece:
+        between = (jobs[j]["iterations"] - 1) * (computing[j] + message[j])
+        work = jobs[j]["iterations"] * moving[j] * share
+        return j, arrival[j] + computing[j] + latency, work, Fraction(0), (between + moving[j]) / 2
+
+    resources: dict[Any, list[Piece]] = {"gpus": [], "links": []}
+    for j, job in enumerate(jobs):
+        resources["gpus"].append(compute(j, Fraction(job["gpus"], sum(sizes))))
+        placed = job.get("placement") or ()
+        for server, gpu in placed:
+            resources.setdefault((server, gpu), []).append(compute(j, Fraction(1)))
+        if spans[j] > 1 and moving[j]:
+            resources["links"].append(send(j, Fraction(spans[j], len(sizes))))
+            for server in {server for server, _ in placed}:
+                resources.setdefault(server, []).append(send(j, Fraction(1)))
+    best = sum(alone)
+    for pieces in resources.values():
+        here = {piece[0] for piece in pieces}
+        later = max(ends(pieces) + sum(p[3] for p in pieces), means(pieces) + sum(p[4] for p in pieces))
+        rest = sum(alone[j] for j in range(len(jobs)) if j not in here)
+        best = max(best, rest + later - sum(arrival[j] for j in here))
+    model.price = lambda given, box: Fraction(best) / len(jobs)
+
+
+Piece = tuple[int, Fraction, Fraction, Fraction, Fraction]
+"""What a job needs of a resource: job, release, work, tail, seconds from the work's mean moment to the finish."""
+
+
+def ends(pieces: list[Piece]) -> Fraction:
+    """The least sum of the ends of the work: shortest remaining work first."""
+    coming = sorted((release, work) for _, release, work, _, _ in pieces)
+    waiting: list[Fraction] = []
+    now = total = Fraction(0)
+    for place, (release, work) in enumerate(coming):
+        now = max(now, release)
+        heapq.heappush(waiting, work)
+        until = coming[place + 1][0] if place + 1 < len(coming) else None
+        while waiting and (until is None or now + waiting[0] <= until):
+            now += heapq.heappop(waiting)
+            total += now
+        if waiting and until is not None:
+            heapq.heapreplace(waiting, waiting[0] - (until - now))
+            now = until
+    return total
+
+
+def means(pieces: list[Piece]) -> Fraction:
+    """The least sum of mean busy times, each rounded down to 2^-80: smallest work first, which may pause."""
+    coming = sorted((release, work, j) for j, release, work, _, _ in pieces)
+    waiting: list[tuple[Fraction, int]] = []
+    left, busy = {j: work for _, work, j in coming}, {j: Fraction(0) for _, _, j in coming}
+    now = Fraction(0)
+    for place, (release, work, j) in enumerate(coming):
+        now = max(now, release)
+        heapq.heappush(waiting, (work, j))
+        until = coming[place + 1][0] if place + 1 < len(coming) else None
+        while waiting and (until is None or now < until):
+            j = waiting[0][1]
+            step = left[j] if until is None else min(left[j], until - now)
+            busy[j] += step * (now + step / 2)
+            now, left[j] = now + step, left[j] - step
+            if not left[j]:
+                heapq.heappop(waiting)
+    return Fraction(sum(math.floor(busy[j] / work * 2**80) for _, work, j in coming), 2**80)
+
+
+FORMS = {"rows": rows, "machines": machines}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+import itertools
 import math
 from collections.abc import Mapping
 from fractions import Fraction
@@ -57,13 +58,15 @@ class Table:
         given = instance.get("interference", {})
         ids = [job["id"] for job in jobs]
         self.slow = [[Fraction(given.get(a, {}).get(b, 1)) for b in ids] for a in ids]
+        exact = [{s: load(job, s) for s in own} for job, own in zip(jobs, self.work, strict=True)]
+        below = math.lcm(memory.denominator, *(one.denominator for own in exact for one in own.values()))
+        loads = [{s: int(one * below) for s, one in own.items()} for own in exact]
+        room = int(memory * below)
         self.pairs: dict[tuple[int, int], set[tuple[int, int]]] = {}
-        for j, job in enumerate(jobs):
-            for k in range(j + 1, len(jobs)):
-                both = [(s, r) for s in self.work[j] for r in self.work[k]]
-                clash = {(s, r) for s, r in both if load(job, s) + load(jobs[k], r) > memory}
-                if instance["max_jobs_per_gpu"] == 2 and len(clash) < len(both):
-                    self.pairs[j, k] = clash
+        for j, k in itertools.combinations(range(len(jobs)) if instance["max_jobs_per_gpu"] == 2 else (), 2):
+            clash = {(s, r) for s, one in loads[j].items() for r, two in loads[k].items() if one + two > room}
+            if len(clash) < len(loads[j]) * len(loads[k]):
+                self.pairs[j, k] = clash
 
     def levels(self, j: int) -> list[Fraction]:
         """The slowdowns above 1 that job j can have, rising."""
@@ -198,4 +201,62 @@ def point(instance: Mapping[str, Any], solution: Mapping[str, Any], options: Map
     return {**found, **{f"g[{j},{s}]": 1 for j, s in enumerate(steps)}}
 
 
-FORMS = {"rows": rows}
+def prices(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) -> None:
+    """The form ``prices``; a leaf is ``{"first": slot, "width": slots, "prices": [...], "weights": [...]}``.
+
+    Weights w are at most 1 and w_j / xi_jk + w_k / xi_kj <= 1 for pairs that may share a GPU, so that on every GPU, and
+    so in all, sum G_j w_j z_jt <= N in every slot, z_jt the work of job j in slot t. Let W_j = k + f be its least
+    work, k whole. Its first W_j have a mean busy time of M_j, sum z_jt (t - 1/2) / W_j, and since z <= 1 it ends no
+    earlier than M_j + (k^2 + 2 k f + f) / (2 W_j). With prices p on the capacity of buckets of slots the sum of JCT is
+    at least the sum over jobs of the larger of ceil(W_j) and the least, over z, of M_j plus what z costs, less what
+    the capacity is worth. A bucket counts as its first slot; beyond the last one nothing has a price.
+    """
+    jobs, table = instance["jobs"], Table(instance)
+    total = sum(server["gpus"] for server in instance["servers"])
+    model.step = Fraction(1, len(jobs))
+
+    def bound(given: Mapping[str, Any], box: Any) -> Fraction:
+        first, width, price, weight = (given[key] for key in ("first", "width", "prices", "weights"))
+        whole = all(isinstance(n, int) and n >= 0 for n in (first, width - 1, *price, *weight))
+        if not whole or len(weight) != len(jobs) or max(weight) > GRID or first > min(job["arrival"] for job in jobs):
+            raise ValueError("first, width, prices and weights must be whole numbers from 0, weights at most 2^40")
+        for j, k in table.pairs:
+            if weight[j] / table.slow[j][k] + weight[k] / table.slow[k][j] > GRID:
+                raise ValueError(f"the weights of jobs {j} and {k} are too large")
+        found = -Fraction(total * width * sum(price), GRID)
+        for job, works, w in zip(jobs, table.work, weight, strict=True):
+            if not works:
+                raise ValueError(f"job {job['id']} fits no GPU")
+            least = min(works.values())
+            found += max(math.ceil(least), _alone(job, math.floor(least * GRID), first, width, price, w))
+        return found / len(jobs)
+
+    model.price = bound
+
+
+GRID = 2**40
+
+
+def _alone(job: Mapping[str, Any], work: int, first: int, width: int, price: list[int], weight: int) -> Fraction:
+    """The least of one job's mean busy time and costs, and what follows from there to its end; work in 2^-40."""
+    if not work:
+        return Fraction(1)
+    unit = job["gpus"] * weight * work  # what a price of 1 / 2^40 adds, in 2^-121, as slots do to M_j W_j
+    cells = []
+    for number, p in enumerate([*price, 0]):
+        begin = max(first + number * width, job["arrival"])
+        room = first + (number + 1) * width - begin if number < len(price) else None
+        if room is None or room > 0:
+            cells.append(((2 * begin - 1) * GRID**3 + 2 * unit * p, room))
+    left, cost = work, 0
+    for value, room in sorted(cells, key=lambda cell: cell[0]):
+        taken = left if room is None else min(left, room * GRID)
+        cost, left = cost + taken * value, left - taken
+        if not left:
+            break
+    whole, part = divmod(work, GRID)
+    later = Fraction(whole * whole * GRID + 2 * whole * part + part, 2 * work)
+    return Fraction(cost, 2 * GRID**3 * work) + later - job["arrival"] + 1
+
+
+FORMS = {"rows": rows, "prices": prices}

@@ -49,15 +49,18 @@ class Job:
         self.arrival, self.workers = job["arrival"], job["workers"]
         self.worth = {t: worth(instance, job, t) for t in range(self.arrival, instance["horizon"] + 1)}
         rates = {kind: Fraction(rate) for kind, rate in job["throughput"].items() if rate and kind in devices}
-        self.choices: list[tuple[int, list[str]]] = []
         work = Fraction(job["epochs"] * job["iterations_per_epoch"]) * (1 - Fraction(1, 10**9))
         steps = {rate: rate * self.workers * Fraction(instance["slot_length"]) for rate in rates.values()}
-        below = math.lcm(*(step.denominator for step in steps.values()))
-        self.goal = math.ceil(work * below)
+        kept = []
         for rate in sorted(steps, reverse=True):
             kinds = [kind for kind in devices if rates.get(kind, 0) >= rate]
             if sum(devices[kind] for kind in kinds) >= self.workers:
-                self.choices.append((int(steps[rate] * below), kinds))
+                kept.append((steps[rate], kinds))
+        # sums of steps are multiples of their common divisor, and no slot does more than the whole work
+        below = math.lcm(*(step.denominator for step, _ in kept))
+        common = math.gcd(*(int(step * below) for step, _ in kept)) or 1
+        self.goal = math.ceil(work * below / common)
+        self.choices = [(min(int(step * below) // common, self.goal), kinds) for step, kinds in kept]
 
 
 def devices_of(instance: Mapping[str, Any]) -> dict[str, int]:
@@ -195,9 +198,9 @@ def relaxed(
     Utilities do not rise, and nothing costs less than 0: a later finish with a smaller utility than the best payoff
     so far is not looked at.
     """
-    bought: dict[tuple[Fraction, int], int] = {}  # how many slots have a piece
-    order: list[tuple[Fraction, int]] = []
-    pieces: list[tuple[Fraction, int]] = []
+    bought: dict[Piece, int] = {}  # how many slots have a piece
+    order: list[Piece] = []
+    pieces: list[Piece] = []
     latest, best = None, None
     for t in range(job.arrival, len(price)):
         value = Fraction(0) if worthless else job.worth[t]
@@ -211,29 +214,33 @@ def relaxed(
             if piece not in bought:
                 bisect.insort(order, piece)
             bought[piece] = bought.get(piece, 0) + 1
-        left, total = job.goal, Fraction(0)
+        left, total = job.goal, 0
         for piece in order:
-            taken = min(left, piece[1] * bought[piece])
-            left, total = left - taken, total + taken * piece[0]
-            if not left:
+            _, progress, cost = piece
+            many = bought[piece]
+            if progress * many >= left:
+                payoff = value - (total + Fraction(left * cost, progress)) / GRID
+                best = payoff if best is None or payoff > best else best
                 break
-        if not left:
-            payoff = value - total / GRID
-            best = payoff if best is None or payoff > best else best
+            left, total = left - progress * many, total + cost * many
     return best
 
 
-def _hull(points: Sequence[tuple[int, int]]) -> list[tuple[Fraction, int]]:
-    """(slope, progress) of the lower hull of (0, 0) and the points, up to the most progress."""
-    found: list[tuple[Fraction, int]] = []
+Piece = tuple[Fraction, int, int]
+"""Cost per progress, progress, cost."""
+
+
+def _hull(points: Sequence[tuple[int, int]]) -> list[Piece]:
+    """The pieces of the lower hull of (0, 0) and the points, up to the most progress."""
+    found: list[Piece] = []
     x, y = 0, 0
     while True:
         beyond = [(Fraction(c - y, step - x), -step, c) for step, c in points if step > x]
         if not beyond:
             return found
-        slope, step, y = min(beyond)
-        found.append((slope, -step - x))
-        x = -step
+        slope, step, cost = min(beyond)
+        found.append((slope, -step - x, cost - y))
+        x, y = -step, cost
 
 
 def score(instance: Mapping[str, Any], solution: Mapping[str, Any]) -> Fraction:

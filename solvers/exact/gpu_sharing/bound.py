@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -86,13 +87,32 @@ def lower_bound(instance: GpuSharingInstance) -> float | None:
         return None
     data = tables(instance)
     solo = int(data.solo_slots.sum())
-    total = max(solo, math.ceil(_mean_busy(instance, data) * (1 - _SAFETY) - 1e-6))
+    total = max(solo, math.ceil(mean_busy(instance, data).value * (1 - _SAFETY) - 1e-6))
     return total / len(instance.jobs)
 
 
-def _mean_busy(instance: GpuSharingInstance, data: Tables) -> float:
-    """The second bound, on the sum of JCT."""
-    work, gpus = data.solo_work, data.gpus * capacity_weights(data)
+@dataclass(frozen=True)
+class MeanBusy:
+    """The second bound, on the sum of JCT.
+
+    Attributes
+    ----------
+    value : the bound
+    first, width : the first slot of the first bucket, and slots of a bucket
+    prices, weights : of the buckets, and of the jobs
+    """
+
+    value: float
+    first: int
+    width: int
+    prices: Floats
+    weights: Floats
+
+
+def mean_busy(instance: GpuSharingInstance, data: Tables) -> MeanBusy:
+    """The bound by mean busy times, with the prices that prove it."""
+    weights = capacity_weights(data)
+    work, gpus = data.solo_work, data.gpus * weights
     arrival = data.arrival.astype(np.float64)
     capacity = float(instance.total_gpus)
     first = int(data.arrival.min())
@@ -111,7 +131,8 @@ def _mean_busy(instance: GpuSharingInstance, data: Tables) -> float:
     constant = (whole**2 + 2 * whole * part + part) / (2 * work) - arrival + 1
     problem = _Prices(earliest / work[:, None], room, work, gpus, constant, data.solo_slots, capacity * width)
     prices = problem.best()
-    return max(problem.evaluate(prices * scale) for scale in (0.8, 0.9, 1.0, 1.1))
+    value, scale = max((problem.evaluate(prices * scale), scale) for scale in (0.8, 0.9, 1.0, 1.1))
+    return MeanBusy(value, first, width, prices * scale, weights)
 
 
 class _Prices:
