@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from schedgap.formulations.common.instance import Instance
+from schedgap.formulations.ddljs.instance import DdljsInstance
+from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.formulations.gpu_sharing import dynamics as gpu_sharing
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.hadar.instance import HadarInstance
@@ -20,6 +22,8 @@ from schedgap.solvers.certificates.linear import GRID
 from schedgap.solvers.certificates.make import Certificate, certificate_of, plain
 from schedgap.solvers.certificates.rar_ddls import areas
 from schedgap.solvers.certificates.tree import Unproven
+from schedgap.solvers.exact.ddljs.bound import block_prices
+from schedgap.solvers.exact.g_vne.bound import priced_bound
 from schedgap.solvers.exact.gpu_sharing.bound import mean_busy
 from schedgap.solvers.exact.hadar.blocks import block_bound
 from schedgap.solvers.exact.hadar.bound import MEDIUM, ORDINARY
@@ -72,8 +76,43 @@ def _leaves(instance: Instance, given: dict[str, Any]) -> Iterator[Leaf]:
         priced = _buckets(instance)
         yield "prices", {}, {**priced, "prices": []}  # every job alone
         yield "prices", {}, priced
+    elif isinstance(instance, GVneInstance):
+        yield "prices", {}, _rings(instance)
+    elif isinstance(instance, DdljsInstance):
+        yield "prices", {}, {"ends": [instance.horizon], "classes": [-1] * len(instance.servers), "prices": [[]]}
+        yield from _slots(instance)
     elif given["problem"] in ("comm-contention", "ddl-cluster"):
         yield ("srpt" if given["problem"] == "comm-contention" else "machines"), {}, {}
+
+
+def _rings(instance: GVneInstance) -> dict[str, Any]:
+    """Prices of g-vne on nodes and links; that of a tree link on its narrower direction."""
+    _, subproblem, prices = priced_bound(instance)
+    data, whole = subproblem.data, np.rint(prices * GRID)
+    nodes: dict[str, dict[str, int]] = {}
+    for v, r in np.argwhere(subproblem.node_row >= 0).tolist():
+        if price := int(whole[subproblem.node_row[v, r]]):
+            nodes.setdefault(str(v), {})[data.resources[r]] = price
+    links: dict[str, int] = {}
+    for place in np.flatnonzero(subproblem.link_row >= 0).tolist():
+        e = place
+        if subproblem.forest is not None:
+            up, down = int(subproblem.forest.up[place]), int(subproblem.forest.down[place])
+            e = up if data.bandwidth[up] <= data.bandwidth[down] else down
+        if price := int(whole[subproblem.link_row[place]]):
+            links[str(e)] = price
+    return {"nodes": nodes, "links": links, "linked": subproblem.linked}
+
+
+def _slots(instance: DdljsInstance) -> Iterator[Leaf]:
+    """Prices of ddljs by blocks of slots and classes of servers."""
+    blocks, _, prices = block_prices(instance)
+    if prices is not None:
+        lines = [
+            [{name: int(p) for name, p in zip(blocks.resources, own, strict=True) if p} for own in line]
+            for line in np.rint(prices * GRID)
+        ]
+        yield "prices", {}, {"ends": blocks.ends.tolist(), "classes": blocks.classes.tolist(), "prices": lines}
 
 
 def _buckets(instance: GpuSharingInstance) -> dict[str, Any]:

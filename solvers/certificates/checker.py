@@ -37,8 +37,8 @@ RULES = {
     "gpu-sharing": "gpu_sharing",
     "comm-contention": "comm_contention",
     "ddl-cluster": "ddl_cluster",
-    "g-vne": "rings",
-    "ddljs": "rings",
+    "g-vne": "ring_prices",
+    "ddljs": "ring_prices",
 }
 """The file of ``rules/`` that knows a problem."""
 _KEYS = {"certificate", "problem", "instance", "form", "options", "claim", "tree"}

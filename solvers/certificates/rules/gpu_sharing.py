@@ -227,8 +227,9 @@ def prices(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) 
         for job, works, w in zip(jobs, table.work, weight, strict=True):
             if not works:
                 raise ValueError(f"job {job['id']} fits no GPU")
-            least = min(works.values())
-            found += max(math.ceil(least), _alone(job, math.floor(least * GRID), first, width, price, w))
+            least: Fraction = min(works.values())
+            busy = _alone(job, math.floor(least * GRID), first, width, price, w)
+            found += max(Fraction(math.ceil(least)), busy)
         return found / len(jobs)
 
     model.price = bound
@@ -256,7 +257,7 @@ def _alone(job: Mapping[str, Any], work: int, first: int, width: int, price: lis
             break
     whole, part = divmod(work, GRID)
     later = Fraction(whole * whole * GRID + 2 * whole * part + part, 2 * work)
-    return Fraction(cost, 2 * GRID**3 * work) + later - job["arrival"] + 1
+    return Fraction(cost, 2 * GRID**3 * work) + later - int(job["arrival"]) + 1
 
 
 FORMS = {"rows": rows, "prices": prices}

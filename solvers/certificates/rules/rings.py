@@ -40,6 +40,35 @@ def caps(instance: Mapping[str, Any], job: Mapping[str, Any], most: int) -> list
     return [cap(instance, job, node, most) for node in instance["servers"]]
 
 
+def hosted(instance: Mapping[str, Any], job: Mapping[str, Any], most: int) -> list[int]:
+    """Workers that each part of the network hosts alone; nodes of a part reach each other over links that are wide
+    enough for a ring edge, so a ring lies in one part.
+    """
+    room = caps(instance, job, most)
+    pairs = [pair for pair, link in zip(ends(instance), instance["links"], strict=True) if wide(job, link, 1)]
+    found, left = [], set(range(len(room)))
+    while left:
+        node = min(left)
+        part = _reached(pairs, node) & _reached([(head, tail) for tail, head in pairs], node)
+        found.append(sum(room[u] for u in part))
+        left -= part
+    return found
+
+
+def _reached(pairs: Sequence[tuple[int, int]], start: int) -> set[int]:
+    """Nodes that a node reaches, itself included."""
+    after: dict[int, list[int]] = {}
+    for tail, head in pairs:
+        after.setdefault(tail, []).append(head)
+    found, todo = {start}, [start]
+    while todo:
+        for head in after.get(todo.pop(), ()):
+            if head not in found:
+                found.add(head)
+                todo.append(head)
+    return found
+
+
 def ends(instance: Mapping[str, Any]) -> list[tuple[int, int]]:
     """Positions of the nodes that each link joins."""
     where = {node["id"]: u for u, node in enumerate(instance["servers"])}
@@ -100,7 +129,8 @@ def add_ring(instance: Mapping[str, Any], job: Mapping[str, Any], key: str, most
 def _across(links: list[tuple[int, int]], f: dict[int, str], h: dict[int, str], run: str, key: str, model: Any) -> None:
     """A link that alone leads from one part of the network to the other is used if both parts have hosts."""
     for e, (tail, head) in enumerate(links):
-        side = _reachable([pair for k, pair in enumerate(links) if k != e and (pair[1], pair[0]) != (tail, head)], tail)
+        others = [pair for k, pair in enumerate(links) if k != e and (pair[1], pair[0]) != (tail, head)]
+        side = _reached([*others, *((b, a) for a, b in others)], tail)
         if head in side or (e in f and len(side & set(h)) == 1):
             continue
         for u in h:
@@ -108,19 +138,6 @@ def _across(links: list[tuple[int, int]], f: dict[int, str], h: dict[int, str], 
                 if u in side and v not in side:
                     use = [(f[e], 1)] if e in f else []
                     model.row(f"across[{key},{e},{u},{v}]", [*use, (h[u], -1), (h[v], -1), (run, 1)], ">=", 0)
-
-
-def _reachable(links: list[tuple[int, int]], start: int) -> set[int]:
-    """Nodes joined to `start`, directions aside."""
-    found, todo = {start}, [start]
-    while todo:
-        node = todo.pop()
-        for tail, head in links:
-            for a, b in ((tail, head), (head, tail)):
-                if a == node and b not in found:
-                    found.add(b)
-                    todo.append(b)
-    return found
 
 
 def add_capacities(
@@ -205,7 +222,7 @@ FAR = 300
 
 def most_slots(instance: Mapping[str, Any], job: Mapping[str, Any]) -> tuple[int, int]:
     """(largest ring, most worker-slots over the horizon) of a job."""
-    ring = min(job["max_workers"], sum(caps(instance, job, job["max_workers"])))
+    ring = min(job["max_workers"], max(hosted(instance, job, job["max_workers"])))
     most = ring * (instance["horizon"] - job["arrival"] + 1)
     for name, limit in job["budget"].items():
         amount = job["demand"].get(name, 0)
@@ -292,6 +309,3 @@ def rows(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) ->
 def point(instance: Mapping[str, Any], solution: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """The point of a solution in :func:`rows`."""
     return (slot_point if instance["problem"] == "g-vne" else horizon_point)(instance, solution, options)
-
-
-FORMS = {"rows": rows}

@@ -40,11 +40,12 @@ MARGIN = 2e-9
 
 
 @dataclass(frozen=True)
-class _Blocks:
+class Blocks:
     """Slots cut at arrivals, servers put into classes.
 
     Attributes
     ----------
+    resources : their names
     ends : (K,) last slot of each block
     capacity : (C, R) of each class
     classes : (V,) class of each server, -1 for one that hosts nothing
@@ -91,18 +92,22 @@ def upper_bound(instance: DdljsInstance) -> float | None:
 
 def _bound(instance: DdljsInstance) -> float:
     reach = reaches(instance)
-    alone = sum(float(utility(job, own.most)) for job, own in zip(instance.jobs, reach, strict=True))
-    blocks = _blocks(instance, reach)
-    users = _users(instance, reach, blocks)
-    best = alone
-    if users:
-        prices = _prices(blocks, users)
-        if prices is not None:
-            best = min(best, _certified(instance, blocks, users, prices))
+    best = sum(float(utility(job, own.most)) for job, own in zip(instance.jobs, reach, strict=True))
+    blocks, users, prices = block_prices(instance)
+    if prices is not None:
+        best = min(best, _certified(instance, blocks, users, prices))
     return best * (1 + MARGIN) + 1e-12
 
 
-def _blocks(instance: DdljsInstance, reach: tuple[Reach, ...]) -> _Blocks:
+def block_prices(instance: DdljsInstance) -> tuple[Blocks, list[_User], Floats | None]:
+    """Blocks, the jobs that can run, and (K, C, R) prices; None where no job can or the program is not solved."""
+    reach = reaches(instance)
+    blocks = _blocks(instance, reach)
+    users = _users(instance, reach, blocks)
+    return blocks, users, _prices(blocks, users) if users else None
+
+
+def _blocks(instance: DdljsInstance, reach: tuple[Reach, ...]) -> Blocks:
     """Blocks end before arrivals; as many of them as the linear program's size allows."""
     running = [job for job, own in zip(instance.jobs, reach, strict=True) if own.most]
     used = tuple(dict.fromkeys(name for job in running for name, amount in job.demand.items() if amount))
@@ -113,7 +118,7 @@ def _blocks(instance: DdljsInstance, reach: tuple[Reach, ...]) -> _Blocks:
         every = sorted(job.arrival for job in running)
         arrivals = sorted({every[0], *(every[k * len(every) // most] for k in range(most))})
     ends = [arrival - 1 for arrival in arrivals[1:]] + [instance.horizon]
-    return _Blocks(np.array(ends, dtype=np.int64), capacity, classes, used)
+    return Blocks(np.array(ends, dtype=np.int64), capacity, classes, used)
 
 
 def _classes(instance: DdljsInstance, used: tuple[str, ...]) -> tuple[Floats, Ints]:
@@ -141,7 +146,7 @@ def _classes(instance: DdljsInstance, used: tuple[str, ...]) -> tuple[Floats, In
     return capacity, classes
 
 
-def _users(instance: DdljsInstance, reach: tuple[Reach, ...], blocks: _Blocks) -> list[_User]:
+def _users(instance: DdljsInstance, reach: tuple[Reach, ...], blocks: Blocks) -> list[_User]:
     found = []
     for job, own, caps in zip(instance.jobs, reach, instance.caps, strict=True):
         if own.most:
@@ -179,7 +184,7 @@ def _envelope(job: Job, most: int) -> tuple[Ints, Floats]:
     return at[corners], worth[corners]
 
 
-def _prices(blocks: _Blocks, users: list[_User]) -> Floats | None:
+def _prices(blocks: Blocks, users: list[_User]) -> Floats | None:
     """(K, C, R) duals of the capacity rows of the linear program over envelopes; None where it is not solved."""
     count, kinds = blocks.capacity.shape
     stretch = len(blocks.ends)
@@ -231,7 +236,7 @@ def _prices(blocks: _Blocks, users: list[_User]) -> Floats | None:
     return np.maximum(0.0, -found.duals[: stretch * count * kinds] * scale).reshape(stretch, count, kinds)
 
 
-def _certified(instance: DdljsInstance, blocks: _Blocks, users: list[_User], prices: Floats) -> float:
+def _certified(instance: DdljsInstance, blocks: Blocks, users: list[_User], prices: Floats) -> float:
     """The bound that these prices prove."""
     total = float(np.sum(prices * blocks.capacity[None] * blocks.slots(1)[:, None, None]))
     idle = {user.job.id for user in users}

@@ -16,6 +16,7 @@ from schedgap.solvers.exact.g_vne.subproblem import Embedding, RingSubproblem
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 MOST_PRICINGS = 400
 """Pricings of a bound at most."""
@@ -42,6 +43,7 @@ class RingLp:
     rings : rings with a positive weight, and their weights: a joint decomposition for all resources
     history : (value, bound) after every pricing
     subproblem : of the instance in the units it is solved in
+    prices : (rows of the subproblem,) that prove the bound, in the instance's own unit
     """
 
     bound: float
@@ -50,6 +52,7 @@ class RingLp:
     rings: tuple[tuple[Embedding, float], ...]
     history: tuple[tuple[float, float], ...]
     subproblem: RingSubproblem
+    prices: Floats
 
 
 def ring_lp(
@@ -88,6 +91,7 @@ def ring_lp(
     limits = GenerationLimits(deadline=deadline, iterations=pricings, tolerance=tolerance)
     found = subproblem.master().generate(subproblem.price_all, limits)
     top = float(np.maximum(subproblem.worth, 0.0).max(axis=1).sum())  # every job at its best
+    free = found.bound is None or top < found.bound
     bound = top if found.bound is None else min(top, found.bound)
     weights = found.weights
     return RingLp(
@@ -97,6 +101,7 @@ def ring_lp(
         tuple((found.columns[i].payload, float(weights[i])) for i in np.flatnonzero(weights > 1e-9)),
         tuple((value * unit, b * unit) for value, b in found.history if value is not None),
         subproblem,
+        np.zeros(len(subproblem.rows)) if free else np.maximum(found.duals, 0.0) * unit,
     )
 
 
@@ -113,10 +118,11 @@ def upper_bound(instance: GVneInstance) -> float | None:
     -------
     ``bound >= optimum``
     """
-    return _bound(instance)
+    return priced_bound(instance)[0]
 
 
-def _bound(instance: GVneInstance) -> float:
+def priced_bound(instance: GVneInstance) -> tuple[float, RingSubproblem, Floats]:
+    """The bound, and the prices of the rows of a subproblem that prove it, in the instance's own unit."""
     data = tables(instance)
     states = data.jobs * data.nodes * data.utility.shape[1]
     pricings = WORK // states
@@ -129,8 +135,11 @@ def _bound(instance: GVneInstance) -> float:
             pricings = min(STEPS // max(1, steps), RINGS // data.jobs)
     if states > MOST_STATES and not (linked and data.forest is None):
         scaled, unit = in_ordinary_units(instance)
-        return _rounded_up(pooled_bound(RingSubproblem(scaled, linked=linked))) * unit
-    return ring_lp(instance, linked=linked, tolerance=1e-7, pricings=int(min(MOST_PRICINGS, pricings))).bound
+        subproblem = RingSubproblem(scaled, linked=linked)
+        bound, prices = pooled_bound(subproblem)
+        return _rounded_up(bound) * unit, subproblem, prices * unit
+    found = ring_lp(instance, linked=linked, tolerance=1e-7, pricings=int(min(MOST_PRICINGS, pricings)))
+    return found.bound, found.subproblem, found.prices
 
 
 def _rounded_up(bound: float) -> float:

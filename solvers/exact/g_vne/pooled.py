@@ -15,7 +15,7 @@ PRICINGS = 30
 """Of the linear program of R rows; prices that are not optimal are valid too."""
 
 
-def pooled_bound(subproblem: RingSubproblem) -> float:
+def pooled_bound(subproblem: RingSubproblem) -> tuple[float, Floats]:
     """The smaller of L(0) and L(pi), where L(pi) = sum_i pi_i u_i + sum_j max(0, best ring of j at pi) >= the LP.
 
     L(0) lets every job have its best ring alone; pi has one price for each resource on all servers and none on
@@ -28,17 +28,16 @@ def pooled_bound(subproblem: RingSubproblem) -> float:
 
     Returns
     -------
-    bound : at least the LP over the rings of `subproblem`
+    bound : at least the LP over the rings of `subproblem`, and (rows,) the prices that prove it
 
     Notes
     -----
     O(J V K^2) for pricing twice, and a linear program of R rows.
     """
     limit = np.array([row.upper for row in subproblem.rows], dtype=float)
-    found = np.inf
-    for duals in (np.zeros(len(limit)), _pooled_duals(subproblem)):
-        found = min(found, float(duals @ limit) + float(np.maximum(subproblem.best_values(duals), 0.0).sum()))
-    return found
+    candidates = (np.zeros(len(limit)), _pooled_duals(subproblem))
+    values = [float(d @ limit) + float(np.maximum(subproblem.best_values(d), 0.0).sum()) for d in candidates]
+    return min(values), candidates[int(np.argmin(values))]
 
 
 def _pooled_duals(subproblem: RingSubproblem) -> Floats:
