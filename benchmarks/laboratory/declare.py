@@ -35,6 +35,7 @@ class Series:
     workload : of the generator, where it differs from the item's
     preset : of the generator, where it differs from the item's
     ours : not in the paper
+    beside : measured under the main choice only; no claim is about it
     """
 
     label: str
@@ -43,6 +44,7 @@ class Series:
     workload: Mapping[str, Any] = field(default_factory=dict)
     preset: str = ""
     ours: bool = False
+    beside: bool = False
 
 
 @dataclass(frozen=True)
@@ -181,6 +183,8 @@ class Item:
         for choice in (Choice(MAIN), *self.choices):
             for x in self.points:
                 for series in self.series:
+                    if series.beside and choice.label != MAIN:
+                        continue
                     yield (choice.label, x, series.label), self._run(choice, x, series)
 
     def _run(self, choice: Choice, x: Any, series: Series) -> Run:

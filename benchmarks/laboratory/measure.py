@@ -12,7 +12,7 @@ from schedgap.benchmarks.instances import make_instance
 from schedgap.benchmarks.laboratory.metrics import measured
 from schedgap.catalogue.methods import find_method
 from schedgap.catalogue.registry import find_problem
-from schedgap.catalogue.run import run_method
+from schedgap.catalogue.run import checker_of, run_method
 from schedgap.formulations.common.instance import Instance, Json
 from schedgap.formulations.common.numbers import ratio
 from schedgap.solvers.result import SolveOptions
@@ -57,13 +57,19 @@ def solved(run: Run, seed: int) -> dict[str, Json]:
         ``objective`` by the checker, ``bound``, ``ratio`` between them (at least 1; None outside the model or
         without a solution), and the problem's own metrics (``metrics.py``). Unknown is None.
     """
-    problem, instance = find_problem(run.problem), instance_of(run, seed)
+    return outcome(run, instance_of(run, seed), seed)
+
+
+def outcome(run: Run, instance: Instance, seed: int) -> dict[str, Json]:
+    """The same on an instance that is there already."""
+    problem = find_problem(run.problem)
     options = SolveOptions(seed=seed, threads=1, work_limit=WORK)
-    result = run_method(problem, instance, run.method, options, run.settings)
+    check = checker_of(problem, instance)
+    result = run_method(problem, instance, run.method, options, run.settings, check=check)
     outside = find_method(problem, run.method).outside_model or bool(result.info.get("outside_model"))
     return {
         "objective": result.objective,
         "bound": result.bound,
         "ratio": None if outside else ratio(result.objective, result.bound, problem.sense),
-        **measured(problem.id, instance, result, run.settings),
+        **measured(problem.id, instance, result, run.settings, check),
     }

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from schedgap.benchmarks.laboratory.rounds import rounds_of
-from schedgap.catalogue.registry import find_problem
+from schedgap.catalogue.run import Check
 from schedgap.formulations.common.instance import Instance
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
@@ -16,17 +16,17 @@ from schedgap.solvers.result import Result
 Metrics = Mapping[str, Any]
 
 
-def _rar_ddls(instance: Instance, result: Result, _: Metrics) -> Metrics:
+def _rar_ddls(instance: Instance, result: Result, _: Metrics, check: Check) -> Metrics:
     """Average JCT in slots (every job is there in slot 1), and the makespan of the bisected pass alone."""
     passes = result.info.get("bisected") or {}
     found: dict[str, Any] = {"mean_jct": None, "bisected": passes.get("makespan")}
     if result.solution is not None:
-        ends = find_problem("rar-ddls").check(instance, result.solution).details["completion"].values()
+        ends = check(result.solution).details["completion"].values()
         found["mean_jct"] = sum(ends) / len(ends)
     return found
 
 
-def _gpu_sharing(instance: Instance, result: Result, _: Metrics) -> Metrics:
+def _gpu_sharing(instance: Instance, result: Result, _: Metrics, check: Check) -> Metrics:
     """JCT and queuing in hours: means as the policies tell them, of every job, and by task.
 
     Queuing is the time between arrival and completion without a GPU; a job's task is the first part of its id.
@@ -45,7 +45,7 @@ def _gpu_sharing(instance: Instance, result: Result, _: Metrics) -> Metrics:
         held = [sum(last - first + 1 for first, last, _ in segments) for segments in rows]
         waited = [end - job.arrival + 1 - active for end, job, active in zip(ends, own.jobs, held, strict=True)]
     else:
-        completion = find_problem("gpu-sharing").check(own, result.solution).details["completion"]
+        completion = check(result.solution).details["completion"]
         ends = [completion[job.id] for job in own.jobs]
         waited = [result.solution["start"][job.id] - job.arrival for job in own.jobs]
     jct = [(end - job.arrival + 1) * hours for end, job in zip(ends, own.jobs, strict=True)]
@@ -63,9 +63,9 @@ def _gpu_sharing(instance: Instance, result: Result, _: Metrics) -> Metrics:
     return found
 
 
-def _ddljs(instance: Instance, result: Result, _: Metrics) -> Metrics:
+def _ddljs(instance: Instance, result: Result, _: Metrics, check: Check) -> Metrics:
     """Embedded ratio; where slots have bounds, each slot's gain over its bound: mean and smallest."""
-    del instance
+    del instance, check
     pairs = zip(result.info.get("gains") or (), result.info.get("slot_bounds") or (), strict=False)
     shares = [gain / bound for gain, bound in pairs if bound is not None and bound > 0]
     return {
@@ -75,12 +75,12 @@ def _ddljs(instance: Instance, result: Result, _: Metrics) -> Metrics:
     }
 
 
-def _g_vne(instance: Instance, result: Result, _: Metrics) -> Metrics:
+def _g_vne(instance: Instance, result: Result, _: Metrics, check: Check) -> Metrics:
     """Embedded ratio of the one slot (rings over jobs), and the largest load of a link over its capacity."""
     own = cast(GVneInstance, instance)
     if result.solution is None:
         return {"embedded": None, "link use": None}
-    details = find_problem("g-vne").check(own, result.solution).details
+    details = check(result.solution).details
     rings = len(result.solution["rings"])
     return {
         "embedded": rings / len(own.jobs),
@@ -89,7 +89,7 @@ def _g_vne(instance: Instance, result: Result, _: Metrics) -> Metrics:
     }
 
 
-def _hadar(instance: Instance, result: Result, settings: Metrics) -> Metrics:
+def _hadar(instance: Instance, result: Result, settings: Metrics, check: Check) -> Metrics:
     """Times inside the last slot, use of the devices by round: see ``rounds_of``."""
     if result.solution is None:
         return {"finished": 0}
@@ -97,7 +97,7 @@ def _hadar(instance: Instance, result: Result, settings: Metrics) -> Metrics:
     return rounds_of(cast(HadarInstance, instance), result.solution, *lost)
 
 
-_BY_PROBLEM: Mapping[str, Callable[[Instance, Result, Metrics], Metrics]] = {
+_BY_PROBLEM: Mapping[str, Callable[[Instance, Result, Metrics, Check], Metrics]] = {
     "rar-ddls": _rar_ddls,
     "gpu-sharing": _gpu_sharing,
     "hadar": _hadar,
@@ -106,6 +106,6 @@ _BY_PROBLEM: Mapping[str, Callable[[Instance, Result, Metrics], Metrics]] = {
 }
 
 
-def measured(problem: str, instance: Instance, result: Result, settings: Metrics) -> Metrics:
+def measured(problem: str, instance: Instance, result: Result, settings: Metrics, check: Check) -> Metrics:
     """The problem's own metrics of an outcome under a method's settings; what is unknown is None."""
-    return _BY_PROBLEM[problem](instance, result, settings)
+    return _BY_PROBLEM[problem](instance, result, settings, check)

@@ -46,7 +46,7 @@ def rounds_of(
     ----------
     instance, solution : a solution of hadar, or a forked one with the key ``rounds``
     delay : time that is lost in a round in which devices are new to a job
-    overhead : time that a node of a forked schedule loses in every round
+    overhead : time that a job, or a node of a forked schedule, loses in every round
 
     Returns
     -------
@@ -62,7 +62,7 @@ def rounds_of(
     pieces = list(
         _forked(instance, jobs, solution["rounds"], delay, overhead)
         if "rounds" in solution
-        else _whole(instance, jobs, solution["allocation"], delay)
+        else _whole(instance, jobs, solution["allocation"], delay, overhead)
     )
     last = max((piece.slot for piece in pieces), default=0)
     held = [0] * (last + 1)
@@ -98,9 +98,9 @@ def rounds_of(
 
 
 def _whole(
-    instance: HadarInstance, jobs: Mapping[str, Job], allocation: Mapping[str, Any], delay: float
+    instance: HadarInstance, jobs: Mapping[str, Job], allocation: Mapping[str, Any], delay: float, overhead: float
 ) -> Iterator[_Piece]:
-    """A gang makes W_j times the slowest held type's rate; a round with new devices loses `delay` first."""
+    """A gang makes W_j times the slowest held type's rate, after what every round and new devices lose."""
     length = instance.slot_length
     for name, slots in allocation.items():
         job, left, before, previous = jobs[name], float(jobs[name].work), None, 0
@@ -109,7 +109,7 @@ def _whole(
             where = tuple(sorted((e["machine"], e["type"], e["gpus"]) for e in entries))
             speed = job.workers * min(job.throughput.get(kind, 0.0) for _, kind, _ in where)
             fresh = previous != slot - 1 or where != before
-            lost = min(length, delay) if fresh else 0.0
+            lost = min(length, overhead + (delay if fresh else 0.0))
             steps = min(left, speed * (length - lost))
             working = steps / speed if speed > 0 else 0.0
             left -= steps

@@ -43,6 +43,13 @@ class Rule(Protocol):
         """The answer that the data give."""
 
 
+class Quantity(Protocol):
+    """Something that every draw has a value of."""
+
+    def of(self, data: Data) -> Floats:
+        """By draw; NaN where unknown."""
+
+
 @dataclass(frozen=True)
 class Value:
     """A metric of a series at an x, by draw.
@@ -120,8 +127,8 @@ class Less:
     printed : the ratio `a` / `b` that the paper prints; it agrees in size when the interval of ours contains it
     """
 
-    a: Value
-    b: Value
+    a: Quantity
+    b: Quantity
     what: str = ""
     printed: float | None = None
     word: str = "smaller"
@@ -138,7 +145,7 @@ class Less:
         return Answer(state, self.what or f"{self.a} {self.word} than {self.b}", text, plus_minus(difference))
 
 
-def More(a: Value, b: Value, what: str = "", printed: float | None = None) -> Less:
+def More(a: Quantity, b: Quantity, what: str = "", printed: float | None = None) -> Less:
     """Is `a` larger than `b`, draw by draw?"""
     return Less(a, b, what, printed, "larger")
 
@@ -213,11 +220,11 @@ class LeadGrows:
 class Within:
     """Does a mean lie within limits? The value, its ratio to `over`, or with `gain` 1 minus that ratio."""
 
-    value: Value
+    value: Quantity
     low: float | None = None
     high: float | None = None
-    over: Value | None = None
-    minus: Value | None = None
+    over: Quantity | None = None
+    minus: Quantity | None = None
     gain: bool = False
     absolute: bool = False
     what: str = ""
@@ -261,8 +268,8 @@ def _reaches(found: Interval | None, limit: float, below: bool) -> State:
 class Agrees:
     """Does the interval of the mean ratio `a` / `b` (of `a` itself without `b`) contain the printed number?"""
 
-    a: Value
-    b: Value | None
+    a: Quantity
+    b: Quantity | None
     printed: float
     what: str = ""
 
@@ -290,3 +297,56 @@ class Fact:
         found, evidence = self.test(data)
         state = State.UNDECIDED if found is None else State.HOLDS if found else State.FAILS
         return Answer(state, self.what, evidence)
+
+
+@dataclass(frozen=True)
+class All:
+    """Do all these rules hold? It fails when one does; the evidence counts them."""
+
+    rules: tuple[Rule, ...]
+    what: str
+
+    def judge(self, data: Data) -> Answer:
+        """By the states of the rules."""
+        states = [rule.judge(data).state for rule in self.rules]
+        counts = [f"{states.count(state)} {word}" for state, word in _COUNTED.items() if state in states]
+        return Answer(every(states), self.what, ", ".join(counts))
+
+
+_COUNTED = {State.HOLDS: "hold", State.FAILS: "fail", State.UNDECIDED: "undecided"}
+
+
+@dataclass(frozen=True)
+class Some:
+    """Does one of these rules hold? It fails when all of them do."""
+
+    rules: tuple[Rule, ...]
+    what: str
+
+    def judge(self, data: Data) -> Answer:
+        """By the states of the rules; the evidence names each."""
+        answers = [rule.judge(data) for rule in self.rules]
+        states = [answer.state for answer in answers]
+        state = every([_OPPOSITE[one] for one in states])
+        return Answer(_OPPOSITE[state], self.what, "; ".join(f"{a.question}: {a.evidence}" for a in answers))
+
+
+_OPPOSITE = {State.HOLDS: State.FAILS, State.FAILS: State.HOLDS, State.UNDECIDED: State.UNDECIDED}
+
+
+@dataclass(frozen=True)
+class MeanRatio:
+    """A metric of one series over that of another, averaged over the points of x, by draw: a :class:`Value`."""
+
+    metric: str
+    a: str
+    b: str
+    points: tuple[Any, ...]
+
+    def of(self, data: Data) -> Floats:
+        """By draw; NaN where a point is unknown."""
+        found = [_ratio(*(data.values(self.metric, series, at) for series in (self.a, self.b))) for at in self.points]
+        return np.asarray(np.mean(found, axis=0), dtype=np.float64)
+
+    def __str__(self) -> str:
+        return f"{self.a} over {self.b}, mean over {self.points[0]} to {self.points[-1]}"

@@ -17,7 +17,7 @@ from schedgap.benchmarks.harness.store import FILE, Store, fresh_folder, holds_a
 from schedgap.benchmarks.harness.versions import environment, relevant_versions
 from schedgap.benchmarks.harness.worker import failed
 from schedgap.benchmarks.laboratory import measure as measuring
-from schedgap.benchmarks.laboratory import metrics
+from schedgap.benchmarks.laboratory import metrics, rounds
 from schedgap.benchmarks.laboratory.data import Data
 from schedgap.benchmarks.laboratory.declare import Item, Measure, Paper
 from schedgap.benchmarks.laboratory.measure import Run
@@ -74,7 +74,7 @@ class Reproduction:
 def _instances_digest() -> str:
     """SHA-256 over the generators and what measures: a result depends on them as on the methods."""
     digest = hashlib.sha256()
-    files = [Path(inspect.getfile(measuring)), Path(inspect.getfile(metrics))]
+    files = [Path(inspect.getfile(module)) for module in (measuring, metrics, rounds)]
     for folder in schedgap.benchmarks.instances.__path__:
         files += sorted(Path(folder).rglob("*.py"))
     for path in files:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 
 RELATIVE_TOLERANCE = 1e-9
 """Objective values are equal within this, relative to the larger."""
@@ -17,6 +18,7 @@ MINIMISE = 1
 MAXIMISE = -1
 
 
+@lru_cache(maxsize=1 << 14, typed=True)
 def exact(number: int | float) -> Fraction:
     """The rational number whose decimal form is `number` as written.
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from schedgap.formulations.ddljs.instance import Job
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 LONGEST = 4096
 """Numbers of worker-slots that :func:`steepest` looks at; beyond, evenly spread ones."""
@@ -89,3 +90,12 @@ def steepest(job: Job, done: int, most: int) -> tuple[float, int]:
     slope = gain(job, done, k) / k
     best = int(np.argmax(slope))
     return float(slope[best]), int(k[best])
+
+
+def steepest_up_to(job: Job, done: int, most: int) -> tuple[Floats, Ints]:
+    """:func:`steepest` for every limit from 1 to `most`, at most :data:`LONGEST`: slopes and sizes, in one pass."""
+    k = np.arange(1, most + 1)
+    slope = gain(job, done, k) / k
+    best = np.maximum.accumulate(slope)
+    fresh = np.concatenate([[True], slope[1:] > best[:-1]])
+    return best, np.maximum.accumulate(np.where(fresh, k, 0))

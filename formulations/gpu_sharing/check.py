@@ -10,6 +10,7 @@ from __future__ import annotations
 import decimal
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil
 
 from schedgap.formulations.common.check import CheckReport, Violation
@@ -126,6 +127,7 @@ def _iteration_time(job: Job, steps: int) -> Fraction:
     return (steps - 1) * computing + overlapped_time(computing, sending, exact(job.overlap))
 
 
+@lru_cache(maxsize=1 << 12)
 def overlapped_time(computing: Fraction, sending: Fraction, overlap: Fraction) -> Fraction:
     """(c^delta + m^delta)^(1/delta), from below within 1e-60 relative where it takes a root."""
     if overlap == 1 or computing == 0 or sending == 0:

@@ -51,12 +51,13 @@ def check(instance: HadarInstance, solution: HadarSolution) -> CheckReport:
     for job in instance.jobs:
         slots = held.get(job.id, {})
         progress = Fraction(0)
+        known: dict[tuple[str, ...], Fraction] = {}
         for slot in sorted(slots):
             devices = slots[slot]
             for (machine, kind), count in devices.items():
                 used[slot, machine, kind] += count
             busy += sum(devices.values())
-            progress += _slot_progress(instance, job, slot, devices, violations)
+            progress += _slot_progress(instance, job, slot, devices, violations, known)
         finished = bool(slots) and progress >= job.work * (1 - CHECK_TOLERANCE)
         completion[job.id] = max(slots) if finished else None
         worth = utility_of(instance, job, max(slots)) if finished else Fraction(0)
@@ -92,8 +93,12 @@ def _slot_progress(
     slot: int,
     devices: Mapping[tuple[str, str], int],
     violations: list[Violation],
+    known: dict[tuple[str, ...], Fraction],
 ) -> Fraction:
-    """Iterations done in one slot, W L min X (1a, 1b); 0 and a violation where the slot breaks a rule."""
+    """Iterations done in one slot, W L min X (1a, 1b); 0 and a violation where the slot breaks a rule.
+
+    `known` keeps those of the job by the types that it holds.
+    """
     sound = True
     if not 1 <= slot <= instance.horizon:
         violations.append(Violation("horizon", f"job {job.id}: slot {slot} is outside 1..{instance.horizon}"))
@@ -117,14 +122,20 @@ def _slot_progress(
             )
         )
         sound = False
+    kinds = tuple(sorted({kind for _, kind in devices}))
+    if sound and kinds in known:
+        return known[kinds]
     rates = []
-    for kind in sorted({kind for _, kind in devices}):
+    for kind in kinds:
         rate = exact(job.throughput.get(kind, 0))
         if rate <= 0:
             violations.append(Violation("type", f"job {job.id}, slot {slot}: cannot use devices of type {kind}"))
             sound = False
         rates.append(rate)
-    return job.workers * exact(instance.slot_length) * min(rates) if sound else Fraction(0)
+    if not sound:
+        return Fraction(0)
+    known[kinds] = job.workers * exact(instance.slot_length) * min(rates)
+    return known[kinds]
 
 
 def utility_of(instance: HadarInstance, job: Job, last: int) -> Fraction:

@@ -37,6 +37,7 @@ def check_forked(instance: HadarInstance, solution: ForkedSolution) -> CheckRepo
     last: dict[str, int] = {}
     busy = Fraction(0)
     length = exact(instance.slot_length)
+    speeds: dict[tuple[str, str], Fraction] = {}
     for slot, nodes in solution.rounds.items():
         known_only(nodes, machines, f"rounds.{slot}", "machine")
         if not 1 <= slot <= instance.horizon:
@@ -48,7 +49,9 @@ def check_forked(instance: HadarInstance, solution: ForkedSolution) -> CheckRepo
                 violations.append(
                     Violation("arrival", f"job {job.id}: runs in slot {slot}, arrives in slot {job.arrival}")
                 )
-            speed = _speed(job, machines[node])
+            if (job.id, node) not in speeds:
+                speeds[job.id, node] = _speed(job, machines[node])
+            speed = speeds[job.id, node]
             if done > speed * length * (1 + CHECK_TOLERANCE):
                 violations.append(
                     Violation(

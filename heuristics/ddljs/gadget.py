@@ -11,7 +11,7 @@ from pydantic import Field
 
 from schedgap.formulations.common.numbers import agrees
 from schedgap.formulations.ddljs.instance import DdljsInstance
-from schedgap.formulations.ddljs.utility import gain, steepest
+from schedgap.formulations.ddljs.utility import gain
 from schedgap.heuristics.common.rings import Ring
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.ddljs.inner import ALGORITHM_2, INNER, PRINTED, Asked, SlotProblem, rings_of, slot_problem
@@ -135,7 +135,7 @@ def _filled(progress: Progress, active: list[int], rings: Mapping[int, Ring]) ->
     for i in active:
         if i not in filled:
             most = min(progress.reach[i].most - progress.done[i], slots * progress.reach[i].ring)
-            promise[i] = steepest(progress.instance.jobs[i], progress.done[i], most)
+            promise[i] = progress.steepest(i, most)
     for i in sorted(promise, key=lambda i: (-promise[i][0], i)):
         slope, wanted = promise[i]
         if slope > 0:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.ddljs.utility import gain
 from schedgap.formulations.g_vne.instance import GVneInstance, Job
 from schedgap.heuristics.common.rings import Ring
 from schedgap.heuristics.ddljs.progress import Progress
@@ -80,8 +79,7 @@ def slot_problem(progress: Progress, active: list[int], as_printed: bool = False
     """
     rows = []
     for i in active:
-        sizes = np.arange(1, (progress.allowed(i) if as_printed else progress.largest(i)) + 1)
-        rows.append(gain(progress.instance.jobs[i], progress.done[i], sizes))
+        rows.append(progress.gains(i, progress.allowed(i) if as_printed else progress.largest(i)))
     best = [float(row.max()) for row in rows]
     least = NEGLIGIBLE * max(best, default=0.0)
     kept = [n for n, worth in enumerate(best) if worth > least]

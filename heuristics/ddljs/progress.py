@@ -6,12 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.ddljs.reach import reaches
+from schedgap.formulations.ddljs.utility import LONGEST, gain, steepest, steepest_up_to
 from schedgap.heuristics.common.rings import Need, Ring, RingNetwork
 from schedgap.heuristics.common.run import HeuristicRun
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 class Progress:
@@ -36,6 +41,8 @@ class Progress:
         self._waiting: list[int] = []
         self._shares: list[float] = []
         self._used = 0
+        self._gains: dict[int, tuple[int, int, Floats]] = {}
+        self._slopes: dict[int, tuple[int, Floats, Ints]] = {}
 
     def active(self) -> list[int]:
         """I[t]: jobs that have arrived, with budget left and a ring that the network could host; in input order."""
@@ -56,6 +63,25 @@ class Progress:
         return (
             job.max_workers if job.slot_limit is None else max(0, min(job.max_workers, job.slot_limit - self.done[i]))
         )
+
+    def gains(self, i: int, most: int) -> Floats:
+        """What rings of 1 to `most` workers add to the job's utility now."""
+        found = self._gains.get(i)
+        if found is None or found[:2] != (self.done[i], most):
+            found = self.done[i], most, gain(self.instance.jobs[i], self.done[i], np.arange(1, most + 1))
+            self._gains[i] = found
+        return found[2]
+
+    def steepest(self, i: int, most: int) -> tuple[float, int]:
+        """The job's best average gain over 1 to `most` worker-slots from here on, and after how many."""
+        job = self.instance.jobs[i]
+        if job.concave or not 0 < most <= LONGEST:
+            return steepest(job, self.done[i], most)
+        found = self._slopes.get(i)
+        if found is None or found[0] != self.done[i] or len(found[1]) < most:
+            found = self.done[i], *steepest_up_to(job, self.done[i], most)
+            self._slopes[i] = found
+        return float(found[1][most - 1]), int(found[2][most - 1])
 
     def close(self, rings: Mapping[int, Ring], active: int) -> None:
         """End the slot with these rings, by job; `active` jobs were there to choose from."""

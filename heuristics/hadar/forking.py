@@ -134,14 +134,16 @@ def fork(
 def _in_turn(ranked: Sequence[int], speed: Floats, believed: Floats, copies: int) -> dict[int, list[int]]:
     """First copies of all jobs in this order, then second ones, each on the node it believes fastest of those free."""
     assigned: dict[int, list[int]] = {}
-    free = set(range(speed.shape[1]))
+    free = np.ones(speed.shape[1], dtype=bool)
+    able = speed > 0
     for _ in range(copies):
+        if not free.any():
+            break
         for j in ranked:
-            able = [h for h in free if speed[j, h] > 0]
-            if able:
-                node = max(able, key=lambda h: (believed[j, h], -h))
+            node = int(np.where(able[j] & free, believed[j], -np.inf).argmax())
+            if able[j, node] and free[node]:
                 assigned.setdefault(j, []).append(node)
-                free.discard(node)
+                free[node] = False
     return assigned
 
 

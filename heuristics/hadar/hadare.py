@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.hadar.check_forked import check_forked
 from schedgap.formulations.hadar.forked import node_speeds
@@ -18,12 +19,18 @@ from schedgap.formulations.hadar.tables import tables, worth_of
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.hadar.estimates import Beliefs
 from schedgap.heuristics.hadar.forking import fork
-from schedgap.heuristics.hadar.options import RestartDelay
+from schedgap.heuristics.hadar.options import Overhead, RestartDelay
 from schedgap.heuristics.hadar.simulate import refuse_long_delay
 from schedgap.solvers.exact.hadar.forked import forked_bound
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 Floats = NDArray[np.float64]
+
+
+@once_per_instance
+def _own_bound(instance: HadarInstance) -> float:
+    """The forked problem's bound, the same for every run on the instance that has no deadline."""
+    return forked_bound(instance, node_speeds(instance))
 
 
 def hadare(
@@ -42,9 +49,7 @@ def hadare(
         Field(description="first copies of all jobs, then second ones; or copies by Algorithm 2's payoff"),
     ] = "greedy",
     restart_delay: RestartDelay = 0.0,
-    overhead: Annotated[
-        float, Field(ge=0, le=1e9, description="time a node loses in every round it runs (unit of slot_length)")
-    ] = 0.0,
+    overhead: Overhead = 0.0,
 ) -> HeuristicRun:
     """Fork every job into copies, at most one copy on a node, and split the steps left by speed in every round.
 
@@ -144,7 +149,7 @@ def hadare(
     }
     report = check_forked(instance, ForkedSolution.parse(solution))
     objective = float(report.objective or 0)
-    bound = forked_bound(instance, speed, deadline=deadline)
+    bound = _own_bound(instance) if deadline.moment is None else forked_bound(instance, speed, deadline=deadline)
     times = [(slot - arrival[j] + 1) * instance.slot_length for j, slot in found.finish.items()]
     complete = len(times) == len(instance.jobs)
     info: dict[str, object] = {

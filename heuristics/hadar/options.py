@@ -9,3 +9,6 @@ from pydantic import Field
 RestartDelay: TypeAlias = Annotated[
     float, Field(ge=0, le=1e9, description="time lost when a job's devices change (unit of slot_length)")
 ]
+Overhead: TypeAlias = Annotated[
+    float, Field(ge=0, le=1e9, description="time lost in every round in which something runs (unit of slot_length)")
+]

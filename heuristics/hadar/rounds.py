@@ -21,7 +21,7 @@ from schedgap.formulations.hadar.tables import Tables, tables
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.hadar import cluster
 from schedgap.heuristics.hadar.cluster import bottleneck, cheapest, cost_on_one
-from schedgap.heuristics.hadar.options import RestartDelay
+from schedgap.heuristics.hadar.options import Overhead, RestartDelay
 from schedgap.heuristics.hadar.simulate import State, refuse_long_delay, run_of, simulate
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
@@ -302,6 +302,7 @@ def hadar_rounds(
         float, Field(ge=0, le=10**12, description="cost of an allocation on several machines, in units of payoff")
     ] = 0.0,
     restart_delay: RestartDelay = 0.0,
+    overhead: Overhead = 0.0,
     preempt: Annotated[
         bool, Field(description="reconsider all jobs in every round, or only waiting ones when jobs change")
     ] = True,
@@ -318,7 +319,7 @@ def hadar_rounds(
     payoff : ``density`` compares U(f) divided by the rounds still needed with one round's cost; ``literal``
         compares the whole U(f) with it, as printed
     communication : cost added to an allocation on several machines
-    restart_delay : time lost when a job's devices change (10 s in the paper)
+    restart_delay, overhead : time lost when a job's devices change (10 s in the paper), and in every round it runs
     preempt : reconsider all jobs in every round, as Algorithm 1 does; otherwise running jobs keep their devices,
         and only when jobs arrive or finish the waiting ones are considered
     dp_jobs : up to so many candidates the sum of payoffs is maximised by recursion, beyond greedily
@@ -329,7 +330,7 @@ def hadar_rounds(
     the worst case, Theorem 1 notwithstanding. Source: paper 002, Algorithms 1 and 2, eqs. (5) to (8).
     """
     del seed
-    refuse_long_delay("hadar-rounds", instance, restart_delay)
+    refuse_long_delay("hadar-rounds", instance, restart_delay + overhead)
     market = Market.of(instance, payoff == "density", communication)
     data = market.data
     states = 0
@@ -352,5 +353,5 @@ def hadar_rounds(
             chosen = market.take(jobs, free, left, state.slot)
         return {**kept, **chosen}
 
-    simulated = simulate(instance, policy, restart_delay, deadline, may_wait=True)
+    simulated = simulate(instance, policy, restart_delay, deadline, overhead=overhead, may_wait=True)
     return run_of(instance, simulated, restart_delay=restart_delay, dp_states=states)

@@ -103,6 +103,7 @@ def simulate(
     delay: float = 0.0,
     deadline: Deadline = NO_DEADLINE,
     *,
+    overhead: float = 0.0,
     may_wait: bool = False,
 ) -> Simulated:
     """Run a policy round by round until all jobs are done or the horizon ends.
@@ -114,6 +115,7 @@ def simulate(
     delay : time (same unit as ``slot_length``) that a job loses in a round in which its devices are new to it
     deadline : looked at before every round, with the time that writing and scoring takes left; the rounds until
         then are kept
+    overhead : time that a job loses in every round in which it runs
     may_wait : the policy can leave all devices free and start a job in a later round although no job arrived
         in between; where it cannot, such rounds are passed over
 
@@ -123,9 +125,10 @@ def simulate(
     """
     data = tables(instance)
     count = len(data.jobs)
-    useful = 1.0 - delay / instance.slot_length
+    same = 1.0 - overhead / instance.slot_length
+    fresh = same - delay / instance.slot_length
     # a delay takes a part of a slot's units away: finer units keep the rounding small
-    finer = 1 if delay == 0 else max(1, min(10**6, FINEST // max(job.target for job in data.jobs)))
+    finer = 1 if delay == overhead == 0 else max(1, min(10**6, FINEST // max(job.target for job in data.jobs)))
     left = np.array([job.target * finer for job in data.jobs], dtype=np.int64)
     arrival = np.array([job.arrival for job in data.jobs])
     state = State(0, [], left, finer, {}, np.zeros(count, dtype=np.int64))
@@ -154,7 +157,8 @@ def simulate(
             step = finer * int(bottleneck(grid, data.jobs[j].type_step))
             moved = j not in state.held or not np.array_equal(state.held[j], grid)
             result.changes += int(moved)
-            gained = int(step * useful) if moved and useful < 1 else step
+            useful = fresh if moved else same
+            gained = int(step * useful) if useful < 1 else step
             left[j] -= min(gained, int(left[j]))
             state.attained[j] += data.jobs[j].workers
             if left[j] == 0:

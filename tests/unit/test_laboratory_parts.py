@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 from schedgap.benchmarks.instances import make_instance
+from schedgap.benchmarks.laboratory.measure import Run
+from schedgap.benchmarks.laboratory.paper_003.workloads import ITEM, imported
 from schedgap.benchmarks.laboratory.rounds import rounds_of
 from schedgap.catalogue.registry import find_problem
 from schedgap.catalogue.run import run_method
+from schedgap.formulations.ddljs.utility import steepest, steepest_up_to
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.solvers.result import SolveOptions
 
@@ -45,6 +48,45 @@ def test_rounds_of_a_schedule_worked_out_by_hand() -> None:
     assert late["ttd"] == pytest.approx(17.0), "16 steps in slot 1, 14 take 7 s of slot 2"
     missing = rounds_of(instance, {"allocation": {"x": {"1": on_a}}})
     assert (missing["finished"], missing["ttd"], missing["mean"]) == (0, None, None)
+
+
+def test_an_overhead_is_lost_in_every_round() -> None:
+    """x makes 16 steps in 8 s of slot 1 and its last 14 in 7 s of slot 2; a fresh start costs one second more."""
+    instance = HadarInstance.parse(ONE_DEVICE, "one")
+    on_a, on_b = [{"machine": "a", "type": "V", "gpus": 1}], [{"machine": "b", "type": "K", "gpus": 1}]
+    schedule = {"allocation": {"x": {"1": on_a, "2": on_a}, "y": {"1": on_b}}}
+    assert rounds_of(instance, schedule, overhead=2.0)["ttd"] == pytest.approx(19.0)
+    assert rounds_of(instance, schedule, delay=1.0, overhead=2.0)["ttd"] == pytest.approx(20.0)
+    ends = [
+        run_method(find_problem("hadar"), instance, "hadar-rounds", OPTIONS, {"overhead": lost}).info["makespan"]
+        for lost in (0.0, 4.0)
+    ]
+    assert ends == [20.0, 30.0], "with 12 steps a round x needs a third one"
+
+
+def test_gangs_of_a_trace_can_be_single() -> None:
+    problem = find_problem("hadar")
+    drawn, single = (
+        make_instance(problem, "trace", 2, {"jobs": 40, **more}).to_dict()
+        for more in ({}, {"gangs": "single", "nodes": 60, "per_node": 1})
+    )
+    assert max(job["workers"] for job in drawn["jobs"]) > 1
+    assert [{**job, "workers": 1} for job in drawn["jobs"]] == single["jobs"]
+    assert all(list(machine["gpus"].values()) == [1] for machine in single["machines"])
+
+
+def test_published_workloads_are_measured() -> None:
+    series = ITEM.series[1]
+    found = imported(Run("gpu-sharing", "pollux", {"workload": 6}, series.method), 1000)
+    assert found["objective"] >= found["bound"] > 0
+
+
+def test_slopes_of_all_limits_at_once_are_those_of_each() -> None:
+    for job in make_instance(find_problem("ddljs"), "paper", 3, {"jobs": 6}).jobs:
+        slopes, sizes = steepest_up_to(job, 7, 60)
+        assert [(float(a), int(b)) for a, b in zip(slopes, sizes, strict=True)] == [
+            steepest(job, 7, most) for most in range(1, 61)
+        ]
 
 
 def test_rounds_of_copies_worked_out_by_hand() -> None:

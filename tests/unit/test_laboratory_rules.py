@@ -11,11 +11,14 @@ from schedgap.benchmarks.laboratory.data import Data, interval
 from schedgap.benchmarks.laboratory.declare import MAIN, Choice, Claim, Item, Series
 from schedgap.benchmarks.laboratory.rules import (
     Agrees,
+    All,
     Fact,
     LeadGrows,
     Less,
+    MeanRatio,
     More,
     Rule,
+    Some,
     State,
     Trend,
     Turns,
@@ -90,6 +93,24 @@ LOW, HIGH, WIDE = [1.0, 1.1, 0.9], [2.0, 2.1, 1.9], [0.0, 3.0, 1.0]
         (Agrees(A, B, 0.5), {"a": LOW, "b": HIGH}, {"a": HIGH, "b": LOW}, {"a": LOW[:1], "b": HIGH[:1]}),
         (Agrees(A, None, 1.0), {"a": LOW}, {"a": HIGH}, {"a": LOW[:1]}),
         (
+            All((Less(A, B), Within(A, high=1.5)), "both"),
+            {"a": LOW, "b": HIGH},
+            {"a": HIGH, "b": [9.0, 9.1, 8.9]},
+            {"a": LOW, "b": WIDE},
+        ),
+        (
+            Some((Less(A, B), Within(A, high=1.5)), "either"),
+            {"a": HIGH, "b": [9.0, 9.1, 8.9]},
+            {"a": HIGH, "b": LOW},
+            {"a": HIGH, "b": [0.0, 6.0, 2.0]},
+        ),
+        (
+            Agrees(MeanRatio("m", "a", "b", (1, 2)), None, 0.75),
+            {"a_1": LOW, "b_1": HIGH, "a_2": HIGH, "b_2": HIGH},
+            {"a_1": LOW, "b_1": HIGH, "a_2": LOW, "b_2": HIGH},
+            {"a_1": LOW[:1], "b_1": HIGH[:1], "a_2": LOW[:1], "b_2": HIGH[:1]},
+        ),
+        (
             Fact("is a small?", lambda found: (found.draws("a")[0]["m"] < 1.5 if found.draws("a") else None, "")),
             {"a": LOW},
             {"a": HIGH},
@@ -103,6 +124,12 @@ def test_data_flips_every_rule(
     assert rule.judge(data(**holds)).state is HOLDS
     assert rule.judge(data(**fails)).state is FAILS
     assert rule.judge(data(**undecided)).state is UNDECIDED
+
+
+def test_counts_and_alternatives_are_told() -> None:
+    found = data(a=LOW, b=HIGH)
+    assert All((Less(A, B), More(A, B)), "both").judge(found).evidence == "1 hold, 1 fail"
+    assert Some((Less(A, B, "first"),), "one").judge(found).evidence.startswith("first: -1.0")
 
 
 def test_differences_are_paired() -> None:

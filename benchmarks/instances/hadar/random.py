@@ -157,7 +157,8 @@ def trace(
     seed: int,
     *,
     jobs: Annotated[int, Field(ge=1, le=100000, description="number of jobs")] = 480,
-    nodes: Annotated[int, Field(ge=1, le=10000, description="nodes of 4 devices")] = 15,
+    nodes: Annotated[int, Field(ge=1, le=10000, description="nodes")] = 15,
+    per_node: Annotated[int, Field(ge=1, le=1000, description="devices of a node")] = 4,
     horizon: Annotated[int, Field(ge=2, le=100000, description="rounds")] = 400,
     round_minutes: Annotated[float, Field(gt=0, le=10000, description="length of a round")] = 6.0,
     hours_scale: Annotated[float, Field(gt=0, le=100, description="factor on all GPU-hours")] = 1.0,
@@ -167,21 +168,25 @@ def trace(
     arrivals: Annotated[
         Literal["start", "spread"], Field(description="all at the start, or over the first half")
     ] = "start",
+    gangs: Annotated[
+        Literal["drawn", "single"], Field(description="1, 2, 4 or 8 workers, or 1 for every job")
+    ] = "drawn",
 ) -> HadarInstance:
     """The paper's workload: four size classes drawn evenly, a third of the nodes with 4 V100, 4 P100, 4 K80 each.
 
     Parameters
     ----------
     seed : of all randomness
-    jobs, nodes, horizon : how many; 480 jobs on 15 nodes of 4 devices in the paper
+    jobs, nodes, per_node, horizon : how many; 480 jobs on 15 nodes of 4 devices in the paper
     round_minutes : length of a slot; the instance counts time in seconds
     hours_scale : factor on all GPU-hours
     utility : ``effective-throughput`` or ``constant``, weight 1
     arrivals : ``start`` (all at once, as in the paper) or ``spread`` (over the first half)
+    gangs : ``single`` gives every job one worker; all else of a draw stays as it is
     """
     rng = np.random.default_rng(seed)
     kinds = ("V100", "P100", "K80")
-    machines = [{"id": f"node{h}", "gpus": {kinds[h % 3]: 4}} for h in range(nodes)]
+    machines = [{"id": f"node{h}", "gpus": {kinds[h % 3]: per_node}} for h in range(nodes)]
     present = kinds[: min(nodes, 3)]
     made: list[dict[str, Any]] = []
     for position in range(jobs):
@@ -190,7 +195,7 @@ def trace(
         low, high = SIZES[size]
         hours = float(rng.uniform(low, high)) * hours_scale
         workers = int(rng.choice(list(GANGS), p=list(GANGS.values())))
-        workers = min(workers, 4 * nodes)
+        workers = 1 if gangs == "single" else min(workers, per_node * nodes)
         rates = {kind: BUILT_IN.rate(kind.lower(), model, 1).consolidated or 0.0 for kind in present}
         made.append(
             {

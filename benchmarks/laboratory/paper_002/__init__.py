@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from schedgap.benchmarks.laboratory.declare import Claim, Item, Paper
-from schedgap.benchmarks.laboratory.paper_002 import example, mixes, trace
+from schedgap.benchmarks.laboratory.paper_002 import example, mixes, nodes, trace
 
 _TABLE_4 = Item(
     id="table-iv",
@@ -40,8 +40,8 @@ PAPER = Paper(
         mixes.FIGURE_6,
         mixes.AWS,
         mixes.TESTBED,
-        mixes.FIGURE_11,
-        mixes.FIGURE_12,
+        *mixes.SLOT_TIMES,
+        nodes.ITEM,
         _TABLE_4,
     ),
     {

@@ -13,6 +13,7 @@ GAVELS = (
     Series("Gavel, max-sum", "gavel", {**_DELAY, "policy": "max-sum"}),
     Series("Gavel, makespan", "gavel", {**_DELAY, "policy": "makespan"}),
 )
+STAYS = Series("Hadar (density), running jobs stay", "hadar-rounds", {**_DELAY, "preempt": False})
 TIRESIAS = Series("Tiresias", "tiresias", _DELAY)
 YARN = Series("YARN-CS", "yarn-cs", _DELAY)
 READINGS = (DENSITY.label, LITERAL.label)
@@ -34,6 +35,8 @@ SECONDS = (
             "YARN-CS": {"backfill": True},
         },
     ),
+    Choice("hours x 0.05", {"hours_scale": 0.05}),
+    Choice("hours x 0.17", {"hours_scale": 0.17, "horizon": 3000}),
 )
 LEFT_OPEN = """Open: Gavel's policy (max-min here, max-sum and makespan beside it), Tiresias' threshold (60
 device-rounds; second
@@ -41,4 +44,5 @@ choice 600), backfilling of YARN-CS (none; second choice with). Algorithm 2's pa
 the utility
 over the rounds needed (density), and the whole utility (literal). As printed the workload cannot end in 40 hours on
 60 devices:
-its GPU-hours are scaled by 0.1, over 1,500 rounds of 6 minutes. Ten seconds are lost whenever devices change."""
+its GPU-hours are scaled by 0.1, over 1,500 rounds of 6 minutes (second choices: 0.05; 0.17 over 3,000). Ten seconds
+are lost whenever devices change."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from schedgap.benchmarks.laboratory.declare import Paper
-from schedgap.benchmarks.laboratory.paper_003 import figure_5, figure_6, measurements, simulated, table_2
+from schedgap.benchmarks.laboratory.paper_003 import figure_5, figure_6, measurements, simulated, table_2, workloads
 
 PAPER = Paper(
     "003",
@@ -26,6 +26,7 @@ PAPER = Paper(
         figure_5.ITEM,
         simulated.TABLE_3,
         simulated.TABLE_4,
+        workloads.ITEM,
         figure_6.LOAD,
         figure_6.INTERFERENCE,
     ),

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from schedgap.benchmarks.laboratory.declare import RATIO, Axis, Choice, Claim, Item, Metric, Series
 from schedgap.benchmarks.laboratory.draw import lines
-from schedgap.benchmarks.laboratory.paper_004.common import ALGORITHM, BASELINES, EMBEDDED, FILLED, UNFILLED, UTILITY
+from schedgap.benchmarks.laboratory.paper_004.common import (
+    ALGORITHM,
+    BASELINES,
+    EMBEDDED,
+    FILLED,
+    SHORT,
+    UNFILLED,
+    UTILITY,
+)
 from schedgap.benchmarks.laboratory.rules import Trend, Value, Within
 
 _FACTORS = (0.005, 0.02, 0.1, 1.0)
@@ -20,7 +28,7 @@ ELASTIC = Item(
     "rings span servers; factors on the bandwidth of every link from 0.005 to 1. " + " ".join(ALGORITHM.split()),
     problem="ddljs",
     preset="figure-6",
-    workload={"gpu_factor": 0.25},
+    workload={**SHORT, "gpu_factor": 0.25},
     series=(FILLED, UNFILLED, *BASELINES),
     axis=Axis("factor on bandwidths", "bandwidth_factor", _FACTORS, log=True),
     metrics=(EMBEDDED, UTILITY, RATIO),
