@@ -49,7 +49,7 @@ class _Together:
         """By draw; NaN where a run is missing."""
         runs = [[row.get("held") for row in data.draws(one)] for one in (*READINGS, "Gavel", "Tiresias", "YARN-CS")]
         own = [row.get("held") for row in data.draws(self.series)]
-        ends = [min(map(len, rows)) if all(rows) else 0 for rows in zip(*runs, strict=True)]  # type: ignore[arg-type]
+        ends = [min(map(len, rows)) if all(rows) else 0 for rows in zip(*runs, strict=True)]
         return np.array([np.mean(held[:end]) if end else np.nan for held, end in zip(own, ends, strict=True)])  # type: ignore[index]
 
     def __str__(self) -> str:
