@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from schedgap.benchmarks.laboratory.rounds import rounds_of
-from schedgap.catalogue.run import Check
+from schedgap.catalogue.agreement import Check
 from schedgap.formulations.common.instance import Instance
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
