@@ -19,8 +19,12 @@ def leave(status: int) -> None:
     """End the process now, its output flushed: without the interpreter's own end.
 
     That end waits for engines that were left behind, and native modules that an interruption found at work may
-    crash there.
+    crash there. Locks of worker processes, which have names that outlive the process, are let go of.
     """
+    workers = sys.modules.get("multiprocessing.util")
+    if workers is not None:
+        with suppress(Exception):
+            workers._run_finalizers(0)
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()

@@ -6,7 +6,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ import numpy as np
 from schedgap.benchmarks.harness.pool import Pool
 from schedgap.benchmarks.harness.progress import Progress, Sink
 from schedgap.benchmarks.harness.store import locked
-from schedgap.benchmarks.harness.warm import warm_once
 from schedgap.benchmarks.hunt.island import Stretch, Walked
 from schedgap.benchmarks.hunt.journal import FILE, Journal
 from schedgap.benchmarks.hunt.limits import EVALUATIONS, Limits, parse_limits
@@ -158,7 +157,7 @@ class _Hunt:
             status, message = done.error
             raise (Disagreement if status == Disagreement.exit_status else InputError)(message)
         walked, stretch = done.walked, work.stretch
-        if walked is None:
+        if walked is None or stretch is None:
             return
         self.take(walked.best)
         if walked.cut:
@@ -265,18 +264,8 @@ def hunt(
     with locked(folder):
         facts = {"target": chosen.id, "limits": {k: str(v) for k, v in bounds.given.items()}, "seed": seed}
         _begin(folder, facts)
-        if budget is not None:
-            _warm(chosen, folder / DISAGREEMENTS)
         with Pool(do_work, workers, inside=True) as pool:
             return _run(chosen, bounds, budget, seed, pool, folder, progress)
-
-
-def _warm(target: Target, disagreements: Path) -> None:
-    """Compile what the hunt runs, so that its budget is not spent on that; what fails here fails in the hunt too."""
-    for method in (target.method, target.problem.default_method()):
-        if method is not None:
-            with suppress(Disagreement):
-                warm_once(target.problem, method, {}, disagreements)
 
 
 def _fresh(folder: Path) -> Path:
@@ -314,6 +303,9 @@ def _run(
     folder: Path,
     progress: Sink | None,
 ) -> Hunted:
+    starts, journal = starts_of(target, limits), Journal(folder / FILE)
+    if budget is not None:
+        pool.run([Work(None, target, starts, 0.0, None, journal.path)] * pool.workers, _ignore, _ignore)
     began = time.time()
     deadline = None if budget is None else began + SEARCHING * budget
     most = limits.search["evaluations"] or EVALUATIONS
@@ -325,12 +317,12 @@ def _run(
         seed,
         pool,
         folder,
-        Journal(folder / FILE),
+        journal,
         bar,
         deadline,
         None if budget is None else began + budget,
         limits.search["at_least"],
-        starts_of(target, limits),
+        starts,
         began,
     )
     finished = True
@@ -356,6 +348,10 @@ def _run(
     if lost and state.best is None and finished:
         raise InputError(lost[0])
     return Hunted(target, state.best, state.smallest, state.evaluations, folder, finished, defects, lost)
+
+
+def _ignore(*_: object) -> None:
+    """What goes wrong while a worker compiles goes wrong in its first stretch too, which tells it."""
 
 
 @contextmanager

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import traceback
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from schedgap.benchmarks.harness.warm import warm_once
 from schedgap.benchmarks.hunt.island import Stretch, Walked, walk
 from schedgap.benchmarks.hunt.journal import Journal
 from schedgap.benchmarks.hunt.starts import Starts
@@ -20,9 +22,9 @@ DISAGREEMENTS = "disagreements"
 
 @dataclass(frozen=True)
 class Work:
-    """What a worker is sent: a stretch and all that it needs."""
+    """What a worker is sent: a stretch and all that it needs; without a stretch it only compiles that."""
 
-    stretch: Stretch
+    stretch: Stretch | None
     target: Target
     starts: Starts
     work: float
@@ -32,7 +34,12 @@ class Work:
     @property
     def trying(self) -> Path:
         """Holds the instance that is being tried."""
-        return self.journal.with_name(f"trying-{self.stretch.island}.json")
+        return self.journal.with_name(f"trying-{self.island}.json")
+
+    @property
+    def island(self) -> int:
+        """Whose stretch it is."""
+        return -1 if self.stretch is None else self.stretch.island
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,9 @@ class Done:
 
 def do_work(work: Work) -> Done:
     """One stretch; every new best is in the journal before the next step."""
+    if work.stretch is None:
+        _warm(work)
+        return Done(None)
     journal = Journal(work.journal)
     judge = Judge(work.target, work.work, work.journal.parent / DISAGREEMENTS, trying=work.trying)
 
@@ -61,14 +71,21 @@ def do_work(work: Work) -> Done:
         work.trying.unlink(missing_ok=True)
 
 
+def _warm(work: Work) -> None:
+    """Compile what a stretch runs, so that no budget is spent on that; what fails here fails in a stretch too."""
+    for method in (work.target.method, work.target.problem.default_method()):
+        if method is not None:
+            with suppress(Disagreement):
+                warm_once(work.target.problem, method, {}, work.journal.parent / DISAGREEMENTS)
+
+
 def kept(work: Work, message: str, details: str) -> str:
     """One line that names the file with the instance that was being tried when this happened."""
-    stretch = work.stretch
-    message = f"island {stretch.island}: {message}"
+    message = f"island {work.island}: {message}"
     if not work.trying.is_file():
         return f"{message}, before an instance was tried"
     data = json.loads(work.trying.read_text(encoding="utf-8"))
-    name = f"{work.target.problem.id}-island-{stretch.round}-{stretch.island}.json"
+    name = f"{work.target.problem.id}-island-{work.island}.json"
     path = work.trying.parent / DISAGREEMENTS / name
     path.parent.mkdir(exist_ok=True)
     write_text(path, json.dumps({**data, "reference_disagreement": {"message": details}}, indent=1) + "\n")

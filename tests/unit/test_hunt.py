@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import pytest
 from support.toy import toy, users, users_raising
 from support.work import PATIENCE, wait_until
 
-from schedgap.benchmarks.hunt import island, run
+from schedgap.benchmarks.hunt import island, run, work
 from schedgap.benchmarks.hunt.edit import duplicated, fitted, removed, with_number
 from schedgap.benchmarks.hunt.fields import fields_of, groups_of, patterns_of, value_at
 from schedgap.benchmarks.hunt.journal import FILE, Journal
@@ -268,10 +269,26 @@ def test_what_a_budget_cuts_off_counts(tmp_path: Path, monkeypatch: Any) -> None
 
 def test_a_budget_begins_when_everything_is_compiled(tmp_path: Path, monkeypatch: Any) -> None:
     done: list[str] = []
-    monkeypatch.setattr(run, "warm_once", lambda problem, method, *_: done.append(method.id))
-    monkeypatch.setattr(run, "_run", lambda *_: done.append("clock"))
-    _toy("toy/list", tmp_path, budget=1.0)
-    assert done == ["list", "brute", "clock"]
+    clock = SimpleNamespace(time=lambda: done.append("clock") or 0.0)
+    monkeypatch.setattr(work, "warm_once", lambda problem, method, *_: done.append(method.id))
+    monkeypatch.setattr(run, "time", clock)
+    monkeypatch.setattr(island, "time", clock)
+    _toy("toy/list", tmp_path, {**SMALL, "evaluations": 8}, budget=1.0)
+    assert done[:3] == ["list", "brute", "clock"] and set(done[3:]) == {"clock"}
+
+
+def test_a_process_that_leaves_does_so_with_its_workers_locks() -> None:
+    script = "\n".join(
+        [
+            "from schedgap.benchmarks.harness.pool import Pool",
+            "from schedgap.interrupt import leave",
+            "with Pool(abs, 1) as pool:",
+            "    pool.run([1], lambda *_: None, lambda *_: None)",
+            "    leave(0)",
+        ]
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE, check=True)
+    assert "leaked" not in ran.stderr, ran.stderr
 
 
 def test_the_instance_that_a_worker_died_of_is_told(tmp_path: Path) -> None:
