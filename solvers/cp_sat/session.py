@@ -75,7 +75,7 @@ def run_cp(
     workers, seed : threads and random seed; one thread with the same seed and work repeats itself
     seen : called with the values of every better solution; returns whether to stop
     bounded : called with every better lower bound; returns whether to stop
-    parameters : further parameters of CP-SAT
+    parameters : further parameters of CP-SAT; a tuple is the value of a repeated one
     log : receives CP-SAT's log, line by line
 
     Raises
@@ -95,7 +95,10 @@ def run_cp(
 
     settings = cp_parameters(seed=seed, workers=workers, seconds=seconds, work=work)
     for parameter, setting in (parameters or {}).items():
-        setattr(settings, parameter, setting)
+        if isinstance(setting, tuple):
+            getattr(settings, parameter).extend(setting)
+        else:
+            setattr(settings, parameter, setting)
     listener = Listener(
         point=None if seen is None else lambda values, _: seen(values_of(values)),
         bound=None if bounded is None else new_bound,
@@ -137,14 +140,19 @@ def search_cp(
     parameters: Mapping[str, object] | None = None,
     share: float = 1.0,
     workers: int | None = None,
+    attempt: int = 0,
+    most_work: float | None = None,
 ) -> CpAnswer:
-    """:func:`run_cp` in a share of the time and work that an incumbent's run has left, which are counted there."""
+    """:func:`run_cp` in a share of the time and work that an incumbent's run has left, which are counted there.
+
+    The seed is that of the run plus `attempt`; `most_work` is a further limit on the deterministic time.
+    """
     answer = run_cp(
         model,
         seconds=incumbent.seconds_left(share),
-        work=incumbent.work_left(share),
+        work=min((w for w in (incumbent.work_left(share), most_work) if w is not None), default=None),
         workers=workers or incumbent.workers,
-        seed=incumbent.options.seed,
+        seed=incumbent.options.seed + attempt,
         seen=seen,
         bounded=bounded,
         parameters=parameters,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -140,14 +142,17 @@ def test_tight_memory_keeps_jobs_apart() -> None:
     assert differ > 0
 
 
+DATA = Path(__file__).parents[1] / "data"
 CREEPING = {
     "inprocessing without end, not counted": hard_ddl_cluster(32, family="decimals"),
     "bounds step by step": tiny(50),
+    "work without count": DdlClusterInstance.parse(json.loads((DATA / "ddl-cluster-ring-of-three.json").read_text())),
 }
 
 
+@pytest.mark.parametrize(("threads", "seed"), [(1, 0), (1, 32), (2, 0)])
 @pytest.mark.parametrize("name", CREEPING)
-def test_the_fine_grid_takes_little_work(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fine_grid_takes_little_work(name: str, threads: int, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     work: list[float] = []
 
     def counted(model: Any, incumbent: Incumbent, **keywords: Any) -> CpAnswer:
@@ -157,10 +162,10 @@ def test_the_fine_grid_takes_little_work(name: str, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr("schedgap.solvers.cp_sat.session.search_cp", counted)
     result = solve_cp(
-        CREEPING[name], SolveOptions(threads=1, work_limit=20.0, seed=32, deadline=Deadline.after(PATIENCE))
+        CREEPING[name], SolveOptions(threads=threads, work_limit=200.0, seed=seed, deadline=Deadline.after(PATIENCE))
     )
     assert result.termination in (Termination.PROVEN, Termination.FINISHED)
-    assert sum(work) < 2
+    assert sum(work) < 60
     assert result.objective is not None
     assert result.bound is not None
     assert result.bound >= result.objective * (1 - 2e-9)

@@ -279,6 +279,7 @@ class GridModel:
 
     def hint(self, point: Point) -> None:
         """Start the search from these grid steps."""
+        self.model.clear_hints()
         for key, task in self.tasks.items():
             self.model.add_hint(task, point.start[key])
         for message, begin in self.begin.items():

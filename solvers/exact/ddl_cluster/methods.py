@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
@@ -24,7 +26,7 @@ from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.result import Result, SolveOptions, Termination
 
 if TYPE_CHECKING:
-    from schedgap.solvers.cp_sat.session import Value
+    from schedgap.solvers.cp_sat.session import CpAnswer, Value
 
 
 WORKERS = 8
@@ -33,10 +35,15 @@ _JOB_SHOP_PART = 0.25
 """Of the time: the job shop comes first, since its schedules are good ones and easy to find."""
 _SECONDS_PER_TASK = 5e-6
 """Of a policy's simulation and its check together, on a busy machine; where a run matters at all, it is compiled."""
-_PARAMETERS = {"linearization_level": 2, "cp_model_presolve": False, "use_sat_inprocessing": False}
-"""Of CP-SAT. Overlaps are linear once their order is known: without level 2 the search divides time itself. On grids
-this fine, bounds creep step by step after presolve, and inprocessing after each step goes on without end and is not
-counted as work."""
+_PARAMETERS: Mapping[str, object] = {"linearization_level": 2, "use_sat_inprocessing": False}
+"""Of CP-SAT. Overlaps are linear once their order is known: without level 2 the search divides time itself.
+Inprocessing on a grid this fine goes on without end and is not counted as work."""
+_STRATEGIES = ("max_lp", "quick_restart", "reduced_costs", "core", "no_lp", "fixed", "default_lp")
+"""Of two to seven workers: without a strategy of linearization level 2 among them even three jobs stay open."""
+_FIRST_WORK = 2.0
+"""Deterministic time of the first attempt at a proof; every further one has 3/2 of it."""
+_JOB_SHOP_WORK = 4.0
+"""Deterministic time of the job shop that comes first: its optimum is not asked for, only a good schedule."""
 _EARLY = 100
 """Grid steps by which wanted starts are also tried earlier, so that tasks meet the events that they wait for.
 Without contention nothing is gained by waiting: only the order of the job shop's points is taken."""
@@ -130,7 +137,7 @@ class _Stages:
         hint = rounded_run(self.instance, first, grid.digits)
         model = GridModel(grid, exclusive=True)
         model.hint(hint)
-        closed = self._search(model, grid, 1.0 if exclusive else _JOB_SHOP_PART)
+        closed = self._search(model, grid, once=not exclusive)
         best.log("job shop")
         if exclusive:
             return Termination.FINISHED if closed else None
@@ -146,7 +153,7 @@ class _Stages:
         grid = replace(grid, most=min(grid.most, float(best.objective) * len(self.instance.jobs)))
         model = GridModel(grid)
         model.hint(hint)
-        return Termination.FINISHED if self._search(model, grid, 1.0) else None
+        return Termination.FINISHED if self._search(model, grid) else None
 
     def _start(self) -> Run | None:
         """Simulate the policies, as far as there is time; the run of srsf-1, which is feasible for the job shop."""
@@ -171,8 +178,8 @@ class _Stages:
             self.best.info["reason"] = f"{tasks} compute tasks, at most {LARGEST_TASKS}"
         return runs[0][2] if small and not self.best.out_of_time() else None
 
-    def _search(self, model: GridModel, grid: Grid, share: float) -> bool:
-        """CP-SAT in the given share of what is left; whether the model is solved to its optimum."""
+    def _search(self, model: GridModel, grid: Grid, *, once: bool = False) -> bool:
+        """CP-SAT in what is left, or one attempt in a part of it; whether the model is solved to its optimum."""
         best = self.best
         exclusive = model.exclusive
         count = len(self.instance.jobs)
@@ -180,8 +187,6 @@ class _Stages:
 
         def mean(total: int) -> float:
             return float((total / Fraction(10) ** grid.digits - arrivals) / count)
-
-        from schedgap.solvers.cp_sat.session import search_cp
 
         def seen(value: Value) -> bool:
             if exclusive:
@@ -192,20 +197,54 @@ class _Stages:
             return best.proven or best.gap_reached
 
         def bounded(total: int) -> bool:
-            if not exclusive:
+            if exclusive:
+                best.info["restricted bound"] = max(mean(total), best.info.get("restricted bound", 0.0))
+            else:
                 best.tighten(mean(total))
             return best.proven or best.gap_reached
 
-        workers = best.options.threads or WORKERS
-        answer = search_cp(
-            model.model, best, seen=seen, bounded=bounded, parameters=_PARAMETERS, share=share, workers=workers
+        for attempt in itertools.count():
+            answer = self._attempt(model, attempt, seen=seen, bounded=bounded, once=once)
+            if answer.infeasible:
+                raise Disagreement(
+                    "cp: the model is infeasible although a policy's run satisfies it", solution=best.solution
+                )
+            if answer.bound is not None:
+                bounded(answer.bound)
+            if once or answer.optimal or best.finished():
+                return answer.optimal
+            if answer.value is not None:
+                model.hint(model.point(answer.value))
+        raise AssertionError("the attempts have no end of their own")
+
+    def _attempt(
+        self,
+        model: GridModel,
+        attempt: int,
+        *,
+        seen: Callable[[Value], bool],
+        bounded: Callable[[int], bool],
+        once: bool,
+    ) -> CpAnswer:
+        """One run of CP-SAT, with or without presolve.
+
+        The bound of one run may creep by single steps of the grid where a second run, with another seed or the other
+        kind of presolve, proves it at once: so runs are short at first, and become longer.
+        """
+        from schedgap.solvers.cp_sat.session import search_cp
+
+        workers = self.best.options.threads or WORKERS
+        parameters: dict[str, object] = {**_PARAMETERS, "cp_model_presolve": attempt % 2 == 0}
+        if 1 < workers <= len(_STRATEGIES):
+            parameters["subsolvers"] = _STRATEGIES[:workers]
+        return search_cp(
+            model.model,
+            self.best,
+            seen=seen,
+            bounded=bounded,
+            parameters=parameters,
+            share=_JOB_SHOP_PART if once else 1.0,
+            workers=workers,
+            attempt=attempt,
+            most_work=_JOB_SHOP_WORK if once else _FIRST_WORK * 1.5**attempt,
         )
-        if answer.infeasible:
-            raise Disagreement(
-                "cp: the model is infeasible although a policy's run satisfies it", solution=best.solution
-            )
-        if answer.bound is not None and exclusive:
-            best.info["restricted bound"] = mean(answer.bound)
-        elif answer.bound is not None:
-            best.tighten(mean(answer.bound))
-        return answer.optimal
