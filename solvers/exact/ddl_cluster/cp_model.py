@@ -279,7 +279,7 @@ class GridModel:
 
     def hint(self, point: Point) -> None:
         """Start the search from these grid steps."""
-        self.model.clear_hints()
+        self.model.clear_hints()  # type: ignore[no-untyped-call]
         for key, task in self.tasks.items():
             self.model.add_hint(task, point.start[key])
         for message, begin in self.begin.items():
