@@ -28,6 +28,7 @@ class Faults:
     wrong_bounds : bounds, of any status, that a known solution is better than
     exits : engine and checker, or an answer and its own bound, contradicted each other (exit status 5)
     exceptions : methods that ended in an unexpected exception
+    refusals : no fault: answers that say in one line why there is none (numbers out of an engine's range)
     """
 
     instances: int = 0
@@ -37,6 +38,7 @@ class Faults:
     wrong_bounds: int = 0
     exits: int = 0
     exceptions: int = 0
+    refusals: int = 0
 
     def __add__(self, other: Faults) -> Faults:
         return Faults(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(Faults)))
@@ -51,7 +53,7 @@ class Faults:
         return (
             f"{self.answers:,} exact answers to {self.instances:,} instances: {self.false_optima} false optima, "
             f"{self.false_infeasible} false infeasible, {self.wrong_bounds} wrong bounds, {self.exits} exits 5, "
-            f"{self.exceptions} exceptions"
+            f"{self.exceptions} exceptions; {self.refusals} refusals"
         )
 
 
@@ -70,6 +72,7 @@ def faults_of(one: pd.DataFrame, sense: int) -> Faults:
         wrong_bounds=sum(r.status is not Status.INFEASIBLE and contradicts(best, r.bound, sense) for r in results),
         exits=sum(record.disagreement for record in exact),
         exceptions=sum(_exception(record) for record in exact),
+        refusals=sum(_refusal(record) for record in exact),
     )
 
 
@@ -103,3 +106,7 @@ def _by_instance(analysis: Analysis) -> Iterator[tuple[Problem, pd.DataFrame, Fa
 
 def _exception(record: Record) -> bool:
     return "Traceback (most recent call last)" in record.error or "worker process died" in record.error
+
+
+def _refusal(record: Record) -> bool:
+    return record.result.status is Status.ERROR and not record.disagreement and not _exception(record)

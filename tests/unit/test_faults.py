@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from support.toy import toy
 
-from schedgap.benchmarks.harness.faults import Faults, faults_in
+from schedgap.benchmarks.harness.faults import Faults, faults_in, faults_of
 from schedgap.benchmarks.harness.runner import run_suites
+from schedgap.benchmarks.harness.worker import failed
+from schedgap.benchmarks.records import Record
 from schedgap.benchmarks.report.table import TABLE
 
 
@@ -17,7 +20,7 @@ def test_a_run_without_faults_says_so(tmp_path: Path) -> None:
     run = run_suites(["quick"], out=tmp_path / "r", workers=1, problems=[toy()])
     faults = faults_in(run.analysis)
     assert faults.none and faults.instances > 0 and faults.answers >= faults.instances
-    assert "0 false optima, 0 false infeasible, 0 wrong bounds, 0 exits 5, 0 exceptions" in run.text
+    assert "0 false optima, 0 false infeasible, 0 wrong bounds, 0 exits 5, 0 exceptions; 0 refusals" in run.text
     assert faults.to_text() in (tmp_path / "r" / TABLE).read_text()
     assert not (tmp_path / "r" / "disagreements").exists()
 
@@ -43,5 +46,23 @@ def test_a_fault_is_counted_and_its_instance_written(suite: str, odd: str, wrong
 
 
 def test_counts_add_up() -> None:
-    one, other = Faults(1, 4, 1, 0, 2, 0, 0), Faults(1, 3, 0, 1, 0, 1, 1)
-    assert one + other == Faults(2, 7, 1, 1, 2, 1, 1)
+    one, other = Faults(1, 4, 1, 0, 2, 0, 0, 1), Faults(1, 3, 0, 1, 0, 1, 1, 1)
+    assert one + other == Faults(2, 7, 1, 1, 2, 1, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("error", "disagreement", "kind"),
+    [
+        ("engine highs: row 1: coefficient 1e-20", False, "refusals"),
+        ("ZeroDivisionError: x\nTraceback (most recent call last)\n", False, "exceptions"),
+        ("its worker process died 2 times", False, "exceptions"),
+        ("engine and checker disagree", True, "exits"),
+    ],
+)
+def test_what_ended_in_an_error_is_one_thing(error: str, disagreement: bool, kind: str) -> None:
+    record = failed(Record("cross", "toy"), error, disagreement)
+    row = {"record": record, "outside_model": False, "heuristic": False}
+    counted = faults_of(pd.DataFrame([row]), 1)
+    kinds = {name: getattr(counted, name) for name in ("exits", "exceptions", "refusals")}
+    assert kinds == dict.fromkeys(kinds, 0) | {kind: 1}
+    assert counted.none == (kind == "refusals")
