@@ -13,7 +13,7 @@ from types import ModuleType
 
 from schedgap.catalogue.method import Function, Kind, Method, own_method
 from schedgap.catalogue.problem import Problem
-from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.options import parse_settings
 
@@ -42,8 +42,9 @@ def find_method(problem: Problem, method: str | Method | Function) -> Method:
         load = _Named(method)
         load()
         return Method(method, "a user's own heuristic", Kind.HEURISTIC, load, source="user", users=True)
-    ids = ", ".join(known.id for known in problem.methods)
-    raise InputError(f"method: unknown method {method!r} for {problem.id}, one of: {ids}, or {SHAPE}")
+    ids = [known.id for known in problem.methods]
+    known_ones = f"one of: {', '.join(ids)}, or {SHAPE}"
+    raise InputError(f"method: unknown method {method!r} for {problem.id}, {known_ones}{near(method, ids)}")
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from schedgap.catalogue.method import Kind, Method
 from schedgap.catalogue.workload import Workload
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.declarative import DeclarativeModel, Form
-from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.solution import TypedSolution
 from schedgap.heuristics.common.guarantee import Guarantee
@@ -69,7 +69,7 @@ class ProblemOf(ABC, Generic[I_co]):
         chosen = next((known for known in self.forms if form in (None, known.id)), None)
         if chosen is None:
             names = ", ".join(known.id for known in self.forms) or "it has none"
-            raise InputError(f"form: unknown form {form!r} for {self.id}, one of: {names}")
+            raise InputError(f"form: unknown form {form!r} for {self.id}, one of: {names}" + near(form, (f.id for f in self.forms)))
         if tighten and not chosen.tightens:
             raise InputError(f"form: {chosen.id} of {self.id} has no tightened variant")
         return chosen.build(self.own(instance), tighten)

@@ -10,7 +10,7 @@ from pathlib import Path
 from schedgap.catalogue import comm_contention, ddl_cluster, ddljs, g_vne, gpu_sharing, hadar, rar_ddls
 from schedgap.catalogue.method import Function, Kind, Method
 from schedgap.catalogue.problem import Problem, ProblemOf
-from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.instance import Instance, read_json
 
 BUILT_IN = (rar_ddls, hadar, gpu_sharing, comm_contention, ddl_cluster, g_vne, ddljs)
@@ -89,7 +89,7 @@ def find_problem(problem: object, source: str = "problem") -> Problem:
         return problem
     if isinstance(problem, str) and problem in all_problems():
         return all_problems()[problem]
-    raise InputError(f"{source}: unknown problem {problem!r}, one of: {', '.join(all_problems())}")
+    raise InputError(f"{source}: unknown problem {problem!r}, one of: {', '.join(all_problems())}" + near(problem, all_problems()))
 
 
 def parse_instance(data: object, source: str = "instance", problem: Problem | None = None) -> tuple[Problem, Instance]:

@@ -12,6 +12,7 @@ from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_problem, load_instance, parse_instance
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.errors import near as near
 from schedgap.formulations.common.files import check_writable as check_writable
 from schedgap.formulations.common.files import write_text as write_text
 from schedgap.formulations.common.instance import Instance, Json, Solution, read_json

@@ -20,7 +20,7 @@ from schedgap.catalogue.method import Kind, Method
 from schedgap.catalogue.methods import find_method
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.run import run_method
-from schedgap.formulations.common.errors import Disagreement, EngineMissing, InputError, ModelRefused
+from schedgap.formulations.common.errors import Disagreement, EngineMissing, InputError, ModelRefused, near
 from schedgap.formulations.common.instance import Instance, Json
 from schedgap.heuristics.common.guarantee import Evaluation, Verdict, at_most
 from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, Termination
@@ -304,7 +304,8 @@ def compare(
     given = dict(settings or {})
     for name in given:
         if not any(name in method.options for method in chosen):
-            raise InputError(f"option {name}: none of the methods {', '.join(m.id for m in chosen)} has it")
+            meant = near(name, (option for method in chosen for option in method.options))
+            raise InputError(f"option {name}: none of the methods {', '.join(m.id for m in chosen)} has it{meant}")
     plans = []
     for method in chosen:
         own = {name: value for name, value in given.items() if name in method.options}

@@ -15,7 +15,7 @@ from schedgap.catalogue.methods import find_method
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import all_problems
 from schedgap.catalogue.workload import Batch, Generator, Measurement
-from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.instance import Instance
 from schedgap.formulations.common.options import keywords, parse_settings
 
@@ -73,7 +73,7 @@ def check_names(names: Iterable[str], problems: Sequence[Problem] | None = None)
     chosen = tuple(dict.fromkeys(names)) or (DEFAULT,)
     for name in chosen:
         if name not in there:
-            raise InputError(f"suite: unknown suite {name!r}, one of: {', '.join(there)}")
+            raise InputError(f"suite: unknown suite {name!r}, one of: {', '.join(there)}{near(name, there)}")
     return chosen
 
 
@@ -151,7 +151,8 @@ def _chosen_methods(
             raise InputError(f"bench: a method of your own, {name}, needs --problem: whose instances it takes")
         having = [p for p in problems if ":" in name or any(m.id == name for m in p.methods)]
         if not having:
-            raise InputError(f"bench: no problem has a method {name!r}, and it is not package.module:function")
+            meant = near(name, (method.id for problem in problems for method in problem.methods))
+            raise InputError(f"bench: no problem has a method {name!r}, and it is not package.module:function{meant}")
         for problem in having:
             found[problem.id].append(find_method(problem, name))
     return found

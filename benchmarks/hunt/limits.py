@@ -12,7 +12,7 @@ from pydantic import Field as Allowed
 from schedgap.benchmarks.hunt.fields import Field, fields_of, patterns_of, value_at
 from schedgap.catalogue.method import Method
 from schedgap.catalogue.problem import Problem
-from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.options import Option, options_of
 
@@ -101,7 +101,7 @@ def parse_limits(problem: Problem, method: Method | None, given: Mapping[str, Js
             options[name] = own[name].parse(value)
         else:
             there = [*SEARCH, *(n for n, kind in known.items() if kind != "choice"), *own]
-            raise InputError(f"limit: unknown limit {name!r}, one of: {', '.join(there)}")
+            raise InputError(f"limit: unknown limit {name!r}, one of: {', '.join(there)}{near(name, there)}")
     return Limits(search, lengths, numbers, options, dict(given))
 
 

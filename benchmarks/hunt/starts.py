@@ -14,7 +14,7 @@ from schedgap.benchmarks.hunt.limits import LONGEST, MOST, Limits, Space, observ
 from schedgap.benchmarks.hunt.target import Target, entries
 from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.problem import Problem
-from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.errors import InputError, near
 
 SMALL = 11
 """Presets whose instances have at most so many entries in all lists are begun with: many can be tried in a second."""
@@ -92,7 +92,8 @@ def _named(target: Target, wanted: str) -> list[str]:
     known = {**{name: f"families:{name}" for name in workload_of(target.problem).trials()}, **presets}
     for name in wanted.split("+"):
         if name not in known:
-            raise InputError(f"limit start: unknown start {name!r}, one of: presets, families, {', '.join(known)}")
+            there = f"one of: presets, families, {', '.join(known)}"
+            raise InputError(f"limit start: unknown start {name!r}, {there}{near(name, known)}")
     return [known[name] for name in wanted.split("+")]
 
 

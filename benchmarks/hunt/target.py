@@ -17,7 +17,7 @@ from schedgap.catalogue.methods import find_method, one_line
 from schedgap.catalogue.problem import Problem, ProblemOf
 from schedgap.catalogue.registry import all_problems, find_problem
 from schedgap.catalogue.run import run_heuristic, run_method
-from schedgap.formulations.common.errors import Disagreement, InputError
+from schedgap.formulations.common.errors import Disagreement, InputError, near
 from schedgap.formulations.common.instance import Instance, Json
 from schedgap.formulations.common.numbers import ratio
 from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, Verdict
@@ -128,8 +128,9 @@ def find_target(name: str | Callable[..., object], problem: str | Problem | None
                 return _claim(row, guarantee)
     first, slash, rest = name.partition("/")
     if not slash or not rest:
-        known = ", ".join(g.id for row in rows for g in claims_of(row))
-        raise InputError(f"hunt: unknown guarantee {name!r}, one of: {known}, or PROBLEM/HEURISTIC")
+        ids = [g.id for row in rows for g in claims_of(row)]
+        known = f"one of: {', '.join(ids)}, or PROBLEM/HEURISTIC"
+        raise InputError(f"hunt: unknown guarantee {name!r}, {known}{near(name, ids)}")
     row = problem if isinstance(problem, ProblemOf) and problem.id == first else find_problem(first, "hunt")
     method = find_method(row, rest)
     if method.kind is not Kind.HEURISTIC:

@@ -8,7 +8,7 @@ from pathlib import Path
 from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.workload import Importer
-from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.instance import Instance
 from schedgap.formulations.common.options import keywords, parse_settings
 
@@ -25,8 +25,9 @@ def find_importer(problem: Problem, name: str) -> Importer:
     for importer in importers:
         if importer.id == name:
             return importer
-    known = ", ".join(importer.id for importer in importers) or "none"
-    raise InputError(f"problem {problem.id}: cannot import format {name!r} (formats: {known})")
+    ids = [importer.id for importer in importers]
+    known = f"(formats: {', '.join(ids) or 'none'})"
+    raise InputError(f"problem {problem.id}: cannot import format {name!r} {known}{near(name, ids)}")
 
 
 def import_instance(

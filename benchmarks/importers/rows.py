@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.instance import LARGEST_COUNT, Json
 
 Reader = Callable[..., Any]
@@ -198,12 +197,10 @@ def _require(form: Format, positions: Mapping[str, int], path: str | Path, keep:
         wanted.append(keep.split("=", 1)[0])
     for column in wanted:
         if column not in positions:
-            near = get_close_matches(column, positions, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
             known = ", ".join(positions)
             raise InputError(
                 f"{path}: line 1: there is no column {column!r} (columns: {known[:200] + '...' * (len(known) > 200)})"
-                + hint
+                + near(column, positions)
             )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.workload import Drawing, Preset, Workload
-from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.instance import Instance
 from schedgap.formulations.common.options import keywords, parse_settings
 
@@ -53,8 +53,9 @@ def find_preset(problem: Problem, preset_id: str | None = None) -> Preset:
     for preset in presets:
         if preset_id in (None, preset.id):
             return preset
-    known = ", ".join(preset.id for preset in presets) or "none"
-    raise InputError(f"problem {problem.id}: unknown preset {preset_id!r} (presets: {known})")
+    ids = [preset.id for preset in presets]
+    known = f"(presets: {', '.join(ids) or 'none'})"
+    raise InputError(f"problem {problem.id}: unknown preset {preset_id!r} {known}{near(preset_id, ids)}")
 
 
 def make_instance(

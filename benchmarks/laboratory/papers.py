@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Mapping
 
 from schedgap.benchmarks.laboratory.declare import Paper
-from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.errors import InputError, near
 
 NAMES: Mapping[str, str] = {
     "000": "sjf-bco",
@@ -31,4 +31,4 @@ def find_paper(name: str) -> Paper:
             paper: Paper = importlib.import_module(f"schedgap.benchmarks.laboratory.paper_{number}").PAPER
             return paper
     known_ones = ", ".join(f"{number} ({known})" for number, known in NAMES.items())
-    raise InputError(f"paper: unknown paper {name!r}, one of: {known_ones}")
+    raise InputError(f"paper: unknown paper {name!r}, one of: {known_ones}{near(name, (*NAMES, *NAMES.values()))}")

@@ -23,7 +23,7 @@ from schedgap.benchmarks.laboratory.declare import Item, Measure, Paper
 from schedgap.benchmarks.laboratory.measure import Run
 from schedgap.benchmarks.laboratory.verdicts import Judged, judge
 from schedgap.benchmarks.records import Record, plain
-from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.errors import InputError, near
 from schedgap.solvers.result import Status
 
 FIRST_SEED = 1000
@@ -189,7 +189,7 @@ def _chosen(paper: Paper, names: Sequence[str] | None) -> list[Item]:
     known = {item.id: item for item in paper.items}
     for name in names or ():
         if name not in known:
-            raise InputError(f"item: paper {paper.id} has no item {name!r}, one of: {', '.join(known)}")
+            raise InputError(f"item: paper {paper.id} has no item {name!r}, one of: {', '.join(known)}{near(name, known)}")
     return [item for item in paper.items if names is None or item.id in names]
 
 

@@ -22,7 +22,7 @@ from schedgap.catalogue.methods import find_method
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import all_problems
 from schedgap.catalogue.run import run_heuristic, run_method
-from schedgap.formulations.common.errors import Disagreement, InputError
+from schedgap.formulations.common.errors import Disagreement, InputError, near
 from schedgap.formulations.common.files import check_folder
 from schedgap.formulations.common.instance import Instance, read_json
 from schedgap.formulations.common.numbers import ratio
@@ -76,7 +76,7 @@ def verify(
     known = {g.id: (p, g) for p in (problems or all_problems().values()) for g in claims_of(p)}
     for name in ids or ():
         if name not in known:
-            raise InputError(f"guarantee: unknown guarantee {name!r}, one of: {', '.join(known)}")
+            raise InputError(f"guarantee: unknown guarantee {name!r}, one of: {', '.join(known)}{near(name, known)}")
     chosen = [known[name] for name in dict.fromkeys(ids or known)]
     count = INSTANCES if instances is None else instances
     if count < 1:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 
@@ -53,3 +54,10 @@ class Disagreement(SchedgapError):
         self.solution = solution
         self.accepted = accepted
         self.details: dict[str, Any] = dict(details or {})
+
+
+def near(name: object, known: Iterable[str]) -> str:
+    """``; did you mean 'sjf-bco'?`` where one of the known names is close to `name`, otherwise empty."""
+    names = {one.lower(): one for one in known}
+    found = get_close_matches(name.lower(), names, 1) if isinstance(name, str) else []
+    return f"; did you mean {names[found[0]]!r}?" if found else ""

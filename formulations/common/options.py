@@ -15,7 +15,7 @@ from annotated_types import Ge, Gt, Le
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.instance import Json
 
 OptionValue: TypeAlias = bool | int | float | str | None
@@ -217,7 +217,7 @@ def parse_settings(options: Mapping[str, Option], given: Mapping[str, object], w
     for name in given:
         if name not in options:
             known = ", ".join(options) or "none"
-            raise InputError(f"{what}: unknown option {name!r} (options: {known})")
+            raise InputError(f"{what}: unknown option {name!r} (options: {known}){near(name, options)}")
     return {name: options[name].parse(value) for name, value in given.items()}
 
 

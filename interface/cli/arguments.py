@@ -30,7 +30,19 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Bad usage: one line."""
-        raise InputError(f"{message} (see: {self.prog} --help)")
+        raise InputError(f"{message} (see: {self.prog} --help){self._meant(message)}")
+
+    def _meant(self, message: str) -> str:
+        """A name close to the one that is unknown: a command, a choice, or an option of the command."""
+        wrong = re.search(r"invalid choice: '([^']*)' \(|unrecognized arguments: (--[^ =]+)", message)
+        if wrong is None:
+            return ""
+        from schedgap.reading import near
+
+        if wrong[1] is not None:
+            return near(wrong[1], re.findall(r"[\w.:-]+", message[wrong.end() :].removeprefix("choose from")))
+        parsers = [self, *(sub for a in self._actions if isinstance(a.choices, dict) for sub in a.choices.values())]
+        return near(wrong[2], (name for parser in parsers for name in parser._option_string_actions))
 
 
 def split_settings(arguments: Sequence[str]) -> list[str]:

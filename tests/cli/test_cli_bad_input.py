@@ -211,3 +211,35 @@ def test_bad_usage_of_other_commands(
     assert ran.status == 2 and ran.out == ""
     assert ran.message.startswith(message.format(tmp=tmp_path))
     assert list(tmp_path.iterdir()) == []
+
+
+MEANT = [
+    ("slove x", "solve"),
+    ("solve {mixed} --metod cp", "--method"),
+    ("new heuristik mine", "heuristic"),
+    ("generate rar-ddl", "rar-ddls"),
+    ("generate hadar --preset smal", "small"),
+    ("solve {mixed} --method SJF_BCO", "sjf-bco"),
+    ("solve {mixed} --method sjf-bco --set kapa=4", "kappa"),
+    ("compare {mixed} --set kapa=4", "kappa"),
+    ("model {mixed} --form time-index", "time-indexed"),
+    ("bench quik --out {tmp}/r", "quick"),
+    ("bench --methods sjfbco --out {tmp}/r", "sjf-bco"),
+    ("import phily x --problem hadar", "philly"),
+    ("verify 000-theorem-55", "000-theorem-5"),
+    ("hunt 000-theorem-55", "000-theorem-5"),
+    ("reproduce sjfbco", "sjf-bco"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "meant"), MEANT, ids=[line for line, _ in MEANT])
+def test_a_name_that_is_nearly_right_is_told(
+    command: Command, mixed: Path, tmp_path: Path, arguments: str, meant: str
+) -> None:
+    ran = command(*(argument.format(tmp=tmp_path, mixed=mixed) for argument in arguments.split()))
+    assert ran.status == 2 and ran.message.endswith(f"; did you mean {meant!r}?")
+
+
+def test_nothing_is_suggested_for_what_is_like_nothing(command: Command, mixed: Path) -> None:
+    assert "did you mean" not in command("solve", mixed, "--method", "quantum").message
+    assert "did you mean" not in command("solve", mixed, "--verbose").message
