@@ -69,7 +69,9 @@ class ProblemOf(ABC, Generic[I_co]):
         chosen = next((known for known in self.forms if form in (None, known.id)), None)
         if chosen is None:
             names = ", ".join(known.id for known in self.forms) or "it has none"
-            raise InputError(f"form: unknown form {form!r} for {self.id}, one of: {names}" + near(form, (f.id for f in self.forms)))
+            raise InputError(
+                f"form: unknown form {form!r} for {self.id}, one of: {names}" + near(form, (f.id for f in self.forms))
+            )
         if tighten and not chosen.tightens:
             raise InputError(f"form: {chosen.id} of {self.id} has no tightened variant")
         return chosen.build(self.own(instance), tighten)

@@ -89,7 +89,9 @@ def find_problem(problem: object, source: str = "problem") -> Problem:
         return problem
     if isinstance(problem, str) and problem in all_problems():
         return all_problems()[problem]
-    raise InputError(f"{source}: unknown problem {problem!r}, one of: {', '.join(all_problems())}" + near(problem, all_problems()))
+    raise InputError(
+        f"{source}: unknown problem {problem!r}, one of: {', '.join(all_problems())}" + near(problem, all_problems())
+    )
 
 
 def parse_instance(data: object, source: str = "instance", problem: Problem | None = None) -> tuple[Problem, Instance]:

@@ -37,9 +37,11 @@ if TYPE_CHECKING:
         parse,
         plot,
         plot_pair,
+        plot_ratios,
         problems,
         report,
         reproduce,
+        run,
         schema,
         solve,
         verify,
@@ -64,10 +66,10 @@ _HOME = {
 
 __all__ = [
     "CheckReport", "Disagreement", "EngineMissing", "InputError", "Instance", "Model", "ModelRefused", "Result",
-    "SchedgapError", "Status", "Termination", "Violation", "bench", "certify", "check", "check_scheduler", "compare",
-    "evaluate", "export", "generate", "hunt", "import_trace", "listing", "load", "methods", "model", "new_package",
-    "parametrize_with_checks", "parse", "plot", "plot_pair", "problems", "report", "reproduce", "schema", "solve",
-    "verify",
+    "SchedgapError", "Status", "Termination", "Violation", "bench", "certify", "check", "check_scheduler",
+    "compare", "evaluate", "export", "generate", "hunt", "import_trace", "listing", "load", "methods", "model",
+    "new_package", "parametrize_with_checks", "parse", "plot", "plot_pair", "plot_ratios", "problems", "report",
+    "reproduce", "run", "schema", "solve", "verify",
 ]  # fmt: skip
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from schedgap.certifying import certify
 from schedgap.checking import check
 from schedgap.claims import check_scheduler, evaluate, hunt, new_package, parametrize_with_checks, verify
-from schedgap.figures import plot, plot_pair
+from schedgap.figures import plot, plot_pair, plot_ratios
 from schedgap.instances import generate, import_trace, load, methods, parse, problems, schema
 from schedgap.listing import listing
 from schedgap.modelling import export, model
 from schedgap.reproducing import reproduce
 from schedgap.solving import compare, solve
-from schedgap.suites import bench, report
+from schedgap.suites import bench, report, run
 
 __all__ = [
     "bench",
@@ -33,9 +33,11 @@ __all__ = [
     "parse",
     "plot",
     "plot_pair",
+    "plot_ratios",
     "problems",
     "report",
     "reproduce",
+    "run",
     "schema",
     "solve",
     "verify",

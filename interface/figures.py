@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from schedgap.benchmarks.harness.progress import Progress
 from schedgap.benchmarks.instances import figure_of
@@ -14,7 +14,7 @@ from schedgap.benchmarks.report.text import number
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.common.files import check_writable, write_bytes
+from schedgap.formulations.common.files import check_writable
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.reading import InstanceLike, SolutionLike, checked, name_of, read_instance, read_result
 
@@ -83,22 +83,59 @@ def draw(problem: Problem, instance: Instance, drawn: Sequence[Drawn], out: Path
     if out is not None:
         check_writable(out)
 
-    import matplotlib
-
-    from schedgap.benchmarks.figures.sheet import Part, sheet
+    from schedgap.benchmarks.figures.sheet import sheet
+    from schedgap.benchmarks.figures.style import save
 
     title = f"{problem.id} \u00b7 {instance.name}" if instance.name else problem.id
-    parts = [Part(_heading(problem, one), one.solution) for one in drawn]
     try:
-        figure = sheet(figure_of(problem), instance, title, parts)
+        drawing = figure_of(problem)
+        figure = sheet(title, [(_heading(problem, one), partial(drawing, instance, one.solution)) for one in drawn])
     except TypeError as error:
         raise InputError(f"problem {problem.id}: {error}") from None
     if out is not None:
-        date = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}[out.suffix.lower()]
-        drawn_file = io.BytesIO()
-        with matplotlib.rc_context({"svg.hashsalt": "schedgap"}):
-            figure.savefig(drawn_file, metadata=date, dpi=150, format=out.suffix[1:].lower())
-        write_bytes(out, drawn_file.getvalue())
+        save(figure, out)
+    return figure
+
+
+def plot_ratios(folder: str | Path, out: str | Path | None = None) -> Figure:
+    """Every heuristic's ratios in a run of ``bench``, one dot an instance, with its proven bounds; a panel a problem.
+
+    Parameters
+    ----------
+    folder : the run's directory
+    out : a file ending in .svg, .png or .pdf
+
+    Returns
+    -------
+    The matplotlib Figure.
+
+    Raises
+    ------
+    InputError
+        There is no run, it has no ratios, or the file cannot be written.
+    """
+    if out is not None:
+        check_ending(Path(out))
+        check_writable(Path(out))
+
+    from schedgap.benchmarks.figures.sheet import Part, sheet
+    from schedgap.benchmarks.figures.style import save
+    from schedgap.benchmarks.report.figures import ratio_figure
+    from schedgap.benchmarks.report.run_page import read_run
+
+    analysis, _ = read_run(Path(folder))
+    plain = analysis.runs[(analysis.runs.series == "") & analysis.runs.heuristic]
+    shown = plain[plain.ratio.notna() | plain.own_ratio.notna()]
+    parts: list[Part] = []
+    for problem in analysis.problems:
+        if (shown.problem == problem.id).any():
+            runs = analysis.runs[(analysis.runs.series == "") & (analysis.runs.problem == problem.id)]
+            parts.append(("", cast("Callable[[], Figure]", partial(ratio_figure, problem, runs))))
+    if not parts:
+        raise InputError(f"{folder}: the run has no ratios")
+    figure = sheet(f"ratios, {folder}", parts, together=False)
+    if out is not None:
+        save(figure, out)
     return figure
 
 
@@ -111,6 +148,7 @@ def plot_pair(instance: InstanceLike, out: str | Path | None = None) -> Figure:
         The instance has not two jobs that meet, or the file cannot be written.
     """
     from schedgap.benchmarks.figures.pair import pair_curve
+    from schedgap.benchmarks.figures.style import save
     from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
     from schedgap.formulations.gpu_sharing.pair import pair_of
 
@@ -121,7 +159,7 @@ def plot_pair(instance: InstanceLike, out: str | Path | None = None) -> Figure:
     if out is not None:
         check_ending(Path(out))
         check_writable(Path(out))
-        figure.savefig(out, dpi=150)
+        save(figure, out)
     return figure
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import InputError
+from schedgap.reading import InstanceLike
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from schedgap.benchmarks.harness.progress import Sink
     from schedgap.benchmarks.harness.runner import Run
 
@@ -60,6 +63,65 @@ def bench(
         resume=resume,
         progress=progress,
     )
+
+
+def run(
+    instances: InstanceLike | Iterable[InstanceLike],
+    methods: Sequence[str] | None = None,
+    *,
+    time_limit: float | None = None,
+    seed: int = 0,
+    repeat: int = 1,
+    threads: int | None = None,
+    settings: Mapping[str, object] | None = None,
+    progress: Sink | None = None,
+) -> pd.DataFrame:
+    """Every method on every instance, as one tidy table.
+
+    Parameters
+    ----------
+    instances : one or several: instances, their JSON objects, or the paths of their files
+    methods : ids, or ``file.py:function`` of your own; the strongest exact method and every heuristic where not given
+    time_limit : seconds for each method on each instance
+    seed, repeat : each heuristic runs with the seeds seed, ..., seed + repeat - 1
+    threads : of exact methods
+    settings : each option goes to every method that has it
+    progress : a stream, or a function that is told whole lines
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each run, with the columns problem, instance, instance_hash, method, kind, settings, seed, status,
+        objective, bound, optimum and best_bound (of all methods together), ratio, ratio_to ("optimum" or "bound"),
+        outside_model, proof, engine, seconds, error. What is not known is NaN.
+
+    Raises
+    ------
+    InputError
+        A malformed instance, an unknown method, or an option that none of them has.
+    Disagreement
+        Two answers cannot both be true.
+
+    Examples
+    --------
+    >>> table = run([generate("rar-ddls", seed=s) for s in (0, 1)], ["cp", "lpt-colocate"])
+    >>> table.groupby("method").ratio.mean()["cp"]
+    np.float64(1.0)
+    """
+    from schedgap.benchmarks.harness.frame import tidy
+    from schedgap.benchmarks.harness.progress import Progress
+    from schedgap.solving import compare
+
+    several = isinstance(instances, Iterable) and not isinstance(instances, str | Mapping)
+    given = list(cast("Iterable[InstanceLike]", instances)) if several else [cast("InstanceLike", instances)]
+    limits = {"time_limit": time_limit, "seed": seed, "repeat": repeat, "threads": threads, "settings": settings}
+    bar = Progress(len(given), progress, "run")
+    found = []
+    for k, instance in enumerate(given, 1):
+        found.append(compare(instance, methods, **limits))  # type: ignore[arg-type]
+        bar.step(found[-1].instance.name or f"instance {k}")
+    bar.finish()
+    return tidy(found)
 
 
 def report(

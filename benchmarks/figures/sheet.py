@@ -1,36 +1,29 @@
-"""One picture of one or more solutions of an instance: a title, and a heading above each drawing."""
+"""One picture of several drawings: a title, and a heading above each."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 from matplotlib.figure import Figure, SubFigure
 
 from schedgap.benchmarks.figures.style import INK, drawing_on, new_figure
-from schedgap.catalogue.workload import Drawing
-from schedgap.formulations.common.instance import Instance, Solution
 
 TITLE, HEADING = 0.42, 0.32
 """Inches above all drawings, and above each."""
 
 
-@dataclass(frozen=True)
-class Part:
-    """A solution and the line above its drawing: who made it, and its objective."""
-
-    heading: str
-    solution: Solution
+Part = tuple[str, Callable[[], Figure]]
+"""The line above a drawing (who made a solution, and its objective), and what draws it with ``new_figure``."""
 
 
-def sheet(drawing: Drawing, instance: Instance, title: str, parts: Sequence[Part]) -> Figure:
-    """Draw solutions of one instance, one above the other, with the same time axis.
+def sheet(title: str, parts: Sequence[Part], together: bool = True) -> Figure:
+    """Drawings one above the other.
 
     Parameters
     ----------
-    drawing : the problem's figure, ``f(instance, solution)``; made with :func:`~.style.new_figure`
     title : the first line
     parts : at least one
+    together : with the same x axis
 
     Returns
     -------
@@ -43,14 +36,14 @@ def sheet(drawing: Drawing, instance: Instance, title: str, parts: Sequence[Part
         sizes.append((width, height))
         return scratch.add_subfigure(scratch.add_gridspec(1, 1)[0])
 
-    for part in parts:
+    for heading, draw in parts:
         before = len(sizes)
         with drawing_on(measure):
-            own = drawing(instance, part.solution)
+            own = draw()
         if len(sizes) == before:  # a foreign drawing with a figure of its own: it cannot be placed on ours
             if len(parts) > 1:
                 raise TypeError("this problem's figure makes a canvas of its own, two cannot be put on one page")
-            own.suptitle(f"{title}: {part.heading}", fontsize=10)
+            own.suptitle(f"{title}: {heading}", fontsize=10)
             return own
     wide = max(width for width, _ in sizes)
     tall = TITLE + sum(HEADING + height for _, height in sizes)
@@ -60,15 +53,15 @@ def sheet(drawing: Drawing, instance: Instance, title: str, parts: Sequence[Part
     rows = figure.add_gridspec(len(ratios), 1, height_ratios=ratios, left=0, right=1, bottom=0, top=1, hspace=0)
     panels = []
     level = tall - TITLE
-    for place, (part, (_, height)) in enumerate(zip(parts, sizes, strict=True)):
-        figure.text(0.15 / wide, (level - 0.5 * HEADING) / tall, part.heading, fontsize=10.5, color=INK, va="center")
+    for place, ((heading, draw), (_, height)) in enumerate(zip(parts, sizes, strict=True)):
+        figure.text(0.15 / wide, (level - 0.5 * HEADING) / tall, heading, fontsize=10.5, color=INK, va="center")
         level -= HEADING + height
         panel = figure.add_subfigure(rows[2 * place + 2])
         with drawing_on(lambda width, height, panel=panel: panel):  # type: ignore[misc]
-            drawing(instance, part.solution)
+            draw()
         panels.append(panel)
-    for together in zip(*(panel.axes for panel in panels), strict=False):
-        limits = [axes.get_xlim() for axes in together]
-        for axes in together:
+    for same in zip(*(panel.axes for panel in panels), strict=False) if together else ():
+        limits = [axes.get_xlim() for axes in same]
+        for axes in same:
             axes.set_xlim(min(low for low, _ in limits), max(high for _, high in limits))
     return figure

@@ -107,8 +107,8 @@ def save(figure: Figure, path: str | Path) -> None:
     ending = target.suffix.lower()
     if ending not in FORMATS:
         raise InputError(f"{path}: a figure's name must end in {', '.join(FORMATS)}")
-    metadata = {".svg": {"Date": None, "Creator": None}, ".pdf": {"CreationDate": None}, ".png": {}}[ending]
+    metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}[ending]
     drawn = io.BytesIO()
-    with matplotlib.rc_context({"svg.hashsalt": "schedgap", "svg.fonttype": "none"}):
+    with matplotlib.rc_context({"svg.hashsalt": "schedgap"}):
         figure.savefig(drawn, dpi=150, metadata=metadata, format=ending[1:])
     write_bytes(target, drawn.getvalue())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import threading
 import time
@@ -90,7 +91,16 @@ class Progress:
         self.done = 0
         self._lines = _Lines(sink)
         self._began = time.monotonic()
-        self._last = self._began
+        self._last = -math.inf  # the first line comes at once
+
+    def before(self, what: str) -> None:
+        """`what` goes on before the pieces of work, or some of it."""
+        now = time.monotonic()
+        if self._lines.terminal:
+            self._lines.show(f"{self.title} {what}")
+        elif now - self._last >= LINE_EVERY:
+            self._last = now
+            self.say(f"{self.title} {what}")
 
     def step(self, what: str, pieces: int = 1) -> None:
         """`pieces` more are done, the last of them `what`."""

@@ -18,7 +18,7 @@ from schedgap.benchmarks.harness.suites import Item, check_names, check_numbers,
 from schedgap.benchmarks.harness.versions import environment
 from schedgap.benchmarks.harness.worker import execute, failed
 from schedgap.benchmarks.records import Record
-from schedgap.benchmarks.report.table import TABLE, run_text
+from schedgap.benchmarks.report.table import TABLE, answer_text, run_text
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import InputError
@@ -49,6 +49,10 @@ class Run:
     interrupted: bool
     ran: int
     reused: int
+
+    def answer(self, width: int = 120) -> str:
+        """One small table, the answer for each problem, and what went wrong; lines of at most so many characters."""
+        return answer_text(self.analysis, width)
 
     @property
     def exit_status(self) -> int:
@@ -100,6 +104,7 @@ def run_suites(
     chosen = None if problems is None else [find_problem(problem) for problem in problems]
     check_names(names or (), chosen)
     check_numbers(seed, scale)
+    bar = Progress(0, progress, "bench")
     goes_on = resume and holds_a_run(out)
     folder = out if resume else fresh_folder(out)
     with locked(folder), Store(folder / FILE) as store:
@@ -113,6 +118,7 @@ def run_suites(
             time_limit=asked["time_limit"],
             problems=chosen,
             methods=asked["methods"],
+            told=bar.before,
         )
         sessions = store.meta().get("sessions", [])
         # The record is there before the work: a run that is killed shows what it was and how far it came.
@@ -121,9 +127,11 @@ def run_suites(
         dropped = store.keep({item.record.key for item in items})
         finished = store.finished()
         todo = [item for item in items if item.record.key not in finished]
-        bar = Progress(len(todo), progress, "bench")
         _say_start(bar, folder, out, resume, goes_on, len(items), len(todo), dropped)
         _write_instances(folder, items)
+        bar.total = len(todo)
+        if todo:
+            bar.say(f"bench runs {len(todo)} items on {min(workers, len(todo))} workers, into {folder}")
         if todo:
             _forget_old_pages(folder)
         interrupted = _work(store, todo, min(workers, max(1, len(todo))), folder, bar)

@@ -93,6 +93,7 @@ def plan(
     time_limit: float | None = None,
     problems: Sequence[Problem] | None = None,
     methods: Sequence[str] | None = None,
+    told: Callable[[str], None] | None = None,
 ) -> list[Item]:
     """Everything the named suites consist of, in a fixed order.
 
@@ -104,6 +105,7 @@ def plan(
     time_limit : seconds for each solve; None leaves only the batches' repeatable limits
     problems : instead of those in the table
     methods : heuristics that run instead of all; problems that have none of them are left out
+    told : told of each problem before its instances are made
 
     Raises
     ------
@@ -117,6 +119,8 @@ def plan(
     items: list[Item] = []
     for suite in chosen:
         for problem in problems or all_problems().values():
+            if told is not None:
+                told(f"makes the instances of {suite} {problem.id}")
             for row in workload_of(problem).suites:
                 if row.suite != suite or (own is not None and (not own[problem.id] or isinstance(row, Measurement))):
                     continue

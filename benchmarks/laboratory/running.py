@@ -189,7 +189,9 @@ def _chosen(paper: Paper, names: Sequence[str] | None) -> list[Item]:
     known = {item.id: item for item in paper.items}
     for name in names or ():
         if name not in known:
-            raise InputError(f"item: paper {paper.id} has no item {name!r}, one of: {', '.join(known)}{near(name, known)}")
+            raise InputError(
+                f"item: paper {paper.id} has no item {name!r}, one of: {', '.join(known)}{near(name, known)}"
+            )
     return [item for item in paper.items if names is None or item.id in names]
 
 

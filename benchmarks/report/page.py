@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import io
+import json
+import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -13,6 +16,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from schedgap.benchmarks.figures.style import as_svg
+from schedgap.formulations.common.instance import Json
 
 HEAVY = 150_000
 """A figure whose SVG is larger than this many characters goes in as a picture."""
@@ -35,6 +39,25 @@ def render(template: str, title: str, **values: object) -> str:
     values : what it names
     """
     return templates().get_template(template).render(title=title, **values)
+
+
+def packed(data: Json) -> str:
+    """JSON that the page's script unpacks: compressed, in base64."""
+    return base64.b64encode(gzip.compress(json.dumps(data).encode(), mtime=0)).decode("ascii")
+
+
+def pack_figures(page: str) -> str:
+    """The page with its figures compressed together, each place as large as its figure; the script puts them back."""
+    drawn: list[Json] = []
+
+    def place(found: re.Match[str]) -> str:
+        drawn.append(found[0])
+        size = re.search(r'viewBox="0 0 ([0-9.]+) ([0-9.]+)"', found[0])
+        shape = f"{size[1]} / {size[2]}" if size is not None else "2"
+        return f'<span data-figure="{len(drawn) - 1}" style="aspect-ratio: {shape}"></span>'
+
+    left = re.sub(r'<svg role="img".*?</svg>', place, page, flags=re.DOTALL)
+    return left.replace("</main>", f'</main>\n<script type="application/gzip" id="figures">{packed(drawn)}</script>', 1)
 
 
 @dataclass(frozen=True)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from schedgap.benchmarks.harness.aggregate import claims, series_points
-from schedgap.benchmarks.harness.analysis import Analysis, analyse, instances, load
+from schedgap.benchmarks.harness.analysis import Analysis, analyse, instance_path, instances, load
 from schedgap.benchmarks.harness.store import FILE, Store, StoreError
 from schedgap.benchmarks.instances import figure_of, workload_of
-from schedgap.benchmarks.ledger.verdicts import write_counterexamples
+from schedgap.benchmarks.ledger.verdicts import FOLDER, write_counterexamples
 from schedgap.benchmarks.records import Record
 from schedgap.benchmarks.report.figures import (
     profile_figures,
@@ -21,9 +21,11 @@ from schedgap.benchmarks.report.figures import (
     ratio_figure,
     series_figure,
 )
-from schedgap.benchmarks.report.page import Picture, picture, render
+from schedgap.benchmarks.report.page import Picture, pack_figures, packed, picture, render
+from schedgap.benchmarks.report.sheet import Marked
 from schedgap.benchmarks.report.sheets import (
     CLOCK,
+    answer_sheet,
     claim_sheets,
     exact_sheet,
     mean_of,
@@ -37,13 +39,15 @@ from schedgap.benchmarks.report.table import TABLE, counted, run_text
 from schedgap.benchmarks.report.text import number, significant
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.files import write_text
-from schedgap.formulations.common.instance import Instance, Json
+from schedgap.formulations.common.instance import Instance, Json, read_json
 
 REPORT = "report.html"
 COMPARISON = "comparison.html"
 WORST_CASES = 3
 LARGE = 40
 """Charts of instances with at most so many jobs are preferred: they can be read."""
+LARGEST_PACK = 200_000
+"""Characters of compressed instances in a page, at most."""
 LARGEST_CHART = 400
 """A chart of an instance with more jobs than this is left out: nobody could read it."""
 
@@ -112,22 +116,55 @@ def _report_page(folder: Path, analysis: Analysis, meta: Mapping[str, Any]) -> s
         (len(elsewhere - refuted), "more refuted in the ledger"),
         (len(tried - refuted - elsewhere), "claims not refuted"),
     ]
+    sections = [_section(folder, analysis, suite, problem) for suite, problem in analysis.sections]
+    linked = {f"instances/{instance_path(folder, digest).name}" for digest in every.instance_hash}
+    linked |= {f"{FOLDER}/{name}.json" for name in elsewhere | refuted if (folder / FOLDER / f"{name}.json").is_file()}
     used = {f"{r.result.engine} {r.result.engine_version}" for r in runs.record if r.result.engine}
-    return render(
+    page = render(
         "report.html",
         "schedgap report",
         suites=", ".join(meta.get("suites", [])),
         seed=meta.get("seed"),
         state=f"finished {ended}" if not analysis.unfinished else "not finished",
         unfinished=analysis.unfinished,
+        headline=_headline(analysis, every),
+        answer=answer_sheet(analysis),
         tiles=tiles,
         findings=[("Disagreements", analysis.disagreements), ("Items that failed", analysis.failures)],
-        sections=[_section(folder, analysis, suite, problem) for suite, problem in analysis.sections],
+        sections=sections,
+        files=_packed(folder, linked),
         facts=_facts(meta),
         sessions=_sessions(sessions),
         engines=", ".join(sorted(used)),
         seeds=_ranges(sorted({record.seed for record in runs.record})),
     )
+    return pack_figures(page)
+
+
+def _headline(analysis: Analysis, every: pd.DataFrame) -> str:
+    """One sentence."""
+    proven = int((every.optimum.notna() | every.infeasible).sum())
+    worst = analysis.runs[
+        analysis.runs.heuristic & ~analysis.runs.outside_model & (analysis.runs.ratio_to == "optimum")
+    ]
+    text = f"{len(every)} instances of {len(analysis.problems)} problems, {proven} of them settled by proof"
+    if len(worst):
+        one = worst.sort_values("ratio").iloc[-1]
+        text += f"; furthest from an optimum here: {one.label} on {one.problem}, {significant(one.ratio)} times"
+    return text + (f"; {len(analysis.disagreements)} disagreements" if analysis.disagreements else "") + "."
+
+
+def _packed(folder: Path, names: Iterable[str]) -> str:
+    """Files of a run as one compressed JSON object in base64: the smallest, as many as a page has room for."""
+    left = LARGEST_PACK
+    kept = {}
+    for name in sorted(names, key=lambda name: ((folder / name).stat().st_size, name)):
+        data = read_json(folder / name)
+        left -= len(packed(data))  # alone it takes more room than beside the others
+        if left < 0:
+            break
+        kept[name] = data
+    return packed(kept)
 
 
 def _section(folder: Path, analysis: Analysis, suite: str, problem: Problem) -> dict[str, object]:
@@ -164,7 +201,15 @@ def _section(folder: Path, analysis: Analysis, suite: str, problem: Problem) -> 
         "worst": _worst_cases(folder, problem, plain),
         "exact": exact_sheet(plain, times=True),
         "proofs": None if proofs is None else picture(proofs, words),
+        "instances": [_instance_row(folder, row) for row in instances(plain).itertuples()],
     }
+
+
+def _instance_row(folder: Path, row: Any) -> list[str]:
+    """Its name with a link, its group, and what is proven of it."""
+    link = f"instances/{instance_path(folder, row.instance_hash).name}"
+    optimum = "infeasible" if row.infeasible else number(row.optimum)
+    return [Marked(row.instance or row.instance_hash[:12], "", link), row.batch, optimum, number(row.best_bound)]
 
 
 def _worst_cases(folder: Path, problem: Problem, runs: pd.DataFrame) -> list[dict[str, object]]:

@@ -70,8 +70,8 @@ class Sheet:
         empty = [("", "-", "0") if column.count else ("", "-") for column in self.columns]
         return [i for i in wanted if any(row[i] not in empty[i] for row in self.rows)]
 
-    def text(self) -> str:
-        """As fixed-width text; empty without rows."""
+    def text(self, width: int = WIDE) -> str:
+        """As text of at most so many characters a line where its cells allow it; empty without rows."""
         if not self.rows:
             return ""
         kept = self._kept(page=False)
@@ -79,13 +79,14 @@ class Sheet:
         right = "".join("r" if self.columns[i].right else "l" for i in kept)
         titles = [self.columns[i].title for i in kept]
         shown = table(titles, rows, right)
-        if max(map(len, shown.splitlines())) > WIDE:  # then titles of several words go over several lines
-            shown = table(
-                ["\n".join(textwrap.wrap(title, 10, break_long_words=False)) for title in titles], rows, right
-            )
+        if max(map(len, shown.splitlines())) > width:  # then titles of several words go over several lines
+            short = ["\n".join(textwrap.wrap(title, 10, break_long_words=False)) for title in titles]
+            shown = table(short, rows, right, width=width)
         lines = [self.title, shown]
         for line in self.below(page=False):
-            lines += textwrap.wrap(line, NARROW, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+            lines += textwrap.wrap(
+                line, min(NARROW, width), initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
+            )
         return "\n".join(lines)
 
     def page(self) -> tuple[list[str], list[list[str]], str]:

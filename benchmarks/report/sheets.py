@@ -16,10 +16,12 @@ from schedgap.benchmarks.harness.aggregate import (
     blocks,
     claims,
     exact_methods,
+    headline,
     mean_metrics,
     series_points,
     survivors,
 )
+from schedgap.benchmarks.harness.analysis import Analysis
 from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.ledger.verdicts import FOLDER
 from schedgap.benchmarks.library import known
@@ -82,6 +84,54 @@ def worst_known(problem: str, label: str) -> str:
     """The worst ratio known for a heuristic with its default options, whatever this run has seen."""
     one = known().get((problem, label))
     return "-" if one is None else significant(one.ratio)
+
+
+def answer_sheet(analysis: Analysis) -> Sheet:
+    """The answer of a run, a row a heuristic: how far from the best it is, and whether what its paper proves holds.
+
+    Of each problem the heuristics with a claim on their ratio, and a user's own; the first where there are none.
+    """
+    rows: list[list[str]] = []
+    for problem in analysis.problems:
+        runs = analysis.runs[(analysis.runs.problem == problem.id) & (analysis.runs.series == "")]
+        mine, found = runs[runs.heuristic & ~runs.outside_model & ~runs.infeasible], claims(runs)
+        ours = {method.id for method in problem.methods if not method.users}
+        claimed = {claim.label for claim in found if claim.guarantee.ratio_bound is not None}
+        named = mine.drop_duplicates("label")
+        kept = named[named.label.isin(claimed) | ~named.method.isin(ours)]
+        for name in (kept if len(kept) else named.head(1)).label:
+            rows.append([problem.id, *_answer(problem.id, name, mine[mine.label == name], found)])
+    columns = (
+        Column("problem", right=False),
+        Column("heuristic", right=False),
+        Column("mean", "mean ratio on these instances, 1 is optimal"),
+        Column("worst", "the largest ratio on them"),
+        Column("to", "what the ratio is to, the proven optimum or a bound", right=False),
+        Column("over", "on how many of the instances where that is known it found a schedule"),
+        Column("worst known", "the largest ratio that any hunt found, with default options"),
+        Column("proven bound", "what is proven of the ratio on these instances, and not refuted"),
+        Column("paper's claim", "what the ledger says of the paper's own bound on the ratio", right=False),
+    )
+    return Sheet("The answer", columns, rows)
+
+
+def _answer(problem: str, name: str, mine: pd.DataFrame, found: list[Claim]) -> list[str]:
+    known = mine[mine.optimum.notna()]
+    to, target = ("optimum", known) if len(known) else ("bound", mine[mine.best_bound.notna()])
+    ratios = target.ratio.dropna()
+    printed, repaired = (headline(found, name, kind) for kind in ("printed", "repaired"))
+    both = [claim for claim in (printed, repaired) if claim is not None]
+    holds = next((claim for claim in both if claim.kind != "refuted" and claim.least is not None), None)
+    return [
+        name,
+        significant(ratios.mean()),
+        significant(ratios.max()),
+        to if len(ratios) else "-",
+        f"{len(ratios)} of {len(target)}",
+        worst_known(problem, name),
+        "-" if holds is None else span(holds.least, holds.most),
+        both[0].ledger.words if both else "-",
+    ]
 
 
 def claim_sheets(runs: pd.DataFrame) -> list[Sheet]:

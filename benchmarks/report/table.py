@@ -10,6 +10,7 @@ from schedgap.benchmarks.harness.analysis import Analysis, instances
 from schedgap.benchmarks.harness.faults import faults_in
 from schedgap.benchmarks.report.sheet import Sheet
 from schedgap.benchmarks.report.sheets import (
+    answer_sheet,
     claim_sheets,
     exact_sheet,
     measurement_sheet,
@@ -50,6 +51,14 @@ def run_text(analysis: Analysis, times: bool = True) -> str:
             failed = f"{row.batch}: {row.error.splitlines()[0] if row.error else 'no rows'}"
             parts.append(measurement_sheet(row, problem, times).text() or failed)
     parts.append(_findings(analysis))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def answer_text(analysis: Analysis, width: int = WIDTH) -> str:
+    """One small table, the answer, and what went wrong."""
+    unfinished = f"{analysis.unfinished} items; bench --resume goes on" if analysis.unfinished else ""
+    found = [textwrap.fill(line, width, subsequent_indent="  ") for line in _findings(analysis).splitlines()]
+    parts = (unfinished, answer_sheet(analysis).text(width), "\n".join(found))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

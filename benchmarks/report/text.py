@@ -52,7 +52,9 @@ def seconds(value: float | None) -> str:
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}" if value >= 0.1 else f"{value:.3f}"
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: str = "", gap: int = 2) -> str:
+def table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], right: str = "", gap: int = 2, width: int | None = None
+) -> str:
     """A fixed-width table.
 
     Parameters
@@ -61,26 +63,35 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: str = "", g
     rows : the cells; a row shorter than the head is padded, a cell of several lines makes a row of several
     right : one letter per column, "r" for right-aligned, anything else left; short strings mean left
     gap : spaces between columns
+    width : a table that is wider goes on below, its first column repeated, or its first two where both are names
 
     Returns
     -------
     str
         Lines without trailing spaces: titles, a rule, the rows.
     """
-    width = len(head)
-    top = _lines(head, width)
-    cells = [line for row in rows for line in _lines(row, width)]
-    sizes = [max(len(row[i]) for row in [*top, *cells]) for i in range(width)]
+    columns = len(head)
+    top = _lines(head, columns)
+    cells = [line for row in rows for line in _lines(row, columns)]
+    sizes = [max(len(row[i]) for row in [*top, *cells]) for i in range(columns)]
 
-    def line(row: Sequence[str]) -> str:
-        aligned = (
-            cell.rjust(size) if i < len(right) and right[i] == "r" else cell.ljust(size)
-            for i, (cell, size) in enumerate(zip(row, sizes, strict=True))
-        )
+    def line(row: Sequence[str], shown: Sequence[int]) -> str:
+        aligned = (row[i].rjust(sizes[i]) if right[i : i + 1] == "r" else row[i].ljust(sizes[i]) for i in shown)
         return (" " * gap).join(aligned).rstrip()
 
-    rule = (" " * gap).join("-" * size for size in sizes)
-    return "\n".join([*map(line, top), rule, *map(line, cells)])
+    names = list(range(2 if columns > 1 and right[:2] != "" and "r" not in right[:2] else min(1, columns)))
+    parts = [[*names]]
+    for i in range(len(names), columns):
+        taken = sum(sizes[k] + gap for k in parts[-1]) + sizes[i]
+        if width is not None and taken > width and len(parts[-1]) > len(names):
+            parts.append([*names])
+        parts[-1].append(i)
+    rule = ["-" * size for size in sizes]
+    blocks = []
+    for shown in parts:
+        kept = [row for row in [*top, rule, *cells] if any(row[i] for i in shown)]
+        blocks.append("\n".join(line(row, shown) for row in kept))
+    return "\n\n".join(blocks)
 
 
 def _lines(row: Sequence[str], width: int) -> list[list[str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -199,6 +200,11 @@ def to_json(data: object, indent: int | None = None) -> str:
     letters = getattr(sys.stdout, "encoding", None) or "utf-8"
     plain = letters.lower().replace("-", "") not in ("utf8", "utf8sig")
     return json.dumps(data, indent=indent, allow_nan=False, ensure_ascii=plain)
+
+
+def room() -> int:
+    """Characters of a line of standard output: the terminal's, or 120 where it is none."""
+    return shutil.get_terminal_size((120, 24)).columns if sys.stdout.isatty() else 120
 
 
 def note(text: str) -> None:

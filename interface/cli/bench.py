@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from schedgap import InputError
-from schedgap.cli.arguments import add_seed, add_time_limit, count, factor, names
+from schedgap.cli.arguments import add_seed, add_time_limit, count, factor, names, room
 
 _BESIDE = ""
 """The value of ``--csv`` and ``--parquet`` without a file: beside the run."""
@@ -31,9 +31,11 @@ def add_bench(parser: argparse.ArgumentParser) -> None:
         "--resume", action="store_true", help="go on with the run in DIR (default: a new run, beside one that is there)"
     )
 
+    parser.add_argument("--tables", action="store_true", help="print every table, not the answer alone")
+
 
 def run_bench(arguments: argparse.Namespace) -> int:
-    """Run suites, print the table and the path of the report."""
+    """Run suites, print the answer and the path of the report."""
     from schedgap import api
 
     run = api.bench(
@@ -48,9 +50,11 @@ def run_bench(arguments: argparse.Namespace) -> int:
         resume=arguments.resume,
         progress=sys.stderr,
     )
-    print(run.text.rstrip())
+    print(run.text if arguments.tables else run.answer(room()))
     if run.report is not None:
-        print(f"\nreport: {run.report}")
+        if not arguments.tables:
+            print(f"every table: {run.folder / 'table.txt'}, with times: --tables")
+        print(f"report: {run.report}")
     if run.interrupted:
         again = f"schedgap bench --out {run.folder} --resume"
         print(f"schedgap: interrupted, every finished row is kept; goes on with: {again}", file=sys.stderr)

@@ -6,23 +6,41 @@ import argparse
 import sys
 from pathlib import Path
 
+from schedgap import InputError
 from schedgap.cli.arguments import given, once, to_json
 
 
 def add_plot(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``plot``."""
-    parser.add_argument("instance", metavar="INSTANCE", help="instance file, or - for standard input")
-    parser.add_argument("solution", metavar="SOLUTION", help="a bare solution, or the object that solve --json prints")
+    parser.add_argument("instance", nargs="?", metavar="INSTANCE", help="instance file, or - for standard input")
+    parser.add_argument(
+        "solution", nargs="?", metavar="SOLUTION", help="a bare solution, or the object that solve --json prints"
+    )
     parser.add_argument(
         "--compare", metavar="SOLUTION", action="append", default=[], help="draw this one below, on the same time axis"
+    )
+    parser.add_argument(
+        "--ratios",
+        type=Path,
+        metavar="RUN",
+        help="instead: every heuristic's ratios in a run of bench, with its bounds",
     )
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="ends in .svg, .png or .pdf")
 
 
 def run_plot(arguments: argparse.Namespace) -> int:
-    """Draw a solution."""
+    """Draw a solution, or the ratios of a run."""
     from schedgap import api
 
+    if arguments.ratios is not None:
+        if arguments.instance is not None or arguments.compare:
+            raise InputError("plot: --ratios draws a run, it takes no instance and no solution")
+        api.plot_ratios(arguments.ratios, arguments.out)
+        return 0
+    missing = [name for name in ("instance", "solution") if getattr(arguments, name) is None]
+    if missing:
+        names = ", ".join(missing).upper()
+        raise InputError(f"the following arguments are required: {names} (see: schedgap plot --help)")
     once(arguments.instance, arguments.solution, *arguments.compare)
     solutions = [given(path) for path in (arguments.solution, *arguments.compare)]
     api.plot(given(arguments.instance), solutions[0], arguments.out, compare=solutions[1:], progress=sys.stderr)

@@ -40,12 +40,16 @@ def without_times(table: str) -> list[str]:
 
 def test_bench_prints_its_table_and_resumes_without_repeating(command: Command, run_folder: Path) -> None:
     ran = command("bench", "--out", run_folder, "--resume")
+    assert ran.out.startswith("The answer\n") and "Exact methods" not in ran.out
+    row = next(line.split() for line in ran.out.splitlines() if line.startswith("rar-ddls  sjf-bco"))
+    assert row[4:8] == ["optimum", "2", "of", "2"] and "refuted" in row
+    ran = command("bench", "--out", run_folder, "--resume", "--tables")
     assert ran.status == 0 and "disagreements between methods, engines and checker: 0" in ran.out
     assert f"report: {run_folder / 'report.html'}" in ran.out.splitlines()
     assert (run_folder / "report.html").stat().st_size > 10_000
     finished = re.search(r"(\d+) of (\d+) items had finished", ran.err)
     assert finished is not None and finished[1] == finished[2]
-    again = command("bench", "--out", run_folder, "--resume")
+    again = command("bench", "--out", run_folder, "--resume", "--tables")
     assert without_times(again.out) == without_times(ran.out) != []
     ran = command("bench", "--out", run_folder, "--resume", "--seed", "5")
     assert ran.status == 2 and "has seed 0, not 5" in ran.message
@@ -62,6 +66,16 @@ def test_report_and_its_rows(command: Command, run_folder: Path, tmp_path: Path)
     assert ran.status == 0 and Path(ran.out.strip()).is_file()
     ran = command("report", run_folder, run_folder, "--csv")
     assert ran.status == 2 and ran.message == "--csv: exports one run, got two"
+
+
+def test_the_ratios_of_a_run_are_drawn(command: Command, run_folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "ratios.svg"
+    ran = command("plot", "--ratios", run_folder, "--out", out)
+    assert (ran.status, ran.out, ran.err) == (0, "", "") and out.stat().st_size > 5_000
+    assert command("plot", "--ratios", tmp_path, "--out", out).status == 2
+    ran = command("plot", "x.json", "y.json", "--ratios", run_folder, "--out", out)
+    assert ran.message == "plot: --ratios draws a run, it takes no instance and no solution"
+    assert "required: SOLUTION" in command("plot", "x.json", "--out", out).message
 
 
 def test_verify_prints_the_ledger(command: Command, tmp_path: Path) -> None:

@@ -244,6 +244,21 @@ def test_two_solutions_are_drawn_on_one_time_axis(tmp_path: Path) -> None:
     assert words[2] == "solution 2: makespan 12 slots"
 
 
+def nothing(instance: Instance, *, seed: int) -> None:
+    """Finds nothing on any instance."""
+
+
+def test_a_run_is_one_tidy_table_with_or_without_ratios() -> None:
+    table = schedgap.run([MIXED, schedgap.generate("rar-ddls", seed=0)], ["cp", "rand"], repeat=2)
+    assert list(table.method) == ["cp", "rand", "rand"] * 2 and list(table.seed) == [0, 0, 1] * 2
+    assert (table.ratio[table.method == "cp"] == 1).all() and (table.ratio.dropna() >= 1).all()
+    assert table.ratio.isna().any() and set(table.ratio_to) == {"optimum", ""} and table.instance[0] == "rar-14-mixed"
+    empty = schedgap.run(MIXED, [f"{__file__}:nothing"])
+    assert empty[["objective", "ratio"]].isna().all(axis=None) and list(empty.status) == ["unknown"]
+    assert empty.best_bound.notna().all() and list(empty.ratio_to) == [""]
+    assert list(schedgap.run([]).columns) == list(table.columns)
+
+
 def test_what_a_notebook_shows_is_short_and_unknowns_stay_unknown() -> None:
     instance = schedgap.load(MIXED)
     assert repr(instance) == "<rar-ddls 'rar-14-mixed': 3 servers, 6 jobs>"

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 import csv
+import gzip
 import itertools
 import json
+import shutil
+import subprocess
 import sys
+import threading
+import warnings
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.toy import toy
@@ -44,7 +51,7 @@ class _Page(HTMLParser):
             value = values.get(name) or ""
             if value and not value.startswith(("#", "data:", "instances/", "counterexamples/")):
                 self.outside.append(value)
-        assert tag not in ("script", "link", "iframe")
+        assert tag not in ("link", "iframe")
         if "id" in values:
             self.anchors.add(values["id"] or "")
         if tag not in VOID:
@@ -63,6 +70,11 @@ class _Page(HTMLParser):
         self.text.append(data)
 
 
+def unpacked(content: str, name: str) -> Any:
+    """What a page holds compressed."""
+    return json.loads(gzip.decompress(base64.b64decode(content.split(f'id="{name}">')[1].split("<")[0])))
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     problems = [toy("raising", "too-good")]
@@ -78,7 +90,15 @@ def test_the_report_needs_nothing_else_and_tells_everything(run: Run) -> None:
     assert "http://" not in content.replace("http://www.w3.org/", "")
     assert "url(http" not in content and "@import" not in content
     words = " ".join(" ".join(page.text).split())
+    assert page.anchors >= {"answer", "files"}
+    packed = unpacked(content, "files")
+    links = {part.split('"')[0] for part in content.split('href="')[1:]}
+    assert {link for link in links if link.startswith(("instances/", "counterexamples/"))} <= set(packed)
+    for name, data in packed.items():
+        assert data == json.loads((run.folder / name).read_text())
     for part in (
+        "instances of 1 problems",
+        "The answer",
         "quick: toy, jobs on identical machines",
         "refuted (5 of 8)",
         "not refuted here (8)",
@@ -100,7 +120,7 @@ def test_the_report_needs_nothing_else_and_tells_everything(run: Run) -> None:
         "Seeds of instances and of methods: 0 to 5",
     ):
         assert part in words, part
-    assert content.count("<svg") >= 4
+    assert len(unpacked(content, "figures")) == content.count("data-figure=") >= 4
     assert {"quick-toy", "where"} <= page.anchors
 
 
@@ -108,6 +128,59 @@ def test_the_report_can_be_written_again_from_the_store(run: Run) -> None:
     assert run.report is not None
     before = run.report.read_text()
     assert write_report(run.folder, problems=[toy("raising", "too-good")]).read_text() == before
+
+
+PROBE = """<script>
+const seen = {}, tables = [...document.querySelectorAll("table")];
+const first = (table) => [...table.tBodies[0].rows].map((row) => row.cells[0].textContent);
+const table = tables.find((one) => new Set(first(one)).size > 2 && first(one).length === new Set(first(one)).size);
+table.tHead.rows[0].cells[0].click();
+seen.up = first(table);
+table.tHead.rows[0].cells[0].click();
+seen.down = first(table);
+const long = [...document.querySelectorAll("input.filter")][0];
+const rows = [...long.nextElementSibling.querySelectorAll("tbody tr")];
+const left = (words) => { long.value = words; long.dispatchEvent(new Event("input"));
+  return rows.filter((row) => !row.hidden).length; };
+seen.filtered = [left("no such row"), left(rows[0].cells[0].textContent), left("")];
+seen.closed = document.querySelectorAll("details.problem:not([open])").length;
+seen.wide = document.documentElement.scrollWidth <= innerWidth;
+HTMLAnchorElement.prototype.click = () => undefined;  // nothing is saved to a disk
+setTimeout(() => {
+  const click = new MouseEvent("click", {bubbles: true, cancelable: true});
+  document.querySelector('a[href^="instances/"]').dispatchEvent(click);
+  seen.saved = document.documentElement.dataset.saved;
+  seen.figures = [document.querySelectorAll("figure svg").length, document.querySelectorAll("[data-figure]").length];
+  document.body.replaceChildren(JSON.stringify(seen)); }, 300);
+</script>"""
+
+
+def test_the_report_works_in_a_browser(run: Run, tmp_path: Path) -> None:
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if browser is None:
+        warnings.warn("no Chromium: the report is not opened in a browser", stacklevel=2)
+        return
+    assert run.report is not None
+    page = tmp_path / "alone.html"  # without the instances beside it
+    page.write_text(run.report.read_text().replace("</body>", f"{PROBE}</body>"))
+    switches = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000", "--window-size=390,800"]
+    profile = f"--user-data-dir={tmp_path / 'profile'}"
+    command = [browser, *switches, profile, "--dump-dom", page.as_uri()]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as opened:
+        alarm = threading.Timer(300, opened.kill)
+        alarm.start()
+        assert opened.stdout is not None
+        shown = ""
+        while "</html>" not in shown and (line := opened.stdout.readline()):
+            shown += line
+        alarm.cancel()
+        opened.kill()  # some versions do not end by themselves
+    seen = json.loads(shown.split("<body", 1)[1].split(">", 1)[1].split("</body>", 1)[0])
+    assert seen["up"] == sorted(seen["up"]) == seen["down"][::-1] and len(set(seen["up"])) > 1
+    assert seen["filtered"][0] == 0 < seen["filtered"][1] < seen["filtered"][2]
+    assert seen["figures"][0] >= 4 and seen["figures"][1] == 0
+    assert seen["closed"] == 0 and seen["wide"]
+    assert seen["saved"].split()[0].endswith(".json") and int(seen["saved"].split()[1]) > 50
 
 
 def test_instances_of_the_report_are_files(run: Run) -> None:

@@ -71,6 +71,13 @@ def test_a_run_gives_its_tables_its_report_and_its_rows(tmp_path: Path) -> None:
     assert "machines used" in text and "squares of n" in text
     assert "seconds" not in text and "seconds" in run.text
     assert max(map(len, run.text.splitlines())) <= 120
+    answer = run.answer()
+    row = next(line.split() for line in answer.splitlines() if line.startswith("toy  ") and " list " in line)
+    assert row[4] == "optimum" and row[5:8] == ["8", "of", "8"] and "disagreements between methods" in answer
+    narrow = run.answer(60).splitlines()
+    assert max(map(len, narrow)) <= 60 and sum("problem  heuristic" in line for line in narrow) == 2
+    told = lines.getvalue().splitlines()
+    assert told[0] == "bench makes the instances of quick toy" and "items on 2 workers" in told[1]
     with Store(tmp_path / "r" / FILE, read_only=True) as store:
         rows = list(store.rows())
     assert len(rows) == run.ran == 6 * 3 + 2 * 2 + 1 + 2 * 3
