@@ -150,7 +150,7 @@ def _headline(analysis: Analysis, every: pd.DataFrame) -> str:
     text = f"{len(every)} instances of {len(analysis.problems)} problems, {proven} of them settled by proof"
     if len(worst):
         one = worst.sort_values("ratio").iloc[-1]
-        text += f"; furthest from an optimum here: {one.label} on {one.problem}, {significant(one.ratio)} times"
+        text += f"; furthest from an optimum here: {one.label} on {one.problem}, ratio {significant(one.ratio)}"
     return text + (f"; {len(analysis.disagreements)} disagreements" if analysis.disagreements else "") + "."
 
 
