@@ -242,4 +242,4 @@ def test_a_name_that_is_nearly_right_is_told(
 
 def test_nothing_is_suggested_for_what_is_like_nothing(command: Command, mixed: Path) -> None:
     assert "did you mean" not in command("solve", mixed, "--method", "quantum").message
-    assert "did you mean" not in command("solve", mixed, "--verbose").message
+    assert "did you mean" not in command("solve", mixed, "--quiet").message
