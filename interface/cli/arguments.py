@@ -43,7 +43,8 @@ class Parser(argparse.ArgumentParser):
         if wrong[1] is not None:
             return near(wrong[1], re.findall(r"[\w.:-]+", message[wrong.end() :].removeprefix("choose from")))
         parsers = [self, *(sub for a in self._actions if isinstance(a.choices, dict) for sub in a.choices.values())]
-        return near(wrong[2], (name for parser in parsers for name in parser._option_string_actions))
+        known = (name.removeprefix("--") for parser in parsers for name in parser._option_string_actions)
+        return near(wrong[2].removeprefix("--"), known).replace("mean '", "mean '--")
 
 
 def split_settings(arguments: Sequence[str]) -> list[str]:
