@@ -58,8 +58,18 @@ def bars(metric: Metric, only: Sequence[str] | None = None) -> Panel:
     return draw
 
 
-def lines(metric: Metric, only: Sequence[str] | None = None, logarithmic: bool = False) -> Panel:
-    """The mean of every series over x, with its interval at every point."""
+def lines(
+    metric: Metric,
+    only: Sequence[str] | None = None,
+    logarithmic: bool = False,
+    names: Mapping[str, str] | None = None,
+    title: str = "",
+) -> Panel:
+    """The mean of every series over x, with its interval at every point.
+
+    With `names` the lines have these names, and colours by their order: panels of different series with the same names
+    share a legend.
+    """
 
     def draw(axes: Axes, data: Data, item: Item) -> None:
         from matplotlib.ticker import NullFormatter, ScalarFormatter
@@ -77,12 +87,12 @@ def lines(metric: Metric, only: Sequence[str] | None = None, logarithmic: bool =
                 [x for x, _ in known],
                 [f.mean for _, f in known],
                 yerr=[f.half or 0.0 for _, f in known],
-                color=colour[series.label],
+                color=colour[series.label] if names is None else PALETTE[k % len(PALETTE)],
                 marker=MARKERS[k % len(MARKERS)],
                 markersize=4,
                 capsize=2,
                 linewidth=1.2,
-                label=series.label,
+                label=series.label if names is None else names[series.label],
             )
         if metric.name == "ratio":
             axes.axhline(1.0, color=MARK, linewidth=1)
@@ -98,6 +108,33 @@ def lines(metric: Metric, only: Sequence[str] | None = None, logarithmic: bool =
         axes.set_xlabel(item.axis.label)
         axes.set_ylabel(metric.title)
         axes.grid(axis="y", color=GRID)
+        if title:
+            axes.set_title(title, fontsize=9)
+
+    return draw
+
+
+def grouped(metrics: Mapping[str, Metric], label: str) -> Panel:
+    """For every metric, by its name in the figure, a group of bars: one a series, with its interval."""
+
+    def draw(axes: Axes, data: Data, item: Item) -> None:
+        colour, width = colours(item), 0.8 / len(item.series)
+        for k, series in enumerate(item.series):
+            found = [interval(data.values(one.name, series.label) * one.factor) for one in metrics.values()]
+            known = [(place + (k + 0.5) * width - 0.4, one) for place, one in enumerate(found) if one is not None]
+            axes.bar(
+                [x for x, _ in known],
+                [one.mean for _, one in known],
+                width,
+                yerr=[one.half or 0.0 for _, one in known],
+                error_kw={"elinewidth": 0.7},
+                color=colour[series.label],
+                label=series.label,
+            )
+        axes.set_xticks(range(len(metrics)), list(metrics), rotation=30, ha="right", fontsize=8)
+        axes.set_ylabel(label)
+        axes.grid(axis="y", color=GRID)
+        axes.set_axisbelow(True)
 
     return draw
 

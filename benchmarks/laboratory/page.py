@@ -164,7 +164,15 @@ def _claim(judged: Judged, item: Item) -> list[str]:
 
 
 def _numbers(item: Item, data: Data) -> str:
-    """Means with intervals by series and x, and the printed number in brackets where there is one."""
+    """Means with intervals by series and x, and the printed number in brackets where there is one.
+
+    Of a single metric over many series, x stands at the top.
+    """
+    if item.axis is not None and len(item.metrics) == 1 and len(item.series) > len(item.points):
+        (metric,) = item.metrics
+        wide = [(one.label, *(_cell(item, data, metric, one.label, x) for x in item.points)) for one in item.series]
+        columns = (f"{metric.title}, by {item.axis.label}", *(f"{x:g}" for x in item.points))
+        return f"Means over the draws under the main choice.\n\n{markdown_table(columns, wide)}"
     axis = () if item.axis is None else (item.axis.label,)
     head = (*axis, "series", *(metric.title for metric in item.metrics))
     rows = []

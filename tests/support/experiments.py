@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from schedgap.benchmarks.laboratory.declare import RATIO, Axis, Choice, Claim, Item, Metric, Paper, Series
-from schedgap.benchmarks.laboratory.draw import bars, distribution, lines
+from schedgap.benchmarks.laboratory.draw import bars, distribution, grouped, lines
 from schedgap.benchmarks.laboratory.page import write_page
 from schedgap.benchmarks.laboratory.rules import Less, Trend, Value
 from schedgap.benchmarks.laboratory.running import Reproduction, reproduce
@@ -32,7 +32,7 @@ PAPER = Paper(
             metrics=(MAKESPAN, JCT, RATIO),
             choices=(Choice("contended", preset="contended"),),
             claims=(Claim("LPT is not worse.", "I", (Less(Value("objective", "LPT"), Value("objective", "FF")),)),),
-            panels=(bars(MAKESPAN), distribution(MAKESPAN, "makespan"), bars(RATIO)),
+            panels=(bars(MAKESPAN), distribution(MAKESPAN, "makespan"), grouped({"ms": MAKESPAN}, "slots"), bars(RATIO)),
             printed={("FF", "objective"): 4.0},
             seeds=3,
             most=4,

@@ -12,7 +12,7 @@ from schedgap.benchmarks.laboratory.data import Data
 from schedgap.benchmarks.laboratory.declare import Claim, Item, Metric, Series
 from schedgap.benchmarks.laboratory.draw import PALETTE
 from schedgap.benchmarks.laboratory.measure import Run
-from schedgap.benchmarks.laboratory.paper_002.common import CRU
+from schedgap.benchmarks.laboratory.paper_002.common import CRU, GRU
 from schedgap.benchmarks.laboratory.rules import Fact, Value, Within
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.instance import Json
@@ -34,6 +34,13 @@ def _fewer(data: Data) -> tuple[bool, str]:
     return best <= ends["Gavel"] - 1, f"rounds: {shown}"
 
 
+def _half(data: Data) -> tuple[bool, str]:
+    run = data.draws("Gavel")[0]
+    held = [round(100 * share) for share in run["held"]]
+    text = f"{len(held)} rounds, {100 * run['gru']:.1f}% of the GPUs held, by round {', '.join(map(str, held))}"
+    return len(held) == 6 and round(100 * run["gru"]) == 78 and held[:2] == [83, 67], text
+
+
 FIGURE_1 = Item(
     id="figure-1",
     title="Figure 1: the example of section II-A",
@@ -49,10 +56,17 @@ FIGURE_1 = Item(
         Series("Hadar (density)", "hadar-rounds"),
         Series("Hadar (literal)", "hadar-rounds", {"payoff": "literal"}),
     ),
-    metrics=(_TTD, CRU),
+    metrics=(_TTD, GRU, CRU),
+    printed={("Gavel", "ttd"): 6.0, ("Gavel", "gru"): 78.0},
     seeds=1,
     most=1,
     claims=(
+        Claim(
+            "Gavel needs 6 rounds and holds 78% of the GPUs, 83 and 67% in the first two rounds.",
+            "section II-A, Figure 1",
+            (Fact("Gavel: rounds, share, first two rounds", _half),),
+            printed="6 rounds, about 78%, 83%, 67%",
+        ),
         Claim(
             "Hadar ends one round before Gavel.",
             "section II-A, Figure 1",

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from schedgap.benchmarks.instances.hadar.mixes import MIXES
 from schedgap.benchmarks.laboratory.data import Data
 from schedgap.benchmarks.laboratory.declare import Axis, Choice, Claim, Item, Metric, Series
-from schedgap.benchmarks.laboratory.draw import lines
+from schedgap.benchmarks.laboratory.draw import GRID, colours, lines
 from schedgap.benchmarks.laboratory.paper_002.common import CRU, DENSITY, GAVELS, LITERAL
 from schedgap.benchmarks.laboratory.rules import Agrees, All, Fact, LeadGrows, Less, MeanRatio, More, Some, Value
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _NAMES = tuple(MIXES)
 _DELAY = {"restart_delay": 10.0}
@@ -220,7 +224,11 @@ def _slot_time(number: int, method: str, cluster: str, large: tuple[str, ...], d
                 "tried would do.",
             ),
         ),
-        panels=tuple(lines(CRU, tuple(_label(mix, cost) for mix in drawn)) for cost in (0, 5, 20)),
+        panels=tuple(
+            lines(CRU, tuple(names), names=names, title=f"{cost} s lost in a round")
+            for cost in (0, 5, 20)
+            for names in ({_label(mix, cost): mix for mix in drawn},)
+        ),
         most=10,
     )
 
@@ -247,6 +255,19 @@ def _shorter(data: Data) -> tuple[bool, str]:
     return ours < theirs, f"{ours:.0f} s against {theirs:.0f} s"
 
 
+def _busy(axes: Axes, data: Data, item: Item) -> None:
+    """Nodes that run a job, by round: one bar a scheduler."""
+    colour, width = colours(item), 0.8 / len(item.series)
+    for k, series in enumerate(item.series):
+        held = data.draws(series.label)[0].get("held") or []
+        places = [slot + 1 + (k + 0.5) * width - 0.4 for slot in range(len(held))]
+        axes.bar(places, [5 * share for share in held], width, color=colour[series.label], label=series.label)
+    axes.set_xlabel("round")
+    axes.set_ylabel("nodes in use (of 5)")
+    axes.grid(axis="y", color=GRID)
+    axes.set_axisbelow(True)
+
+
 FIGURE_6 = Item(
     id="figure-6",
     title="Figure 6: rounds under Hadar and HadarE",
@@ -269,4 +290,5 @@ FIGURE_6 = Item(
         ),
         Claim("HadarE's TTD is shorter than Hadar's.", "section V, Figure 6", (Fact("HadarE shorter", _shorter),)),
     ),
+    panels=(_busy,),
 )

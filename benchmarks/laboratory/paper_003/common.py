@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from schedgap.benchmarks.laboratory.declare import Choice, Metric, Series
+from schedgap.benchmarks.laboratory.declare import RATIO, Choice, Metric, Series
+from schedgap.benchmarks.laboratory.draw import bars, grouped
 
 BSBF, FFS = Series("SJF-BSBF", "sjf-bsbf"), Series("SJF-FFS", "sjf-ffs")
 PLUS = Series("SJF-BSBF+", "sjf-bsbf+", ours=True)
@@ -11,6 +12,8 @@ POLLUX = Series("Pollux", "pollux")
 SIX = (*BASELINES, POLLUX, FFS, BSBF, PLUS)
 """The policies of the simulations."""
 OTHERS = ("FIFO", "SJF", "Tiresias", "Pollux", "SJF-FFS")
+TO_BOUND = bars(RATIO, ("FIFO", "SJF", "SJF-FFS", "SJF-BSBF", "SJF-BSBF+"))
+"""The policies inside the model."""
 
 JCT = Metric("jct all", "average JCT", "h")
 QUEUING = Metric("queuing all", "average queuing", "h")
@@ -20,6 +23,7 @@ BELOW_750 = Metric("below 750 s", "JCT up to 750 s", "%", 100.0)
 BELOW_500 = Metric("below 500 s", "JCT below 500 s", "%", 100.0)
 SHORTEST = Metric("shortest", "average JCT of the shortest 40%", "h")
 TASKS = ("bert", "cifar10", "deepspeech2", "imagenet", "ncf", "yolov3")
+BY_TASK = grouped({task: Metric(f"queuing {task}", f"queuing {task}", "h") for task in TASKS}, "average queuing (h)")
 
 MEASURED = Choice("measured pairs", {"pairs": "v100"})
 DURATIONS = Choice("small jobs of 0.01 to 3 h", {"least": 0.01, "most": 3.0})

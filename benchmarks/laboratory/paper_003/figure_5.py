@@ -6,6 +6,7 @@ from schedgap.benchmarks.laboratory.declare import RATIO, Claim, Item, Metric
 from schedgap.benchmarks.laboratory.draw import bars, distribution
 from schedgap.benchmarks.laboratory.paper_003.common import (
     BELOW_500,
+    BY_TASK,
     CURVE,
     DURATIONS,
     LEFT_OPEN,
@@ -13,6 +14,7 @@ from schedgap.benchmarks.laboratory.paper_003.common import (
     SHORTEST,
     SIX,
     TASKS,
+    TO_BOUND,
 )
 from schedgap.benchmarks.laboratory.rules import Less, More, Value, Within
 
@@ -75,8 +77,9 @@ ITEM = Item(
     ),
     panels=(
         distribution(CURVE, "JCT (h)", limit=4.0),
+        BY_TASK,
         bars(SHORTEST),
-        bars(RATIO, ("FIFO", "SJF", "SJF-FFS", "SJF-BSBF", "SJF-BSBF+")),
+        TO_BOUND,
     ),
     most=20,
 )

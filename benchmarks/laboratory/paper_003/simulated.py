@@ -5,7 +5,16 @@ from __future__ import annotations
 from schedgap.benchmarks.laboratory.data import Data, interval
 from schedgap.benchmarks.laboratory.declare import RATIO, Choice, Claim, Item, Metric
 from schedgap.benchmarks.laboratory.draw import bars
-from schedgap.benchmarks.laboratory.paper_003.common import DURATIONS, JCT, LEFT_OPEN, MEASURED, OTHERS, QUEUING, SIX
+from schedgap.benchmarks.laboratory.paper_003.common import (
+    DURATIONS,
+    JCT,
+    LEFT_OPEN,
+    MEASURED,
+    OTHERS,
+    QUEUING,
+    SIX,
+    TO_BOUND,
+)
 from schedgap.benchmarks.laboratory.printed import printed_table
 from schedgap.benchmarks.laboratory.rules import Less, Rule, Value, plus_minus
 
@@ -105,7 +114,7 @@ def _item(ident: str, table: str, hours: float, preset: str, ratios: dict[str, f
         panels=(
             bars(JCT),
             bars(QUEUING),
-            bars(RATIO, ("FIFO", "SJF", "SJF-FFS", "SJF-BSBF", "SJF-BSBF+")),
+            TO_BOUND,
         ),
         printed=printed,
         most=20,

@@ -8,12 +8,14 @@ from schedgap.benchmarks.laboratory.paper_003.common import (
     BASELINES,
     BELOW_750,
     BSBF,
+    BY_TASK,
     CURVE,
     FFS,
     JCT,
     MAKESPAN,
     PLUS,
     QUEUING,
+    TO_BOUND,
 )
 from schedgap.benchmarks.laboratory.paper_003.common import MEASURED as PAIRS
 from schedgap.benchmarks.laboratory.printed import printed_table
@@ -23,10 +25,6 @@ _OTHERS = ("FIFO", "SJF", "Tiresias", "SJF-FFS")
 _PRINTED = {"FIFO": 0.729, "SJF": 0.793, "Tiresias": 0.727, "SJF-FFS": 0.911}
 _HOUR = 3600.0
 _BERT = Metric("queuing bert", "queuing of BERT", "h")
-
-
-def _value(metric: str, series: str) -> Value:
-    return Value(metric, series)
 
 
 ITEM = Item(
@@ -47,22 +45,22 @@ ITEM = Item(
         Claim(
             "SJF-BSBF has the smallest average JCT.",
             "section VI-B, Table II",
-            tuple(Less(_value("jct all", "SJF-BSBF"), _value("jct all", o), printed=_PRINTED[o]) for o in _OTHERS),
+            tuple(Less(Value("jct all", "SJF-BSBF"), Value("jct all", o), printed=_PRINTED[o]) for o in _OTHERS),
             printed="27% below Tiresias, 9% below SJF-FFS",
         ),
         Claim(
             "SJF-BSBF has the smallest makespan.",
             "section VI-B, Table II",
-            tuple(Less(_value("makespan", "SJF-BSBF"), _value("makespan", other)) for other in _OTHERS),
+            tuple(Less(Value("makespan", "SJF-BSBF"), Value("makespan", other)) for other in _OTHERS),
             printed="2129 s against 2176 to 2398 s",
         ),
         Claim(
             "Nearly 80% of SJF-BSBF's jobs end within 0.75 h, fewer than 70% of the others'.",
             "section VI-B, Figure 4(a)",
             (
-                Within(_value("below 0.75 h", "SJF-BSBF"), 0.75, 0.85, what="SJF-BSBF: 75 to 85% within 0.75 h"),
+                Within(Value("below 0.75 h", "SJF-BSBF"), 0.75, 0.85, what="SJF-BSBF: 75 to 85% within 0.75 h"),
                 *(
-                    Within(_value("below 0.75 h", o), high=0.7, what=f"{o}: less than 70% within 0.75 h")
+                    Within(Value("below 0.75 h", o), high=0.7, what=f"{o}: less than 70% within 0.75 h")
                     for o in _OTHERS
                 ),
             ),
@@ -71,19 +69,19 @@ ITEM = Item(
         Claim(
             "More of SJF-BSBF's jobs end early (read at 750 s).",
             "section VI-B, Figure 4(a)",
-            tuple(More(_value("below 750 s", "SJF-BSBF"), _value("below 750 s", other)) for other in _OTHERS),
+            tuple(More(Value("below 750 s", "SJF-BSBF"), Value("below 750 s", other)) for other in _OTHERS),
         ),
         Claim(
             "BERT jobs queue less under SJF-BSBF than under Tiresias.",
             "section VI-B, Figure 4(b)",
-            (Less(_value("queuing bert", "SJF-BSBF"), _value("queuing bert", "Tiresias"), printed=0.56),),
+            (Less(Value("queuing bert", "SJF-BSBF"), Value("queuing bert", "Tiresias"), printed=0.56),),
             printed="nearly 44% less",
         ),
         Claim(
             "SJF-FFS queues the least.",
             "section VI-B, Figure 4(b)",
             tuple(
-                Less(_value("queuing all", "SJF-FFS"), _value("queuing all", other))
+                Less(Value("queuing all", "SJF-FFS"), Value("queuing all", other))
                 for other in ("FIFO", "SJF", "Tiresias", "SJF-BSBF")
             ),
         ),
@@ -91,7 +89,8 @@ ITEM = Item(
     panels=(
         bars(JCT),
         distribution(CURVE, "JCT (h)"),
-        bars(RATIO, ("FIFO", "SJF", "SJF-FFS", "SJF-BSBF", "SJF-BSBF+")),
+        BY_TASK,
+        TO_BOUND,
     ),
     printed={
         (series, metric): value / _HOUR
