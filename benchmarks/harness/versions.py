@@ -21,6 +21,7 @@ PACKAGES = ("schedgap", "pulp", "highspy", "ortools", "numpy", "numba", "pydanti
 RELEVANT = PACKAGES[:6]
 
 
+@cache
 def package_version(name: str) -> str | None:
     """The installed version of a package, or None; nothing is imported."""
     try:

@@ -31,6 +31,21 @@ def _shown(item: Item, only: Sequence[str] | None) -> list[Series]:
     return [series for series in item.series if only is None or series.label in only]
 
 
+def log_scale(axes: Axes, x: bool = False, y: bool = False) -> None:
+    """Logarithmic axes with plain numbers: powers of two along x, 1, 2 and 5 times powers of ten along y."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    plain = FuncFormatter(lambda value, _: f"{value:,.12g}")
+    if x:
+        axes.set_xscale("log", base=2)
+        axes.xaxis.set_major_formatter(plain)
+    if y:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(10, (1.0, 2.0, 5.0)))
+        axes.yaxis.set_major_formatter(plain)
+        axes.yaxis.set_minor_formatter(NullFormatter())
+
+
 def bars(metric: Metric, only: Sequence[str] | None = None) -> Panel:
     """The mean of every series as a bar with its interval."""
 
@@ -72,7 +87,7 @@ def lines(
     """
 
     def draw(axes: Axes, data: Data, item: Item) -> None:
-        from matplotlib.ticker import NullFormatter, ScalarFormatter
+        from matplotlib.ticker import NullFormatter
 
         assert item.axis is not None
         colour = colours(item)
@@ -96,15 +111,10 @@ def lines(
             )
         if metric.name == "ratio":
             axes.axhline(1.0, color=MARK, linewidth=1)
-        if item.axis.log:
-            axes.set_xscale("log", base=2)
-        if logarithmic:
-            axes.set_yscale("log")
+        log_scale(axes, item.axis.log, logarithmic)
         if not numeric or len(places) <= 9:
             axes.set_xticks(places, [f"{x:g}" if numeric else str(x) for x in item.points], minor=False)
             axes.xaxis.set_minor_formatter(NullFormatter())
-        elif item.axis.log:
-            axes.xaxis.set_major_formatter(ScalarFormatter())
         axes.set_xlabel(item.axis.label)
         axes.set_ylabel(metric.title)
         axes.grid(axis="y", color=GRID)
@@ -167,7 +177,7 @@ def figure_of(item: Item, data: Data) -> Figure | None:
         return None
     from schedgap.benchmarks.figures.style import new_figure, plain_axes
 
-    columns = min(3, len(item.panels))
+    columns = 2 if len(item.panels) == 4 else min(3, len(item.panels))
     rows = -(-len(item.panels) // columns)
     figure = new_figure(3.7 * columns, 2.9 * rows + 0.3)
     named: dict[str, Any] = {}

@@ -45,7 +45,7 @@ def _save(figure: Figure, path: Path) -> None:
     """Write a figure as a small PNG, the same bytes for the same data."""
     drawn, small = io.BytesIO(), io.BytesIO()
     figure.savefig(drawn, format="png", dpi=100)
-    Image.open(drawn).convert("RGB").quantize(48).save(small, format="png", optimize=True)
+    Image.open(drawn).convert("RGB").quantize(128).save(small, format="png", optimize=True)
     try:
         path.write_bytes(small.getvalue())
     except OSError as error:
@@ -87,7 +87,9 @@ def _verdicts(paper: Paper, findings: Sequence[Finding]) -> dict[str, Any]:
 
 def wrapped(text: str) -> str:
     """Paragraphs, each in lines of at most 118 characters."""
-    return "\n\n".join(textwrap.fill(" ".join(part.split()), 118) for part in text.strip().split("\n\n"))
+    return "\n\n".join(
+        textwrap.fill(" ".join(part.split()), 118, break_on_hyphens=False) for part in text.strip().split("\n\n")
+    )
 
 
 def markdown_row(cells: Iterable[str]) -> str:

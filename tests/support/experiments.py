@@ -32,7 +32,12 @@ PAPER = Paper(
             metrics=(MAKESPAN, JCT, RATIO),
             choices=(Choice("contended", preset="contended"),),
             claims=(Claim("LPT is not worse.", "I", (Less(Value("objective", "LPT"), Value("objective", "FF")),)),),
-            panels=(bars(MAKESPAN), distribution(MAKESPAN, "makespan"), grouped({"ms": MAKESPAN}, "slots"), bars(RATIO)),
+            panels=(
+                bars(MAKESPAN),
+                distribution(MAKESPAN, "makespan"),
+                grouped({"ms": MAKESPAN}, "slots"),
+                bars(RATIO),
+            ),
             printed={("FF", "objective"): 4.0},
             seeds=3,
             most=4,

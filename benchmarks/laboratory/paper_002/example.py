@@ -10,7 +10,7 @@ import numpy as np
 from schedgap.benchmarks.instances import make_instance
 from schedgap.benchmarks.laboratory.data import Data
 from schedgap.benchmarks.laboratory.declare import Claim, Item, Metric, Series
-from schedgap.benchmarks.laboratory.draw import PALETTE
+from schedgap.benchmarks.laboratory.draw import PALETTE, log_scale
 from schedgap.benchmarks.laboratory.measure import Run
 from schedgap.benchmarks.laboratory.paper_002.common import CRU, GRU
 from schedgap.benchmarks.laboratory.rules import Fact, Value, Within
@@ -106,8 +106,7 @@ def _curves(axes: Axes, data: Data, item: Item) -> None:
         rows = np.array([row["seconds"] for row in data.draws(series.label) if row.get("seconds")])
         if len(rows):
             axes.plot(_SIZES, rows.mean(axis=0), "o-", color=PALETTE[place], markersize=4, label=series.label)
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
+    log_scale(axes, x=True, y=True)
     axes.set_xlabel("waiting jobs")
     axes.set_ylabel("seconds of a decision")
 

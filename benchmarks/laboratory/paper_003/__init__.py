@@ -17,8 +17,8 @@ PAPER = Paper(
 
     Chosen: the presets `table-ii`, `table-iii` and `table-iv` of gpu-sharing; what each leaves open stands with
     the items. Times
-    are in hours. The bound is certified for schedules without preemption and resizing "
-        "([gpu-sharing](gpu-sharing.md)).""",
+    are in hours. The bound is certified for schedules without preemption and resizing
+    ([gpu-sharing](gpu-sharing.md)).""",
     (
         measurements.FIGURE_2,
         measurements.FIGURE_3,

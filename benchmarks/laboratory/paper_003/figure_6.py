@@ -81,4 +81,5 @@ INTERFERENCE = Item(
         ),
     ),
     panels=(lines(JCT), lines(RATIO)),
+    most=16,
 )
