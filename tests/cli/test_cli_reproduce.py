@@ -119,10 +119,13 @@ ITEMS = {
     "000": {"figure-4", "figure-5", "figure-6", "figure-7"},
     "001": {"section-1", "figure-2", "table-iv", "figure-5", "table-v"},
     "002": {
-        *("figure-1", "figure-3", "figure-4", "figure-5", "figure-6", "figure-11", "figure-12", "table-iv"),
-        *("figures-8-to-10-aws", "figures-8-to-10-testbed"),
+        *("figure-1", "figure-3", "figure-4", "figure-5", "figure-6", "table-iv", "hadare-nodes"),
+        *(f"{name}-{place}" for name in ("figures-8-to-10", "figure-11", "figure-12") for place in ("aws", "testbed")),
     },
-    "003": {"figure-2", "figure-3", "table-ii", "figure-5", "table-iii", "table-iv", "figure-6a", "figure-6b"},
+    "003": {
+        *("figure-2", "figure-3", "table-ii", "figure-5", "table-iii", "table-iv", "figure-6a", "figure-6b"),
+        "pollux-workloads",
+    },
     "004": {"figure-4", "figure-5", "figure-6", "figure-6-fixed", "figure-7", "figure-7-slots"},
 }
 """What has to be there: every table and figure of the evaluations that is an experiment."""
