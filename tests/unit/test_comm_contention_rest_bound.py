@@ -13,6 +13,7 @@ from schedgap.solvers.exact.comm_contention.bounds import ACTIVE, DONE, WAITING,
     [
         # (state, size or what is left of it, release); on one machine, the short one interrupts the long one
         (0, [(WAITING, 3, 0), (WAITING, 1, 2)], 5),
+        (1, [(WAITING, 3, 0), (WAITING, 1, 2)], 6),
         (0, [(WAITING, 3, 4), (WAITING, 1, 2), (DONE, 9, 0)], 4),
         (0, [(WAITING, 2, 1), (WAITING, 2, 1)], 6),
         # nobody waits: two share until the shorter is done, at 2 b + eta a unit
@@ -36,9 +37,18 @@ from schedgap.solvers.exact.comm_contention.bounds import ACTIVE, DONE, WAITING,
     ],
 )
 def test_comm_contention_rest_bound(clock: float, tasks: list[tuple[int, float, float]], wanted: float) -> None:
+    assert bound_of(clock, tasks, 0.5) == pytest.approx(wanted, abs=1e-12)
+
+
+def test_comm_contention_rest_bound_without_a_penalty() -> None:
+    assert bound_of(0, [(ACTIVE, 1, 0), (ACTIVE, 4, 0), (WAITING, 2, 6)], 0.0) == 9  # 2 and 5, then 2
+    assert bound_of(0, [(ACTIVE, 4, 0), (WAITING, 1, 1)], 0.0) == 7  # sharing costs 2 b a unit
+
+
+def bound_of(clock: float, tasks: list[tuple[int, float, float]], eta: float) -> float:
     state = np.array([kind for kind, _, _ in tasks], dtype=np.int8)
     amount = np.array([amount for _, amount, _ in tasks], dtype=float)
     release = np.array([release for _, _, release in tasks], dtype=float)
     left = np.where(state == ACTIVE, amount, 0.0)
     size = np.where(state == ACTIVE, amount + 1, amount)  # what an active task has moved does not count
-    assert rest_bound(float(clock), left, state, size, release, 1.0, 0.5) == pytest.approx(wanted, abs=1e-12)
+    return float(rest_bound(float(clock), left, state, size, release, 1.0, eta))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -14,6 +15,7 @@ from schedgap.benchmarks.harness.runner import run_suites
 from schedgap.benchmarks.harness.worker import failed
 from schedgap.benchmarks.records import Record
 from schedgap.benchmarks.report.table import TABLE
+from schedgap.solvers.result import Result, Status
 
 
 def test_a_run_without_faults_says_so(tmp_path: Path) -> None:
@@ -66,3 +68,22 @@ def test_what_ended_in_an_error_is_one_thing(error: str, disagreement: bool, kin
     kinds = {name: getattr(counted, name) for name in ("exits", "exceptions", "refusals")}
     assert kinds == dict.fromkeys(kinds, 0) | {kind: 1}
     assert counted.none == (kind == "refusals")
+
+
+def test_every_answer_is_counted() -> None:
+    infeasible = replace(Record("cross", "toy"), result=Result(Status.INFEASIBLE))
+    found = replace(Record("cross", "toy"), result=Result(Status.OPTIMAL, 5.0, 5.0))
+    better = replace(Record("cross", "toy"), result=Result(Status.FEASIBLE, 3.0))
+    rows = [
+        {"record": record, "outside_model": False, "heuristic": heuristic}
+        for record, heuristic in (
+            (infeasible, False),
+            (infeasible, False),
+            (found, False),
+            (found, False),
+            (better, True),
+        )
+    ]
+    assert faults_of(pd.DataFrame(rows), 1) == Faults(1, 4, 2, 2, 2)
+    outside = [*rows[2:4], {**rows[4], "outside_model": True}]
+    assert faults_of(pd.DataFrame(outside), 1) == Faults(1, 2)
