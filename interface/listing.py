@@ -42,6 +42,26 @@ def listing(problem: str | None = None) -> str:
     return "\n".join([*lines, "", "schedgap list PROBLEM explains the options (--set)"])
 
 
+def names(part: str, problem: str | None = None) -> list[str]:
+    """Ids of the presets, formats, forms, suites or guarantees of a problem; of all where it is not known."""
+    from schedgap.benchmarks.harness.suites import suites_of
+    from schedgap.benchmarks.instances import workload_of
+
+    there = all_problems()
+    found: list[str] = []
+    for one in [there[problem]] if problem is not None and problem in there else there.values():
+        workload = workload_of(one)
+        ids: dict[str, Iterable[str]] = {
+            "presets": (preset.id for preset in workload.presets),
+            "formats": (importer.id for importer in workload.importers),
+            "forms": (form.id for form in one.forms),
+            "suites": suites_of(one),
+            "guarantees": (claim.id for claim in one.guarantees()),
+        }
+        found += ids[part]
+    return list(dict.fromkeys(found))
+
+
 def _describe(problem: Problem, whole: bool) -> list[str]:
     """The lines about one problem; `whole` explains every option instead of naming it."""
     from schedgap.benchmarks.instances import workload_of

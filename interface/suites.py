@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.instance import Instance
 from schedgap.reading import InstanceLike
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def run(
     from schedgap.benchmarks.harness.progress import Progress
     from schedgap.solving import compare
 
-    several = isinstance(instances, Iterable) and not isinstance(instances, str | Mapping)
+    several = isinstance(instances, Iterable) and not isinstance(instances, str | Mapping | Instance)
     given = list(cast("Iterable[InstanceLike]", instances)) if several else [cast("InstanceLike", instances)]
     limits = {"time_limit": time_limit, "seed": seed, "repeat": repeat, "threads": threads, "settings": settings}
     bar = Progress(len(given), progress, "run")

@@ -224,6 +224,11 @@ class Card:
         data = self.to_dict()
         lines = [f"score {self.score:.4f} (1 is optimal on all {len(self.trials)} instances, a failure counts 0)"]
         lines.append(f"feasible on {self.feasible} of {len(self.trials)} instances")
+        known = [(t.ratio(self.problem.sense), t) for t in self.trials]
+        told = [(value, to, trial) for (value, to), trial in known if value is not None]
+        if told:
+            value, to, trial = max(told, key=lambda one: one[0])
+            lines.append(f"worst of these: ratio {fixed(value)} to the {to}, family {trial.family}, seed {trial.seed}")
         if data["worst"] is not None:
             worst = data["worst"]
             found = worst["ratio"] if isinstance(worst["ratio"], str) else fixed(worst["ratio"])

@@ -117,7 +117,8 @@ class MethodRuns:
             return self.error
         for result in self.results:
             if result.status is Status.UNKNOWN:
-                return str(result.info.get("reason", result.termination))
+                ended = result.termination is Termination.FINISHED
+                return str(result.info.get("reason", "found no schedule" if ended else result.termination))
         return ""
 
     def to_dict(self) -> dict[str, Json]:

@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable, Sequence
 
 from schedgap import SchedgapError
+from schedgap.cli import completion
 from schedgap.cli.arguments import Parser, split_settings
 from schedgap.interrupt import INTERRUPTED, at_once, leave
 
@@ -112,8 +113,12 @@ def _fail(message: str, status: int) -> int:
 
 def _dispatch(arguments: list[str]) -> int:
     with at_once():
-        name = next((argument for argument in arguments if not argument.startswith("-")), None)
+        asked = completion.asked_for()
+        line = arguments if asked is None else asked[1:]
+        name = next((argument for argument in line if not argument.startswith("-")), None)
         parser = _parser(name)
+        if asked is not None:
+            completion.complete(parser, name)
         try:
             parsed = parser.parse_args(split_settings(arguments))
         except SystemExit as ending:  # --help and --version

@@ -198,3 +198,21 @@ def test_the_installed_command(mixed: Path) -> None:
     script = Path(sys.executable).with_name("schedgap")
     ran = subprocess.run([script, "check", mixed, "none"], capture_output=True, text=True, check=False, cwd="/")
     assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", "schedgap: error: none: No such file or directory\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("schedgap so", {"solve"}),
+        ("schedgap solve x.json --meth", {"--method"}),
+        ("schedgap generate hadar --preset sm", {"small"}),
+        ("schedgap bench --problem rar-ddls --methods sjf-bco,l", {"sjf-bco,ls", "sjf-bco,lpt-colocate"}),
+    ],
+)
+def test_the_shell_completes(tmp_path: Path, line: str, names: set[str]) -> None:
+    out = tmp_path / "completions"
+    asked = {"COMP_LINE": line, "COMP_POINT": str(len(line)), "_ARGCOMPLETE": "1", "_ARGCOMPLETE_IFS": "\n"}
+    words = {**asked, "_ARGCOMPLETE_STDOUT_FILENAME": str(out)}
+    command = [sys.executable, "-m", "schedgap.cli.main"]
+    subprocess.run(command, env={**os.environ, **words}, timeout=300, check=True)
+    assert {name.strip() for name in out.read_text().split("\n")} == names

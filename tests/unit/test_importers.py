@@ -11,7 +11,8 @@ import pytest
 from schedgap.benchmarks.importers import import_instance
 from schedgap.benchmarks.importers.formats import PHILLY, TRACES
 from schedgap.benchmarks.importers.traces import read_trace
-from schedgap.catalogue.registry import find_problem
+from schedgap.benchmarks.instances import workload_of
+from schedgap.catalogue.registry import all_problems, find_problem
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance
@@ -269,25 +270,49 @@ def test_a_long_trace_takes_memory_for_the_jobs_that_are_kept(tmp_path: Path) ->
     assert max(job.arrival for job in trace.jobs) == 240.0
 
 
-def test_real_files_reach_every_problem() -> None:
+SETS: dict[str, list[list[str]]] = {
+    "gavel": [[f"gavel/{name}.trace"] for name in ("103959", "small_test", "minimize_makespan")],
+    "philly": [["philly/philly.csv"]],
+    "openb": [["openb/openb_pod_list_default.csv", "openb/openb_node_list_gpu_node.csv"]],
+    "pollux": [[f"pollux/workload-{k}.csv"] for k in (1, 2, 6)],
+    "sia": [[f"sia/scale_{k}x-workload-1.csv"] for k in (8, 32)],
+    "tiresias": [
+        *(["tiresias/60_job.csv", f"tiresias/{name}.csv"] for name in ("n32g4", "n160g8", "cluster_spec")),
+        ["tiresias/tf_job.csv", "lingjun/topo.csv"],
+    ],
+    "gml": [[f"topology/{name}.gml"] for name in ("Geant", "CSTNet", "Brain")],
+    "clos": [["lingjun/topo.csv"]],
+}
+"""Every file in shared/data that describes jobs, clusters or networks, by the format that reads it."""
+APART = {"gavel/simulation_throughputs.json", "contention/results.csv"}
+"""Measured rates and latencies, which have tests of their own, as the folders pollux/APPLICATION have."""
+
+
+def test_real_files_reach_every_problem(tmp_path: Path) -> None:
+    """An extract of each (the first 60 lines of a table) gives an instance of each problem that its format can feed."""
     if not REAL.exists():
         warnings.warn(f"no {REAL}: only self-made files are tested", stacklevel=2)
         return
-    spec = {
-        "gavel": [["gavel/103959.trace"], ["gavel/small_test.trace"]],
-        "philly": [["philly/philly.csv"]],
-        "openb": [["openb/openb_pod_list_default.csv", "openb/openb_node_list_gpu_node.csv"]],
-        "pollux": [["pollux/workload-1.csv"]],
-        "sia": [["sia/scale_8x-workload-1.csv"]],
-        "tiresias": [["tiresias/60_job.csv", "tiresias/n32g4.csv"], ["tiresias/tf_job.csv", "lingjun/topo.csv"]],
-    }
-    for name, sets in spec.items():
+    reached = {form: set[str]() for form in SETS}
+    for name, sets in SETS.items():
         for files in sets:
-            for problem in PROBLEMS if name != "philly" else ("gpu-sharing",):
-                paths = [REAL / file for file in files]
-                instance, messages = import_instance(find_problem(problem), name, paths, settings={"jobs": 15})
+            paths = [tmp_path / file.replace("/", "-") for file in files]
+            for path, file in zip(paths, files, strict=True):
+                lines = (REAL / file).read_text().splitlines(keepends=True)
+                path.write_text("".join(lines if file.endswith(".gml") else lines[:60]))
+            for problem in all_problems().values():
+                if name not in {importer.id for importer in workload_of(problem).importers}:
+                    continue
+                instance, messages = import_instance(problem, name, paths, settings={"jobs": 15})
                 assert (messages or name == "gavel") and 1 <= len(ids(instance)) <= 15, (name, problem)
-    assert {form.id for form in TRACES} - set(spec) == {"helios", "pai"}
+                reached[name].add(problem.id)
+    networks = {form: {"g-vne", "ddljs"} for form in ("gml", "clos")}
+    assert reached == {**{form.id: set(PROBLEMS) for form in TRACES if form.id in SETS}, **networks}
+    assert {form.id for form in TRACES} - set(SETS) == {"helios", "pai"}
+    here = {str(path.relative_to(REAL)) for path in REAL.rglob("*.*") if path.is_file()}
+    used = {file for sets in SETS.values() for files in sets for file in files}
+    measured = {file for file in here if file.count("/") == 2 and file.startswith("pollux/")}
+    assert here - {"README.md"} - measured == used | APART
 
 
 def test_duplicates_of_the_real_tiresias_table_are_counted() -> None:

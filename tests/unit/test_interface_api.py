@@ -253,7 +253,7 @@ def test_a_run_is_one_tidy_table_with_or_without_ratios() -> None:
     assert list(table.method) == ["cp", "rand", "rand"] * 2 and list(table.seed) == [0, 0, 1] * 2
     assert (table.ratio[table.method == "cp"] == 1).all() and (table.ratio.dropna() >= 1).all()
     assert table.ratio.isna().any() and set(table.ratio_to) == {"optimum", ""} and table.instance[0] == "rar-14-mixed"
-    empty = schedgap.run(MIXED, [f"{__file__}:nothing"])
+    empty = schedgap.run(schedgap.load(MIXED), [f"{__file__}:nothing"])
     assert empty[["objective", "ratio"]].isna().all(axis=None) and list(empty.status) == ["unknown"]
     assert empty.best_bound.notna().all() and list(empty.ratio_to) == [""]
     assert list(schedgap.run([]).columns) == list(table.columns)
