@@ -233,7 +233,7 @@ class Card:
             worst = data["worst"]
             found = worst["ratio"] if isinstance(worst["ratio"], str) else fixed(worst["ratio"])
             lines.append(f"worst instance of its hunt: ratio {found} to the optimum, {worst['file']}")
-        used = f"{in_seconds(data['seconds']['mean'])} on average, {in_seconds(data['seconds']['most'])} at most"
+        used = f"{in_seconds(data['seconds']['mean'])} s on average, {in_seconds(data['seconds']['most'])} s at most"
         memory = "" if self.peak is None else f"; {self.peak / 2**20:.0f} MB at most"
         lines.append(used + memory)
         return lines
