@@ -60,7 +60,7 @@ def publish(docs: Path, runs: Sequence[Path]) -> Path:
     Raises
     ------
     InputError
-        A run is not there, or is of some items only.
+        A run is not there.
     """
     papers = sorted((_read(run) for run in runs), key=lambda paper: str(paper["paper"]))
     for run in runs:
@@ -82,8 +82,6 @@ def _read(run: Path) -> dict[str, Any]:
         found: dict[str, Any] = json.loads((run / VERDICTS).read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{run / VERDICTS}: {error.strerror or error}") from None
-    if not found["complete"]:
-        raise InputError(f"{run}: only some items of paper {found['paper']} ran")
     return found
 
 
@@ -122,6 +120,10 @@ def table(papers: Sequence[dict[str, Json]]) -> str:
     if absent:
         text = f"No page is written yet for {', '.join(absent)}; `schedgap list` names their experiments."
         parts.append(wrapped(text))
+    for paper in papers:
+        if paper.get("missing"):
+            text = f"Of paper {paper['paper']} these are declared and not measured yet: {'; '.join(paper['missing'])}."
+            parts.append(wrapped(text))
     parts.append("## Claims")
     claims = [
         (

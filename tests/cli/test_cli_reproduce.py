@@ -16,9 +16,10 @@ from support.experiments import PAPER, run
 from support.work import wait_until
 
 from schedgap.benchmarks.harness.store import FILE, Store
-from schedgap.benchmarks.laboratory.page import VERDICTS, page_name
+from schedgap.benchmarks.laboratory.page import MARK, VERDICTS, page_name, write_page
 from schedgap.benchmarks.laboratory.papers import NAMES, find_paper
-from schedgap.benchmarks.laboratory.running import draws_of
+from schedgap.benchmarks.laboratory.publish import publish
+from schedgap.benchmarks.laboratory.running import draws_of, reproduce
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -45,6 +46,18 @@ def test_page_verdicts_and_figures(tmp_path: Path) -> None:
     assert (tmp_path / "a" / "toy-bars.png").read_bytes().startswith(b"\x89PNG")
     verdicts = json.loads((tmp_path / "a" / VERDICTS).read_text())
     assert [claim["verdict"] for claim in verdicts["claims"]][1:] == ["reproduces", "cannot be decided"]
+
+
+def test_published_pages_keep_what_is_written_below_and_tell_what_is_missing(tmp_path: Path) -> None:
+    docs, part = tmp_path / "docs", tmp_path / "part"
+    docs.mkdir()
+    reproduce(PAPER, items=["bars"], seeds=2, out=part, workers=1, write=write_page)
+    (docs / page_name(PAPER)).write_text(f"old\n{MARK}\nkept\n")
+    table = publish(docs, [part]).read_text()
+    assert "are declared and not measured yet: Lines." in table and "LPT is not worse." in table
+    page = (docs / page_name(PAPER)).read_text()
+    assert "Only 1 of its 2 items ran." in " ".join(page.split()) and page.endswith(f"{MARK}\nkept\n")
+    assert (docs / "toy-bars.png").is_file()
 
 
 def test_it_goes_on_after_kill_9(tmp_path: Path) -> None:
