@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
+from schedgap.benchmarks.instances.options import Servers
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 
@@ -72,7 +73,7 @@ def small(
     seed: int,
     *,
     jobs: Annotated[int, Field(ge=1, le=5000, description="number of jobs")] = 12,
-    servers: Annotated[int, Field(ge=1, le=10000, description="number of servers")] = 4,
+    servers: Servers = 4,
     gpus: Annotated[int, Field(ge=1, le=1000, description="GPUs per server")] = 2,
     iterations: Annotated[int, Field(ge=1, le=10**9, description="most iterations of a job")] = 60,
     seconds: Annotated[float, Field(ge=0, le=10**9, description="seconds of arrivals")] = 4.0,
@@ -101,7 +102,7 @@ def paper(
     jobs: Annotated[
         int, Field(ge=1, le=5000, description="number of jobs, in the paper's proportions of gang sizes")
     ] = 160,
-    servers: Annotated[int, Field(ge=1, le=10000, description="number of servers")] = 16,
+    servers: Servers = 16,
     gpus: Annotated[int, Field(ge=1, le=1000, description="GPUs per server")] = 4,
     seconds: Annotated[float, Field(ge=1, le=10**9, description="seconds of arrivals")] = 1200.0,
     fewest: Annotated[int, Field(ge=1, le=10**9, description="fewest iterations of a job")] = 1000,

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
+from schedgap.benchmarks.instances.options import Jobs, Racks, Servers, Slots, Workers
 from schedgap.benchmarks.instances.substrates import (
     PAPER_GPUS,
     PAPER_RACK_LINKS,
@@ -92,7 +93,7 @@ def small(
     servers: Annotated[int, Field(ge=1, le=1000, description="servers")] = 4,
     jobs: Annotated[int, Field(ge=1, le=1000, description="number of jobs")] = 4,
     horizon: Annotated[int, Field(ge=1, le=10000, description="slots")] = 5,
-    workers: Annotated[int, Field(ge=1, le=1000, description="workers of the largest ring")] = 3,
+    workers: Workers = 3,
     utilities: Annotated[Literal["any", "concave", "sigmoid"], Field(description="kinds of utility")] = "any",
 ) -> DdljsInstance:
     """4 servers in two racks, 4 jobs, 5 slots, links that hold few rings: what engines prove in seconds.
@@ -133,10 +134,10 @@ def small(
 def paper(
     seed: int,
     *,
-    servers: Annotated[int, Field(ge=1, le=10000, description="servers")] = 50,
-    racks: Annotated[int | None, Field(ge=1, le=10000, description="racks; 2 to 5 where not given")] = None,
-    jobs: Annotated[int, Field(ge=1, le=100000, description="number of jobs")] = 200,
-    horizon: Annotated[int, Field(ge=1, le=100000, description="slots")] = 200,
+    servers: Servers = 50,
+    racks: Racks = None,
+    jobs: Jobs = 200,
+    horizon: Slots = 200,
     arrivals: Annotated[Literal["diurnal", "uniform", "start"], Field(description="how jobs arrive")] = "diurnal",
     budget: Annotated[
         Literal["printed", "iterations"], Field(description="F counts worker-slots, or iterations")

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
+from schedgap.benchmarks.instances.options import Jobs, Memory, Racks, Servers, Shape, Tightness, Workers
 from schedgap.benchmarks.instances.substrates import (
     PAPER_GPUS,
     PAPER_RACK_LINKS,
@@ -30,12 +31,10 @@ SHAPES = ("tree", "general")
 def tiny(
     seed: int,
     *,
-    shape: Annotated[
-        Literal["tree", "general"] | None, Field(description="of the network; either where not given")
-    ] = None,
+    shape: Shape = None,
     servers: Annotated[int | None, Field(ge=1, le=1000, description="servers; random where not given")] = None,
     jobs: Annotated[int | None, Field(ge=1, le=100000, description="jobs; random where not given")] = None,
-    workers: Annotated[int, Field(ge=1, le=1000, description="workers of the largest ring")] = 3,
+    workers: Workers = 3,
     memory: Annotated[
         bool | None, Field(description="a second resource; in every third instance where not given")
     ] = None,
@@ -90,14 +89,12 @@ def tiny(
 def small(
     seed: int,
     *,
-    shape: Annotated[
-        Literal["tree", "general"] | None, Field(description="of the network; either where not given")
-    ] = None,
-    servers: Annotated[int, Field(ge=1, le=10000, description="servers")] = 6,
-    jobs: Annotated[int, Field(ge=1, le=100000, description="jobs")] = 5,
-    workers: Annotated[int, Field(ge=1, le=1000, description="workers of the largest ring")] = 4,
-    memory: Annotated[bool, Field(description="a second resource")] = False,
-    tightness: Annotated[float, Field(ge=0.001, le=10**6, description="how much narrower all links are")] = 1.0,
+    shape: Shape = None,
+    servers: Servers = 6,
+    jobs: Jobs = 5,
+    workers: Workers = 4,
+    memory: Memory = False,
+    tightness: Tightness = 1.0,
 ) -> GVneInstance:
     """6 servers and 5 jobs: what every exact method proves in about a second.
 
@@ -137,9 +134,9 @@ def racks(
     seed: int,
     *,
     servers: Annotated[int, Field(ge=1, le=100000, description="servers")] = 50,
-    racks: Annotated[int | None, Field(ge=1, le=10000, description="racks; 2 to 5 where not given")] = None,
-    jobs: Annotated[int, Field(ge=1, le=100000, description="jobs")] = 100,
-    tightness: Annotated[float, Field(ge=0.001, le=10**6, description="how much narrower all links are")] = 1.0,
+    racks: Racks = None,
+    jobs: Jobs = 100,
+    tightness: Tightness = 1.0,
     gangs: Annotated[
         Literal["elastic", "fixed"], Field(description="rings of up to N workers, or of N workers, worth lambda_1")
     ] = "elastic",
@@ -182,10 +179,10 @@ def fat(
     seed: int,
     *,
     ports: Annotated[Literal[2, 4, 6, 8, 10, 12, 14, 16], Field(description="ports of a switch")] = 4,
-    jobs: Annotated[int, Field(ge=1, le=100000, description="jobs")] = 12,
-    workers: Annotated[int, Field(ge=1, le=1000, description="workers of the largest ring")] = 5,
-    memory: Annotated[bool, Field(description="a second resource")] = False,
-    tightness: Annotated[float, Field(ge=0.001, le=10**6, description="how much narrower all links are")] = 1.0,
+    jobs: Jobs = 12,
+    workers: Workers = 5,
+    memory: Memory = False,
+    tightness: Tightness = 1.0,
 ) -> GVneInstance:
     """A fat tree: many equally short paths between any two servers of different pods.
 
@@ -207,11 +204,11 @@ def random(
     *,
     servers: Annotated[int, Field(ge=1, le=2000, description="servers")] = 50,
     switches: Annotated[int, Field(ge=0, le=2000, description="nodes without resources")] = 0,
-    jobs: Annotated[int, Field(ge=1, le=100000, description="jobs")] = 20,
+    jobs: Jobs = 20,
     degree: Annotated[float, Field(ge=1, le=1000, description="links at a node, on average")] = 4.0,
-    workers: Annotated[int, Field(ge=1, le=1000, description="workers of the largest ring")] = 5,
-    memory: Annotated[bool, Field(description="a second resource")] = False,
-    tightness: Annotated[float, Field(ge=0.001, le=10**6, description="how much narrower all links are")] = 1.0,
+    workers: Workers = 5,
+    memory: Memory = False,
+    tightness: Tightness = 1.0,
 ) -> GVneInstance:
     """A connected random graph of servers that relay.
 
@@ -239,10 +236,10 @@ def large_tree(
     *,
     servers: Annotated[int, Field(ge=1, le=100000, description="servers")] = 400,
     racks: Annotated[int, Field(ge=1, le=10000, description="racks")] = 20,
-    jobs: Annotated[int, Field(ge=1, le=100000, description="jobs")] = 200,
-    workers: Annotated[int, Field(ge=1, le=1000, description="workers of the largest ring")] = 5,
-    memory: Annotated[bool, Field(description="a second resource")] = True,
-    tightness: Annotated[float, Field(ge=0.001, le=10**6, description="how much narrower all links are")] = 1.0,
+    jobs: Jobs = 200,
+    workers: Workers = 5,
+    memory: Memory = True,
+    tightness: Tightness = 1.0,
 ) -> GVneInstance:
     """400 servers in 20 racks and 200 jobs whose rings fill server links and uplinks.
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
+from schedgap.benchmarks.instances.options import Ample, Spread
 from schedgap.formulations.gpu_sharing.dynamics import tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 
@@ -37,10 +38,8 @@ def tiny(
         int | None, Field(ge=1, le=10**9, description="slots; an instance may then be infeasible")
     ] = None,
     cap: Annotated[int | None, Field(ge=1, le=2, description="jobs per GPU; mostly 2 where not given")] = None,
-    spread: Annotated[float, Field(ge=0, le=1000, description="interference is drawn from 1 to 1 + 2 spread")] = 0.5,
-    ample: Annotated[
-        bool, Field(description="instead of `horizon`, one that cuts off no schedule of any heuristic")
-    ] = False,
+    spread: Spread = 0.5,
+    ample: Ample = False,
 ) -> GpuSharingInstance:
     """3 or 4 jobs on 2 or 3 GPUs, small enough that every schedule can be tried.
 
@@ -86,10 +85,8 @@ def small(
     slots: Annotated[int, Field(ge=2, le=10000, description="longest duration of a job alone")] = 5,
     arrivals: Annotated[int, Field(ge=1, le=10**6, description="last arrival slot")] = 16,
     gang: Annotated[int, Field(ge=1, le=100000, description="most GPUs of a job")] = 4,
-    spread: Annotated[float, Field(ge=0, le=1000, description="interference is drawn from 1 to 1 + 2 spread")] = 0.25,
-    ample: Annotated[
-        bool, Field(description="instead of `horizon`, one that cuts off no schedule of any heuristic")
-    ] = False,
+    spread: Spread = 0.25,
+    ample: Ample = False,
 ) -> GpuSharingInstance:
     """16 jobs on 8 GPUs within 48 slots: the size that the exact method is meant to prove.
 

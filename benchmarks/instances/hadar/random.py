@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
+from schedgap.benchmarks.instances.options import Jobs
 from schedgap.benchmarks.instances.profiles.throughputs import BUILT_IN
 from schedgap.formulations.hadar.instance import HadarInstance
 
@@ -156,7 +157,7 @@ def contended(
 def trace(
     seed: int,
     *,
-    jobs: Annotated[int, Field(ge=1, le=100000, description="number of jobs")] = 480,
+    jobs: Jobs = 480,
     nodes: Annotated[int, Field(ge=1, le=10000, description="nodes")] = 15,
     per_node: Annotated[int, Field(ge=1, le=1000, description="devices of a node")] = 4,
     horizon: Annotated[int, Field(ge=2, le=100000, description="rounds")] = 400,

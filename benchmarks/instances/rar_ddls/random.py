@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
+from schedgap.benchmarks.instances.options import Longest, Servers
 from schedgap.benchmarks.instances.profiles.throughputs import BUILT_IN
 from schedgap.benchmarks.instances.rar_ddls.horizon import ample_horizon, certified_horizon
 from schedgap.benchmarks.instances.rar_ddls.measured import Setup, measured_job
@@ -48,7 +49,7 @@ def tiny(
         int | None, Field(ge=1, le=1000, description="number of servers; 2 or 3 where not given")
     ] = None,
     gpus: Annotated[int, Field(ge=1, le=1000, description="most GPUs of a server")] = 3,
-    slots: Annotated[int, Field(ge=1, le=10000, description="longest duration of a job alone")] = 3,
+    slots: Longest = 3,
     slack: Slack = 1.25,
     horizon: Horizon = None,
     ample: Ample = False,
@@ -83,7 +84,7 @@ def contended(
     singles: Annotated[int | None, Field(ge=0, le=1000, description="further jobs; 0 to 2 where not given")] = None,
     servers: Annotated[int, Field(ge=2, le=1000, description="number of servers")] = 3,
     gpus: Annotated[int, Field(ge=1, le=1000, description="GPUs of a server; rings have one more")] = 2,
-    slots: Annotated[int, Field(ge=1, le=10000, description="longest duration of a job alone")] = 2,
+    slots: Longest = 2,
     slack: Slack = 1.25,
     horizon: Horizon = None,
     ample: Ample = False,
@@ -204,9 +205,9 @@ def small(
     seed: int,
     *,
     jobs: Annotated[int, Field(ge=1, le=10000, description="number of jobs")] = 8,
-    servers: Annotated[int, Field(ge=1, le=10000, description="number of servers")] = 4,
+    servers: Servers = 4,
     gpus: Annotated[int, Field(ge=1, le=1000, description="GPUs of a server")] = 2,
-    slots: Annotated[int, Field(ge=1, le=10000, description="longest duration of a job alone")] = 8,
+    slots: Longest = 8,
     worker: Worker = "v100",
     slot_length: SlotLength = 60.0,
     inter_bandwidth: InterBandwidth = 1.25,
