@@ -1,4 +1,8 @@
-"""Public traces by their columns, as their repositories publish them, and tables of servers."""
+"""Public traces by their columns, as their repositories publish them, and tables of servers.
+
+To add one: describe its columns in a :class:`~schedgap.benchmarks.importers.rows.Format` and add that to
+:data:`TRACES`; every problem that takes traces then has an importer of its name.
+"""
 
 from __future__ import annotations
 

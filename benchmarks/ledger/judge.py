@@ -1,4 +1,8 @@
-"""Guarantees on runs: which claims a method has, and what they say of one answer."""
+"""Guarantees on runs: which claims a method has, and what they say of one answer.
+
+A comparison of two sides is decided in ``heuristics/common/guarantee.py`` (`at_most`), the verdict of a claim over all
+its trials in ``rows.py`` (`Tally`).
+"""
 
 from __future__ import annotations
 

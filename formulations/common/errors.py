@@ -1,4 +1,7 @@
-"""The errors a user can meet, each with the exit status of the command line."""
+"""The errors a user can meet, each with the exit status of the command line.
+
+The line of a wrong value in an instance (file, place, value) is made in ``instance.py``.
+"""
 
 from __future__ import annotations
 

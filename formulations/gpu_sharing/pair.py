@@ -1,7 +1,8 @@
 """The pair problem (Theorem 1): when does a new job start beside a running one, in continuous time.
 
 The running job O has solo time a left, the new job N takes n alone; while both run they are slowed by xi_O and
-xi_N. N starts at kappa in [0, a] (kappa = a: after O has ended).
+xi_N. N starts at kappa in [0, a] (kappa = a: after O has ended). The policy sjf-bsbf decides by a compiled form of
+the same rule, ``heuristics/gpu_sharing/kernel.py``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Method ``hadar-online``: the primal-dual algorithm that Theorem 2 of paper 002 is about, with its certificate."""
+"""Method ``hadar-online``: the primal-dual algorithm that Theorem 2 of paper 002 is about, with its certificate.
+
+The prices of the printed Algorithms 1 and 2, equation (5), are in ``rounds.py``.
+"""
 
 from __future__ import annotations
 
