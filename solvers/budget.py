@@ -96,10 +96,14 @@ class Budget:
 
     def end(self) -> None:
         """Nothing is raised from now on; to be called again where :class:`OutOfBudgetError` came out of the context."""
-        while not self._ended.is_set():
-            with suppress(OutOfBudgetError), self._lock:
-                self._ended.set()
-                _raise_in(self._thread, None)  # what came too late to be noticed
+        while True:
+            with suppress(OutOfBudgetError):
+                with self._lock:
+                    self._ended.set()
+                if self.over is not None:  # what came too late to be noticed is noticed here
+                    for _ in range(100):
+                        pass
+                return
 
     def _watch(self) -> None:
         looks = 0
@@ -116,7 +120,10 @@ class Budget:
         with self._lock:
             if not self._ended.is_set():
                 self.over = over
-                _raise_in(self._thread, OutOfBudgetError)
+                # Never taken back by raising None: that alone tells every thread to look for something, for ever,
+                # which slows each call of Python and makes a profiler wait without end.
+                error = ctypes.py_object(OutOfBudgetError)
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), error)
         return True
 
     def _limit(self) -> Termination | None:
@@ -129,13 +136,6 @@ class Budget:
             self.reason = f"the memory budget of {self._budget / 1e9:.3g} GB is used up"
             return Termination.MEMORY_LIMIT
         return None
-
-
-def _raise_in(thread: int, error: type[BaseException] | None) -> None:
-    """Raise in another thread, at its next step of Python; None takes back what it has not noticed yet."""
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(
-        ctypes.c_ulong(thread), None if error is None else ctypes.py_object(error)
-    )
 
 
 def _compiles(thread: int) -> bool:

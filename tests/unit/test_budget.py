@@ -109,6 +109,31 @@ def test_what_nobody_noticed_is_taken_back_at_the_end() -> None:
     assert budget.over is Termination.TIME_LIMIT
 
 
+LEFT = """
+import sys
+from schedgap.solvers.budget import Budget, OutOfBudgetError
+from schedgap.solvers.result import Deadline
+for deadline in (Deadline(), Deadline(0.0)):
+    budget = Budget(deadline)
+    try:
+        budget.look()
+        budget.end()
+    except OutOfBudgetError:
+        budget.end()
+count = []
+sys.setprofile(lambda *_: count.append(1))
+(lambda: None)()
+sys.setprofile(None)
+print(len(count) > 0)
+"""
+
+
+def test_the_interpreter_is_left_as_it_was() -> None:
+    """A mark that something is to be noticed, left behind, makes profilers and coverage wait without end."""
+    done = subprocess.run([sys.executable, "-c", LEFT], capture_output=True, text=True, timeout=300)
+    assert done.stdout == "True\n", done.stderr
+
+
 def test_it_is_raised_again_where_a_finaliser_swallowed_it() -> None:
     budget = Budget(PASSED)
     for _ in range(3):
