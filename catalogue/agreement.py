@@ -7,7 +7,8 @@ import math
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TypeAlias
 
@@ -18,7 +19,7 @@ from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import MINIMISE, agrees, ratio
 from schedgap.solvers.incumbent import contradicts, optimal
-from schedgap.solvers.result import Status
+from schedgap.solvers.result import Result, Status
 
 Check: TypeAlias = Callable[[Solution], CheckReport]
 
@@ -165,6 +166,27 @@ def certified_bound(problem: Problem, instance: Instance) -> float | None:
     """The problem's certified bound as a finite number, or None."""
     value = problem.bound(instance)
     return None if value is None or not math.isfinite(value) else value
+
+
+def certified(problem: Problem, instance: Instance, result: Result) -> Result:
+    """The result, its proof ``certified`` where a small certificate of its optimum is found and accepted.
+
+    Small is :data:`~schedgap.solvers.certificates.make.FEW`: counted, not timed, so the same on every run.
+    """
+    from schedgap.solvers.certificates.make import FEW, prove
+    from schedgap.solvers.certificates.tree import Unproven
+
+    if result.status is Status.OPTIMAL and result.solution is not None:
+        value = problem.check(instance, result.solution).objective
+    elif result.status is Status.INFEASIBLE:
+        value = None
+    else:
+        return result
+    try:
+        prove(instance, None if value is None else Fraction(value), result.solution, FEW)
+    except Unproven:
+        return result
+    return replace(result, info={**result.info, "proof": "certified"})
 
 
 def tighter(a: float | None, b: float | None, sense: int) -> float | None:

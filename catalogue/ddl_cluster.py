@@ -92,6 +92,11 @@ class DdlCluster(ProblemOf[DdlClusterInstance]):
 
         return check(self.own(instance), DdlClusterSolution.parse(solution))
 
+    def default_method(self, instance: Instance | None = None) -> Method:
+        if instance is not None and not all(self.own(instance).given):
+            return next(method for method in self.methods if method.id == "placement")
+        return super().default_method(instance)
+
     def model_size(self, instance: Instance) -> int:
         from schedgap.formulations.ddl_cluster.models.job_shop import model_nonzeros
 

@@ -114,8 +114,8 @@ class ProblemOf(ABC, Generic[I_co]):
             raise InputError(f"instance: is of {instance.problem_id}, not of {self.id}")
         return instance
 
-    def default_method(self) -> Method:
-        """The strongest exact method: the first that is no heuristic.
+    def default_method(self, instance: Instance | None = None) -> Method:
+        """The strongest exact method, of an instance where one is given: the first that is no heuristic.
 
         Raises
         ------

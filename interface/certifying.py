@@ -143,7 +143,7 @@ def certify(
         Bad input.
     """
     from schedgap.solvers.certificates.bounds import prove_bound
-    from schedgap.solvers.certificates.make import check, prove
+    from schedgap.solvers.certificates.make import Effort, check, prove
     from schedgap.solvers.certificates.tree import Unproven
     from schedgap.solving import solve
 
@@ -156,9 +156,9 @@ def certify(
     reason = ""
     try:
         if result.status is Status.INFEASIBLE:
-            certificate = prove(given, None, None, ends)
+            certificate = prove(given, None, None, Effort(ends))
         elif result.status is Status.OPTIMAL and result.solution is not None:
-            certificate = prove(given, _value(problem, given, result.solution), result.solution, ends)
+            certificate = prove(given, _value(problem, given, result.solution), result.solution, Effort(ends))
         else:
             reason = f"the method ends with status {result.status.value}"
     except Unproven as fault:

@@ -27,6 +27,7 @@ def verify(
     out: str | Path | None = None,
     progress: Sink | None = None,
     workers: int | None = None,
+    certify: bool = False,
 ) -> Ledger:
     """Try guarantees on many instances; every verdict is computed.
 
@@ -40,6 +41,7 @@ def verify(
         ``counterexamples`` where not given
     progress : a stream, or a function that is told whole lines
     workers : processes; all cores where not given
+    certify : count how many of the optima are certified; slow
 
     Returns
     -------
@@ -61,7 +63,9 @@ def verify(
     folder = OUT if out is None else Path(out)
     with claims_from(claims) as own:
         ids = guarantees or [claim.id for claim in own]
-        ledger = run(ids, instances=instances, seed=seed, out=folder, progress=progress, workers=workers)
+        ledger = run(
+            ids, instances=instances, seed=seed, out=folder, progress=progress, workers=workers, certify=certify
+        )
     write_ledger(ledger, folder)
     return ledger
 

@@ -110,7 +110,7 @@ def solve_record(
 
     options = options or SolveOptions()
     problem, given = read_instance(instance)
-    chosen = problem.default_method() if method is None else find_method(problem, method)
+    chosen = problem.default_method(given) if method is None else find_method(problem, method)
     own = method_settings(chosen, settings)
     shown = SolveProgress(problem.sense, chosen.id, progress, options.report)
     check = checker_of(problem, given)
@@ -204,7 +204,7 @@ def compare(
     from schedgap.benchmarks.harness.compare import compare as side_by_side
 
     problem, given = read_instance(instance)
-    for method in chosen_methods(problem, methods):
+    for method in chosen_methods(problem, given, methods):
         warm_once(problem, method, {})
     with SolveProgress(problem.sense, "compare", progress, report) as shown, at_work():
         options = SolveOptions(

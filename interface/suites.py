@@ -29,6 +29,7 @@ def bench(
     seed: int | None = None,
     scale: float | None = None,
     resume: bool = False,
+    certify: bool | None = None,
     progress: Sink | None = None,
 ) -> Run:
     """Run suites into a result store and write their report, as ``schedgap bench`` does.
@@ -43,6 +44,7 @@ def bench(
     time_limit : seconds for each solve; the suites' own repeatable limits where not given
     seed, scale : of the instances, and factor on their number; 0 and 1 where not given
     resume : go on with the run in `out`
+    certify : certify what exact methods prove, where a small certificate is found
     progress : a stream, or a function that is told whole lines
 
     Returns
@@ -62,6 +64,7 @@ def bench(
         seed=seed,
         scale=scale,
         resume=resume,
+        certify=certify,
         progress=progress,
     )
 

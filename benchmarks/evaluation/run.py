@@ -133,7 +133,7 @@ def _judged(
             else:
                 objective = float(report.objective)
     options = SolveOptions(threads=1, work_limit=WORK_LIMIT, seed=seed)
-    exact = run_method(problem, instance, problem.default_method(), options)
+    exact = run_method(problem, instance, problem.default_method(instance), options)
     found = [Answer("the exact method", exact.status, exact.objective, exact.bound, exact=True)]
     others: dict[str, float | None] = {}
     for method in problem.heuristics():

@@ -102,6 +102,10 @@ def survivors(runs: pd.DataFrame) -> pd.DataFrame:
     return runs[~runs.one.isin(failed)]
 
 
+LEVELS = ("certified", "agreed", "claimed")
+"""Of proof, the strongest first."""
+
+
 def exact_methods(runs: pd.DataFrame) -> pd.DataFrame:
     """Per group and exact method: runs, how many of each outcome, mean and largest seconds of those without error."""
     mine = runs[~runs.heuristic]
@@ -111,6 +115,7 @@ def exact_methods(runs: pd.DataFrame) -> pd.DataFrame:
         proven_infeasible=status == "infeasible",
         feasible=status == "feasible",
         nothing=status.isin(["unknown", "unbounded", "error"]),
+        **{level: status.isin(["optimal", "infeasible"]) & (mine.proven == level) for level in LEVELS},
         timed=mine.seconds.where(mine.error == ""),
     )
     return (
@@ -121,6 +126,7 @@ def exact_methods(runs: pd.DataFrame) -> pd.DataFrame:
             infeasible=("proven_infeasible", "sum"),
             feasible=("feasible", "sum"),
             nothing=("nothing", "sum"),
+            **{level: (level, "sum") for level in LEVELS},
             mean=("timed", "mean"),
             worst=("timed", "max"),
         )

@@ -17,6 +17,7 @@ from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import all_problems
 from schedgap.formulations.common.instance import Instance, read_json
 from schedgap.formulations.common.numbers import ratio
+from schedgap.solvers.result import Status
 
 COLUMNS = (
     "suite", "problem", "batch", "instance", "instance_hash", "method", "settings", "seed", "status", "termination",
@@ -27,8 +28,8 @@ COLUMNS = (
 _NUMBERS = ("objective", "bound", "optimum", "best_bound", "ratio", "own_ratio", "to_best", "build_seconds",
             "solve_seconds", "seconds")  # fmt: skip
 _FLAGS = ("heuristic", "infeasible", "outside_model")
-_MORE = ("one", "label", "heuristic", "infeasible", "own_ratio", "to_best", "series", "axis", "at", "position",
-         "disagreement", "record", "judgements")  # fmt: skip
+_MORE = ("one", "label", "heuristic", "infeasible", "own_ratio", "to_best", "proven", "series", "axis", "at",
+         "position", "disagreement", "record", "judgements")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,10 @@ class Analysis:
     ----------
     runs : one row a run of a method, in the order of the plan: the fields of its record (`record` itself too), the
         number of its instance in the run (`one`), what is proven about the instance by all methods together
-        (`optimum`, `best_bound`, `infeasible`), `label` (the method with its settings), `heuristic`, `outside_model`,
-        `ratio` and what it is to (`ratio_to`), `own_ratio` (to a bound of its own, outside the model), `to_best`
-        (to the best schedule known) and `judgements` (its guarantees on this run); NaN is unknown
+        (`optimum`, `best_bound`, `infeasible`) and how far (`proven`: certified, agreed or claimed), `label` (the
+        method with its settings), `heuristic`, `outside_model`, `ratio` and what it is to (`ratio_to`), `own_ratio` (to
+        a bound of its own, outside the model), `to_best` (to the best schedule known) and `judgements` (its guarantees
+        on this run); NaN is unknown
     measurements : records that measure something else
     disagreements, failures : one line each, with the place of the instance
     problems : those that take part
@@ -158,6 +160,7 @@ def _one(problem: Problem, members: Sequence[Record], folder: Path) -> tuple[lis
     if best is None:
         best = min(inside, key=lambda value: problem.sense * value, default=None)
     instance: Instance | None = None
+    proven = _proven(members)
     rows = []
     for row, method, out in zip(members, methods, (a.outside_model for a in answers), strict=True):
         found, to = (None, "") if out else agreement.ratio(row.result.objective, problem.sense)
@@ -183,10 +186,20 @@ def _one(problem: Problem, members: Sequence[Record], folder: Path) -> tuple[lis
                 "ratio_to": to if found is not None else "",
                 "own_ratio": own if isinstance(own, int | float) else None,
                 "to_best": ratio(row.result.objective, best, problem.sense),
+                "proven": proven,
                 "judgements": judgements,
             }
         )
     return rows, agreement.contradictions
+
+
+def _proven(members: Sequence[Record]) -> str:
+    """How far the optimum of an instance is proven by all that ran: certified, agreed, claimed, or empty."""
+    settled = [row.result for row in members if row.result.status in (Status.OPTIMAL, Status.INFEASIBLE)]
+    levels = {result.proof for result in settled}
+    if len({result.engine for result in settled if result.engine is not None}) > 1:
+        levels.add("agreed")
+    return next((level for level in ("certified", "agreed", "claimed") if level in levels), "")
 
 
 def _method(problem: Problem, row: Record) -> Method:

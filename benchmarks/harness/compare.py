@@ -249,7 +249,7 @@ class Comparison:
         return ["", table(["method", *titles], lines, "l" + "r" * len(titles))] if lines else []
 
 
-def chosen_methods(problem: Problem, names: Sequence[str] | None) -> list[Method]:
+def chosen_methods(problem: Problem, instance: Instance, names: Sequence[str] | None) -> list[Method]:
     """The methods of these ids; None is the strongest exact one and every heuristic.
 
     Raises
@@ -258,7 +258,7 @@ def chosen_methods(problem: Problem, names: Sequence[str] | None) -> list[Method
         An unknown method, one that is named twice, or none at all.
     """
     if names is None:
-        return [problem.default_method(), *problem.heuristics()]
+        return [problem.default_method(instance), *problem.heuristics()]
     twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
     if twice is not None:
         raise InputError(f"methods: {twice} is named twice")
@@ -301,7 +301,7 @@ def compare(
     """
     if repeat < 1:
         raise InputError(f"repeat: must be at least 1, got {repeat}")
-    chosen = chosen_methods(problem, methods)
+    chosen = chosen_methods(problem, instance, methods)
     given = dict(settings or {})
     for name in given:
         if not any(name in method.options for method in chosen):

@@ -72,6 +72,7 @@ def run_suites(
     progress: Sink | None = None,
     problems: Sequence[str | Problem] | None = None,
     methods: Sequence[str] | None = None,
+    certify: bool | None = None,
 ) -> Run:
     """Run suites, each finished item written to the store at once.
 
@@ -89,6 +90,7 @@ def run_suites(
         silent
     problems : only these, by id or as objects; every problem of the table where None
     methods : heuristics that run beside the exact methods, instead of all; ids or ``file.py:function``
+    certify : certify what exact methods prove, where a small certificate is found
 
     Raises
     ------
@@ -108,7 +110,7 @@ def run_suites(
     goes_on = resume and holds_a_run(out)
     folder = out if resume else fresh_folder(out)
     with locked(folder), Store(folder / FILE) as store:
-        asked = _asked(store if goes_on else None, folder, names, chosen, seed, scale, time_limit, methods)
+        asked = _asked(store if goes_on else None, folder, names, chosen, seed, scale, time_limit, methods, certify)
         if chosen is None and asked["problems"] is not None:
             chosen = [find_problem(problem) for problem in asked["problems"]]
         items = plan(
@@ -119,6 +121,7 @@ def run_suites(
             problems=chosen,
             methods=asked["methods"],
             told=bar.before,
+            certify=bool(asked["certify"]),
         )
         sessions = store.meta().get("sessions", [])
         # The record is there before the work: a run that is killed shows what it was and how far it came.
@@ -158,6 +161,7 @@ def _asked(
     scale: float | None,
     time_limit: float | None,
     methods: Sequence[str] | None,
+    certify: bool | None,
 ) -> dict[str, Any]:
     """Suites, seed, scale and limit of the run: as given, as stored, or the defaults."""
     given = {
@@ -167,8 +171,10 @@ def _asked(
         "scale": scale,
         "time_limit": time_limit,
         "methods": None if methods is None else list(methods),
+        "certify": certify,
     }
-    defaults = {"suites": ["quick"], "problems": None, "seed": 0, "scale": 1.0, "time_limit": None, "methods": None}
+    defaults: dict[str, Any] = {"suites": ["quick"], "problems": None, "seed": 0, "scale": 1.0}
+    defaults |= {"time_limit": None, "methods": None, "certify": False}
     stored = store.meta() if store is not None else {}
     if "suites" not in stored:
         return {name: defaults[name] if value is None else value for name, value in given.items()}

@@ -94,6 +94,7 @@ def plan(
     problems: Sequence[Problem] | None = None,
     methods: Sequence[str] | None = None,
     told: Callable[[str], None] | None = None,
+    certify: bool = False,
 ) -> list[Item]:
     """Everything the named suites consist of, in a fixed order.
 
@@ -106,6 +107,7 @@ def plan(
     problems : instead of those in the table
     methods : heuristics that run instead of all; problems that have none of them are left out
     told : told of each problem before its instances are made
+    certify : whether exact answers are certified, see :func:`~schedgap.catalogue.agreement.certified`
 
     Raises
     ------
@@ -115,7 +117,7 @@ def plan(
     chosen = check_names(names, problems)
     check_numbers(seed, scale)
     own = _chosen_methods(methods, list(problems or all_problems().values()), problems is None)
-    sweep = _Sweep(seed, scale, time_limit, relevant_versions(), own)
+    sweep = _Sweep(seed, scale, time_limit, relevant_versions(), own, certify)
     items: list[Item] = []
     for suite in chosen:
         for problem in problems or all_problems().values():
@@ -141,6 +143,7 @@ class _Sweep:
     time_limit: float | None
     versions: Mapping[str, Any]
     methods: Mapping[str, Sequence[Method]] | None = None
+    certify: bool = False
 
 
 def _chosen_methods(
@@ -173,7 +176,11 @@ def _batch(batch: Batch, problem: Problem, sweep: _Sweep) -> list[Item]:
         instance: Instance = generate(seed, **settings)
         digest = instance.content_hash()
         for method, own in runs:
-            limits = {"time": sweep.time_limit, "work": batch.work_limit}
+            limits = {
+                "time": sweep.time_limit,
+                "work": batch.work_limit,
+                **({"certify": True} if sweep.certify else {}),
+            }
             parts = {"series": batch.series, "instance": digest, "method": method.id}
             record = Record(
                 problem=problem.id,
@@ -206,7 +213,7 @@ def _key(
 ) -> str:
     """What identifies the work and everything its result depends on."""
     parts = {"suite": suite, "problem": problem.id, "settings": settings, "seed": seed, **more}
-    return row_key({**parts, "limits": [limits["time"], limits["work"]], "versions": dict(sweep.versions)})
+    return row_key({**parts, "limits": list(limits.values()), "versions": dict(sweep.versions)})
 
 
 def _measurement(row: Measurement, problem: Problem, sweep: _Sweep) -> list[Item]:

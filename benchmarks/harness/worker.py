@@ -14,7 +14,8 @@ from typing import Any
 from schedgap.benchmarks.harness.suites import Item
 from schedgap.benchmarks.harness.warm import warm_once
 from schedgap.benchmarks.records import Record, plain
-from schedgap.catalogue.method import Method
+from schedgap.catalogue.agreement import certified
+from schedgap.catalogue.method import Kind, Method
 from schedgap.catalogue.run import run_method
 from schedgap.catalogue.workload import Measurement
 from schedgap.formulations.common.errors import Disagreement, SchedgapError
@@ -80,7 +81,9 @@ def _solve(item: Item, method: Method, disagreements: Path) -> Result:
         deadline=Deadline.after(limits["time"]), seed=item.record.seed, threads=1, work_limit=limits["work"]
     )
     settings = item.record.settings
-    return run_method(item.problem, item.instance, method, options, settings, disagreements=disagreements)
+    result = run_method(item.problem, item.instance, method, options, settings, disagreements=disagreements)
+    exact = limits.get("certify") and method.kind is not Kind.HEURISTIC
+    return certified(item.problem, item.instance, result) if exact else result
 
 
 def _measure(item: Item, row: Measurement) -> list[Any]:

@@ -19,7 +19,7 @@ from schedgap.solvers.result import Result, Status
 
 @dataclass(frozen=True)
 class Trial:
-    """A heuristic on an instance with options, and what is proven about the instance."""
+    """A heuristic on an instance with options, and what is proven about the instance; certified or not."""
 
     instance: Instance
     family: str
@@ -27,6 +27,7 @@ class Trial:
     given: Mapping[str, Any]
     result: Result | None
     case: Case
+    certified: bool = False
 
 
 def instance_size(instance: Instance) -> tuple[int, int]:

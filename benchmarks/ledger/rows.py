@@ -36,6 +36,7 @@ class LedgerRow:
     power : where it held, the smallest factor on the right side that these trials do not refute: the constant times
         anything smaller is refuted by one of them, so 1 is as tight as can be
     tightest : the trial that `tightness` is from
+    certified : of the trials where it held, how many have a certified optimum; None where that was not asked for
     """
 
     guarantee: Guarantee
@@ -53,6 +54,7 @@ class LedgerRow:
     outside: Mapping[str, int] = field(default_factory=dict)
     power: float | None = None
     tightest: str = ""
+    certified: int | None = None
 
     @property
     def words(self) -> str:
@@ -60,7 +62,8 @@ class LedgerRow:
         if self.verdict is Verdict.HELD:
             each, things = self.guarantee.per_sample
             if each == 1:
-                return f"held ({self.held} {things})"
+                sure = "" if self.certified is None else f", {self.certified} optima certified"
+                return f"held ({self.held} {things}{sure})"
             return f"held ({self.held * each:,} {things} in {self.held} samples)"
         if self.verdict is Verdict.REFUTED:
             where = f": {self.counterexample}" if self.counterexample is not None else ""
@@ -119,6 +122,7 @@ class LedgerRow:
             ],
             "power": self.power,
             "tightest": self.tightest,
+            "certified": self.certified,
         }
 
 
@@ -137,9 +141,10 @@ class Tally:
     power: float = 0.0
     reason: str = ""
     tightest: str = ""
+    certified: int | None = None
 
-    def add(self, evaluation: Evaluation, where: str) -> None:
-        """Count one evaluation, made on the trial called `where`."""
+    def add(self, evaluation: Evaluation, where: str, certified: bool = False) -> None:
+        """Count one evaluation, made on the trial called `where`, whose optimum may be certified."""
         if evaluation.verdict is Verdict.NOT_APPLICABLE:
             self.not_applicable += 1
             self.reasons[evaluation.reason] = self.reasons.get(evaluation.reason, 0) + 1
@@ -150,6 +155,8 @@ class Tally:
             self.refuted += 1
         else:
             self.held += 1
+            if self.certified is not None:
+                self.certified += certified
         self.power = max(self.power, evaluation.smallest_factor)
         tightness = evaluation.tightness
         if tightness is not None and (self.tightness is None or tightness > self.tightness):
@@ -177,6 +184,7 @@ class Tally:
             outside=dict(self.outside),
             power=self.power if verdict is Verdict.HELD and self.tightness is not None else None,
             tightest=self.tightest,
+            certified=self.certified,
         )
 
 

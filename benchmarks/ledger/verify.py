@@ -16,7 +16,7 @@ from schedgap.benchmarks.ledger.counterexample import Trial, instance_size, writ
 from schedgap.benchmarks.ledger.judge import evaluate
 from schedgap.benchmarks.ledger.rows import Ledger, LedgerRow, Tally
 from schedgap.benchmarks.report.text import fixed
-from schedgap.catalogue.agreement import Answer, agree, certified_bound, write_disagreement
+from schedgap.catalogue.agreement import Answer, agree, certified, certified_bound, write_disagreement
 from schedgap.catalogue.method import Method, full_settings
 from schedgap.catalogue.methods import find_method
 from schedgap.catalogue.problem import Problem
@@ -49,6 +49,7 @@ def verify(
     progress: Sink | None = None,
     problems: Iterable[Problem] | None = None,
     workers: int | None = None,
+    certify: bool = False,
 ) -> Ledger:
     """Try guarantees on random and adversarial instances.
 
@@ -65,6 +66,7 @@ def verify(
     problems : instead of those in the table; tried in this process
     workers : processes; all cores where not given. The guarantees of one heuristic share its trials and so stay
         together; the ledger does not depend on the number.
+    certify : count how many of the optima are certified, see :func:`~schedgap.catalogue.agreement.certified`; slow
 
     Raises
     ------
@@ -92,9 +94,9 @@ def verify(
     bar = Progress(len(chosen) * count, progress, "verify")
     try:
         if problems is not None or processes == 1:
-            rows = _rows(chosen, count, seed, folder, bar)
+            rows = _rows(chosen, count, seed, folder, bar, certify)
         else:
-            tasks = [_Task(tuple(names), count, seed, folder) for names in groups.values()]
+            tasks = [_Task(tuple(names), count, seed, folder, certify) for names in groups.values()]
             rows = _in_processes(tasks, processes, bar)
     finally:
         bar.finish()
@@ -109,6 +111,7 @@ class _Task:
     count: int
     seed: int
     folder: Path
+    certify: bool
 
 
 @dataclass(frozen=True)
@@ -120,21 +123,22 @@ class _Outcome:
 
 
 def _rows(
-    chosen: Iterable[tuple[Problem, Guarantee]], count: int, seed: int, folder: Path, bar: Progress
+    chosen: Iterable[tuple[Problem, Guarantee]], count: int, seed: int, folder: Path, bar: Progress, certify: bool
 ) -> dict[str, LedgerRow]:
     trials: dict[tuple[str, str], _Trials] = {}
     rows = {}
     for problem, guarantee in chosen:
         end = bar.done + count
-        row = rows[guarantee.id] = _row(problem, guarantee, count, seed, folder, trials, bar)
+        row = rows[guarantee.id] = _row(problem, guarantee, count, seed, folder, trials, bar, certify)
         bar.step(f"{guarantee.id} {row.words}", end - bar.done)
     return rows
 
 
 def _run_task(task: _Task) -> _Outcome:
     known = {g.id: (p, g) for p in all_problems().values() for g in claims_of(p)}
+    chosen = [known[name] for name in task.ids]
     try:
-        found = _rows([known[name] for name in task.ids], task.count, task.seed, task.folder, Progress(0, None, ""))
+        found = _rows(chosen, task.count, task.seed, task.folder, Progress(0, None, ""), task.certify)
     except Disagreement as error:
         return _Outcome(disagreement=str(error))
     names = [part.name for part in fields(LedgerRow) if part.name != "guarantee"]
@@ -163,8 +167,8 @@ def _in_processes(tasks: Sequence[_Task], processes: int, bar: Progress) -> dict
 class _Trials:
     """Trials of one method, each made once and shared by all its guarantees."""
 
-    def __init__(self, problem: Problem, method: Method | None) -> None:
-        self.problem = problem
+    def __init__(self, problem: Problem, method: Method | None, certify: bool = False) -> None:
+        self.problem, self.certify = problem, certify
         self.method = method
         self._made: dict[tuple[str, int], Trial] = {}
 
@@ -186,6 +190,8 @@ class _Trials:
             self.problem.default_method(),
             SolveOptions(threads=1, work_limit=WORK_LIMIT, seed=seed),
         )
+        if self.certify:
+            exact = certified(self.problem, instance, exact)
         answers = [Answer("the exact method", exact.status, exact.objective, exact.bound, exact=True)]
         result: Result | None = None
         options: dict[str, Any] = dict(given)
@@ -206,7 +212,7 @@ class _Trials:
         objective = None if result is None else result.objective
         info = {} if result is None else result.info
         case = Case(instance, objective, info, known.optimum, known.bound, options)
-        return Trial(instance, family, seed, given, result, case)
+        return Trial(instance, family, seed, given, result, case, exact.proof == "certified")
 
 
 def _row(
@@ -217,6 +223,7 @@ def _row(
     folder: Path,
     trials: dict[tuple[str, str], _Trials],
     bar: Progress,
+    certify: bool,
 ) -> LedgerRow:
     if guarantee.measure is not None:
         measured = guarantee.measure(seed)
@@ -226,9 +233,9 @@ def _row(
     key = (problem.id, guarantee.method or "")
     if key not in trials:
         method = find_method(problem, guarantee.method) if guarantee.method is not None else None
-        trials[key] = _Trials(problem, method)
+        trials[key] = _Trials(problem, method, certify)
     families = _families(problem, guarantee)
-    tally = Tally()
+    tally = Tally(certified=0 if certify else None)
     smallest: tuple[tuple[int, int], Trial, Evaluation] | None = None
     hunted = _hunted(problem, guarantee)
     for k in range(count + len(hunted)):
@@ -239,7 +246,7 @@ def _row(
         else:
             trial = trials[key].run(*hunted[k - count])
         judged = evaluate(guarantee, trial.case)
-        tally.add(judged.evaluation, f"family {trial.family}, seed {trial.seed}")
+        tally.add(judged.evaluation, f"family {trial.family}, seed {trial.seed}", trial.certified)
         if judged.verdict is Verdict.NOT_APPLICABLE:
             continue
         if judged.ratio_bound is not None:

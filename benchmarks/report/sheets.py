@@ -194,6 +194,9 @@ def exact_sheet(runs: pd.DataFrame, times: bool) -> Sheet:
         Column("infeasible", "proven to have no schedule", count=True),
         Column("feasible", "a schedule without proof", count=True),
         Column("nothing", "neither a schedule nor a proof, or an error", count=True),
+        Column("certified", "of the proven ones, the checker of certificates accepted a proof in this run", count=True),
+        Column("agreed", "engines of different makes prove the same", count=True),
+        Column("claimed", "by one program's word", count=True),
     ]
     if times:
         columns += [Column("mean s", f"seconds of a run, building included; {CLOCK}"), Column("worst s")]

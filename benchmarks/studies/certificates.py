@@ -22,8 +22,9 @@ from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_problem, load_instance
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.instance import Instance, Json
+from schedgap.solvers.certificates.bounds import prove_bound
 from schedgap.solvers.certificates.linear import Rejected
-from schedgap.solvers.certificates.make import Certificate, check, prove
+from schedgap.solvers.certificates.make import Certificate, Effort, check, prove
 from schedgap.solvers.certificates.tree import Unproven
 from schedgap.solvers.result import Deadline, SolveOptions, Status
 
@@ -61,7 +62,9 @@ def changed(certificate: dict[str, Json], rng: random.Random) -> dict[str, Json]
 def certificate(problem: Problem, instance: Instance, limit: float) -> tuple[Certificate | None, str, float]:
     """A certificate of the optimum (or that there is none), else why not; and the seconds of proving."""
     deadline = Deadline.after(limit)
-    result = run_method(problem, instance, problem.default_method(), SolveOptions(deadline=deadline.capped(limit / 2)))
+    result = run_method(
+        problem, instance, problem.default_method(instance), SolveOptions(deadline=deadline.capped(limit / 2))
+    )
     began = time.monotonic()
     value = None
     if result.status is Status.OPTIMAL and result.solution is not None:
@@ -69,9 +72,9 @@ def certificate(problem: Problem, instance: Instance, limit: float) -> tuple[Cer
         assert objective is not None
         value = Fraction(objective)
     elif result.status is not Status.INFEASIBLE:
-        return None, f"ends with status {result.status.value}", 0.0
+        return None, f"ends with status {result.status.value}, {result.objective}", 0.0
     try:
-        return prove(instance, value, result.solution, deadline), "", time.monotonic() - began
+        return prove(instance, value, result.solution, Effort(deadline)), "", time.monotonic() - began
     except Unproven as fault:
         return None, str(fault), time.monotonic() - began
 
@@ -113,6 +116,11 @@ def line(problem: Problem, name: str, instance: Instance, limit: float) -> tuple
     """Certify one instance; whether that worked, and a row of a table."""
     found, reason, seconds = certificate(problem, instance, limit)
     if found is None:
+        try:
+            bound = check(instance, prove_bound(instance)).bound
+            reason += f"; certified bound {float(bound or 0):.9g}"
+        except Unproven as fault:
+            reason += f"; {fault}"
         return False, f"{name:40} not certified: {reason} ({seconds:.1f} s)"
     began = time.monotonic()
     leaves = check(instance, found).leaves

@@ -30,6 +30,9 @@ def add_bench(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--resume", action="store_true", help="go on with the run in DIR (default: a new run, beside one that is there)"
     )
+    parser.add_argument(
+        "--certify", action="store_true", default=None, help="certify what exact methods prove, where it is quick"
+    )
 
     parser.add_argument("--tables", action="store_true", help="print every table, not the answer alone")
 
@@ -48,6 +51,7 @@ def run_bench(arguments: argparse.Namespace) -> int:
         seed=arguments.seed,
         scale=arguments.scale,
         resume=arguments.resume,
+        certify=arguments.certify,
         progress=sys.stderr,
     )
     print(run.text if arguments.tables else run.answer(room()))

@@ -20,6 +20,7 @@ def add_verify(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--power", action="store_true", help="tell how much smaller the constant of each held claim could be"
     )
+    parser.add_argument("--certify", action="store_true", help="count how many optima are certified (slow)")
     parser.add_argument("--json", action="store_true", help="print the ledger as one JSON object")
 
 
@@ -34,6 +35,7 @@ def run_verify(arguments: argparse.Namespace) -> int:
         seed=arguments.seed,
         out=arguments.out,
         progress=sys.stderr,
+        certify=arguments.certify,
     )
     print(to_json(ledger.to_dict()) if arguments.json else ledger.to_text(power=arguments.power))
     return 0

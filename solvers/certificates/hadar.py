@@ -20,6 +20,7 @@ from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 JobRules = tuple[Rules, ...]
 
+MOST_LEAVES = 5_000
 _DEEPEST = 100
 """Variables that are split at most from the root to a leaf."""
 
@@ -39,7 +40,7 @@ class PriceTree:
         model: Model,
         target: Fraction | None,
         deadline: Deadline = NO_DEADLINE,
-        most: int = 5_000,
+        most: int = MOST_LEAVES,
     ) -> None:
         self.model, self.target, self.deadline, self.most = model, target, deadline, most
         self.prover = Prover(model, target)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -18,8 +19,20 @@ Certificate = dict[str, Any]
 
 NEAR = Fraction(1, 10**10)
 """Relative: where values are not multiples of a step, so much less than the schedule's value is asked for first."""
-LARGEST = 60_000
-"""Variables and rows that a tree's model may have."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """When to give up: a deadline, the leaves of a tree, and the variables and rows that its model may have."""
+
+    deadline: Deadline = NO_DEADLINE
+    leaves: int = 20_000
+    size: int = 60_000
+
+
+ANY_EFFORT = Effort()
+FEW = Effort(leaves=60, size=3_000)
+"""For sweeps: the same on every run, and done in a second or two."""
 
 
 def plain(instance: Instance) -> dict[str, Any]:
@@ -42,7 +55,7 @@ def check(instance: Instance, certificate: Mapping[str, Any] | str, solution: So
 
 
 def prove(
-    instance: Instance, value: Fraction | None, solution: Solution | None, deadline: Deadline = NO_DEADLINE
+    instance: Instance, value: Fraction | None, solution: Solution | None, effort: Effort = ANY_EFFORT
 ) -> Certificate:
     """A certificate that no schedule is better than `value`, or that there is none at all.
 
@@ -50,7 +63,7 @@ def prove(
     ----------
     instance : the instance
     value, solution : of the best schedule known, by the problem's checker; None where there is said to be none
-    deadline : when to give up
+    effort : when to give up
 
     Returns
     -------
@@ -61,100 +74,66 @@ def prove(
     Unproven
         None was found.
     """
+    from schedgap.solvers.certificates.bounds import prove_bound
+
     given = plain(instance)
-    why = "no method knows how"
-    for form, options, grow in _ways(instance, given, value):
+    if value is not None:
         try:
-            model = checker.model_of(given, form, options)
-            if len(model.names) + len(model.rows) > LARGEST:
-                raise Unproven(f"the model has {len(model.names)} variables and {len(model.rows)} rows")
-            claim, node = grow(model, value, deadline)
-            found = certificate_of(given, form, options, claim, node)
-            checker.check(given, checker.parse(json.dumps(found)))
-            return found
-        except (Unproven, Rejected) as fault:
-            why = str(fault)
-        if deadline.passed:
-            break
-    raise Unproven(why)
+            found = prove_bound(instance)
+            verdict = checker.check(given, checker.parse(json.dumps(found)))
+            if verdict.bound is not None and verdict.sense * (verdict.bound - value) >= 0:
+                return found
+        except Unproven:
+            pass
+    if given["problem"] == "ddl-cluster" and (value is None or not all(job.get("placement") for job in given["jobs"])):
+        raise Unproven("the bound is not the value, and placements are not given")
+    form, options, grow = _way(instance, given, value)
+    try:
+        model = checker.model_of(given, form, options)
+        if len(model.names) + len(model.rows) > effort.size:
+            raise Unproven(f"the model has {len(model.names)} variables and {len(model.rows)} rows")
+        claim, node = grow(model, value, effort)
+        found = certificate_of(given, form, options, claim, node)
+        checker.check(given, checker.parse(json.dumps(found)))
+    except Rejected as fault:
+        raise Unproven(str(fault)) from fault
+    return found
 
 
-Grow = Callable[[Model, "Fraction | None", Deadline], "tuple[Fraction | None, Node]"]
-"""(model, the schedule's value, deadline) -> (what is proven, tree)."""
+Grow = Callable[[Model, "Fraction | None", Effort], "tuple[Fraction | None, Node]"]
+"""(model, the schedule's value, effort) -> (what is proven, tree)."""
 
 
-def _ways(
-    instance: Instance, given: dict[str, Any], value: Fraction | None
-) -> Iterator[tuple[str, dict[str, Any], Grow]]:
-    """Form, options and maker of what may prove it, the cheapest first."""
+def _way(instance: Instance, given: dict[str, Any], value: Fraction | None) -> tuple[str, dict[str, Any], Grow]:
+    """Form, options and maker of a tree."""
     problem = given["problem"]
     if problem == "rar-ddls":
-        last = given["horizon"] if value is None else int(value) - 1
-        if value is not None:
-            yield "area", {"horizon": last}, _area(instance)
-        yield "rows", {"horizon": last}, _tree
-    elif problem == "hadar":
-        yield "prices", {}, _prices(instance)
-    elif problem == "comm-contention":
-        yield "srpt", {}, _given({})
-        yield "rows", {}, _tree
-    elif problem == "ddl-cluster":
-        if value is not None and all(job.get("placement") for job in given["jobs"]):
-            yield "rows", {"cutoff": str(value)}, _tree
-    else:
-        yield "rows", {}, _tree
+        return "rows", {"horizon": given["horizon"] if value is None else int(value) - 1}, _tree
+    if problem == "hadar":
+        return "prices", {}, _prices(instance)
+    return "rows", {"cutoff": str(value)} if problem == "ddl-cluster" else {}, _tree
 
 
-def _tree(model: Model, value: Fraction | None, deadline: Deadline) -> tuple[Fraction | None, Node]:
+def _tree(model: Model, value: Fraction | None, effort: Effort) -> tuple[Fraction | None, Node]:
     """By branching on linear programs."""
     if value is None:
-        return None, Tree(model, None, deadline).grow()
+        return None, Tree(model, None, effort.deadline, effort.leaves).grow()
     target = model.sense * value
     if not model.step or model.step < NEAR * (1 + abs(value)):
-        tree = Tree(model, target - NEAR * (1 + abs(value)), deadline, wanted=target)
+        tree = Tree(model, target - NEAR * (1 + abs(value)), effort.deadline, effort.leaves, wanted=target)
         node = tree.grow()
         return model.sense * min(target, tree.proven if tree.proven is not None else target), node
-    return value, Tree(model, target, deadline).grow()
+    return value, Tree(model, target, effort.deadline, effort.leaves).grow()
 
 
 def _prices(instance: Any) -> Grow:
     """By branch and price; of hadar."""
 
-    def grow(model: Model, value: Fraction | None, deadline: Deadline) -> tuple[Fraction | None, Node]:
-        from schedgap.solvers.certificates.hadar import PriceTree
+    def grow(model: Model, value: Fraction | None, effort: Effort) -> tuple[Fraction | None, Node]:
+        from schedgap.solvers.certificates.hadar import MOST_LEAVES, PriceTree
 
-        return value, PriceTree(instance, model, None if value is None else -value, deadline).grow()
-
-    return grow
-
-
-def _given(content: Mapping[str, Any]) -> Grow:
-    """One leaf with this content."""
-
-    def grow(model: Model, value: Fraction | None, deadline: Deadline) -> tuple[Fraction | None, Node]:
-        assert model.price is not None
-        bound = model.price(content, {})
-        if value is None or bound is None or bound < model.sense * value:
-            raise Unproven("the bound is not the value")
-        return value, {"prices": content}
-
-    return grow
-
-
-def _area(instance: Any) -> Grow:
-    """By what runs until the horizon and does not fit; of rar-ddls."""
-
-    def grow(model: Model, value: Fraction | None, deadline: Deadline) -> tuple[Fraction | None, Node]:
-        from schedgap.solvers.certificates.rar_ddls import areas
-
-        assert model.price is not None and value is not None
-        for content in areas(instance, int(value) - 1):
-            try:
-                if model.price(content, {}) == value:
-                    return value, {"prices": content}
-            except ValueError:
-                continue
-        raise Unproven("no area shows it")
+        target = None if value is None else -value
+        return value, PriceTree(instance, model, target, effort.deadline, min(effort.leaves, MOST_LEAVES)).grow()
 
     return grow
 

@@ -91,6 +91,10 @@ class Tree:
         Unproven
             It does not close.
         """
+        for name, row in self.model.rows.items():  # an engine does not see a row without terms where nothing is to find
+            if not row.terms and (row.right > 0 or (row.equal and row.right)):
+                self.leaves = 1
+                return {"infeasible": {name: GRID if row.right > 0 else -GRID}}
         return self._node({}, 0)
 
     def _node(self, box: Box, depth: int) -> Node:

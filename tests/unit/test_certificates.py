@@ -14,6 +14,11 @@ from typing import Any
 import pytest
 
 import schedgap
+from schedgap.benchmarks.harness.aggregate import exact_methods
+from schedgap.benchmarks.harness.analysis import analyse
+from schedgap.benchmarks.harness.suites import plan
+from schedgap.benchmarks.harness.worker import execute
+from schedgap.benchmarks.ledger.verify import verify
 from schedgap.benchmarks.studies.certificates import changed
 from schedgap.catalogue.registry import find_problem
 from schedgap.solvers.certificates import checker
@@ -31,13 +36,14 @@ STANDARD = {
     "schedgap.solvers.certificates.linear", "schedgap.solvers.certificates.rules.rings", "rules.rings",
 }  # fmt: skip
 PROBLEMS = ["rar-ddls", "hadar", "gpu-sharing", "comm-contention", "ddl-cluster", "g-vne", "ddljs"]
+SEEDS = {"gpu-sharing": 0, "ddl-cluster": 2}
 FORMS = {"rar-ddls": "rows", "gpu-sharing": "rows", "comm-contention": "rows", "g-vne": "rows", "ddljs": "rows"}
 
 
 @pytest.fixture(scope="module")
 def made() -> dict[str, Any]:
     return {
-        problem: schedgap.certify(schedgap.generate(problem, "tiny", seed=0 if problem == "gpu-sharing" else 1))
+        problem: schedgap.certify(schedgap.generate(problem, "tiny", seed=SEEDS.get(problem, 1)))
         for problem in PROBLEMS
     }
 
@@ -282,3 +288,30 @@ def _disturb(node: Any, rng: random.Random) -> None:
             _disturb(value, rng)
         elif isinstance(value, int) and value > 1000:
             node[key] = int(value * rng.choice([0.0, 0.5, 1.0, 1.0, 1.4]))
+
+
+def test_marks_of_proof_in_runs_and_in_the_ledger(tmp_path: Path) -> None:
+    problem = find_problem("g-vne")
+    items = [item for item in plan(["quick"], problems=[problem], certify=True) if item.instance is not None]
+    first = [item for item in items if item.instance is items[0].instance]
+    records = [execute(item, tmp_path) for item in first if item.record.method in ("colgen", "greedy")]
+    assert [record.result.proof for record in records if record.method == "colgen"] == ["certified"]
+    runs = analyse(records, tmp_path, [problem]).runs
+    assert set(runs.proven) == {"certified"}
+    assert exact_methods(runs)[["optimal", "certified", "agreed", "claimed"]].values.tolist() == [[1, 1, 0, 0]]
+    row = verify(["004-theorem-6"], instances=3, out=tmp_path, problems=[find_problem("ddljs")], certify=True).rows[0]
+    assert row.certified == row.held == 3 and row.words == "held (3 instances, 3 optima certified)"
+
+
+def test_an_instance_without_room_for_a_job_is_certified_as_infeasible() -> None:
+    found = schedgap.certify(ROOT / "tests" / "data" / "rar-13-infeasible-zero-rate.json")
+    assert found.infeasible
+
+
+def test_jobs_without_a_placement_are_solved_by_the_method_that_gives_one() -> None:
+    problem = find_problem("ddl-cluster")
+    assert problem.default_method(schedgap.generate("ddl-cluster", "tiny", seed=1)).id == "cp"
+    free = schedgap.generate("ddl-cluster", "small", seed=0, jobs=1, iterations=1)
+    assert problem.default_method(free).id == "placement"
+    found = schedgap.certify(free)
+    assert found.optimal and found.certificate is not None and found.certificate["form"] == "machines"
