@@ -118,9 +118,10 @@ def examine(case: Case, seed: int, engines: Iterable[str] = ENGINES) -> Finding:
             assert result.objective is not None, what
             near = 1e-6 * max(1.0, abs(best)) if case.optimum is not None else 1e-9 + declarative.resolution
             assert agrees(direction * result.objective, best) or abs(result.objective - direction * best) < near, what
-            # where time is continuous, a gap of the size of tolerances is left
+            # where time is continuous, engines are in doubt, and agree to tolerances or not at all: a gap is left
             left = math.inf if result.bound is None else abs(result.objective - result.bound) / max(1.0, abs(best))
-            assert result.status == "optimal" or (case.optimum is not None and left < 1e-5), what
+            open_ = case.optimum is not None and (left < 1e-5 or "doubt" in result.info)
+            assert result.status == "optimal" or open_, what
     return Finding(str(instance.name), len(points), row, None if best is None else direction * best)
 
 
