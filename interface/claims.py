@@ -28,6 +28,7 @@ def verify(
     progress: Sink | None = None,
     workers: int | None = None,
     certify: bool = False,
+    cluster: str | None = None,
 ) -> Ledger:
     """Try guarantees on many instances; every verdict is computed.
 
@@ -42,6 +43,7 @@ def verify(
     progress : a stream, or a function that is told whole lines
     workers : processes; all cores where not given
     certify : count how many of the optima are certified; slow
+    cluster : address of a Dask scheduler, whose workers are taken instead of processes of this machine
 
     Returns
     -------
@@ -64,7 +66,14 @@ def verify(
     with claims_from(claims) as own:
         ids = guarantees or [claim.id for claim in own]
         ledger = run(
-            ids, instances=instances, seed=seed, out=folder, progress=progress, workers=workers, certify=certify
+            ids,
+            instances=instances,
+            seed=seed,
+            out=folder,
+            progress=progress,
+            workers=workers,
+            certify=certify,
+            cluster=cluster,
         )
     write_ledger(ledger, folder)
     return ledger
@@ -81,6 +90,7 @@ def hunt(
     workers: int = 1,
     resume: bool = False,
     out: str | Path | None = None,
+    cluster: str | None = None,
     progress: Sink | None = None,
 ) -> Hunted:
     """Search for the instance on which a heuristic is furthest from the optimum, or a claim nearest to failing.
@@ -95,6 +105,7 @@ def hunt(
     budget : seconds; by counts where not given, and then the result depends on the seed alone
     seed, workers : of all randomness; processes (1 works in this one)
     resume : go on with the hunt in `out`
+    cluster : address of a Dask scheduler, whose workers are taken instead of processes of this machine
     out : its folder; ``hunts/<target>`` where not given
     progress : a stream, or a function that is told whole lines
 
@@ -125,6 +136,7 @@ def hunt(
             seed=seed,
             workers=workers,
             resume=resume,
+            cluster=cluster,
             out=None if out is None else Path(out),
             progress=progress,
         )

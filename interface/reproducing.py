@@ -30,6 +30,7 @@ def reproduce(
     resume: bool = False,
     out: str | Path | None = None,
     workers: int | None = None,
+    cluster: str | None = None,
     progress: Sink | None = None,
 ) -> Reproduction:
     """Measure a paper's tables and figures again, judge its claims, write the page.
@@ -44,6 +45,7 @@ def reproduce(
     out : the run's folder, by default ``results/reproduce-<paper>``; where it holds a run and `resume` is not asked
         for, a new one beside it
     workers : processes; None is one per core
+    cluster : address of a Dask scheduler, whose workers are taken instead of processes of this machine
     progress : a stream or a function for lines; None is silent
 
     Raises
@@ -65,6 +67,7 @@ def reproduce(
         resume=resume,
         out=folder,
         workers=workers,
+        cluster=cluster,
         progress=progress,
         write=write_page,
     )

@@ -30,6 +30,7 @@ def bench(
     scale: float | None = None,
     resume: bool = False,
     certify: bool | None = None,
+    cluster: str | None = None,
     progress: Sink | None = None,
 ) -> Run:
     """Run suites into a result store and write their report, as ``schedgap bench`` does.
@@ -45,6 +46,7 @@ def bench(
     seed, scale : of the instances, and factor on their number; 0 and 1 where not given
     resume : go on with the run in `out`
     certify : certify what exact methods prove, where a small certificate is found
+    cluster : address of a Dask scheduler, whose workers are taken instead of processes of this machine
     progress : a stream, or a function that is told whole lines
 
     Returns
@@ -65,6 +67,7 @@ def bench(
         scale=scale,
         resume=resume,
         certify=certify,
+        cluster=cluster,
         progress=progress,
     )
 

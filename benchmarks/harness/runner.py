@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from schedgap.benchmarks.harness.analysis import Analysis, analyse, instance_path
+from schedgap.benchmarks.harness.cluster import check_cluster, pool_of
 from schedgap.benchmarks.harness.faults import write_faulty
-from schedgap.benchmarks.harness.pool import Pool
 from schedgap.benchmarks.harness.progress import Progress, Sink
 from schedgap.benchmarks.harness.store import FILE, Store, StoreError, fresh_folder, holds_a_run, locked
 from schedgap.benchmarks.harness.suites import Item, check_names, check_numbers, plan
@@ -73,6 +73,7 @@ def run_suites(
     problems: Sequence[str | Problem] | None = None,
     methods: Sequence[str] | None = None,
     certify: bool | None = None,
+    cluster: str | None = None,
 ) -> Run:
     """Run suites, each finished item written to the store at once.
 
@@ -91,6 +92,7 @@ def run_suites(
     problems : only these, by id or as objects; every problem of the table where None
     methods : heuristics that run beside the exact methods, instead of all; ids or ``file.py:function``
     certify : certify what exact methods prove, where a small certificate is found
+    cluster : address of a Dask scheduler, whose workers are taken instead of processes of this machine
 
     Raises
     ------
@@ -106,6 +108,7 @@ def run_suites(
     chosen = None if problems is None else [find_problem(problem) for problem in problems]
     check_names(names or (), chosen)
     check_numbers(seed, scale)
+    check_cluster(cluster)
     bar = Progress(0, progress, "bench")
     goes_on = resume and holds_a_run(out)
     folder = out if resume else fresh_folder(out)
@@ -134,10 +137,11 @@ def run_suites(
         _write_instances(folder, items)
         bar.total = len(todo)
         if todo:
-            bar.say(f"bench runs {len(todo)} items on {min(workers, len(todo))} workers, into {folder}")
+            where = f"{min(workers, len(todo))} workers" if cluster is None else f"the cluster at {cluster}"
+            bar.say(f"bench runs {len(todo)} items on {where}, into {folder}")
         if todo:
             _forget_old_pages(folder)
-        interrupted = _work(store, todo, min(workers, max(1, len(todo))), folder, bar)
+        interrupted = _work(store, todo, min(workers, max(1, len(todo))), folder, bar, cluster)
         session |= {"items": bar.done, "ended": time.time(), "interrupted": interrupted}
         store.set_meta(sessions=[*sessions, session])
         analysis = analyse(store.rows(), folder, chosen, len(items))
@@ -211,7 +215,7 @@ def _say_start(
         bar.say(f"bench: {dropped} rows of other versions of the code are dropped and run again")
 
 
-def _work(store: Store, todo: Iterable[Item], workers: int, folder: Path, bar: Progress) -> bool:
+def _work(store: Store, todo: Iterable[Item], workers: int, folder: Path, bar: Progress, cluster: str | None) -> bool:
     """Run the items and store their rows; whether Ctrl-C ended it."""
 
     def done(item: Item, record: Record) -> None:
@@ -233,7 +237,9 @@ def _work(store: Store, todo: Iterable[Item], workers: int, folder: Path, bar: P
     run = partial(execute, disagreements=folder / DISAGREEMENTS)
     try:
         for part, processes in ((solves, workers), (measurements, 1)):
-            with Pool(run, processes, allowed) as pool:
+            if not part:
+                continue
+            with pool_of(run, processes, allowed, cluster=cluster) as pool:
                 pool.run(part, done, died)
     except KeyboardInterrupt:
         return True

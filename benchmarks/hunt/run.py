@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from schedgap.benchmarks.harness.cluster import pool_of
 from schedgap.benchmarks.harness.pool import Pool
 from schedgap.benchmarks.harness.progress import Progress, Sink
 from schedgap.benchmarks.harness.store import locked
@@ -221,6 +222,7 @@ def hunt(
     resume: bool = False,
     out: Path | None = None,
     progress: Sink | None = None,
+    cluster: str | None = None,
 ) -> Hunted:
     """Search for the instance on which a heuristic is furthest from the optimum, or a claim nearest to failing.
 
@@ -240,6 +242,7 @@ def hunt(
     resume : go on with the hunt in `out`; otherwise a new one, beside one that is there
     out : its folder; ``hunts/<target>`` where not given
     progress : a stream or a function for lines
+    cluster : address of a Dask scheduler, whose workers are taken instead of processes of this machine
 
     Returns
     -------
@@ -264,7 +267,7 @@ def hunt(
     with locked(folder):
         facts = {"target": chosen.id, "limits": {k: str(v) for k, v in bounds.given.items()}, "seed": seed}
         _begin(folder, facts)
-        with Pool(do_work, workers, inside=True) as pool:
+        with pool_of(do_work, workers, inside=True, cluster=cluster) as pool:
             return _run(chosen, bounds, budget, seed, pool, folder, progress)
 
 

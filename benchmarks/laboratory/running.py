@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import schedgap.benchmarks.instances
-from schedgap.benchmarks.harness.pool import Pool
+from schedgap.benchmarks.harness.cluster import check_cluster, pool_of
 from schedgap.benchmarks.harness.progress import Progress, Sink
 from schedgap.benchmarks.harness.store import FILE, Store, fresh_folder, holds_a_run, locked, row_key
 from schedgap.benchmarks.harness.versions import environment, relevant_versions
@@ -134,6 +134,7 @@ def reproduce(
     resume: bool = False,
     out: Path,
     workers: int | None = None,
+    cluster: str | None = None,
     progress: Sink | None = None,
     write: Callable[[Paper, Sequence[Finding], Path], Path] | None = None,
 ) -> Reproduction:
@@ -148,6 +149,7 @@ def reproduce(
     resume : go on with the run in `out`; nothing that had finished is repeated
     out : its folder; where it holds a run and `resume` is not asked for, a new one beside it
     workers : processes; None is one per core
+    cluster : address of a Dask scheduler, whose workers are taken instead of processes of this machine
     progress : where progress goes
     write : writes the page and the figures from the findings, and returns the page's path
 
@@ -161,9 +163,10 @@ def reproduce(
         raise InputError(f"seeds: must be from 1 to 100000, got {seeds}")
     if not 0 < scale <= 1000:
         raise InputError(f"scale: must be greater than 0 and at most 1000, got {scale:g}")
+    check_cluster(cluster)
     folder = out if resume else fresh_folder(out)
     with locked(folder), Store(folder / FILE) as store:
-        session = _Session(store, workers or environment()["cores"], progress, paper.id)
+        session = _Session(store, workers or environment()["cores"], progress, paper.id, cluster)
         if resume and holds_a_run(folder) and progress is not None:
             session.say(f"reproduce goes on with {folder}: {store.count} runs had finished")
         store.set_meta(paper=paper.id, items=[item.id for item in chosen], environment=environment())
@@ -198,8 +201,9 @@ def _chosen(paper: Paper, names: Sequence[str] | None) -> list[Item]:
 class _Session:
     """The store's rows as they are, and the way to get more."""
 
-    def __init__(self, store: Store, workers: int, progress: Sink | None, paper: str) -> None:
+    def __init__(self, store: Store, workers: int, progress: Sink | None, paper: str, cluster: str | None) -> None:
         self.store, self.workers, self.progress, self.paper = store, workers, progress, paper
+        self.cluster = cluster
         self.found: dict[str, Mapping[str, Any]] = {
             row.key: row.payload for row in store.rows() if row.result.status is not Status.ERROR
         }
@@ -242,7 +246,7 @@ class _Session:
             keep(group, [(None, reason)] * len(group))
 
         try:
-            with Pool(_execute, min(self.workers, max(1, len(todo)))) as pool:
+            with pool_of(_execute, min(self.workers, max(1, len(todo))), cluster=self.cluster) as pool:
                 pool.run(todo, keep, died)
         except KeyboardInterrupt:
             return True

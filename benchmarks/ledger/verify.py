@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from schedgap.benchmarks.harness.pool import Pool
+from schedgap.benchmarks.harness.cluster import pool_of
 from schedgap.benchmarks.harness.progress import Progress, Sink
 from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.ledger.claims import claims_of
@@ -50,6 +50,7 @@ def verify(
     problems: Iterable[Problem] | None = None,
     workers: int | None = None,
     certify: bool = False,
+    cluster: str | None = None,
 ) -> Ledger:
     """Try guarantees on random and adversarial instances.
 
@@ -67,6 +68,7 @@ def verify(
     workers : processes; all cores where not given. The guarantees of one heuristic share its trials and so stay
         together; the ledger does not depend on the number.
     certify : count how many of the optima are certified, see :func:`~schedgap.catalogue.agreement.certified`; slow
+    cluster : address of a Dask scheduler, whose workers are taken instead of processes of this machine
 
     Raises
     ------
@@ -83,7 +85,7 @@ def verify(
     count = INSTANCES if instances is None else instances
     if count < 1:
         raise InputError(f"instances: must be at least 1, got {count}")
-    folder = OUT if out is None else out
+    folder = (OUT if out is None else out).resolve()
     check_folder(folder)
     groups: dict[tuple[str, str], list[str]] = {}
     for problem, guarantee in chosen:
@@ -93,11 +95,11 @@ def verify(
     processes = min(workers or os.cpu_count() or 1, len(groups))
     bar = Progress(len(chosen) * count, progress, "verify")
     try:
-        if problems is not None or processes == 1:
+        if problems is not None or (processes == 1 and cluster is None):
             rows = _rows(chosen, count, seed, folder, bar, certify)
         else:
             tasks = [_Task(tuple(names), count, seed, folder, certify) for names in groups.values()]
-            rows = _in_processes(tasks, processes, bar)
+            rows = _in_processes(tasks, processes, bar, cluster)
     finally:
         bar.finish()
     return Ledger(tuple(rows[guarantee.id] for _, guarantee in chosen), seed)
@@ -145,7 +147,7 @@ def _run_task(task: _Task) -> _Outcome:
     return _Outcome({key: {name: getattr(row, name) for name in names} for key, row in found.items()})
 
 
-def _in_processes(tasks: Sequence[_Task], processes: int, bar: Progress) -> dict[str, LedgerRow]:
+def _in_processes(tasks: Sequence[_Task], processes: int, bar: Progress, cluster: str | None) -> dict[str, LedgerRow]:
     known = {g.id: g for p in all_problems().values() for g in claims_of(p)}
     rows: dict[str, LedgerRow] = {}
 
@@ -159,7 +161,7 @@ def _in_processes(tasks: Sequence[_Task], processes: int, bar: Progress) -> dict
     def died(task: _Task, reason: str, _: float) -> None:
         raise RuntimeError(f"{', '.join(task.ids)}: {reason}")
 
-    with Pool(_run_task, processes) as pool:
+    with pool_of(_run_task, processes, cluster=cluster) as pool:
         pool.run(tasks, done, died)
     return rows
 

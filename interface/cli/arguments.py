@@ -126,6 +126,11 @@ def settings_of(arguments: argparse.Namespace) -> dict[str, str]:
     return result
 
 
+def add_cluster(parser: argparse.ArgumentParser) -> None:
+    """The option ``--cluster``."""
+    parser.add_argument("--cluster", metavar="ADDRESS", help="of a Dask scheduler whose workers do the work")
+
+
 def add_seed(parser: argparse.ArgumentParser, default: int | None = 0) -> None:
     """``--seed``."""
     parser.add_argument("--seed", type=seed, default=default, metavar="N", help="seed of all randomness (default 0)")

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from schedgap import InputError
-from schedgap.cli.arguments import add_seed, add_time_limit, count, factor, names, room
+from schedgap.cli.arguments import add_cluster, add_seed, add_time_limit, count, factor, names, room
 
 _BESIDE = ""
 """The value of ``--csv`` and ``--parquet`` without a file: beside the run."""
@@ -24,6 +24,7 @@ def add_bench(parser: argparse.ArgumentParser) -> None:
         "--methods", type=names, metavar="M,M", help="heuristics to run, ids or file.py:function (default: all)"
     )
     parser.add_argument("--workers", type=count, metavar="N", help="processes (default: one per core)")
+    add_cluster(parser)
     add_time_limit(parser, "seconds for each solve (default: the suites' own repeatable limits)")
     add_seed(parser, default=None)
     parser.add_argument("--scale", type=factor, metavar="F", help="factor on the number of instances (default 1)")
@@ -52,6 +53,7 @@ def run_bench(arguments: argparse.Namespace) -> int:
         scale=arguments.scale,
         resume=arguments.resume,
         certify=arguments.certify,
+        cluster=arguments.cluster,
         progress=sys.stderr,
     )
     print(run.text if arguments.tables else run.answer(room()))

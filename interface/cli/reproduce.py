@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from schedgap.cli.arguments import count, factor
+from schedgap.cli.arguments import add_cluster, count, factor
 
 
 def add_reproduce(parser: argparse.ArgumentParser) -> None:
@@ -20,6 +20,7 @@ def add_reproduce(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--scale", type=factor, default=1.0, metavar="F", help="factor on the number of draws")
     parser.add_argument("--workers", type=count, metavar="N", help="processes (default: one per core)")
+    add_cluster(parser)
     parser.add_argument("--resume", action="store_true", help="go on with the run in DIR")
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="the run's directory (default: results/reproduce-PAPER)"
@@ -38,6 +39,7 @@ def run_reproduce(arguments: argparse.Namespace) -> int:
         resume=arguments.resume,
         out=arguments.out,
         workers=arguments.workers,
+        cluster=arguments.cluster,
         progress=sys.stderr,
     )
     if found.interrupted:

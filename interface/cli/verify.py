@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from schedgap.cli.arguments import add_seed, add_settings, count, seconds, settings_of, to_json
+from schedgap.cli.arguments import add_cluster, add_seed, add_settings, count, seconds, settings_of, to_json
 
 
 def add_verify(parser: argparse.ArgumentParser) -> None:
@@ -16,6 +16,7 @@ def add_verify(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--claims", type=Path, metavar="FILE.py", help="claims of your own: a file with CLAIMS")
     parser.add_argument("--instances", type=count, metavar="N", help="instances to try for each guarantee")
     add_seed(parser)
+    add_cluster(parser)
     parser.add_argument("--out", type=Path, metavar="DIR", help="directory for counterexample files")
     parser.add_argument(
         "--power", action="store_true", help="tell how much smaller the constant of each held claim could be"
@@ -34,6 +35,7 @@ def run_verify(arguments: argparse.Namespace) -> int:
         instances=arguments.instances,
         seed=arguments.seed,
         out=arguments.out,
+        cluster=arguments.cluster,
         progress=sys.stderr,
         certify=arguments.certify,
     )
@@ -58,6 +60,7 @@ def add_hunt(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--budget", type=seconds, metavar="S", help="seconds (default: none, it stops by counts)")
     add_seed(parser)
     parser.add_argument("--workers", type=count, metavar="N", help="processes (default: one per core)")
+    add_cluster(parser)
     parser.add_argument(
         "--resume",
         action="store_true",
@@ -79,6 +82,7 @@ def run_hunt(arguments: argparse.Namespace) -> int:
         workers=arguments.workers or os.cpu_count() or 1,
         resume=arguments.resume,
         out=arguments.out,
+        cluster=arguments.cluster,
         progress=sys.stderr,
     )
     print(found.to_text())

@@ -149,7 +149,7 @@ def test_a_scheduler_that_fails_everywhere_scores_0(command: Command, folder: Pa
         data = json.loads(ran.out)
         assert data["score"] == 0 and data["failures"] == {failure: 2}
     ran = command("evaluate", f"{FILE}:absent", "--problem", "rar-ddls", "--out", "x")
-    assert ran.status == 2 and "has no function 'absent'" in ran.message
+    assert ran.status == 2 and "has no function 'absent'" in ran.err.splitlines()[-1] and "Traceback" not in ran.err
 
 
 @pytest.mark.parametrize("kind", ["heuristic", "problem"])

@@ -1,0 +1,204 @@
+"""The pool of a Dask cluster: the same work as :class:`~schedgap.benchmarks.harness.pool.Pool`, on other machines."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+
+from schedgap.benchmarks.harness.pool import GRACE, TICK, Pool
+from schedgap.formulations.common.errors import InputError
+from schedgap.solvers.size import share_memory
+
+if TYPE_CHECKING:
+    import distributed
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+ANSWER = 15.0
+"""Seconds in which a scheduler must answer."""
+
+
+class ClusterLost(InputError):
+    """The scheduler does not answer, has no workers, or went away in the middle; what had finished is kept."""
+
+
+def pool_of(
+    function: Callable[[_T], _R],
+    workers: int,
+    allowed: Callable[[_T], float | None] = lambda _: None,
+    *,
+    inside: bool = False,
+    cluster: str | None = None,
+) -> Pool[_T, _R]:
+    """Processes of this machine, or the workers of a Dask cluster where the address of its scheduler is given.
+
+    Raises
+    ------
+    InputError
+        Dask is not installed.
+    ClusterLost
+        No scheduler answers at the address, or it has no workers.
+    """
+    if cluster is None:
+        return Pool(function, workers, allowed, inside)
+    client = _connect(cluster)
+    return ClusterPool(function, sum(client.nthreads().values()), allowed, address=cluster, client=client)
+
+
+def check_cluster(address: str | None) -> None:
+    """Refuse an address that nobody answers at, before any work is begun."""
+    if address is not None:
+        _connect(address).close()
+
+
+def _connect(address: str) -> distributed.Client:
+    try:
+        import distributed
+    except ImportError:
+        raise InputError("cluster: Dask is not installed; pip install 'schedgap[cluster]'") from None
+    try:
+        client = distributed.Client(address, timeout=ANSWER, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:  # a time limit is an OSError
+        why = str(error).strip().splitlines()
+        raise ClusterLost(f"cluster {address}: no Dask scheduler answers ({why[0] if why else error!r})") from error
+    if not client.nthreads():
+        client.close()
+        raise ClusterLost(f"cluster {address}: the scheduler has no workers; start some: dask worker {address}")
+    return client
+
+
+@dataclass
+class _Running(Generic[_T]):
+    item: _T
+    began: float | None = None
+
+
+@dataclass
+class ClusterPool(Pool[_T, _R]):
+    """Runs a function on items on all threads of a Dask cluster.
+
+    Dask itself gives the work of a worker that died to another one, three times; an item that outlives its time is
+    reported, and its worker is started anew.
+
+    Attributes
+    ----------
+    address : of the scheduler
+    client : the connection to it
+    """
+
+    address: str = ""
+    client: Any = None
+    _running: dict[Any, _Running[_T]] = field(default_factory=dict)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._drop()
+        self.client.close(timeout=ANSWER)
+
+    def run(
+        self,
+        items: Iterable[_T],
+        done: Callable[[_T, _R], None],
+        died: Callable[[_T, str, float], None],
+        until: float | None = None,
+    ) -> None:
+        """Run every item, as :meth:`Pool.run` does.
+
+        Raises
+        ------
+        ClusterLost
+            The scheduler went away.
+        """
+        import distributed
+
+        queue = deque(items)
+        sharers: Counter[str] = Counter()
+        for info in self.client.scheduler_info(n_workers=-1)["workers"].values():
+            sharers[info["host"]] += info["nthreads"]
+        most = 2 * self.workers  # one that runs and one that waits beside it, so that no worker is ever idle
+        while queue or self._running:
+            while queue and len(self._running) < most:
+                item = queue.popleft()
+                self._running[self._submit(item, dict(sharers))] = _Running(item)
+            try:
+                with self.client.as_current():
+                    distributed.wait(list(self._running), timeout=TICK, return_when="FIRST_COMPLETED")
+            except (TimeoutError, distributed.TimeoutError):
+                pass
+            except distributed.CancelledError:
+                raise self._lost() from None
+            if self.client.status != "running":
+                raise self._lost()
+            if until is not None and time.time() > until + GRACE:
+                self._drop()
+                return
+            for future in [future for future in self._running if future.done()]:
+                self._take(future, self._running.pop(future), done, died)
+            self._end_late(died)
+
+    def _submit(self, item: _T, sharers: dict[str, int]) -> Any:
+        return self.client.submit(_at_worker, self.function, item, sharers, pure=False, key=None)
+
+    def _take(
+        self,
+        future: Any,
+        running: _Running[_T],
+        done: Callable[[_T, _R], None],
+        died: Callable[[_T, str, float], None],
+    ) -> None:
+        if future.status == "finished":
+            done(running.item, future.result())
+            return
+        if future.status in ("cancelled", "lost"):
+            raise self._lost()
+        error = future.exception()
+        lines = str(error).strip().splitlines() or [""]
+        seconds = 0.0 if running.began is None else time.monotonic() - running.began
+        died(running.item, f"{type(error).__name__}: {lines[0]}", seconds)
+
+    def _end_late(self, died: Callable[[_T, str, float], None]) -> None:
+        """Report what outlives its time, and start its worker anew: a thread cannot be ended."""
+        if all(self.allowed(running.item) is None for running in self._running.values()):
+            return
+        busy = {key: worker for worker, keys in self.client.processing().items() for key in keys}
+        now = time.monotonic()
+        for future, running in list(self._running.items()):
+            if running.began is None and future.key in busy:
+                running.began = now
+            allowed = self.allowed(running.item)
+            # twice: it may have waited behind another one at its worker
+            if running.began is not None and allowed is not None and now - running.began > 2 * allowed:
+                del self._running[future]
+                self.client.cancel([future], force=True)
+                if future.key in busy:
+                    self.client.restart_workers([busy[future.key]], raise_for_error=False)
+                died(running.item, f"its worker was ended after {allowed:.0f} s without an answer", now - running.began)
+
+    def _drop(self) -> None:
+        """Forget what still runs."""
+        if self._running and self.client.status == "running":
+            self.client.cancel(list(self._running), force=True)
+        self._running.clear()
+
+    def _lost(self) -> ClusterLost:
+        self._running.clear()
+        return ClusterLost(
+            f"cluster {self.address}: the scheduler went away; what had finished is kept, --resume goes on with it"
+        )
+
+
+def _at_worker(function: Callable[[_T], _R], item: _T, sharers: dict[str, int]) -> _R:
+    """One item on a worker, which shares its machine's memory with the others there."""
+    from distributed import get_worker
+
+    host = get_worker().address.rpartition(":")[0].rpartition("/")[2]
+    share_memory(sharers.get(host, 1))
+    return function(item)
