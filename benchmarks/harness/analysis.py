@@ -203,6 +203,10 @@ def _proven(members: Sequence[Record]) -> str:
 
 
 def _method(problem: Problem, row: Record) -> Method:
-    """What ran; a method that only a suite knows, or that is gone, is rebuilt from the record."""
+    """What ran; one that only a suite knows, that is a user's own, or that is gone, is rebuilt from the record."""
     own = [method for method in problem.methods if method.id == row.method]
-    return own[0] if own else Method(row.method, "known to a suite only", Kind.EXACT)
+    if own:
+        return own[0]
+    if ":" in row.method:
+        return Method(row.method, "a user's own heuristic", Kind.HEURISTIC, users=True)
+    return Method(row.method, "known to a suite only", Kind.EXACT)

@@ -65,8 +65,8 @@ def test_bench_runs_it_beside_the_exact_methods(command: Command, monkeypatch: p
     arguments = ("bench", "--problem", "rar-ddls", "--methods", "mine.py:shipped,ls", "--out", "run")
     ran = command(*arguments, "--workers", "1")
     assert ran.status == 0, ran.err
-    print(ran.out)
     assert "mine.py:shipped" in ran.out and "sjf-bco" not in ran.out
+    assert "2 exact answers to 2 instances" in ran.out
     again = command(*arguments, "--workers", "1", "--resume")
     assert again.status == 0
     assert "has methods" in command("bench", "--methods", "ff", "--out", "run", "--resume").message
