@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from schedgap.benchmarks.harness.pool import GRACE, TICK, Pool
 from schedgap.formulations.common.errors import InputError
 from schedgap.solvers.size import share_memory
-
-if TYPE_CHECKING:
-    import distributed
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -55,11 +53,17 @@ def check_cluster(address: str | None) -> None:
         _connect(address).close()
 
 
-def _connect(address: str) -> distributed.Client:
+def _dask() -> Any:
+    """The module ``distributed``, which has hardly any types."""
     try:
-        import distributed
+        return importlib.import_module("distributed")
     except ImportError:
         raise InputError("cluster: Dask is not installed; pip install 'schedgap[cluster]'") from None
+
+
+def _connect(address: str) -> Any:
+    """A client of the scheduler at an address; it has workers."""
+    distributed = _dask()
     try:
         client = distributed.Client(address, timeout=ANSWER, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:  # a time limit is an OSError
@@ -117,8 +121,7 @@ class ClusterPool(Pool[_T, _R]):
         ClusterLost
             The scheduler went away.
         """
-        import distributed
-
+        distributed = _dask()
         queue = deque(items)
         sharers: Counter[str] = Counter()
         for info in self.client.scheduler_info(n_workers=-1)["workers"].values():
@@ -197,8 +200,6 @@ class ClusterPool(Pool[_T, _R]):
 
 def _at_worker(function: Callable[[_T], _R], item: _T, sharers: dict[str, int]) -> _R:
     """One item on a worker, which shares its machine's memory with the others there."""
-    from distributed import get_worker
-
-    host = get_worker().address.rpartition(":")[0].rpartition("/")[2]
+    host = _dask().get_worker().address.rpartition(":")[0].rpartition("/")[2]
     share_memory(sharers.get(host, 1))
     return function(item)
