@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.checks import ddljs as check
-from support.work import PASSED
+from support.work import PASSED, PATIENCE
 
 from schedgap.benchmarks.figures.ddljs import worker_slots, workers_by_slot
 from schedgap.benchmarks.importers import import_instance
@@ -26,6 +26,7 @@ from schedgap.heuristics.ddljs.gadget import gadget
 from schedgap.heuristics.ddljs.inner import slot_problem
 from schedgap.heuristics.ddljs.knapsack import by_marginals
 from schedgap.heuristics.ddljs.progress import Progress
+from schedgap.solvers import size
 from schedgap.solvers.exact.ddljs.bound import upper_bound
 from schedgap.solvers.exact.g_vne.colgen import solve_colgen
 from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
@@ -67,8 +68,9 @@ def test_the_program_is_as_large_as_estimated() -> None:
         assert built / 2 <= ilp_nonzeros(instance) <= 3 * built
 
 
-def test_too_large_a_program_is_said_to_be_so() -> None:
-    found = run_method(DDLJS, paper(0), "highs", SolveOptions(deadline=Deadline.after(2.0)))
+def test_too_large_a_program_is_said_to_be_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(size, "seconds_per_nonzero", lambda: 1e6)
+    found = run_method(DDLJS, paper(0), "highs", SolveOptions(deadline=Deadline.after(PATIENCE)))
     assert found.termination is Termination.TOO_LARGE and found.bound is not None
 
 
