@@ -11,6 +11,7 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from schedgap.benchmarks.figures.style import FAINT, INK, MARK, ink_on, job_colour, new_figure, plain_axes
+from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.schedule import simulate
@@ -35,9 +36,17 @@ def gantt(instance: GpuSharingInstance, solution: Solution) -> Figure:
     Returns
     -------
     Figure of its own (no pyplot state), 10 inches wide; its height grows with the GPUs.
+
+    Raises
+    ------
+    InputError
+        A job accumulates over less than one step, so that nothing says how long it takes.
     """
     if "segments" in solution:
         return _stacked(instance, solution)
+    for job, steps in solution["accumulation"].items():
+        if steps < 1:
+            raise InputError(f"accumulation.{job}: cannot be drawn, must be at least 1, got {steps}")
     schedule = simulate(instance, solution)
     row = min(0.42, max(0.05, 14.0 / instance.total_gpus))
     height = 1.3 + row * instance.total_gpus

@@ -26,6 +26,8 @@ FAINT = "#d0d0d0"
 GRID = "#e6e6e6"
 MARK = "#B2182B"
 """Lines that a reader must not miss: the makespan, a bound."""
+LARGEST = 400
+"""Inches of a picture: at 150 dots each what raster formats can hold."""
 FORMATS = (".svg", ".png", ".pdf")
 
 
@@ -54,7 +56,17 @@ class Picture(Figure):
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure with its own canvas; sizes in inches. Inside :func:`drawing_on` it is a part of a larger one."""
+    """An empty figure with its own canvas; sizes in inches. Inside :func:`drawing_on` it is a part of a larger one.
+
+    Raises
+    ------
+    InputError
+        It is larger than LARGEST inches.
+    """
+    if not max(width, height) <= LARGEST:
+        raise InputError(
+            f"cannot be drawn: the picture would have {max(width, height):,.0f} inches, at most {LARGEST} do"
+        )
     panel = _panel.get()
     if panel is not None:
         return cast(Figure, panel(width, height))  # a SubFigure takes axes, texts and legends as a Figure does

@@ -69,7 +69,12 @@ def _philly(job: Any) -> Sequence[Any]:
     for attempt in job["attempts"]:
         if not isinstance(attempt, Mapping):
             raise LeftOut("has an attempt that is not an object")
-        gpus = sum(len(part["gpus"]) for part in attempt.get("detail") or () if isinstance(part, Mapping)) or gpus
+        parts = attempt.get("detail") or ()
+        if not isinstance(parts, list | tuple) or not all(
+            isinstance(part, Mapping) and isinstance(part.get("gpus"), list) for part in parts
+        ):
+            raise LeftOut("has an attempt whose detail is not a list of GPUs")
+        gpus = sum(len(part["gpus"]) for part in parts) or gpus
         total += between(str(attempt.get("start_time")), str(attempt.get("end_time")))
     if not job["attempts"]:
         raise LeftOut("was never started")

@@ -118,7 +118,7 @@ def read_rows(form: Format, path: str | Path, notes: Notes, keep: str | None = N
                 _require(form, positions, path, keep)
             total += 1
             try:
-                cells = cells if form.objects is None else form.objects(cells)
+                cells = cells if form.objects is None else _cells(form.objects, cells)
                 if len(cells) != len(names):
                     raise Unfit(f"{len(names)} columns expected", f"got {len(cells)}")
                 if keep is not None and cells[positions[keep.split("=", 1)[0]]] != keep.split("=", 1)[1]:
@@ -143,6 +143,15 @@ def read_rows(form: Format, path: str | Path, notes: Notes, keep: str | None = N
                 yield row
     if 2 * unreadable > total:
         raise InputError(f"{worst} ({unreadable} of {total} rows cannot be read)")
+
+
+def _cells(objects: Callable[[Any], Sequence[Any]], element: Any) -> Sequence[Any]:
+    try:
+        return objects(element)
+    except LeftOut:
+        raise
+    except ValueError as error:
+        raise Unfit("cannot be read", str(error)) from None
 
 
 def _lines(form: Format, path: str | Path, file: IO[str]) -> Iterator[tuple[int, Sequence[str], Any]]:

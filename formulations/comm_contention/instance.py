@@ -5,9 +5,18 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import FailFast, Field, model_validator
 
-from schedgap.formulations.common.instance import LARGEST, Identifier, Instance, Moment, Part, Positive, unique_ids
+from schedgap.formulations.common.instance import (
+    LARGEST,
+    MOST_JOBS,
+    Identifier,
+    Instance,
+    Moment,
+    Part,
+    Positive,
+    unique_ids,
+)
 from schedgap.formulations.common.link import Link
 
 
@@ -31,7 +40,7 @@ class CommContentionInstance(Instance):
     problem_id: ClassVar[str] = "comm-contention"
     problem: Literal["comm-contention"]
     link: Link
-    tasks: Annotated[tuple[Task, ...], Field(min_length=1, max_length=100_000)]
+    tasks: Annotated[tuple[Task, ...], Field(min_length=1, max_length=MOST_JOBS), FailFast()]
 
     @model_validator(mode="after")
     def _distinct_ids(self) -> Self:

@@ -15,6 +15,14 @@ class SchedgapError(Exception):
 
     exit_status = 5
 
+    def __init__(self, message: str = "") -> None:
+        super().__init__("".join(letter if letter.isprintable() else _code(letter) for letter in message))
+
+
+def _code(letter: str) -> str:
+    """A line break or another letter that cannot be shown, as a program writes it."""
+    return letter.encode("unicode_escape").decode("ascii")
+
 
 class InputError(SchedgapError):
     """Bad input or usage: the message names the file, the place in it and the value."""

@@ -1,4 +1,5 @@
-"""Files that are there as a whole or not at all: checked before long work begins, never left half written."""
+"""Files that are there as a whole or not at all: checked before long work begins, never left half written; and how
+large those may be that are read."""
 
 from __future__ import annotations
 
@@ -6,12 +7,34 @@ import os
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 from schedgap.formulations.common.errors import InputError
 
 _UMASK = os.umask(0)
 os.umask(_UMASK)
 """Asked once, while there is one thread: the only way to ask is to change it for a moment."""
+
+
+LARGEST_FILE = 64 * 2**20
+"""Bytes of a JSON file that is read; decoded it takes at most some thirty times that."""
+
+
+def decoded(file: IO[bytes], path: str | Path) -> str:
+    """The text of a file that is open.
+
+    Raises
+    ------
+    InputError
+        It has more than LARGEST_FILE bytes, of which no more are read, or is not UTF-8.
+    """
+    content = file.read(LARGEST_FILE + 1)
+    if len(content) > LARGEST_FILE:
+        raise InputError(f"{path}: has more than {LARGEST_FILE:,} bytes")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 text (byte {error.start})") from None
 
 
 def check_writable(path: Path) -> None:

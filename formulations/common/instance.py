@@ -12,13 +12,14 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property, wraps
+from functools import cache, cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias, TypeVar, cast
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.files import decoded
 
 Json: TypeAlias = Any
 """Decoded JSON (null, truth value, number, text, list or object), which the type checker follows no further."""
@@ -29,6 +30,10 @@ LARGEST = 1e15
 SMALLEST = 1e-15
 LARGEST_MOMENT = 1e12
 LARGEST_COUNT = 10**9
+MOST_JOBS = 100_000
+MOST_SERVERS = 100_000
+MOST_GPUS = 1_000_000
+"""What an instance may have, all servers together; 100,000 jobs of the presets make files of 14 to 35 MB."""
 
 
 def _readable(text: str) -> str:
@@ -134,6 +139,10 @@ class Instance(Part):
             One line: the source, the path in it, what is wrong and the value.
         """
         if isinstance(data, Mapping):
+            for name, most in _longest(cls).items():  # before anything is made of them
+                if isinstance(data.get(name), list | tuple) and len(data[name]) > most:
+                    text = f"has {len(data[name]):,} entries, at most {most:,} are supported"
+                    raise InputError(f"{source}: {name}: {text}")
             data = _as_tuples({k: v for k, v in data.items() if not (str(k).startswith("reference") or k == "note")})
         return validated(cls, data, source)
 
@@ -155,6 +164,13 @@ class Instance(Part):
         return hashlib.sha256(text.encode()).hexdigest()
 
 
+@cache
+def _longest(form: type[Instance]) -> dict[str, int]:
+    """How many entries a list may have, by field."""
+    every = ((name, getattr(rule, "max_length", None)) for name, f in form.model_fields.items() for rule in f.metadata)
+    return {name: most for name, most in every if most is not None}
+
+
 class JobsInstance(Instance):
     """An instance with jobs; subclasses declare the field."""
 
@@ -165,6 +181,21 @@ class JobsInstance(Instance):
     def job_index(self) -> dict[str, int]:
         """Position of each job by id."""
         return {job.id: position for position, job in enumerate(self.jobs)}
+
+
+def count_gpus(sizes: Iterable[tuple[str, int]]) -> None:
+    """Raise ValueError where there are more than MOST_GPUS.
+
+    Parameters
+    ----------
+    sizes : of each server (or part of one), with its place in the file
+    """
+    counted = 0
+    for place, gpus in sizes:
+        counted += gpus
+        if counted > MOST_GPUS:
+            text = f"{gpus} GPUs make {counted} with the servers before, at most {MOST_GPUS} are supported"
+            raise ValueError(f"{place}: {text}")
 
 
 class GpuServer(Part):
@@ -179,6 +210,11 @@ class ClusterInstance(JobsInstance):
 
     if TYPE_CHECKING:
         servers: tuple[GpuServer, ...]
+
+    @model_validator(mode="after")
+    def _of_a_size(self) -> Self:
+        count_gpus((f"servers[{position}].gpus", server.gpus) for position, server in enumerate(self.servers))
+        return self
 
     @cached_property
     def total_gpus(self) -> int:
@@ -214,13 +250,12 @@ def read_json(path: str | Path, text: str | None = None) -> Json:
     Raises
     ------
     InputError
-        The file cannot be read, or is not JSON (with line and column).
+        The file cannot be read, has more than LARGEST_FILE bytes, or is not JSON (with line and column).
     """
     if text is None:
         try:
-            text = Path(path).read_text(encoding="utf-8")
-        except UnicodeDecodeError as error:
-            raise InputError(f"{path}: not UTF-8 text (byte {error.start})") from None
+            with Path(path).open("rb") as file:
+                text = decoded(file, path)
         except OSError as error:
             raise InputError(f"{path}: {error.strerror or error}") from None
 

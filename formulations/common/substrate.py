@@ -8,10 +8,11 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Annotated, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, FailFast, Field, model_validator
 
 from schedgap.formulations.common.instance import (
     LARGEST,
+    MOST_SERVERS,
     Frozen,
     Identifier,
     JobsInstance,
@@ -25,6 +26,8 @@ from schedgap.formulations.common.solution import Listed, TypedSolution
 Finite = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
 """A number of either sign."""
 
+MOST_LINKS = 1_000_000
+"""Directed links of a network."""
 MOST_WORKERS = 10_000
 """Longest ring an instance may ask for."""
 
@@ -107,8 +110,8 @@ class SubstrateInstance(JobsInstance):
         itself, to a node that does not exist, or that is given twice.
     """
 
-    servers: Annotated[tuple[Server, ...], Field(min_length=1)]
-    links: tuple[Link, ...]
+    servers: Annotated[tuple[Server, ...], Field(min_length=1, max_length=MOST_SERVERS), FailFast()]
+    links: Annotated[tuple[Link, ...], Field(max_length=MOST_LINKS), FailFast()]
 
     @model_validator(mode="after")
     def _sound_network(self) -> Self:

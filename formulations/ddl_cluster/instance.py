@@ -7,9 +7,11 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import FailFast, Field, model_validator
 
 from schedgap.formulations.common.instance import (
+    MOST_JOBS,
+    MOST_SERVERS,
     ClusterInstance,
     Count,
     GpuServer,
@@ -24,8 +26,6 @@ from schedgap.formulations.common.link import Link
 LONGEST = 1e11
 """Seconds that an instance may run for at most (see ``longest_run``)."""
 
-MOST_GPUS = 1_000_000
-"""GPUs that a cluster may have; every simulator keeps a state for each."""
 
 Gpu = tuple[int, int]
 """Position of a server, and the index of a GPU on it, from 0."""
@@ -73,20 +73,14 @@ class DdlClusterInstance(ClusterInstance):
     problem_id: ClassVar[str] = "ddl-cluster"
     problem: Literal["ddl-cluster"]
     gpu_memory: Positive
-    servers: Annotated[tuple[GpuServer, ...], Field(min_length=1)]
+    servers: Annotated[tuple[GpuServer, ...], Field(min_length=1, max_length=MOST_SERVERS), FailFast()]
     link: Link
-    jobs: Annotated[tuple[Job, ...], Field(min_length=1)]
+    jobs: Annotated[tuple[Job, ...], Field(min_length=1, max_length=MOST_JOBS), FailFast()]
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         unique_ids(self.servers, "servers")
         unique_ids(self.jobs, "jobs")
-        counted = 0
-        for position, server in enumerate(self.servers):
-            counted += server.gpus
-            if counted > MOST_GPUS:
-                text = f"{server.gpus} GPUs make {counted} with the servers before, at most {MOST_GPUS} are supported"
-                raise ValueError(f"servers[{position}].gpus: {text}")
         for position, job in enumerate(self.jobs):
             where = f'jobs[{position}] ("{job.id}")'
             if job.gpus > self.total_gpus:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import FailFast, Field, model_validator
 
-from schedgap.formulations.common.instance import Count, Frozen, Identifier, NonNegative, Part, unique_ids
+from schedgap.formulations.common.instance import MOST_JOBS, Count, Frozen, Identifier, NonNegative, Part, unique_ids
 from schedgap.formulations.common.substrate import (
     MOST_WORKERS,
     Finite,
@@ -94,7 +94,7 @@ class DdljsInstance(SubstrateInstance):
     problem_id: ClassVar[str] = "ddljs"
     problem: Literal["ddljs"]
     horizon: Annotated[int, Field(ge=1, le=LONGEST_HORIZON)]
-    jobs: Annotated[tuple[Job, ...], Field(min_length=1)]
+    jobs: Annotated[tuple[Job, ...], Field(min_length=1, max_length=MOST_JOBS), FailFast()]
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

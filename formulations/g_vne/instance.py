@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import FailFast, Field, model_validator
 
-from schedgap.formulations.common.instance import unique_ids
+from schedgap.formulations.common.instance import MOST_JOBS, unique_ids
 from schedgap.formulations.common.numbers import unit_of
 from schedgap.formulations.common.substrate import MOST_WORKERS, Finite, RingJob, SubstrateInstance
 
@@ -37,7 +37,7 @@ class GVneInstance(SubstrateInstance):
 
     problem_id: ClassVar[str] = "g-vne"
     problem: Literal["g-vne"]
-    jobs: Annotated[tuple[Job, ...], Field(min_length=1)]
+    jobs: Annotated[tuple[Job, ...], Field(min_length=1, max_length=MOST_JOBS), FailFast()]
 
     @model_validator(mode="after")
     def _unique_jobs(self) -> Self:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import FailFast, Field, model_validator
 
 from schedgap.formulations.common.instance import (
+    MOST_JOBS,
+    MOST_SERVERS,
     ClusterInstance,
     Count,
     Frozen,
@@ -92,10 +94,10 @@ class GpuSharingInstance(ClusterInstance):
     problem: Literal["gpu-sharing"]
     horizon: Count
     slot_length: Positive
-    servers: Annotated[tuple[GpuServer, ...], Field(min_length=1)]
+    servers: Annotated[tuple[GpuServer, ...], Field(min_length=1, max_length=MOST_SERVERS), FailFast()]
     gpu_memory: Positive
     max_jobs_per_gpu: Annotated[int, Field(ge=1, le=2)]
-    jobs: Annotated[tuple[Job, ...], Field(min_length=1)]
+    jobs: Annotated[tuple[Job, ...], Field(min_length=1, max_length=MOST_JOBS), FailFast()]
     interference: Frozen[str, Frozen[str, Slowdown]] = Field(default_factory=FrozenDict)
 
     @model_validator(mode="after")

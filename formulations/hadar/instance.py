@@ -5,9 +5,11 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import FailFast, Field, model_validator
 
 from schedgap.formulations.common.instance import (
+    MOST_JOBS,
+    MOST_SERVERS,
     Count,
     Frozen,
     Identifier,
@@ -15,6 +17,7 @@ from schedgap.formulations.common.instance import (
     NonNegative,
     Part,
     Positive,
+    count_gpus,
     unique_ids,
 )
 
@@ -95,11 +98,16 @@ class HadarInstance(JobsInstance):
     horizon: Count
     slot_length: Positive
     all_jobs_must_finish: bool = False
-    machines: Annotated[tuple[Machine, ...], Field(min_length=1)]
-    jobs: Annotated[tuple[Job, ...], Field(min_length=1)]
+    machines: Annotated[tuple[Machine, ...], Field(min_length=1, max_length=MOST_SERVERS), FailFast()]
+    jobs: Annotated[tuple[Job, ...], Field(min_length=1, max_length=MOST_JOBS), FailFast()]
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        count_gpus(
+            (f"machines[{position}].gpus.{kind}", devices)
+            for position, machine in enumerate(self.machines)
+            for kind, devices in machine.gpus.items()
+        )
         unique_ids(self.machines, "machines")
         unique_ids(self.jobs, "jobs")
         for position, job in enumerate(self.jobs):

@@ -5,9 +5,11 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import FailFast, Field, model_validator
 
 from schedgap.formulations.common.instance import (
+    MOST_JOBS,
+    MOST_SERVERS,
     ClusterInstance,
     Count,
     GpuServer,
@@ -83,8 +85,8 @@ class RarDdlsInstance(ClusterInstance):
     horizon: Count
     network: Network
     reduce_speed: Positive
-    servers: Annotated[tuple[GpuServer, ...], Field(min_length=1)]
-    jobs: Annotated[tuple[Job, ...], Field(min_length=1)]
+    servers: Annotated[tuple[GpuServer, ...], Field(min_length=1, max_length=MOST_SERVERS), FailFast()]
+    jobs: Annotated[tuple[Job, ...], Field(min_length=1, max_length=MOST_JOBS), FailFast()]
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

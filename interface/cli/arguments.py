@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from schedgap import InputError
 
 if TYPE_CHECKING:
-    from schedgap.reading import Text
+    from schedgap.reading import Text, decoded
 
 STANDARD_INPUT = "<standard input>"
 
@@ -170,9 +170,7 @@ def given(path: str) -> str | Text:
     if sys.stdin is None:
         raise InputError("standard input is closed")
     try:
-        return Text(STANDARD_INPUT, sys.stdin.buffer.read().decode("utf-8"))
-    except UnicodeDecodeError as error:
-        raise InputError(f"{STANDARD_INPUT}: not UTF-8 text (byte {error.start})") from None
+        return Text(STANDARD_INPUT, decoded(sys.stdin.buffer, STANDARD_INPUT))
     except OSError as error:
         raise InputError(f"{STANDARD_INPUT}: cannot be read: {error.strerror or error}") from None
 

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from schedgap import plot, solve
 from schedgap.benchmarks.figures.style import new_figure, save
+from schedgap.benchmarks.importers import import_instance
 from schedgap.benchmarks.importers.substrate_files import gml_substrate
 from schedgap.benchmarks.report import export
-from schedgap.catalogue.registry import parse_instance
+from schedgap.benchmarks.studies.robustness.samples import FILES, philly_job
+from schedgap.catalogue.registry import find_problem, parse_instance
 from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.files import LARGEST_FILE
 from schedgap.formulations.common.instance import read_json
 
+DATA = Path(__file__).parents[1] / "data"
+PHILLY = philly_job("x", "2017-10-07 01:12:09", "2017-10-07 01:13:23", 2)["attempts"]
 TASK = {"id": "a", "release": 0.0, "size": 1.0}
 LINK = {"latency": 0.0, "seconds_per_unit": 1.0, "contention_penalty": 0.1}
 
@@ -99,3 +106,81 @@ def test_cells_that_a_spreadsheet_would_run_are_text() -> None:
     cells = pd.DataFrame({"a": ["=1+1", "@x", "-x", "+x", "x-1", -1.5, None]}).map(export._as_text)["a"].tolist()
     assert cells[:6] == ["'=1+1", "'@x", "'-x", "'+x", "x-1", -1.5]
     json.dumps(cells[:5])
+
+
+def test_an_error_is_one_line_whatever_the_values() -> None:
+    said = str(InputError("a.json: jobs[0].x\ny\u2028z\x1b[2J\ud800: unknown key"))
+    assert said == "a.json: jobs[0].x\\ny\\u2028z\\x1b[2J\\ud800: unknown key"
+
+
+def rar(**changes: object) -> dict[str, object]:
+    return {**json.loads((DATA / "rar-14-mixed.json").read_text()), **changes}
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (
+            rar(servers=[{"id": f"s{k}", "gpus": 10**5 * k} for k in range(1, 6)]),
+            r"servers\[4\]\.gpus: 500000 GPUs make 1500000 ",
+        ),
+        (
+            rar(servers=[{"id": str(k), "gpus": 1} for k in range(100_001)]),
+            "servers: has 100,001 entries, at most 100,000 are",
+        ),
+        (rar(jobs=[{}] * 100_001), "jobs: has 100,001 entries, at most 100,000 are"),
+        ({**comm({}), "tasks": [TASK] * 100_001}, "tasks: has 100,001 entries, at most 100,000 are"),
+    ],
+)
+def test_sizes_have_a_limit(data: dict[str, object], said: str) -> None:
+    with pytest.raises(InputError, match=said) as refused:
+        parse_instance(data)
+    assert len(str(refused.value)) < 400
+
+
+def test_devices_of_all_types_have_a_limit() -> None:
+    data = json.loads((DATA / "hadar-c04_mixed_types.json").read_text())
+    data["machines"] = [{"id": f"m{k}", "gpus": {"a": 300_000, "b": 300_000}} for k in range(2)]
+    with pytest.raises(InputError, match=r"machines\[1\]\.gpus\.b: 300000 GPUs make 1200000 with"):
+        parse_instance(data)
+
+
+def test_a_file_is_not_read_beyond_its_largest_size(tmp_path: Path) -> None:
+    path = tmp_path / "endless.json"
+    with path.open("wb") as file:
+        file.seek(10**12)  # a hole: it takes no space
+        file.write(b"}")
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match="has more than 67,108,864 bytes"):
+            read_json(path)
+        assert tracemalloc.get_traced_memory()[1] < 3 * LARGEST_FILE
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_picture_has_a_largest_size() -> None:
+    new_figure(10, 400)
+    with pytest.raises(InputError, match="the picture would have 45,001 inches"):
+        new_figure(10, 45_001.3)
+
+
+def test_accumulation_over_no_steps_is_not_drawn() -> None:
+    data = json.loads((DATA / "gpu-sharing-share_09_accumulate.json").read_text())
+    solution = solve(data, time_limit=60).solution
+    assert solution is not None
+    job = next(iter(solution["accumulation"]))
+    solution["accumulation"][job] = 0
+    with pytest.raises(InputError, match=f"accumulation.{job}: cannot be drawn"):
+        plot(data, solution)
+
+
+def test_an_attempt_without_gpus_is_left_out(tmp_path: Path) -> None:
+    log = json.loads(FILES["philly-log"])
+    log[0]["attempts"][0]["detail"] = [{"ip": "m1"}]
+    log[1]["attempts"][0]["start_time"] = "2017-10-07 25"
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(log + [{**log[1], "jobid": f"j{k}", "attempts": PHILLY} for k in range(5)], indent=1))
+    messages = import_instance(find_problem("hadar"), "philly", [path])[1]
+    assert any("whose detail is not a list of GPUs" in text for text in messages)
+    assert any("cannot be read (line 20)" in text for text in messages), messages

@@ -1,0 +1,1 @@
+"""Limits kept, processes killed, input mutated: what must never happen, tried many times."""
