@@ -15,6 +15,23 @@ INTERRUPTED = 130
 """Exit status after Ctrl-C (128 + SIGINT)."""
 
 
+def terminate_like_ctrl_c() -> None:
+    """From here on SIGTERM, as batch systems and ``timeout`` send it, is handled as Ctrl-C is; for commands.
+
+    Where nobody handles that (a shell starts what is in the background with SIGINT ignored), it ends the process.
+    """
+
+    def terminated(number: int, _frame: FrameType | None) -> None:
+        if callable(signal.getsignal(signal.SIGINT)):
+            signal.raise_signal(signal.SIGINT)
+        else:
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, terminated)
+
+
 def leave(status: int) -> None:
     """End the process now, its output flushed: without the interpreter's own end.
 

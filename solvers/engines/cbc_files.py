@@ -24,7 +24,7 @@ def write_start(start: dict[int, float], path: Path) -> None:
 
 
 def read_values(path: Path, columns: int) -> FloatArray | None:
-    """The point that ``-saveSolution`` wrote, with all digits; None where there is no such file.
+    """The point that ``-saveSolution`` wrote, with all digits; None where it wrote none.
 
     The file holds two ints (rows, columns), then doubles: objective, row activities, row duals, column
     values, reduced costs.
@@ -34,9 +34,9 @@ def read_values(path: Path, columns: int) -> FloatArray | None:
     RuntimeError
         The file does not fit the model.
     """
-    if not path.exists():
+    data = path.read_bytes() if path.exists() else b""
+    if not data:
         return None
-    data = path.read_bytes()
     rows, found = struct.unpack_from("=ii", data) if len(data) >= 8 else (-1, -1)
     if found != columns or len(data) != 8 + 8 * (1 + 2 * rows + 2 * columns):
         raise RuntimeError(f"CBC wrote a solution of {found} columns for a model of {columns}")

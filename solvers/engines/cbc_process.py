@@ -10,6 +10,8 @@ import subprocess
 import sys
 import tempfile
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from schedgap.formulations.common.numbers import gap
@@ -34,8 +36,12 @@ KEPT_LINES = 1000
 """The end of the log, from which the answer is read; the whole of it can be long."""
 
 
+_HANDLES = Path("/proc/self/fd")
+"""Where Linux shows a process its open files by their numbers."""
+
+
 class CbcRun:
-    """One run of the program in a private folder that is always removed."""
+    """One run of the program; its files leave no trace."""
 
     def __init__(self, program: str, model: WholeModel, options: SolveOptions, progress: Progress | None) -> None:
         self._program = program
@@ -56,27 +62,26 @@ class CbcRun:
 
     def go(self, start: dict[int, float], *, with_cost: bool = True) -> None:
         """Write the files, run, read the answer."""
-        with tempfile.TemporaryDirectory(prefix="schedgap-cbc-", ignore_cleanup_errors=True) as folder:
-            home = Path(folder)
-            write_mps(self._arrays, self._goal.cost if with_cost else None, home / "model.mps")
-            command = [*_tied_to_us(), self._program, "model.mps"]
+        with _files("model.mps", "start.txt", "answer.txt", "answer.bin") as (model, begin, answer, point):
+            write_mps(self._arrays, self._goal.cost if with_cost else None, model)
+            command = [*_tied_to_us(), self._program, str(model)]
             if start:
-                write_start(start, home / "start.txt")
-                command += ["-mipstart", "start.txt"]
-            command += [*self._arguments(), "-solve", "-solution", "answer.txt", "-saveSolution", "answer.bin"]
+                write_start(start, begin)
+                command += ["-mipstart", str(begin)]
+            command += [*self._arguments(), "-solve", "-solution", str(answer), "-saveSolution", str(point)]
+            handles = [int(path.name) for path in (model, begin, answer, point) if path.parent == _HANDLES]
             try:
-                ended = watched(lambda: self._talk(command, home), self._stop, self._options.deadline)
+                ended = watched(lambda: self._talk(command, handles), self._stop, self._options.deadline)
                 self.interrupted, self.late = ended.interrupted, ended.late
             finally:
                 self._kill()
             if self._error is not None:
                 raise self._error
-            answer = home / "answer.txt"
             if answer.exists() and ended.finished:
                 with answer.open(encoding="ascii", errors="replace") as file:
                     self.heading = file.readline().strip() or None
                 if self.heading is not None:
-                    self.values = read_values(home / "answer.bin", len(self._arrays.variables))
+                    self.values = read_values(point, len(self._arrays.variables))
 
     def _arguments(self) -> list[str]:
         options = self._options
@@ -102,13 +107,19 @@ class CbcRun:
             arguments += ["-threads", str(100 + min(options.threads, 99))]  # 100 + n is CBC's repeatable mode
         return arguments
 
-    def _talk(self, command: list[str], home: Path) -> None:
+    def _talk(self, command: list[str], handles: list[int]) -> None:
         """Run the program and read its log to the end."""
         # a session of its own: a terminal's Ctrl-C must reach CBC once, through _stop
         reader, writer = _log_channel()
         try:
             self._process = subprocess.Popen(
-                command, cwd=home, stdin=subprocess.DEVNULL, stdout=writer, stderr=writer, start_new_session=True
+                command,
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=writer,
+                stderr=writer,
+                start_new_session=True,
+                pass_fds=handles,
             )
         except BaseException:
             os.close(reader)
@@ -163,6 +174,23 @@ class CbcRun:
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
             self._process.wait()
+
+
+@contextmanager
+def _files(*names: str) -> Iterator[list[Path]]:
+    """Files of these names: in memory where the system has such, so that none is left however this process ends."""
+    handles: list[int] = []
+    try:
+        if hasattr(os, "memfd_create") and _HANDLES.is_dir():
+            for name in names:
+                handles.append(os.memfd_create(name))
+            yield [_HANDLES / str(handle) for handle in handles]
+            return
+    finally:
+        for handle in handles:
+            os.close(handle)
+    with tempfile.TemporaryDirectory(prefix="schedgap-cbc-", ignore_cleanup_errors=True) as folder:
+        yield [Path(folder) / name for name in names]
 
 
 def _log_channel() -> tuple[int, int]:

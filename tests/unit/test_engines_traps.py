@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -357,9 +358,8 @@ def test_engine_missing_is_an_input_error() -> None:
 def test_cbc_dies_with_the_process_that_started_it(tmp_path: Path) -> None:
     """Even when that is killed with SIGKILL: a benchmark that is cut short leaves no program running."""
     code = f"""
-        import sys, tempfile
+        import sys
         sys.path.insert(0, {str(Path(__file__).parents[1])!r})
-        tempfile.tempdir = {str(tmp_path)!r}
         from support.engine_models import market_split
         from schedgap.solvers.engines import engine
         from schedgap.solvers.result import Deadline, SolveOptions
@@ -367,26 +367,31 @@ def test_cbc_dies_with_the_process_that_started_it(tmp_path: Path) -> None:
         engine("cbc").solve(market_split(5, 40, 1, slack=True), options)
     """
     parent = subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
     )
     assert parent.stdout is not None
     for line in parent.stdout:
         if line.startswith("Continuous objective value"):
             break
-    (folder,) = tmp_path.iterdir()
-    assert _programs_in(folder) == 1
+    assert _programs_of(tmp_path) == 2
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    wait_until(lambda: _programs_in(folder) == 0)
+    wait_until(lambda: _programs_of(tmp_path) == 0)
+    if hasattr(os, "memfd_create"):
+        assert not list(tmp_path.iterdir()), "files of CBC are in memory"
 
 
-def _programs_in(folder: Path) -> int:
-    """How many running programs have `folder` as their working folder."""
+def _programs_of(folder: Path) -> int:
+    """How many running programs have `folder` as their TMPDIR."""
     count = 0
     for process in Path("/proc").iterdir():
         try:
-            count += process.name.isdigit() and (process / "cwd").resolve() == folder.resolve()
+            if process.name.isdigit():
+                count += f"TMPDIR={folder}".encode() in (process / "environ").read_bytes().split(b"\0")
         except OSError:  # gone meanwhile, or not ours
             continue
     return count

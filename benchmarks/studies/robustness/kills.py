@@ -1,0 +1,194 @@
+"""Commands killed at fifty moments: what was finished stays, a repetition ends with the same tables, nothing is left.
+
+``python -m schedgap.benchmarks.studies.robustness.kills [--kills 50] [--command NAME] [--seed N]``. A run that nobody
+disturbs gives the table; each further run is sent KILL, TERM or INT at a random moment of the time that took, then
+goes on (``--resume``, where the command has it) or is repeated. Then the tables must be the same, no process of the run
+may live, and no temporary file of ours may be there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from schedgap.benchmarks.harness.store import FILE, Store
+
+SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+PATIENCE = 300.0
+"""Seconds that an undisturbed run, or the end of what was killed, may take."""
+SCHEDULER = '''def schedule(instance, *, seed):
+    """Every job at once on the first GPUs."""
+    from schedgap import methods, solve
+    return solve(instance, "ls", seed=seed).solution
+'''
+
+
+@dataclass(frozen=True)
+class Command:
+    """What is run in a folder of its own.
+
+    Attributes
+    ----------
+    arguments : of ``schedgap``; ``FOLDER`` stands for the folder, in which ``x.json`` is an instance
+    again : what a repetition has besides
+    tables : the files that are compared, without what depends on the clock
+    """
+
+    arguments: tuple[str, ...]
+    tables: tuple[str, ...]
+    again: tuple[str, ...] = ()
+
+
+COMMANDS: Mapping[str, Command] = {
+    "bench": Command(
+        ("bench", "quick", "--problem", "hadar", "--scale", "0.1", "--workers", "2", "--out", "FOLDER/run"),
+        (f"run/{FILE}",),
+        ("--resume",),
+    ),
+    "verify": Command(("verify", "002-theorem-2", "--instances", "20", "--out", "FOLDER/run"), ("run/ledger.json",)),
+    "hunt": Command(
+        ("hunt", "rar-ddls/ls", "--family", "--workers", "2", "--budget", "5", "--out", "FOLDER/run"), (), ("--resume",)
+    ),
+    "evaluate": Command(
+        ("evaluate", "FOLDER/mine.py:schedule", "--problem", "rar-ddls", "--instances", "1", "--out", "FOLDER/run"),
+        ("run/card.json",),
+    ),
+    "reproduce": Command(
+        ("reproduce", "000", "--scale", "0.1", "--seeds", "1", "--out", "FOLDER/run"), (), ("--resume",)
+    ),
+    "certify": Command(("certify", "FOLDER/x.json", "--out", "FOLDER/proof.json"), ("proof.json",)),
+}
+TIMES = ("seconds", "worker", "at", "load", "date", "began", "ended", "versions", "limits", "time", "folder", "path")
+"""Keys of what depends on the clock, on the machine, or on where it ran."""
+
+
+def plain(value: object) -> object:
+    """A table without what depends on the clock."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items() if not any(word in str(key) for word in TIMES)}
+    return [plain(item) for item in value] if isinstance(value, list) else value
+
+
+def tables_of(command: Command, folder: Path) -> list[object]:
+    """What a run left."""
+    found: list[object] = []
+    for name in command.tables:
+        path = folder / name
+        if name.endswith(".sqlite"):
+            with Store(path, read_only=True) as store:
+                rows = [plain(row.flat()) for row in store.rows()]
+            found.append(sorted(json.dumps(row, sort_keys=True, default=str) for row in rows))
+        else:
+            content = path.read_bytes()
+            content = gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content
+            found.append(plain(json.loads(content)))
+    return found
+
+
+def begin(command: Command, folder: Path, *more: str) -> subprocess.Popen[bytes]:
+    """Start a command whose temporary files, and whose processes, are known by the folder."""
+    scratch = folder / "scratch"
+    scratch.mkdir(parents=True, exist_ok=True)
+    (folder / "mine.py").write_text(SCHEDULER, encoding="utf-8")
+    given = [part.replace("FOLDER", str(folder)) for part in command.arguments]
+    if not (folder / "x.json").exists():
+        make = [sys.executable, "-m", "schedgap.cli.main", "generate", "hadar", "--preset", "tiny"]
+        subprocess.run([*make, "--out", str(folder / "x.json")], check=True, timeout=PATIENCE)
+    return subprocess.Popen(
+        [sys.executable, "-m", "schedgap.cli.main", *given, *more],
+        cwd=folder,
+        env={**os.environ, "TMPDIR": str(scratch), "SCHEDGAP_KILLS": str(folder)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=(folder / "said").open("ab"),
+    )
+
+
+def living(folder: Path) -> list[int]:
+    """Processes of runs in this folder."""
+    mark = f"SCHEDGAP_KILLS={folder}".encode()
+    found = []
+    for process in Path("/proc").iterdir():
+        try:
+            if process.name.isdigit() and mark in (process / "environ").read_bytes().split(b"\0"):
+                found.append(int(process.name))
+        except OSError:  # gone meanwhile, or not ours
+            continue
+    return found
+
+
+def left(folder: Path) -> list[str]:
+    """Temporary files of ours in its scratch folder and half-written ones beside its tables."""
+    scratch = folder / "scratch"
+    half = [path for path in folder.rglob(".*") if path.is_file() and scratch not in path.parents]
+    return sorted(
+        str(path.relative_to(folder)) for path in [*half, *scratch.rglob("*")] if "__pycache__" not in path.parts
+    )
+
+
+def kill_once(command: Command, folder: Path, moment: float, number: signal.Signals) -> list[str]:
+    """Run, kill, wait for the end of all that belonged to it: what is wrong then."""
+    process = begin(command, folder)
+    time.sleep(moment)
+    process.send_signal(number)
+    process.wait(PATIENCE)
+    end = time.monotonic() + PATIENCE
+    while living(folder) and time.monotonic() < end:
+        time.sleep(0.05)
+    wrong = [f"process {one} lives" for one in living(folder)]
+    wrong += [f"{name} is left" for name in left(folder)]
+    if b"Traceback" in (folder / "said").read_bytes():
+        wrong.append("a traceback")
+    again = begin(command, folder, *(command.again if (folder / "run").exists() else ()))
+    if again.wait(PATIENCE) not in (0, 1, 4):
+        wrong.append(f"the repetition ends with {again.returncode}: {(folder / 'said').read_text()[-300:]}")
+    return wrong
+
+
+def try_command(name: str, kills: int, seed: int = 0) -> list[str]:
+    """Kill one command so many times; every fault in a line."""
+    command, rng, faults = COMMANDS[name], random.Random(seed), []
+    with tempfile.TemporaryDirectory() as home:
+        whole = Path(home) / "whole"
+        began = time.monotonic()
+        if begin(command, whole).wait(PATIENCE) not in (0, 1, 4):
+            return [f"{name}: fails undisturbed: {(whole / 'said').read_text(encoding='utf-8')[-300:]}"]
+        took = time.monotonic() - began
+        wanted = tables_of(command, whole)
+        for kill in range(kills):
+            folder = Path(home) / f"killed-{kill}"
+            number, moment = SIGNALS[kill % len(SIGNALS)], rng.uniform(0, took)
+            wrong = kill_once(command, folder, moment, number)
+            if not wrong and tables_of(command, folder) != wanted:
+                wrong = ["other tables"]
+            faults += [f"{name}, {number.name} after {moment:.2f} of {took:.2f} s: {one}" for one in wrong]
+            shutil.rmtree(folder)
+    return faults
+
+
+def main() -> None:
+    """Kill, and print what was wrong."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--command", choices=COMMANDS)
+    parser.add_argument("--seed", type=int, default=0)
+    chosen = parser.parse_args()
+    for name in COMMANDS if chosen.command is None else (chosen.command,):
+        faults = try_command(name, chosen.kills, chosen.seed)
+        print(f"{name}: {chosen.kills} kills, {len(faults)} faults", *faults, sep="\n  ", flush=True)
+
+
+if __name__ == "__main__":
+    main()
