@@ -27,6 +27,7 @@ from schedgap.benchmarks.harness.store import Store
 from schedgap.benchmarks.importers import import_instance
 from schedgap.benchmarks.instances import figure_of, make_instance, workload_of
 from schedgap.benchmarks.records import Record
+from schedgap.benchmarks.studies.robustness.damage import NUMBERS, TOKENS, change, damage
 from schedgap.benchmarks.studies.robustness.samples import COLUMNS, FILES
 from schedgap.catalogue.method import Kind
 from schedgap.catalogue.methods import method_settings
@@ -43,28 +44,6 @@ ALLOWED = 90.0
 """Seconds of the wall clock after which its process is ended."""
 SEEDS = 6
 """Instances of a problem's first preset that cases are made of."""
-NUMBERS = (
-    0,
-    -1,
-    1,
-    2,
-    10**9,
-    10**9 + 1,
-    10**15,
-    10**18,
-    2**63,
-    0.5,
-    1 / 3,
-    1e-9,
-    1e-15,
-    5e-324,
-    1e9,
-    1e15,
-    1.8e308,
-    -0.0,
-)
-OTHERS: tuple[Json, ...] = (None, True, "", "x", "\n", "a\u2028b", "$\\frac{$", "=1+1", "\ud800", [], {}, [[]], {"": 0})
-TOKENS = ("NaN", "Infinity", "-Infinity", "1e999", "7" * 5000, "nul", "{", "]", ",", '"', "\x00", "\\u12", "0x1", "01")
 NETWORKS = {
     "gml": "graph [\n node [\n id 0\n label \"a\"\n ]\n node [\n id 1\n label \"b\"\n ]\n node [\n id 2\n ]\n"
     " edge [\n source 0\n target 1\n bandwidth 3\n ]\n edge [\n source 1\n target 2\n bandwidth 2\n ]\n]\n",
@@ -109,71 +88,6 @@ def solved(problem: str, seed: int) -> Solution | None:
             if result.solution is not None:
                 return result.solution
     return None
-
-
-def places(data: Json, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """Every place of a JSON document, the whole left out."""
-    items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
-    for key, value in items:
-        yield (*at, key)
-        yield from places(value, (*at, key))
-
-
-def change(data: Json, rng: random.Random) -> tuple[Json, bool]:
-    """A copy with one change, and whether what came in is of another type than what was there."""
-    data = json.loads(json.dumps(data))
-    at = rng.choice(list(places(data)))
-    owner = data
-    for key in at[:-1]:
-        owner = owner[key]
-    last, old = at[-1], owner[at[-1]]
-    number = isinstance(old, int | float) and not isinstance(old, bool)
-    what = rng.randrange(8)
-    if what <= 3 and number:
-        owner[last] = rng.choice(NUMBERS)
-    elif what == 4 and isinstance(owner, dict):
-        owner[rng.choice((f"{last} ", "x", "", "\n", "__class__"))] = owner.pop(last) if rng.random() < 0.5 else old
-    elif what == 5:
-        del owner[last]
-    elif what == 6 and isinstance(owner, list):
-        owner.insert(rng.randrange(len(owner) + 1), json.loads(json.dumps(rng.choice(owner))))
-    elif what == 7:
-        other = rng.choice(list(places(data)))
-        found = data
-        for key in other:
-            found = found[key]
-        owner[last] = json.loads(json.dumps(found))
-        return data, False
-    else:
-        owner[last] = json.loads(json.dumps(rng.choice(OTHERS)))
-        return data, _type(owner[last]) != _type(old)
-    return data, False
-
-
-def _type(value: Json) -> str:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return "number" if number else type(value).__name__
-
-
-def damage(text: str, rng: random.Random) -> str:
-    """A text with one damage."""
-    at = rng.randrange(len(text) + 1)
-    to = min(len(text), at + rng.choice((0, 1, 1, 3, 20, 1000)))
-    what = rng.randrange(6)
-    if what == 0:
-        return text[:at]
-    if what == 1:
-        return text[:at] + text[to:]
-    if what == 2:
-        return text[:at] + text[at:to] * rng.choice((2, 2, 50)) + text[to:]
-    if what == 3:
-        return text[:at] + rng.choice(TOKENS) + text[to:]
-    if what == 4:
-        return text[:at] + chr(rng.choice((0, 9, 10, 13, 34, 44, 45, 48, 0xA0, 0x2028, 0xFEFF, 0x1F600))) + text[to:]
-    lines = text.splitlines(keepends=True)
-    i, j = rng.randrange(len(lines)), rng.randrange(len(lines))
-    lines[i], lines[j] = lines[j], lines[i]
-    return "".join(lines)
 
 
 def _pick(rng: random.Random) -> tuple[Problem, Instance, str, int]:
