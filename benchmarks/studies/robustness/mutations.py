@@ -36,7 +36,7 @@ from schedgap.catalogue.registry import all_problems, find_problem, load_instanc
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.instance import Instance, Json, Solution, read_json
-from schedgap.solvers.result import NO_DEADLINE, Deadline, Result, SolveOptions, Status
+from schedgap.solvers.result import Deadline, Result, SolveOptions, Status
 
 SECONDS = 5.0
 """Processor seconds of a case that count as a hang."""
@@ -235,7 +235,7 @@ def _certificate(problem: str) -> Json:
     assert result.status is Status.OPTIMAL and result.solution is not None
     value = desk.check(instance, result.solution).objective
     assert value is not None
-    return prove(instance, Fraction(value), result.solution, NO_DEADLINE)
+    return prove(instance, Fraction(value), result.solution)
 
 
 def try_certificate(rng: random.Random) -> None:
