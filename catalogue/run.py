@@ -133,6 +133,7 @@ def _within_budget(
     work : the method itself
     """
     result: Result | None = None
+    bounded = options.deadline.moment is None
     tell = options.report
 
     def report(solution: Solution | None, objective: float | None, bound: float | None) -> None:
@@ -146,6 +147,7 @@ def _within_budget(
         with budget:
             if options.deadline.moment is not None:
                 certified_bound(problem, instance)  # kept with the instance; at the end there is no time for it
+            bounded = True
             result = work(replace(options, report=report))
     except OutOfBudgetError:  # nothing in it took this for Ctrl-C
         budget.end()
@@ -153,12 +155,13 @@ def _within_budget(
     if budget.over is None or result is None or result.termination is Termination.PROVEN:
         assert result is not None
         return result
-    info = {"reason": budget.reason, **result.info}
+    info = {"reason": budget.reason, **result.info} | ({} if bounded else {"unbounded": True})
     result = replace(result, termination=budget.over, info=info)
     if result.solution is not None:
         return result
     if method.kind is Kind.HEURISTIC:
-        return replace(result, bound=None if method.outside_model else certified_bound(problem, instance))
+        known_bound = bounded and not method.outside_model
+        return replace(result, bound=certified_bound(problem, instance) if known_bound else None)
     late = budget.over is Termination.TIME_LIMIT
     quick = _quickly(problem, instance, known, LAST_GRACE if late else PATIENCE, check)
     if quick is None:
@@ -240,7 +243,7 @@ def _confirmed(problem: Problem, method: Method, result: Result, check: Check) -
 
 def _certified(problem: Problem, instance: Instance, result: Result) -> Result:
     """The result with the certified bound where that is better than the method's own."""
-    if result.info.get("relaxation"):  # its own value is what was asked for
+    if result.info.get("relaxation") or result.info.get("unbounded"):  # its own value, or no time for a certified one
         return result
     if result.status not in (Status.FEASIBLE, Status.UNKNOWN):
         if result.status is Status.OPTIMAL:

@@ -172,6 +172,21 @@ def test_a_heuristic_is_ended_too() -> None:
     assert (result.status, result.termination, result.bound) == (Status.UNKNOWN, Termination.TIME_LIMIT, 3.0)
 
 
+def test_a_bound_for_which_there_is_no_time_is_not_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def bound(*_: Any) -> float:
+        asked.append(1)
+        forever()
+        return 3.0
+
+    problem = toy()
+    monkeypatch.setattr(type(problem), "bound", bound)
+    result = run_method(problem, INSTANCE, "list", SolveOptions(deadline=PASSED))
+    exact = run_method(problem, INSTANCE, "brute", SolveOptions(deadline=PASSED))
+    assert (result.status, result.bound, exact.bound, len(asked)) == (Status.UNKNOWN, None, None, 2)
+
+
 @pytest.mark.skipif(used_bytes() is None, reason="the system does not tell how much memory is in use")
 def test_programs_that_were_started_count() -> None:
     code = "import sys; held = b'x' * 10**8; print(flush=True); sys.stdin.read()"

@@ -70,7 +70,22 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "certify": Command(("certify", "FOLDER/x.json", "--out", "FOLDER/proof.json"), ("proof.json",)),
 }
-TIMES = ("seconds", "worker", "at", "load", "date", "began", "ended", "versions", "limits", "time", "folder", "path")
+TIMES = (
+    "seconds",
+    "worker",
+    "at",
+    "load",
+    "date",
+    "began",
+    "ended",
+    "versions",
+    "limits",
+    "time",
+    "folder",
+    "path",
+    "counterexample",
+    "file",
+)
 """Keys of what depends on the clock, on the machine, or on where it ran."""
 
 
