@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from schedgap import InputError
 
 if TYPE_CHECKING:
-    from schedgap.reading import Text, decoded
+    from schedgap.reading import Text
 
 STANDARD_INPUT = "<standard input>"
 
@@ -163,7 +163,7 @@ def _float(text: str) -> float | None:
 
 def given(path: str) -> str | Text:
     """The path, or what stands on standard input where it is "-"."""
-    from schedgap.reading import Text
+    from schedgap.reading import Text, decoded
 
     if path != "-":
         return path
