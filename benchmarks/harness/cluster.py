@@ -8,9 +8,10 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
 from schedgap.benchmarks.harness.pool import GRACE, TICK, Pool
+from schedgap.catalogue.methods import one_line
 from schedgap.formulations.common.errors import InputError
 from schedgap.solvers.size import share_memory
 
@@ -98,9 +99,6 @@ class ClusterPool(Pool[_T, _R]):
     client: Any = None
     _running: dict[Any, _Running[_T]] = field(default_factory=dict)
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
@@ -130,7 +128,8 @@ class ClusterPool(Pool[_T, _R]):
         while queue or self._running:
             while queue and len(self._running) < most:
                 item = queue.popleft()
-                self._running[self._submit(item, dict(sharers))] = _Running(item)
+                future = self.client.submit(_at_worker, self.function, item, dict(sharers), pure=False)
+                self._running[future] = _Running(item)
             try:
                 with self.client.as_current():
                     distributed.wait(list(self._running), timeout=TICK, return_when="FIRST_COMPLETED")
@@ -147,9 +146,6 @@ class ClusterPool(Pool[_T, _R]):
                 self._take(future, self._running.pop(future), done, died)
             self._end_late(died)
 
-    def _submit(self, item: _T, sharers: dict[str, int]) -> Any:
-        return self.client.submit(_at_worker, self.function, item, sharers, pure=False, key=None)
-
     def _take(
         self,
         future: Any,
@@ -162,10 +158,8 @@ class ClusterPool(Pool[_T, _R]):
             return
         if future.status in ("cancelled", "lost"):
             raise self._lost()
-        error = future.exception()
-        lines = str(error).strip().splitlines() or [""]
         seconds = 0.0 if running.began is None else time.monotonic() - running.began
-        died(running.item, f"{type(error).__name__}: {lines[0]}", seconds)
+        died(running.item, one_line(future.exception()), seconds)
 
     def _end_late(self, died: Callable[[_T, str, float], None]) -> None:
         """Report what outlives its time, and start its worker anew: a thread cannot be ended."""

@@ -14,6 +14,7 @@ from typing import Generic, Self, TypeVar
 from joblib.externals.loky import ProcessPoolExecutor
 
 from schedgap.benchmarks.harness.worker import prepare
+from schedgap.catalogue.methods import one_line
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -160,7 +161,6 @@ class Pool(Generic[_T, _R]):
                 died(item, why, slot.seconds)
             return
         except Exception as error:  # the item or its outcome cannot be pickled
-            lines = str(error).strip().splitlines()
-            died(item, f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__, slot.seconds)
+            died(item, one_line(error), slot.seconds)
             return
         done(item, outcome)
