@@ -236,10 +236,11 @@ def _work(store: Store, todo: Iterable[Item], workers: int, folder: Path, bar: P
     measurements = [item for item in work if item.instance is None]
     run = partial(execute, disagreements=folder / DISAGREEMENTS)
     try:
-        for part, processes in ((solves, workers), (measurements, 1)):
+        # measurements of speed come one at a time and here: beside each other, or elsewhere, they say nothing
+        for part, processes, address in ((solves, workers, cluster), (measurements, 1, None)):
             if not part:
                 continue
-            with pool_of(run, processes, allowed, cluster=cluster) as pool:
+            with pool_of(run, processes, allowed, cluster=address) as pool:
                 pool.run(part, done, died)
     except KeyboardInterrupt:
         return True
