@@ -111,6 +111,8 @@ def _way(instance: Instance, given: dict[str, Any], value: Fraction | None) -> t
         return "rows", {"horizon": given["horizon"] if value is None else int(value) - 1}, _tree
     if problem == "hadar":
         return "prices", {}, _prices(instance)
+    if problem == "comm-contention":
+        return "orders", {}, _orders(given)
     return "rows", {"cutoff": str(value)} if problem == "ddl-cluster" else {}, _tree
 
 
@@ -134,6 +136,21 @@ def _prices(instance: Any) -> Grow:
 
         target = None if value is None else -value
         return value, PriceTree(instance, model, target, effort.deadline, min(effort.leaves, MOST_LEAVES)).grow()
+
+    return grow
+
+
+def _orders(given: dict[str, Any]) -> Grow:
+    """By sequences of events; of comm-contention."""
+
+    def grow(model: Model, value: Fraction | None, effort: Effort) -> tuple[Fraction | None, Node]:
+        from schedgap.solvers.certificates.orders import OrderTree
+        from schedgap.solvers.certificates.rules.comm_contention import constant, orders_of
+
+        assert value is not None  # there is always a schedule
+        claim = value - NEAR * (1 + abs(value))
+        total = (claim - constant(given)) * len(given["tasks"])
+        return claim, OrderTree(orders_of(given), total, effort.deadline, effort.leaves).grow()
 
     return grow
 

@@ -10,6 +10,11 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+try:
+    from schedgap.solvers.certificates.rules.comm_orders import GRID, KINDS, Orders
+except ImportError:  # the checker runs as a file
+    from rules.comm_orders import GRID, KINDS, Orders  # type: ignore[import-not-found, no-redef]
+
 
 def link(instance: Mapping[str, Any]) -> tuple[Fraction, Fraction, Fraction]:
     """(latency, b, eta)."""
@@ -53,6 +58,33 @@ def alone(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) -
     """The form ``srpt``: no rows; a leaf is ``{}``, its bound :func:`srpt`."""
     value = srpt(instance) / len(instance["tasks"]) + constant(instance)
     model.price = lambda given, box: value
+
+
+def orders(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) -> None:
+    """The form ``orders``: which event comes next, see ``comm_orders.py``; a leaf is ``{}``."""
+    found, n, fixed = orders_of(instance), len(instance["tasks"]), constant(instance)
+    names = [model.var(f"event[{p}]", 0, KINDS * n - 1) for p in range(2 * n)]
+
+    def bound(given: Any, box: Mapping[str, tuple[int, int]]) -> Fraction | None:
+        if given != {}:
+            raise ValueError("a leaf is {}")
+        events, low, high = [], 0, KINDS * n - 1
+        for name in names:
+            low, high = box.get(name, (0, KINDS * n - 1))
+            if low < high:
+                break
+            events.append(low)
+        before = found.after(events)
+        value = None if before is None else found.least(before, low, high)
+        return None if value is None else Fraction(value, GRID * n) + fixed
+
+    model.price = bound
+
+
+def orders_of(instance: Mapping[str, Any]) -> Orders:
+    """The sets of sequences of an instance."""
+    tasks, (_, b, eta) = instance["tasks"], link(instance)
+    return Orders([Fraction(t["size"]) for t in tasks], [Fraction(t["release"]) for t in tasks], b, eta)
 
 
 def rows(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) -> None:
@@ -148,4 +180,4 @@ def point(instance: Mapping[str, Any], solution: Mapping[str, Any], options: Map
     return found
 
 
-FORMS = {"srpt": alone, "rows": rows}
+FORMS = {"srpt": alone, "orders": orders, "rows": rows}
