@@ -28,6 +28,8 @@ CertificateLike = Mapping[str, Any] | str | Path
 """A certificate object, or the path of its file, compressed or not."""
 _FOR_SOLVING = 0.5
 """Of a time limit; the rest is for the proof."""
+_GRACE = 0.5
+"""Seconds after a time limit at which a proof that does not look at it is ended."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,7 @@ def certify(
     InputError
         Bad input.
     """
+    from schedgap.solvers.budget import Budget, OutOfBudgetError
     from schedgap.solvers.certificates.bounds import prove_bound
     from schedgap.solvers.certificates.make import Effort, check, prove
     from schedgap.solvers.certificates.tree import Unproven
@@ -152,26 +155,32 @@ def certify(
     share = None if time_limit is None else _FOR_SOLVING * time_limit
     result = solve(given, method, time_limit=share, memory_limit=memory_limit, seed=seed, progress=progress)
     began = time.monotonic()
-    certificate: Mapping[str, Any] | None = None
+    certificate: dict[str, Any] | None = None
+    verdict: Verdict | None = None
     reason = ""
+    budget = Budget(ends, grace=_GRACE)
     try:
-        if result.status is Status.INFEASIBLE:
-            certificate = prove(given, None, None, Effort(ends))
-        elif result.status is Status.OPTIMAL and result.solution is not None:
-            certificate = prove(given, _value(problem, given, result.solution), result.solution, Effort(ends))
-        else:
-            reason = f"the method ends with status {result.status.value}"
+        with budget:
+            value = None
+            if result.status is not Status.INFEASIBLE:
+                try:
+                    certificate = prove_bound(given)
+                    verdict = check(given, certificate)
+                except Unproven as fault:
+                    reason = str(fault)
+            if result.status is Status.OPTIMAL and result.solution is not None:
+                value = _value(problem, given, result.solution)
+            elif result.status is not Status.INFEASIBLE:
+                raise Unproven(f"the method ends with status {result.status.value}")
+            found = prove(given, value, result.solution, Effort(ends), certificate)
+            certificate, verdict = found, check(given, found)
+            reason = ""
+            result = replace(result, info={**result.info, "proof": "certified"})
     except Unproven as fault:
-        reason = str(fault)
-    settled = certificate is not None
-    if not settled:
-        try:
-            certificate = prove_bound(given)
-        except Unproven as fault:
-            reason = f"{reason}; {fault}"
-    verdict = None if certificate is None else check(given, certificate)
-    if verdict is not None and settled:
-        result = replace(result, info={**result.info, "proof": "certified"})
+        reason = f"{reason}; {fault}" if reason else str(fault)
+    except OutOfBudgetError:
+        budget.end()
+        reason = budget.reason
     return Certified(
         problem,
         given,

@@ -107,7 +107,8 @@ def shape(data: Mapping[str, object]) -> str:
 
 def command(target: Target, found: Found, path: Path) -> str:
     """The command line that repeats it."""
-    methods = [target.problem.default_method().id, *([target.method.id] if target.method is not None else [])]
+    exact = target.problem.default_method(target.problem.instance_class.parse(dict(found.data)))
+    methods = [exact.id, *([target.method.id] if target.method is not None else [])]
     settings = "".join(f" {key}={value}" for key, value in sorted(found.options.items()))
     return f"schedgap compare {path} --methods {','.join(methods)}" + (f" --set{settings}" if settings else "")
 

@@ -285,7 +285,7 @@ class Judge:
         exact = run_method(
             problem,
             instance,
-            problem.default_method(),
+            problem.default_method(instance),
             SolveOptions(threads=1, work_limit=self.work, seed=SEED),
             disagreements=self.disagreements,
         )

@@ -51,7 +51,8 @@ def repeat_command(
     """The command that shows the refutation again; None where the claim is about no method."""
     if guarantee.method is None:
         return None
-    exact = all_problems()[instance.problem_id].default_method().id if instance.problem_id in all_problems() else "..."
+    problem = all_problems().get(instance.problem_id)
+    exact = "..." if problem is None else problem.default_method(instance).id
     options = "".join(f" --set {name}={value}" for name, value in given.items())
     return f"schedgap compare {file} --methods {exact},{guarantee.method} --seed {seed}{options}"
 

@@ -83,7 +83,8 @@ def _counterexample(problem: Problem, row: LedgerRow) -> list[Picture]:
     if solution is not None and not outside:
         objective = data["reference_counterexample"]["objective"]
         pictures.append(_drawn(problem, instance, solution, f"{row.guarantee.method}: {_told(problem, objective)}"))
-    best = run_method(problem, instance, problem.default_method(), SolveOptions(threads=1, work_limit=WORK_LIMIT))
+    exact = problem.default_method(instance)
+    best = run_method(problem, instance, exact, SolveOptions(threads=1, work_limit=WORK_LIMIT))
     if best.solution is not None:
         what = "optimum" if best.status is Status.OPTIMAL else "best known"
         pictures.append(_drawn(problem, instance, best.solution, f"{what}: {_told(problem, best.objective)}"))

@@ -189,7 +189,7 @@ class _Trials:
         exact = run_method(
             self.problem,
             instance,
-            self.problem.default_method(),
+            self.problem.default_method(instance),
             SolveOptions(threads=1, work_limit=WORK_LIMIT, seed=seed),
         )
         if self.certify:

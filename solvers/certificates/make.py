@@ -55,7 +55,11 @@ def check(instance: Instance, certificate: Mapping[str, Any] | str, solution: So
 
 
 def prove(
-    instance: Instance, value: Fraction | None, solution: Solution | None, effort: Effort = ANY_EFFORT
+    instance: Instance,
+    value: Fraction | None,
+    solution: Solution | None,
+    effort: Effort = ANY_EFFORT,
+    bound: Certificate | None = None,
 ) -> Certificate:
     """A certificate that no schedule is better than `value`, or that there is none at all.
 
@@ -64,6 +68,7 @@ def prove(
     instance : the instance
     value, solution : of the best schedule known, by the problem's checker; None where there is said to be none
     effort : when to give up
+    bound : the certificate of a bound, where it is known
 
     Returns
     -------
@@ -79,7 +84,7 @@ def prove(
     given = plain(instance)
     if value is not None:
         try:
-            found = prove_bound(instance)
+            found = prove_bound(instance) if bound is None else bound
             verdict = checker.check(given, checker.parse(json.dumps(found)))
             if verdict.bound is not None and verdict.sense * (verdict.bound - value) >= 0:
                 return found

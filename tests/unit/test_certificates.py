@@ -19,13 +19,18 @@ from schedgap.benchmarks.harness.analysis import analyse
 from schedgap.benchmarks.harness.suites import plan
 from schedgap.benchmarks.harness.worker import execute
 from schedgap.benchmarks.ledger.verify import verify
+from schedgap.benchmarks.studies.brute_force.comm_contention import brute_force
 from schedgap.benchmarks.studies.certificates import changed
-from schedgap.catalogue.registry import find_problem
-from schedgap.solvers.certificates import checker
+from schedgap.catalogue.registry import find_problem, parse_instance
+from schedgap.formulations.comm_contention.instance import CommContentionInstance
+from schedgap.solvers.certificates import bounds, checker
 from schedgap.solvers.certificates.bounds import prove_bound
 from schedgap.solvers.certificates.linear import Model, Rejected
-from schedgap.solvers.certificates.make import check, plain, prove
+from schedgap.solvers.certificates.make import certificate_of, check, plain, prove
+from schedgap.solvers.certificates.orders import OrderTree
+from schedgap.solvers.certificates.rules.comm_contention import constant, orders_of
 from schedgap.solvers.certificates.tree import Unproven
+from schedgap.solvers.result import NO_DEADLINE
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "solvers" / "certificates"
@@ -34,10 +39,11 @@ STANDARD = {
     "fractions", "gzip", "hashlib", "heapq", "importlib",
     "itertools", "json", "linear", "math", "pathlib", "sys", "typing", "__future__",
     "schedgap.solvers.certificates.linear", "schedgap.solvers.certificates.rules.rings", "rules.rings",
+    "schedgap.solvers.certificates.rules.comm_orders", "rules.comm_orders",
 }  # fmt: skip
 PROBLEMS = ["rar-ddls", "hadar", "gpu-sharing", "comm-contention", "ddl-cluster", "g-vne", "ddljs"]
 SEEDS = {"gpu-sharing": 0, "ddl-cluster": 2}
-FORMS = {"rar-ddls": "rows", "gpu-sharing": "rows", "comm-contention": "rows", "g-vne": "rows", "ddljs": "rows"}
+FORMS = {"rar-ddls": "rows", "gpu-sharing": "rows", "g-vne": "rows", "ddljs": "rows"}
 
 
 @pytest.fixture(scope="module")
@@ -154,6 +160,43 @@ def test_schedules_are_points_of_the_rules(problem: str) -> None:
             assert float(value) == pytest.approx(result.objective, rel=1e-12)
             seen += 1
     assert seen >= 8
+
+
+def test_sequences_of_events_prove_the_optimum_and_no_more() -> None:
+    """Against a search over all orders with exact linear programs; whole numbers, so that events coincide."""
+    leaves = 0
+    for seed in range(12):
+        rng = random.Random(seed)
+        n = rng.choice([2, 3, 3, 4])
+        times = [(rng.randint(0, 4), rng.randint(1, 4)) for _ in range(n)]
+        link = {"latency": rng.choice([0, 0.5]), "seconds_per_unit": 1, "contention_penalty": rng.choice([0, 0.25, 1])}
+        tasks = [{"id": f"c{i}", "release": release, "size": size} for i, (release, size) in enumerate(times)]
+        instance = parse_instance({"problem": "comm-contention", "link": link, "tasks": tasks}, "")[1]
+        assert isinstance(instance, CommContentionInstance)
+        optimum, _ = brute_force(instance)
+        leaves += _tree(instance, optimum * (1 - Fraction(1, 10**15)))
+        with pytest.raises(Unproven, match="better schedule"):
+            _tree(instance, optimum * (1 + Fraction(1, 10**9)))
+    assert leaves > 12
+
+
+def test_an_open_start_is_in_the_tree() -> None:
+    """The optimum has a start that is with no other event; with starts at events alone 47.1 would be proven."""
+    file = ROOT / "tests" / "data" / "comm-contention-comm_04_event_times_not_enough.json"
+    instance = schedgap.load(file)
+    assert _tree(instance, Fraction("47.075") - Fraction(1, 10**12))
+    with pytest.raises(Unproven, match="better schedule"):
+        _tree(instance, Fraction("47.076"))
+
+
+def _tree(instance: Any, value: Fraction) -> int:
+    """How many leaves prove the value."""
+    given = plain(instance)
+    total = (value - constant(given)) * len(given["tasks"])
+    tree = OrderTree(orders_of(given), total, NO_DEADLINE, 10_000)
+    certificate = certificate_of(given, "orders", {}, value, tree.grow())
+    assert check(instance, certificate).bound == value
+    return tree.leaves
 
 
 FAULTS = sorted((ROOT / "tests" / "data" / "solver-faults").glob("*.json"))
@@ -315,3 +358,14 @@ def test_jobs_without_a_placement_are_solved_by_the_method_that_gives_one() -> N
     assert problem.default_method(free).id == "placement"
     found = schedgap.certify(free)
     assert found.optimal and found.certificate is not None and found.certificate["form"] == "machines"
+
+
+def test_a_proof_that_does_not_look_at_the_time_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    def endless(*_: Any) -> Any:
+        while True:
+            pass
+
+    monkeypatch.setattr(bounds, "_leaves", endless)
+    found = schedgap.certify(schedgap.generate("g-vne", "tiny", seed=1), time_limit=1.0)
+    assert found.certificate is None and "time" in found.reason
+    assert found.result.status.value == "optimal"

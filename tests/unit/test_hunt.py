@@ -17,17 +17,18 @@ import pytest
 from support.toy import toy, users, users_raising
 from support.work import PATIENCE, wait_until
 
+from schedgap.api import generate
 from schedgap.benchmarks.hunt import island, run, work
 from schedgap.benchmarks.hunt.edit import duplicated, fitted, removed, with_number
 from schedgap.benchmarks.hunt.fields import fields_of, groups_of, patterns_of, value_at
 from schedgap.benchmarks.hunt.journal import FILE, Journal
 from schedgap.benchmarks.hunt.limits import Space, parse_limits
 from schedgap.benchmarks.hunt.mutate import mutated
-from schedgap.benchmarks.hunt.result import FOUND, WORST, Hunted
+from schedgap.benchmarks.hunt.result import FOUND, WORST, Hunted, command
 from schedgap.benchmarks.hunt.run import hunt
 from schedgap.benchmarks.hunt.shrink import roughness, shrunk, size
 from schedgap.benchmarks.hunt.starts import starts_of
-from schedgap.benchmarks.hunt.target import Found, find_target
+from schedgap.benchmarks.hunt.target import Found, Judge, find_target
 from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.registry import all_problems, load_instance
 from schedgap.formulations.common.errors import Disagreement, InputError
@@ -409,3 +410,12 @@ def test_shrinking_keeps_what_it_is_told_to_keep() -> None:
     assert all(a > b for a, b in itertools.pairwise(sizes))
     assert roughness(0) < roughness(1) < roughness(10) < roughness(40) and roughness(0.1) < roughness(0.137)
     assert fitted({**start, "name": "x"}, Space(schema, {}, {"jobs": 2}))["jobs"] == [13, 8]
+
+
+def test_the_exact_method_is_that_of_the_instance(tmp_path: Path) -> None:
+    """Of ddl-cluster another method finds the optimum where placements are not given."""
+    target = find_target("ddl-cluster/srsf-1")
+    data = generate(target.problem.id, "small", seed=0, jobs=1, iterations=1).to_dict()
+    found = Judge(target, 1.0, tmp_path)(data, {})
+    assert found is not None and found.value == pytest.approx(1)
+    assert command(target, found, Path("found.json")).startswith("schedgap compare found.json --methods placement,")

@@ -14,7 +14,8 @@ from schedgap import api
 from schedgap.benchmarks.harness.compare import compare
 from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.ledger.rows import Ledger
-from schedgap.benchmarks.ledger.verify import instance_size, verify
+from schedgap.benchmarks.ledger.verify import _Trials, instance_size, verify
+from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.files import check_folder
 from schedgap.heuristics.common.guarantee import Assumption, Case, Evaluation, Guarantee, Measured, Verdict, at_most
@@ -242,3 +243,10 @@ def test_bad_arguments_are_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="file"):
         _verify(tmp_path / "file", "toy-false")
+
+
+def test_the_exact_method_is_that_of_the_instance() -> None:
+    """Of ddl-cluster another method finds the optimum where placements are not given."""
+    instance = api.generate("ddl-cluster", "small", seed=0, jobs=1, iterations=1)
+    trial = _Trials(find_problem("ddl-cluster"), None).run(instance, {}, "", 0)
+    assert trial.case.optimum is not None

@@ -231,7 +231,7 @@ def _certificate(problem: str) -> Json:
     from schedgap.solvers.certificates.make import prove
 
     desk, instance = find_problem(problem), base(problem, 0)
-    result = run_method(desk, instance, desk.default_method(), SolveOptions(threads=1, work_limit=5.0))
+    result = run_method(desk, instance, desk.default_method(instance), SolveOptions(threads=1, work_limit=5.0))
     assert result.status is Status.OPTIMAL and result.solution is not None
     value = desk.check(instance, result.solution).objective
     assert value is not None

@@ -56,17 +56,29 @@ def cut(points: tuple[Point, ...], level: list[Fraction], on: bool) -> tuple[Poi
     The points are all corners of the set over the moments of open starts; a new one is on an edge. Two corners are
     joined by an edge if no other one has all the equalities that both have (Fukuda and Prodon 1996).
     """
-    if len(points) > MOST or not any(v < 0 or (on and v > 0) for v in level):
+    signs = [v.numerator for v in level]
+    if len(points) > MOST or not any(v < 0 or (on and v > 0) for v in signs):
         return points
     bit = 1 << max(p[-1].bit_length() for p in points)
-    kept = [(*p[:-1], p[-1] | bit) if v == 0 else p for p, v in zip(points, level, strict=True) if v >= 0 and not (on and v)]
-    for p, v in zip(points, level, strict=True):
-        for q, w in zip(points, level, strict=True):
+    kept = [
+        p if v else (*p[:-1], p[-1] | bit) for p, v in zip(points, signs, strict=True) if not v or (v > 0 and not on)
+    ]
+    inside = [(p, level[k]) for k, p in enumerate(points) if signs[k] > 0]
+    outside = [(p, level[k]) for k, p in enumerate(points) if signs[k] < 0]
+    masks = [p[-1] for p in points]
+    for p, v in inside:
+        for q, w in outside:
             common = p[-1] & q[-1]
-            if w < 0 < v and all(r is p or r is q or common & ~r[-1] for r in points):
+            if sum(mask & common == common for mask in masks) == 2:
                 part = v / (v - w)
-                kept.append((*(x + part * (y - x) if x != y else x for x, y in zip(p[:-1], q[:-1], strict=True)), common | bit))
+                between = (x if x is y or x == y else x + part * (y - x) for x, y in zip(p[:-1], q[:-1], strict=True))
+                kept.append((*between, common | bit))
     return tuple(kept)
+
+
+def down(value: Fraction) -> int:
+    """In multiples of 1 / 2^100, rounded down."""
+    return value.numerator * GRID // value.denominator
 
 
 class Orders:
@@ -77,8 +89,9 @@ class Orders:
         self.n = len(size)
         root = Set(((min(release), Fraction(0), *[Fraction(0)] * (2 * self.n), 0),), (WAITING,) * self.n)
         self.path: list[tuple[int, Set | None]] = [(-1, root)]
-        self.work = [int(b * m * GRID) for m in size]
-        self.coming = [int(r * GRID) for r in release]
+        self.work = [down(b * m) for m in size]
+        self.sizes = [down(m) for m in size]
+        self.coming = [down(r) for r in release]
 
     def pace(self, k: int) -> Fraction:
         """Seconds a unit with k active."""
@@ -127,10 +140,9 @@ class Orders:
             return Set((min(s.points),), s.state, 0, s.ends, s.starts, s.last)
         waiting = [i for i in range(self.n) if s.state[i] == WAITING]
         early = min(p[0] for p in s.points)
-        if s.debt and len(waiting) < 3 and all(self.release[i] < early for i in waiting):
-            if s.ends < 2 or len(waiting) + s.starts < 3:
-                return None
-        return s
+        meets = any(self.release[i] >= early for i in waiting)
+        ties = len(waiting) >= 3 or (s.ends >= 2 and len(waiting) + s.starts >= 3)
+        return s if not s.debt or meets or ties else None
 
     def _end(self, s: Set, j: int, active: list[int]) -> Set | None:
         """Task j is the next to end; of equals in a single point the first."""
@@ -153,12 +165,10 @@ class Orders:
 
     def _idle(self, s: Set, kind: int, j: int) -> tuple[Point, ...]:
         """A start on the idle link: at once or at the release; nothing else could have been moved before."""
-        clocks = [p[0] for p in s.points]
-        r = self.release
-        for i in range(self.n):
-            if s.state[i] == WAITING and i != j:
-                if max(max(clocks), r[i]) + self.b * self.size[i] <= max(min(clocks), r[j]):
-                    return ()
+        early, late = min(p[0] for p in s.points), max(p[0] for p in s.points)
+        others = [i for i in range(self.n) if s.state[i] == WAITING and i != j]
+        if any(max(late, self.release[i]) + self.b * self.size[i] <= max(early, self.release[j]) for i in others):
+            return ()
         return self._moment(s, kind, j)
 
     def _moment(self, s: Set, kind: int, j: int) -> tuple[Point, ...]:
@@ -202,7 +212,7 @@ class Orders:
         points = cut(points, [p[0] - r for p in points], False)
         if len(others) < 3:
             points = cut(points, [latest - p[0] for p in points], False)
-        return points if len(set(points)) > 1 else ()
+        return points if any(p[:-1] != points[0][:-1] for p in points) else ()
 
     @staticmethod
     def _moved(p: Point, volume: Fraction, pace: Fraction, active: list[int]) -> Point:
@@ -224,53 +234,53 @@ class Orders:
         best starts of each against A alone; without V between A and W at least SRPT's of W alone. And all that is left
         takes at least as long as on a machine that may pause. None of these falls when clock or volumes left rise.
         """
-        n, state = self.n, s.state
-        active = [i for i in range(n) if state[i] == ACTIVE]
-        waiting = [i for i in range(n) if state[i] == WAITING]
-        twice = 2 * (self.b + self.eta)
-        own = None
-        for p in s.points:
-            left = sorted(p[2 + i] for i in active)
-            shared = sum((v * (len(left) - 1 - k) for k, v in enumerate(left)), Fraction(0))
-            value = p[1] + p[0] * len(left) + self.b * sum(left) + twice * shared
-            own = value if own is None or value < own else own
-        assert own is not None
+        active = [i for i, state in enumerate(s.state) if state == ACTIVE]
+        waiting = [i for i, state in enumerate(s.state) if state == WAITING]
+        points = [(down(p[0]), down(p[1]), [down(p[2 + i]) for i in active]) for p in s.points]
+        own = min(cost + clock * len(active) + self.alone(left) for clock, cost, left in points)
         if not waiting:
-            return int(own * GRID // 1)
-        clock = min(p[0] for p in s.points)
-        least = {i: max(Fraction(0), min(p[2 + i] for p in s.points)) for i in active}
-        now = int(clock * GRID // 1)
+            return own
+        now, cost = min(p[0] for p in points), min(p[1] for p in points)
+        least = [max(0, min(lefts)) for lefts in zip(*(left for _, _, left in points), strict=True)]
         jobs = [(self.coming[i], self.work[i]) for i in waiting]
-        alone = shortest(now, jobs)
-        cost = int(min(p[1] for p in s.points) * GRID // 1)
-        all_ = shortest(now, [*jobs, *((now, int(self.b * v * GRID)) for v in least.values())])
-        own_ = int(own * GRID // 1)
-        best = max(own_ + alone, cost + all_)
-        if active:
-            best = max(best, own_ + self._apart(clock, sorted(least.values()), waiting))
-        return best
+        everything = [*jobs, *((now, self.times(self.b, v)) for v in least)]
+        apart = self.apart(now, sorted(least), waiting)
+        return max(cost + shortest(now, everything), own + max(apart, shortest(now, jobs)))
 
-    def _apart(self, clock: Fraction, left: list[Fraction], waiting: list[int]) -> int:
-        """For each waiting task its best start against the active ones alone: at once, at its release or at an end."""
+    @staticmethod
+    def times(factor: Fraction, value: int) -> int:
+        """Rounded down."""
+        return factor.numerator * value // factor.denominator
+
+    def alone(self, left: list[int]) -> int:
+        """The sum of ends of tasks that are active from moment 0, with nobody else."""
+        ordered = sorted(left, reverse=True)
+        shared = sum(k * v for k, v in enumerate(ordered))
+        return self.times(self.b, sum(ordered)) + self.times(2 * (self.b + self.eta), shared)
+
+    def apart(self, now: int, left: list[int], waiting: list[int]) -> int:
+        """For each waiting task its best start against the active ones alone: at once, at its release or at an end.
+
+        Between those the time is linear in the volume moved, and the volume shared concave.
+        """
         k, twice = len(left), 2 * (self.b + self.eta)
-        ends, moment, moved = [], clock, Fraction(0)
+        ends, moved = [now], 0
         for q, volume in enumerate(left):
-            moment += (volume - moved) * self.pace(k - q)
+            ends.append(ends[-1] + self.times(self.pace(k - q), volume - moved))
             moved = volume
-            ends.append(moment)
-        total = Fraction(0)
+        left = [0, *left]
+        total = 0
         for j in waiting:
-            first, m = max(self.release[j], clock), self.size[j]
-            q = sum(end <= first for end in ends)
+            first, m = max(self.coming[j], now), self.sizes[j]
+            q = max(place for place, end in enumerate(ends) if end <= first)
             best = first
             if q < k:
-                since, at = (ends[q - 1], left[q - 1]) if q else (clock, Fraction(0))
-                at += (first - since) / self.pace(k - q)
-                best = first + twice * sum((min(m, x - at) for x in left[q:]), Fraction(0))
-                for e in range(q, k):
-                    best = min(best, ends[e] + twice * sum((min(m, x - left[e]) for x in left[e + 1 :]), Fraction(0)))
-            total += best + self.b * m
-        return int(total * GRID // 1)
+                at = left[q] - self.times(-1 / self.pace(k - q), first - ends[q])  # rounded up
+                best += self.times(twice, sum(max(0, min(m, x - at)) for x in left[q + 1 :]))
+                for e in range(q + 1, k + 1):
+                    best = min(best, ends[e] + self.times(twice, sum(min(m, x - left[e]) for x in left[e + 1 :])))
+            total += best + self.work[j]
+        return total
 
     def least(self, before: Set, low: int, high: int) -> int | None:
         """The larger of the set's bound and the least after one more event, of these; None: there is none."""
