@@ -368,4 +368,3 @@ def test_a_proof_that_does_not_look_at_the_time_is_ended(monkeypatch: pytest.Mon
     monkeypatch.setattr(bounds, "_leaves", endless)
     found = schedgap.certify(schedgap.generate("g-vne", "tiny", seed=1), time_limit=1.0)
     assert found.certificate is None and "time" in found.reason
-    assert found.result.status.value == "optimal"
