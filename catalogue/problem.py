@@ -55,7 +55,6 @@ class ProblemOf(ABC, Generic[I_co]):
 
         Parameters
         ----------
-        instance : the instance
         form : one of `forms`; the first where not given, which engines solve
         tighten : with what keeps an optimum and speeds up the solution; otherwise the paper's own constraints
 

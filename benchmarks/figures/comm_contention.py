@@ -27,7 +27,6 @@ def rates(instance: CommContentionInstance, solution: Solution) -> Figure:
 
     Parameters
     ----------
-    instance : the instance
     solution : a solution, feasible or not
 
     Returns

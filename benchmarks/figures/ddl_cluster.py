@@ -33,7 +33,6 @@ def gantt(instance: DdlClusterInstance, solution: Solution) -> Figure:
 
     Parameters
     ----------
-    instance : the instance
     solution : of a policy (replayed), or a schedule
 
     Returns

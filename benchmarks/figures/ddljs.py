@@ -39,7 +39,6 @@ def worker_slots(instance: DdljsInstance, solution: Solution) -> Figure:
 
     Parameters
     ----------
-    instance : the instance
     solution : need not be feasible
 
     Returns

@@ -30,7 +30,6 @@ def gantt(instance: GpuSharingInstance, solution: Solution) -> Figure:
 
     Parameters
     ----------
-    instance : the instance
     solution : a solution (need not be feasible), or a schedule outside the model
 
     Returns

@@ -93,7 +93,6 @@ def devices(instance: HadarInstance, solution: Solution) -> Figure:
 
     Parameters
     ----------
-    instance : the instance
     solution : an allocation; need not be feasible, what does not fit on the devices is left out
 
     Returns

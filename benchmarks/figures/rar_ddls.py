@@ -66,7 +66,6 @@ def gantt(instance: RarDdlsInstance, solution: Solution) -> Figure:
 
     Parameters
     ----------
-    instance : the instance
     solution : starts and placements; need not be feasible, a job that never completes is drawn to the end
 
     Returns

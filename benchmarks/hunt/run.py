@@ -237,7 +237,6 @@ def hunt(
     problem : of a callable
     limits : see :func:`~schedgap.benchmarks.hunt.limits.parse_limits`
     budget : seconds, from when everything is compiled; None stops by counts
-    seed : of all randomness
     workers : processes; 1 works in this one
     resume : go on with the hunt in `out`; otherwise a new one, beside one that is there
     out : its folder; ``hunts/<target>`` where not given

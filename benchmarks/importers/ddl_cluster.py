@@ -26,13 +26,6 @@ def to_ddl_cluster(
     An iteration takes the model's forward and backward task, and for a job larger than a server an all-reduce that
     is alone on the link.
 
-    Parameters
-    ----------
-    trace : what was read; receives the notes
-    profile : a model of the table, for jobs that name none
-    gpu_memory : MB
-    steps_scale : in (0, 1], on the iterations of every job
-
     Raises
     ------
     InputError

@@ -36,13 +36,6 @@ def to_gpu_sharing(
 ) -> GpuSharingInstance:
     """The jobs of a trace, each as one of the six fitted tasks of Pollux, with as many iterations as it ran for.
 
-    Parameters
-    ----------
-    trace : what was read; receives the notes
-    profile : a fitted task, for jobs that name none
-    xi, xi_seed : interference
-    slot_length : seconds
-
     Raises
     ------
     InputError

@@ -45,13 +45,6 @@ def to_hadar(
 
     Parameters
     ----------
-    trace : what was read; receives the notes
-    throughputs : a file of measured rates; the built-in table where not given
-    types : device types with measured rates
-    profile : a measured job type, for jobs that name none that was measured
-    slot_length : seconds
-    steps_scale : in (0, 1], on the work of every job
-    utility : its kind
     horizon : slots; where not given, a list schedule on the slowest types ends in it
 
     Raises

@@ -59,14 +59,8 @@ def to_rar_ddls(
 
     Parameters
     ----------
-    trace : what was read; receives the notes
-    throughputs : a file of measured rates; the built-in table where not given
-    steps_scale : in (0, 1], scales the steps down, rounded up
-    profile : a measured job type, for jobs that name none that was measured
     worker, slot_length, inter_bandwidth, intra_bandwidth, reduce_speed, xi_1, alpha, xi_2 : what the measurement
         does not tell, see :class:`~schedgap.benchmarks.instances.rar_ddls.measured.Setup`
-    slack : the horizon is this factor times a certified feasible makespan, rounded up
-    horizon : the horizon itself; the instance may then be infeasible
 
     Raises
     ------

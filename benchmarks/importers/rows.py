@@ -97,7 +97,6 @@ def read_rows(form: Format, path: str | Path, notes: Notes, keep: str | None = N
 
     Parameters
     ----------
-    form : the declaration
     path : the file, UTF-8
     notes : receives what was left out
     keep : ``column=value``: only rows with this value

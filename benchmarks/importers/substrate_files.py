@@ -67,14 +67,11 @@ def gml_substrate(
 
     Parameters
     ----------
-    files : exactly one
     capacity : ``file``: what edges say, `bandwidth` where they say nothing; ``constant``: `bandwidth` everywhere;
         ``degree``: `bandwidth` times the smaller degree of the two ends
-    bandwidth : Gbit/s, see `capacity`
     attribute, unit : the edge attribute that holds the capacity, and the factor that makes Gbit/s of it; where not
         given, capacity_st and capacity_ts (bit/s, one for each direction) and those of :data:`KNOWN_CAPACITIES`
     gpus : of every node; 1, 2, 4 or 8 at random (by `seed`) where not given
-    seed : see `gpus`
 
     Returns
     -------
@@ -133,10 +130,8 @@ def clos_substrate(
 
     Parameters
     ----------
-    files : exactly one
     host_bandwidth, asw_bandwidth, psw_bandwidth : Gbit/s of the link up from a host, an ASW, a PSW (and a DSW to
         ``top``)
-    gpus, seed : as for GML
 
     Raises
     ------

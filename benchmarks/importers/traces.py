@@ -235,7 +235,6 @@ def read_trace(
 
     Parameters
     ----------
-    form : the format
     files : the trace, and where there is one the table of servers
     limit, first, keep : which jobs are kept
     servers, per_server : where there is no table of servers

@@ -65,7 +65,6 @@ def make_instance(
 
     Parameters
     ----------
-    problem : the problem
     preset_id : one of its presets; the first where not given
     seed : a whole number >= 0
     settings : option values, typed or as text; those not given have the preset's defaults

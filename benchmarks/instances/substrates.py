@@ -69,15 +69,7 @@ def rack_tree(
     server_links: Range = PAPER_SERVER_LINKS,
     rack_links: Range = PAPER_RACK_LINKS,
 ) -> Substrate:
-    """Servers spread at random over racks that meet in one core: paper 004's cluster.
-
-    Parameters
-    ----------
-    rng : of all randomness
-    servers, racks : how many; every rack gets at least one server, so there are at most as many racks as servers
-    resources : of a server
-    server_links, rack_links : ranges of bandwidths, Gbit/s; both directions of a link are equal
-    """
+    """Servers spread at random over racks that meet in one core: paper 004's cluster."""
     own = resources or gpus_only()
     made = Substrate([{"id": f"s{i}", "resources": own(rng)} for i in range(servers)], [])
     racks = min(racks, servers)
@@ -106,11 +98,6 @@ def fat_tree(
     Each of `ports` pods has ports/2 edge and ports/2 aggregation switches, joined completely; aggregation switch
     number a of each pod is joined to core switches a ports/2 .. (a + 1) ports/2 - 1 (Al-Fares, Loukissas and
     Vahdat, SIGCOMM 2008).
-
-    Parameters
-    ----------
-    ports : even, at least 2
-    server_links, switch_links : ranges of bandwidths
     """
     own = resources or gpus_only()
     half = ports // 2
@@ -143,13 +130,6 @@ def random_graph(
     """A connected random graph of servers (which relay) and switches.
 
     A random tree holds it together; further pairs are joined until the mean degree is `degree`.
-
-    Parameters
-    ----------
-    servers, switches : how many
-    degree : links (both directions counted once) at a node, on average
-    links : range of bandwidths; each direction has its own
-    one_way : fraction of the pairs beyond the tree that are linked in one direction only
     """
     own = resources or gpus_only()
     made = Substrate([{"id": f"s{i}", "resources": own(rng)} for i in range(servers)], [])

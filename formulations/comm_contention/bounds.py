@@ -19,10 +19,6 @@ def lower_bound(instance: CommContentionInstance) -> float:
     completion time SRPT attains. Hence OPT >= bound, and OPT = bound when no transfer arrives while a larger
     one runs.
 
-    Parameters
-    ----------
-    instance : the instance
-
     Returns
     -------
     float

@@ -29,7 +29,6 @@ def check(instance: CommContentionInstance, solution: CommContentionSolution) ->
 
     Parameters
     ----------
-    instance : the instance
     solution : the moment at which each task is admitted
 
     Returns

@@ -46,7 +46,6 @@ def replay(instance: CommContentionInstance, start: Sequence[Fraction]) -> Repla
 
     Parameters
     ----------
-    instance : the instance
     start : seconds, the admission of each task
 
     Raises

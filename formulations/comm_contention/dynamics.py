@@ -47,7 +47,6 @@ def simulate(instance: CommContentionInstance, start: Mapping[str, float | Fract
 
     Parameters
     ----------
-    instance : the instance
     start : seconds, the admission of every task
 
     Returns

@@ -30,7 +30,6 @@ def best_of_order(instance: CommContentionInstance, order: Sequence[Event]) -> S
 
     Parameters
     ----------
-    instance : the instance
     order : all 2 n events, each start before its completion
 
     Returns

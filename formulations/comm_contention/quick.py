@@ -16,10 +16,6 @@ def one_at_a_time(instance: CommContentionInstance) -> Solution:
 
     Starts are rounded up, in exact arithmetic, so that no transfer meets the one before it.
 
-    Parameters
-    ----------
-    instance : the instance
-
     Notes
     -----
     O(n log n).

@@ -61,7 +61,6 @@ def written(
 
     Parameters
     ----------
-    instance : the instance
     admissions : of all tasks, in order of time
     completions : the tasks in the order in which they complete
     ended : their moments in the units of :attr:`LinkState.ended`, where they are known

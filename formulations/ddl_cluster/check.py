@@ -30,7 +30,6 @@ def check(instance: DdlClusterInstance, solution: DdlClusterSolution) -> CheckRe
 
     Parameters
     ----------
-    instance : the instance
     solution : GPUs, stated finish times, and a policy or explicit start times
 
     Returns

@@ -132,7 +132,6 @@ def simulate_plain(
 
     Parameters
     ----------
-    instance : the instance
     placement : by job, its GPUs as (server position, index); as many as it needs, all different
     policy : one of POLICIES
     record : keep every task's times (16 bytes per task)

@@ -23,7 +23,6 @@ def check(instance: DdljsInstance, solution: DdljsSolution) -> CheckReport:
 
     Parameters
     ----------
-    instance : the instance
     solution : the rings of every slot, the first is slot 1
 
     Returns

@@ -16,7 +16,6 @@ def check(instance: GVneInstance, solution: GVneSolution) -> CheckReport:
 
     Parameters
     ----------
-    instance : the instance
     solution : a ring for each job that is accepted
 
     Returns

@@ -57,7 +57,6 @@ def in_ordinary_units(
 
     Parameters
     ----------
-    instance : the instance
     largest : the largest utility that matters; that of the instance where not given
     ordinary : where it may be already
 

@@ -40,7 +40,6 @@ def check(instance: GpuSharingInstance, solution: GpuSharingSolution) -> CheckRe
 
     Parameters
     ----------
-    instance : the instance
     solution : when, on which GPUs and in how many accumulation steps each job runs
 
     Returns

@@ -112,7 +112,6 @@ def choices(instance: GpuSharingInstance, scale: int | None = None) -> Choices:
 
     Parameters
     ----------
-    instance : the instance
     scale : K for every job instead of the chosen one
 
     Returns

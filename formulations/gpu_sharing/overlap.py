@@ -23,7 +23,6 @@ def placed(
 
     Parameters
     ----------
-    instance : the instance
     start, end : first and last slot of each job, by position
     overlap : o_jk for j < k, GPUs that the two share while both run; a pair that is not there shares none
     steps : accumulation steps of each job

@@ -237,7 +237,6 @@ def simulate(instance: GpuSharingInstance, solution: Solution) -> Schedule:
 
     Parameters
     ----------
-    instance : the instance
     solution : start slots, GPU lists and valid accumulation steps of every job
 
     Returns

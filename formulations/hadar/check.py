@@ -21,7 +21,6 @@ def check(instance: HadarInstance, solution: HadarSolution) -> CheckReport:
 
     Parameters
     ----------
-    instance : the instance
     solution : the devices each job holds; a job that is not named is rejected
 
     Returns

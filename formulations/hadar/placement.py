@@ -43,7 +43,6 @@ def devices_by_type(levels: Sequence[tuple[int, int]], data: Tables) -> Ints | N
     Parameters
     ----------
     levels : (job, level) for every job that runs in the slot
-    data : the instance's tables
 
     Returns
     -------

@@ -169,7 +169,6 @@ def in_units(instance: HadarInstance, ordinary: tuple[float, float]) -> tuple[Ha
 
     Parameters
     ----------
-    instance : the instance
     ordinary : where the largest utility that a job can have alone may be, see :func:`unit_of`
 
     Returns

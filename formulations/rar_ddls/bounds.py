@@ -19,10 +19,6 @@ _MOST_PRODUCTS = 3 * 10**7
 def is_infeasible(instance: RarDdlsInstance) -> str | None:
     """Why no schedule can exist, where that is seen at a glance; None says nothing.
 
-    Parameters
-    ----------
-    instance : the instance
-
     Returns
     -------
     One line with the numbers: a job larger than the cluster, a job that makes no iteration even alone, or a
@@ -54,10 +50,6 @@ def lower_bound(instance: RarDdlsInstance) -> float | None:
     - room: for a gang size g and lambda >= 0, ceil(sum_j min((G_j + lambda [G_j >= g]) d_j, G_j e_j) /
       (N + lambda sum_s floor(O_s / g))) with d_j on one server and e_j the best duration across servers: a server
       holds at most floor(O_s / g) such gangs whole, and those that cross take longer.
-
-    Parameters
-    ----------
-    instance : the instance
 
     Returns
     -------

@@ -29,7 +29,6 @@ def check(instance: RarDdlsInstance, solution: RarDdlsSolution) -> CheckReport:
 
     Parameters
     ----------
-    instance : the instance
     solution : when and where each job runs
 
     Returns

@@ -63,7 +63,6 @@ def simulate(
 
     Parameters
     ----------
-    instance : the instance
     start : first slot of each job that is to run (all, or some of them)
     placement : GPUs (>= 1) by server of each of these jobs
 

@@ -218,10 +218,6 @@ def rate_table(instance: RarDdlsInstance) -> RateTable:
 
     Guarantees phi non-increasing in p and, for n >= 2, in n; phi[j, 1, .] >= phi[j, n, p] for all n, p.
 
-    Parameters
-    ----------
-    instance : the instance
-
     Returns
     -------
     RateTable; its arrays ``best_*`` are ready, the dense table ``phi`` is built when first asked for.

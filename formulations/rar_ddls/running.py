@@ -95,7 +95,6 @@ def build_workload(instance: RarDdlsInstance, most_servers: int = FAR, most_ring
 
     Parameters
     ----------
-    instance : the instance
     most_servers : a job uses at most so many
     most_rings : contention beyond so many rings is taken for that of so many
 

@@ -202,12 +202,7 @@ def _flow(instance: CommContentionInstance, start: Mapping[str, Fraction]) -> fl
 
 
 def unbounded(seed: int) -> Measured:
-    """AdaDUAL's ratio on the family for growing n, and its slope over n by least squares.
-
-    Parameters
-    ----------
-    seed : not used, the family is fixed
-    """
+    """AdaDUAL's ratio on the family for growing n, and its slope over n by least squares."""
     values = {n: trap_ratio(n) for n in TRAP_SIZES}
     slope = float(np.polyfit(TRAP_SIZES, list(values.values()), 1)[0])
     text = ", ".join(f"n = {n}: {value:.2f}" for n, value in values.items())

@@ -43,11 +43,6 @@ def adadual(instance: CommContentionInstance, *, seed: int = 0) -> HeuristicRun:
     For two transfers this is the best decision (Theorems 1 and 2). For more there is no constant ratio: see the
     guarantee ``001-adadual-unbounded``.
 
-    Parameters
-    ----------
-    instance : the instance
-    seed : not used, the policy is deterministic
-
     Notes
     -----
     O(n (log n + k)) operations, exact: see :class:`LinkState`. Source: paper 001, Algorithm 2.
@@ -72,11 +67,6 @@ def adadual_k(instance: CommContentionInstance, *, seed: int = 0) -> HeuristicRu
 
     This is the best start of one newcomer when nobody else arrives (docs/proofs-comm-contention.md); for k = 1 it
     is AdaDUAL.
-
-    Parameters
-    ----------
-    instance : the instance
-    seed : not used, the policy is deterministic
 
     Notes
     -----

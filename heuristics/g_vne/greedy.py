@@ -47,8 +47,6 @@ def greedy(
 
     Parameters
     ----------
-    instance : the instance
-    seed : not used; the algorithm is deterministic and breaks ties by input order
     order : ``density``: utility per dominant share of the cluster (k workers' largest share of a resource);
         ``utility``; ``best``: both, and the better result
     starts : see :meth:`RingNetwork.place`

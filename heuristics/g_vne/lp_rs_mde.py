@@ -102,8 +102,6 @@ def lp_rs_mde(
 
     Parameters
     ----------
-    instance : the instance
-    seed : of all randomness
     variant : ``vanilla``: roundings until one has utility >= `alpha` times the second program's value and loads
         within `beta` and gamma times the capacities, or the last one; it may overload servers and links, so it is
         outside the model. ``no-violation``: in each rounding jobs come in random order and a ring that does not fit

@@ -15,7 +15,6 @@ def two_racks(servers: int, jobs: int, seed: int, ring: int = 4) -> GVneInstance
     Parameters
     ----------
     servers, jobs, ring : how many, and the largest ring
-    seed : of all randomness
     """
     rng = np.random.default_rng(seed)
     links: list[dict[str, Any]] = []
@@ -100,7 +99,6 @@ def with_sizes(instance: GVneInstance, sizes: dict[str, int]) -> GVneInstance:
 
     Parameters
     ----------
-    instance : the instance
     sizes : by job; 0 or missing leaves it out
     """
     data = instance.to_dict()

@@ -25,9 +25,6 @@ def fifo(
 
     Parameters
     ----------
-    instance : the instance
-    seed : not used, the policy is deterministic
-    deadline : looked at before every event; a schedule that is not complete by then is none
     backfill : later jobs that fit may pass the first
 
     Notes
@@ -52,9 +49,6 @@ def sjf(
 
     Parameters
     ----------
-    instance : the instance
-    seed : not used, the policy is deterministic
-    deadline : looked at before every event; a schedule that is not complete by then is none
     backfill : False lets the first job that does not fit hold up the rest
 
     Notes

@@ -168,9 +168,6 @@ def tiresias(
 
     Parameters
     ----------
-    instance : the instance
-    seed : not used, the policy is deterministic
-    deadline : looked at before every event; a schedule that is not complete by then is none
     threshold : GPU seconds
     restart : seconds lost when a preempted job goes on
 
@@ -223,9 +220,6 @@ def pollux(
 
     Parameters
     ----------
-    instance : the instance
-    seed : not used, the policy is deterministic
-    deadline : looked at before every event; a schedule that is not complete by then is none
     noise : nu, the part (nu + 1) / (nu + k / G) of an enlarged batch counts
     most : largest number of GPUs over those asked for
     restart : seconds lost at every resizing

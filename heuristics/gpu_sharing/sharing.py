@@ -28,12 +28,6 @@ def sjf_bsbf(instance: GpuSharingInstance, *, seed: int = 0, deadline: Deadline 
     evaluation per partner. With several partners the largest number of steps any of them needs is used. The
     running job's time left is taken at its present pace, which matters when it shares other GPUs already.
 
-    Parameters
-    ----------
-    instance : the instance
-    seed : not used, the policy is deterministic
-    deadline : looked at before every event; a schedule that is not complete by then is none
-
     Notes
     -----
     O(waiting x occupants) per decision, compiled. Source: paper 003, Algorithms 1 and 2. It claims no ratio.
@@ -48,12 +42,6 @@ def sjf_bsbf_plus(instance: GpuSharingInstance, *, seed: int = 0, deadline: Dead
     Algorithm 2 starts the new job after min(the partner's end, the moment at which enough GPUs are free as
     things stand), with the accumulation steps it needs alone. It shares less under strong interference.
 
-    Parameters
-    ----------
-    instance : the instance
-    seed : not used, the policy is deterministic
-    deadline : looked at before every event; a schedule that is not complete by then is none
-
     Notes
     -----
     O(waiting x occupants + N log N) per decision, compiled.
@@ -63,12 +51,6 @@ def sjf_bsbf_plus(instance: GpuSharingInstance, *, seed: int = 0, deadline: Dead
 
 def sjf_ffs(instance: GpuSharingInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE) -> HeuristicRun:
     """Shortest job first with first-fit sharing: partners in GPU order, whatever the interference.
-
-    Parameters
-    ----------
-    instance : the instance
-    seed : not used, the policy is deterministic
-    deadline : looked at before every event; a schedule that is not complete by then is none
 
     Notes
     -----

@@ -26,7 +26,6 @@ def simulate_policy(
 
     Parameters
     ----------
-    instance : the instance
     decide : starts jobs at an event
     priority : the sort key of a job in the queue; ties by position
     deadline : looked at before every event

@@ -50,7 +50,6 @@ def tiresias(
 
     Parameters
     ----------
-    deadline : looked at before every round; the jobs that are done by then keep their worth
     threshold : device-rounds of service after which a job moves to the second queue
     restart_delay : time lost when a job's devices change
 
@@ -98,7 +97,6 @@ def yarn_cs(
 
     Parameters
     ----------
-    deadline : looked at before every round; the jobs that are done by then keep their worth
     backfill : jobs behind one that does not fit may start
     restart_delay : time lost in a job's first round
 

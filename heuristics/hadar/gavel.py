@@ -153,7 +153,6 @@ def gavel(
 
     Parameters
     ----------
-    deadline : looked at before every round; the jobs that are done by then keep their worth
     policy : ``max-min`` (fairness), ``max-sum`` (throughput) or ``makespan``
     restart_delay : time lost when a job's devices change
 

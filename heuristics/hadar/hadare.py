@@ -58,7 +58,6 @@ def hadare(
 
     Parameters
     ----------
-    deadline : looked at before every round; the jobs that are done by then keep their worth
     copies : copies of each job; the number of nodes where not given
     throughput : ``given`` uses the instance's rates; ``estimated`` starts from eq. (10) and updates a node's rate
         when it has run the job

@@ -315,7 +315,6 @@ def hadar_rounds(
 
     Parameters
     ----------
-    deadline : looked at before every round; the jobs that are done by then keep their worth
     payoff : ``density`` compares U(f) divided by the rounds still needed with one round's cost; ``literal``
         compares the whole U(f) with it, as printed
     communication : cost added to an allocation on several machines

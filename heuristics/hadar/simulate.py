@@ -110,7 +110,6 @@ def simulate(
 
     Parameters
     ----------
-    instance : the instance
     policy : what decides
     delay : time (same unit as ``slot_length``) that a job loses in a round in which its devices are new to it
     deadline : looked at before every round, with the time that writing and scoring takes left; the rounds until

@@ -36,8 +36,6 @@ def ff(
 
     Parameters
     ----------
-    instance : the instance
-    seed : not used; the algorithm is deterministic
     deadline : looked at between passes; the best so far is returned
     T : largest theta; the horizon where not given
     u : rho_hat / u is added to a GPU's load

@@ -43,8 +43,6 @@ def lpt_colocate(instance: RarDdlsInstance, *, seed: int = 0, deadline: Deadline
 
     Parameters
     ----------
-    instance : the instance
-    seed : not used; the algorithm is deterministic
     deadline : looked at between passes; the first pass always runs, the best so far is returned
 
     Returns

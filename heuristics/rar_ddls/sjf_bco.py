@@ -50,8 +50,6 @@ def sjf_bco(
 
     Parameters
     ----------
-    instance : the instance
-    seed : not used; the algorithm is deterministic
     deadline : looked at between passes; it ends the bisection, the probe runs even then, so the guarantee stays
     T : largest theta, and the largest makespan that counts; the horizon where not given
     u, l : error of the estimates, u >= 1 and l in (0, 1]; l enters the guarantees only

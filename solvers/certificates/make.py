@@ -65,7 +65,6 @@ def prove(
 
     Parameters
     ----------
-    instance : the instance
     value, solution : of the best schedule known, by the problem's checker; None where there is said to be none
     effort : when to give up
     bound : the certificate of a bound, where it is known

@@ -70,7 +70,6 @@ def run_cp(
 
     Parameters
     ----------
-    model : the model
     seconds, work : limits in wall-clock seconds and in deterministic time; None is no limit
     workers, seed : threads and random seed; one thread with the same seed and work repeats itself
     seen : called with the values of every better solution; returns whether to stop

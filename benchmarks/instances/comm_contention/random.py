@@ -18,14 +18,7 @@ def tiny(
     tasks: Annotated[int | None, Field(ge=1, le=1000, description="number of tasks; 2 to 4 where not given")] = None,
     latency: Annotated[float | None, Field(ge=0, le=10**6, description="seconds; 0 or 0.5 where not given")] = None,
 ) -> CommContentionInstance:
-    """2 to 4 tasks whose event orders can all be tried.
-
-    Parameters
-    ----------
-    seed : of all randomness
-    tasks : how many; 2 to 4 where not given
-    latency : a; 0 or 0.5 where not given
-    """
+    """2 to 4 tasks whose event orders can all be tried."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 5)) if tasks is None else tasks
     a = float(rng.choice([0.0, 0.5])) if latency is None else latency
@@ -48,10 +41,7 @@ def small(
 
     Parameters
     ----------
-    seed : of all randomness
-    tasks : how many
     load : the last release is at most this part of the time all of them take one after the other
-    eta : contention penalty with b = 1; uniform between 0 and 0.5 where not given
     """
     rng = np.random.default_rng(seed)
     sizes = np.round(np.exp(rng.uniform(0, np.log(40), tasks)), 2)
@@ -71,8 +61,6 @@ def bursts(
 
     Parameters
     ----------
-    seed : of all randomness
-    tasks, bursts : how many messages in how many bursts
     gap : mean time between bursts over the time that a burst takes
     """
     rng = np.random.default_rng(seed)
@@ -92,11 +80,6 @@ def adadual_trap(
 
     The second task shares with the first, since 0.38 < b / (2 (b + eta)); a third never starts beside two, so all
     the tiny ones wait for the second, while alone at their releases they would cost almost nothing.
-
-    Parameters
-    ----------
-    seed : not used, the family is fixed
-    tasks : n, at least 3
     """
     del seed
     return trap(tasks)
@@ -105,13 +88,7 @@ def adadual_trap(
 def newcomer(
     seed: int, *, running: Annotated[int, Field(ge=1, le=1000, description="tasks at 0")] = 3
 ) -> CommContentionInstance:
-    """Tasks that are all there at time 0 but one smaller one, which arrives while they could be running.
-
-    Parameters
-    ----------
-    seed : of all randomness
-    running : how many are there at 0
-    """
+    """Tasks that are all there at time 0 but one smaller one, which arrives while they could be running."""
     rng = np.random.default_rng(seed)
     sizes = np.round(np.exp(rng.uniform(0, 3, running + 1)), 2)
     sizes[-1] = round(float(sizes[:-1].min() * rng.uniform(0.05, 0.9)), 3)

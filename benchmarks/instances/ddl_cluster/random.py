@@ -34,15 +34,7 @@ def tiny(
     servers: Annotated[int, Field(ge=1, le=1000, description="servers of 2 GPUs")] = 2,
     iterations: Annotated[int, Field(ge=1, le=10**6, description="most iterations of a job")] = 2,
 ) -> DdlClusterInstance:
-    """2 or 3 placed jobs of 1 or 2 GPUs on servers of 2, a few iterations in whole seconds: `cp` proves them.
-
-    Parameters
-    ----------
-    seed : of all randomness
-    jobs : how many; 2 or 3 where not given
-    servers : of 2 GPUs each
-    iterations : most iterations of a job
-    """
+    """2 or 3 placed jobs of 1 or 2 GPUs on servers of 2, a few iterations in whole seconds: `cp` proves them."""
     rng = np.random.default_rng(seed)
     number = int(rng.integers(2, 4)) if jobs is None else jobs
     parts = []
@@ -79,16 +71,7 @@ def small(
     seconds: Annotated[float, Field(ge=0, le=10**9, description="seconds of arrivals")] = 4.0,
     memory: Annotated[float, Field(ge=4527, le=10**12, description="MB of a GPU")] = 10_000.0,
 ) -> DdlClusterInstance:
-    """12 jobs of 1 to 4 GPUs on 4 x 2 GPUs, of the models of Table III with up to 60 iterations.
-
-    Parameters
-    ----------
-    seed : of all randomness
-    jobs, servers, gpus : the size; `gpus` per server
-    iterations : most iterations of a job, a fifth of it is the fewest
-    seconds : of arrivals
-    memory : of a GPU, in MB; the default holds 2 or 3 jobs
-    """
+    """12 jobs of 1 to 4 GPUs on 4 x 2 GPUs, of the models of Table III with up to 60 iterations."""
     rng = np.random.default_rng(seed)
     gangs = [min(int(rng.choice((1, 1, 2, 4))), servers * gpus) for _ in range(jobs)]
     moments = np.sort(np.round(rng.uniform(0.0, seconds, jobs), 2)).tolist()
@@ -112,13 +95,6 @@ def paper(
 
     Gang sizes are the printed ones, or in proportion to them where `jobs` is not 160. The paper prints neither
     the models' shares nor the distribution of iterations within 1,000 to 6,000: both are uniform here.
-
-    Parameters
-    ----------
-    seed : of all randomness
-    jobs, servers, gpus : the size; `gpus` per server
-    seconds : jobs arrive at whole seconds from 1 to this one
-    fewest, most : iterations of a job
     """
     rng = np.random.default_rng(seed)
     if most < fewest:

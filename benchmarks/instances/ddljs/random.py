@@ -36,13 +36,6 @@ def tiny(
     """1 to 3 servers, 2 or 3 jobs, 2 to 4 slots: small enough to try everything.
 
     Decimal demands, one-way links, budgets that bind, servers that only relay, jobs that fit nowhere: some of each.
-
-    Parameters
-    ----------
-    seed : of all randomness
-    servers, jobs, horizon : how many; random where not given
-    utilities : ``any``, ``concave`` or ``sigmoid``
-    arrivals : whether jobs arrive over the first slots, or all in slot 1
     """
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 4)) if servers is None else servers
@@ -96,14 +89,7 @@ def small(
     workers: Workers = 3,
     utilities: Annotated[Literal["any", "concave", "sigmoid"], Field(description="kinds of utility")] = "any",
 ) -> DdljsInstance:
-    """4 servers in two racks, 4 jobs, 5 slots, links that hold few rings: what engines prove in seconds.
-
-    Parameters
-    ----------
-    seed : of all randomness
-    servers, jobs, horizon, workers : how many, and the largest ring
-    utilities : ``any``, ``concave`` or ``sigmoid``
-    """
+    """4 servers in two racks, 4 jobs, 5 slots, links that hold few rings: what engines prove in seconds."""
     rng = np.random.default_rng(seed)
     made = rack_tree(
         rng,
@@ -156,8 +142,6 @@ def paper(
 
     Parameters
     ----------
-    seed : of all randomness
-    servers, racks, jobs, horizon : how many; 2 to 5 racks where not given
     arrivals : the paper follows the Google trace, which is not here: ``diurnal``, a Poisson process whose rate swings
         by 60% over two days of 100 slots each; ``uniform``; ``start``, all in slot 1
     budget : F limits worker-slots, as ``printed`` (it then never binds: a job has at most 5 * 200), or

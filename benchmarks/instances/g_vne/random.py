@@ -46,10 +46,6 @@ def tiny(
 
     Parameters
     ----------
-    seed : of all randomness
-    shape : ``tree`` (two racks) or ``general``; either where not given
-    servers, jobs : how many; random where not given
-    workers : the largest ring
     memory : whether there is a second resource; in every third instance or so where not given
     """
     rng = np.random.default_rng(seed)
@@ -96,16 +92,7 @@ def small(
     memory: Memory = False,
     tightness: Tightness = 1.0,
 ) -> GVneInstance:
-    """6 servers and 5 jobs: what every exact method proves in about a second.
-
-    Parameters
-    ----------
-    seed : of all randomness
-    shape : ``tree`` or ``general``; either where not given
-    servers, jobs, workers : how many, and the largest ring
-    memory : whether there is a second resource
-    tightness : links are this much narrower
-    """
+    """6 servers and 5 jobs: what every exact method proves in about a second."""
     rng = np.random.default_rng(seed)
     kind = str(rng.choice(SHAPES)) if shape is None else shape
     own = _two_resources((1, 2, 4)) if memory else gpus_only((1, 2, 4))
@@ -151,11 +138,8 @@ def racks(
 
     Parameters
     ----------
-    seed : of all randomness
-    servers, racks, jobs : how many; 2 to 5 racks where not given
     tightness : links are this much narrower than the paper's, on which they hardly ever bind
     gangs : ``fixed``: only the whole ring of N workers is worth anything
-    gpus : servers with more GPUs have so many
 
     Raises
     ------
@@ -184,14 +168,7 @@ def fat(
     memory: Memory = False,
     tightness: Tightness = 1.0,
 ) -> GVneInstance:
-    """A fat tree: many equally short paths between any two servers of different pods.
-
-    Parameters
-    ----------
-    seed : of all randomness
-    ports : of a switch, even; ports^3 / 4 servers
-    jobs, workers, memory, tightness : as for `small`
-    """
+    """A fat tree: many equally short paths between any two servers of different pods."""
     rng = np.random.default_rng(seed)
     own = _two_resources((1, 2, 4)) if memory else gpus_only((1, 2, 4))
     links = _scaled((0.6, 2.4), tightness)
@@ -210,15 +187,7 @@ def random(
     memory: Memory = False,
     tightness: Tightness = 1.0,
 ) -> GVneInstance:
-    """A connected random graph of servers that relay.
-
-    Parameters
-    ----------
-    seed : of all randomness
-    servers, switches, jobs, workers : how many, and the largest ring
-    degree : links at a node, on average
-    memory, tightness : as for `small`
-    """
+    """A connected random graph of servers that relay."""
     rng = np.random.default_rng(seed)
     made = random_graph(
         rng,
@@ -242,12 +211,6 @@ def large_tree(
     tightness: Tightness = 1.0,
 ) -> GVneInstance:
     """400 servers in 20 racks and 200 jobs whose rings fill server links and uplinks.
-
-    Parameters
-    ----------
-    seed : of all randomness
-    servers, racks, jobs, workers : how many, and the largest ring
-    memory, tightness : as for `small`
 
     Raises
     ------

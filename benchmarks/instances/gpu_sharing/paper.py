@@ -52,14 +52,10 @@ def simulated(
 
     Parameters
     ----------
-    seed : of all randomness
     jobs, servers : 240 jobs for Table III, 480 for Table IV; servers of 4 GPUs
-    hours : of arrivals
     xi : the interference ratio of every pair of jobs (Figure 6b); where not given, a table over the ordered
         pairs of tasks drawn from 1 to 2, since the paper's measured table is only a figure
-    slot_length : seconds
     pairs : where that table comes from: uniform, or drawn from the ratios of measured pairs (``packed_pairs.py``)
-    least, most : solo hours of small jobs, log-uniform between them
     """
     rng = np.random.default_rng(seed)
     names = list(TASKS)
@@ -98,9 +94,6 @@ def physical(
 
     Parameters
     ----------
-    seed : of all randomness
-    jobs, servers : the size; servers of 4 GPUs
-    minutes : of arrivals
     xi, pairs : as in :func:`simulated`
     """
     rng = np.random.default_rng(seed)

@@ -45,14 +45,7 @@ def tiny(
 
     Parameters
     ----------
-    seed : of all randomness
-    jobs, gpus : how many; random (3 or 4, 2 or 3) where not given
-    slots : longest solo duration
-    arrivals : last arrival slot
     horizon : the horizon; random between tight (sometimes infeasible) and ample where not given
-    cap : jobs per GPU; 2 in five of six seeds where not given
-    spread : interference is drawn from 1 to 1 + 2 * spread
-    ample : the horizon is that of ``ample_horizon`` instead
     """
     rng = np.random.default_rng(seed)
     n_jobs = int(rng.integers(3, 5)) if jobs is None else jobs
@@ -88,18 +81,7 @@ def small(
     spread: Spread = 0.25,
     ample: Ample = False,
 ) -> GpuSharingInstance:
-    """16 jobs on 8 GPUs within 48 slots: the size that the exact method is meant to prove.
-
-    Parameters
-    ----------
-    seed : of all randomness
-    jobs, gpus, horizon : the size
-    slots : longest solo duration
-    arrivals : last arrival slot
-    gang : most GPUs of a job
-    spread : interference is drawn from 1 to 1 + 2 * spread
-    ample : the horizon is that of ``ample_horizon`` instead
-    """
+    """16 jobs on 8 GPUs within 48 slots: the size that the exact method is meant to prove."""
     rng = np.random.default_rng(seed)
     found = _random(rng, f"small-{seed}", jobs, gpus, gang, slots, arrivals, horizon, 2, spread)
     return _lengthened(found) if ample else found

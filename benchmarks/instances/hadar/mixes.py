@@ -54,11 +54,6 @@ def mixes(
     Rates on V100 and K80 are measured (``throughputs.py``); on other devices they are the V100's times the ratio of
     eq. (10), or of the peak teraflops. The paper prints neither rates nor epochs: work is uniform from 1,000 to 3,000
     seconds on a V100, one draw per model, so equal jobs are equal.
-
-    Parameters
-    ----------
-    seed : of the work
-    mix, cluster, slot, rates, horizon : as their descriptions say
     """
     rng = np.random.default_rng(seed)
     work = {model: float(rng.uniform(*_SECONDS)) for model in _MEASURED}

@@ -35,13 +35,7 @@ def tiny(
     gpus: Annotated[int | None, Field(ge=1, le=1000, description="devices; 2 to 4 where not given")] = None,
     horizon: Annotated[int | None, Field(ge=2, le=10000, description="slots; 3 or 4 where not given")] = None,
 ) -> HadarInstance:
-    """2 to 4 jobs on 2 to 4 devices of two types over 3 or 4 slots: every schedule can be tried.
-
-    Parameters
-    ----------
-    seed : of all randomness
-    jobs, gpus, horizon : how many; random where not given
-    """
+    """2 to 4 jobs on 2 to 4 devices of two types over 3 or 4 slots: every schedule can be tried."""
     rng = np.random.default_rng(seed)
     n_jobs = int(rng.integers(2, 5)) if jobs is None else jobs
     n_gpus = int(rng.integers(2, 5)) if gpus is None else gpus
@@ -82,8 +76,6 @@ def small(
 
     Parameters
     ----------
-    seed : of all randomness
-    jobs, horizon : how many jobs, over how many slots
     gpus : devices of the cluster, spread evenly over V100, P100 and K80 and over machines of 2
     load : device-slots the jobs need on their fastest types, over all there are (roughly)
     """
@@ -122,14 +114,7 @@ def contended(
     horizon: Annotated[int, Field(ge=2, le=10000, description="slots")] = 8,
     mixed: Annotated[bool, Field(description="gangs of 2 to 4 on 2 + 2 devices, not of 1 and 2")] = True,
 ) -> HadarInstance:
-    """Gangs that fit only by mixing device types, on machines of two types each, all present at the start.
-
-    Parameters
-    ----------
-    seed : of all randomness
-    jobs, horizon : how many jobs, over how many slots
-    mixed : gangs are larger than any one type's devices
-    """
+    """Gangs that fit only by mixing device types, on machines of two types each, all present at the start."""
     rng = np.random.default_rng(seed)
     kinds = ("V100", "P100")
     machines = [{"id": f"h{h}", "gpus": dict.fromkeys(kinds, 1)} for h in range(2)]
@@ -177,12 +162,6 @@ def trace(
 
     Parameters
     ----------
-    seed : of all randomness
-    jobs, nodes, per_node, horizon : how many; 480 jobs on 15 nodes of 4 devices in the paper
-    round_minutes : length of a slot; the instance counts time in seconds
-    hours_scale : factor on all GPU-hours
-    utility : ``effective-throughput`` or ``constant``, weight 1
-    arrivals : ``start`` (all at once, as in the paper) or ``spread`` (over the first half)
     gangs : ``single`` gives every job one worker; all else of a draw stays as it is
     """
     rng = np.random.default_rng(seed)
@@ -219,7 +198,6 @@ def rounds(
 
     Parameters
     ----------
-    seed : of all randomness
     jobs : waiting jobs; there is one node of 4 devices for every 32 of them, at least 3
     """
     made = trace(seed, jobs=jobs, nodes=max(3, jobs // 32), horizon=400)
@@ -256,13 +234,7 @@ def lowhigh(
     gpus: Annotated[int | None, Field(ge=1, le=1000, description="devices; 1 to 4 where not given")] = None,
     horizon: Annotated[int | None, Field(ge=1, le=10000, description="slots; 1 to 4 where not given")] = None,
 ) -> HadarInstance:
-    """Adversarial arrivals: one device pool, jobs worth little first and much later (Theorem 2's weak spot).
-
-    Parameters
-    ----------
-    seed : of all randomness
-    gpus, horizon : devices of the one machine and slots; random, 1 to 4 and 1 to 4, where not given
-    """
+    """Adversarial arrivals: one device pool, jobs worth little first and much later (Theorem 2's weak spot)."""
     rng = np.random.default_rng(seed)
     n_gpus = int(rng.integers(1, 5)) if gpus is None else gpus
     slots = int(rng.integers(1, 5)) if horizon is None else horizon
@@ -294,14 +266,7 @@ def nodes(
     count: Annotated[int | None, Field(ge=1, le=1000, description="nodes; 2 to 5 where not given")] = None,
     rate: Annotated[int, Field(ge=1, le=10000, description="largest speed of a job on a node")] = 8,
 ) -> HadarInstance:
-    """Nodes of one device, each of its own type, and jobs of one worker: what HadarE forks (Theorem 3).
-
-    Parameters
-    ----------
-    seed : of all randomness
-    jobs, count : jobs and nodes; random, 1 to 3 and 2 to 5, where not given
-    rate : largest speed of a job on a node
-    """
+    """Nodes of one device, each of its own type, and jobs of one worker: what HadarE forks (Theorem 3)."""
     rng = np.random.default_rng(seed)
     n_jobs = int(rng.integers(1, 4)) if jobs is None else jobs
     n_nodes = int(rng.integers(2, 6)) if count is None else count

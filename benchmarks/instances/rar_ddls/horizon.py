@@ -19,10 +19,6 @@ def certified_horizon(instance: RarDdlsInstance) -> int | None:
     whatever xi_1 and alpha are: the makespan is an upper bound on the optimum, and a horizon at least as
     long makes the instance feasible. The instance's own horizon is not looked at.
 
-    Parameters
-    ----------
-    instance : the instance
-
     Returns
     -------
     Slots, or None where no schedule of any length exists (a job larger than the cluster, or one that makes

@@ -54,18 +54,7 @@ def tiny(
     horizon: Horizon = None,
     ample: Ample = False,
 ) -> RarDdlsInstance:
-    """3 or 4 jobs on 2 or 3 servers, small enough that every schedule can be tried.
-
-    Parameters
-    ----------
-    seed : of all randomness
-    jobs, servers : how many; random (3 or 4, 2 or 3) where not given
-    gpus : most GPUs of a server; a job has at most one more
-    slots : longest duration of a job that runs alone on one server
-    slack : the horizon is this factor times a certified feasible makespan, rounded up
-    horizon : the horizon itself; an instance may then be infeasible
-    ample : the horizon, where it is not given, is long enough for any heuristic (``ample_horizon``)
-    """
+    """3 or 4 jobs on 2 or 3 servers, small enough that every schedule can be tried."""
     rng = np.random.default_rng(seed)
     n_jobs = int(rng.integers(3, 5)) if jobs is None else jobs
     n_servers = int(rng.integers(2, 4)) if servers is None else servers
@@ -93,15 +82,6 @@ def contended(
 
     With the defaults: servers of 2, 2, 2 GPUs and jobs of 3, of which two fit at once only by meeting on
     one server; smaller jobs fill up.
-
-    Parameters
-    ----------
-    seed : of all randomness
-    jobs : rings that are forced to cross; 2 or 3 where not given
-    singles : further jobs that fit one server; 0 to 2 where not given
-    servers, gpus : number of servers, GPUs of each
-    slots : longest duration of a job that runs alone, not slowed by crossing
-    slack, horizon, ample : as for ``tiny``
     """
     rng = np.random.default_rng(seed)
     n_rings = int(rng.integers(2, 4)) if jobs is None else jobs
@@ -226,11 +206,6 @@ def small(
     ----------
     seed : of all randomness: job types, gangs (1, 2 or 4 GPUs with probability 0.5, 0.25, 0.25, never more
         than the cluster has) and durations
-    jobs, servers, gpus : number of jobs and servers, GPUs of each server
-    slots : longest duration of a job on one server, alone
-    worker, slot_length, inter_bandwidth, intra_bandwidth, reduce_speed, xi_1, alpha, xi_2 : see
-        ``benchmarks.instances.rar_ddls.options``
-    slack, horizon, ample : as for ``tiny``
     """
     rng = np.random.default_rng(seed)
     setup = Setup(slot_length, inter_bandwidth, intra_bandwidth, reduce_speed, xi_1, alpha, xi_2)
@@ -277,15 +252,10 @@ def paper(
 
     Parameters
     ----------
-    seed : of all randomness
-    jobs : how many, in the proportions above
     servers : how many; drawn again until the largest job fits the cluster
     horizon : slots (1200 in the paper, 1500 for its figure 6); raised where that is needed for an instance
         that is certainly feasible
-    xi_1, alpha, xi_2 : contention scale and penalty, overhead in slots per server used
-    extra : the largest share of tau that the exchange takes
     nested : draw servers and jobs apart, so that clusters of other sizes differ in their servers only
-    least : iterations and times of a job are drawn again until it takes at least so many slots alone
     """
     rng = np.random.default_rng(seed)
     of_servers = np.random.default_rng([seed, 1]) if nested else rng
@@ -311,10 +281,7 @@ def large(
 
     Parameters
     ----------
-    seed : of all randomness
-    jobs : how many, in the proportions of ``paper``
     gpus : of the cluster, at least 32; servers of 4, 8, 16 or 32 with equal probability, the last as large as needed
-    horizon, xi_1, alpha, xi_2, extra : as for ``paper``
     """
     rng = np.random.default_rng(seed)
     sizes: list[int] = []

@@ -102,7 +102,6 @@ def trap_ratios(*, seed: int = 0, sizes: Sequence[int] = TRAP_SIZES) -> list[Row
 
     Parameters
     ----------
-    seed : not used, the family is fixed
     sizes : numbers of tasks, each at least 3
     """
     del seed

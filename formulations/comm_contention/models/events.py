@@ -75,7 +75,6 @@ def build_ilp(instance: CommContentionInstance, tighten: bool = True) -> Declara
 
     Parameters
     ----------
-    instance : the instance
     tighten : only what may be optimal, and what is known of the optimum
 
     Returns

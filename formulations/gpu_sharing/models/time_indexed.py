@@ -69,10 +69,6 @@ def build_ilp(instance: GpuSharingInstance) -> DeclarativeModel:
     The objective's unit 1/J is rounded down to 10 decimals, so that it is an exact decimal: the bound stays
     valid, and an objective is low by less than J 1e-10 relative.
 
-    Parameters
-    ----------
-    instance : the instance
-
     Returns
     -------
     DeclarativeModel

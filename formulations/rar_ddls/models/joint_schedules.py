@@ -52,7 +52,6 @@ def joint_schedules(
 
     Parameters
     ----------
-    instance : the instance
     latest : last slot in which a job may complete
     limit : most schedules
     each_gpu : tell apart which GPUs of a server a job has (else the idle ones of lowest index)

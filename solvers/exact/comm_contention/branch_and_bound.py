@@ -51,7 +51,6 @@ def solve_bb(instance: CommContentionInstance, options: SolveOptions) -> Result:
 
     Parameters
     ----------
-    instance : the instance
     options : deadline, work limit (thousands of nodes), start, relative gap, report
 
     Returns

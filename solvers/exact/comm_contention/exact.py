@@ -19,7 +19,6 @@ def after_completions(instance: CommContentionInstance, times: Sequence[float], 
 
     Parameters
     ----------
-    instance : the instance
     times : seconds, the admission of each task, in the order of the instance
     tolerance : seconds
 

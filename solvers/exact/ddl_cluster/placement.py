@@ -42,7 +42,6 @@ def solve_placement(instance: DdlClusterInstance, options: SolveOptions) -> Resu
 
     Parameters
     ----------
-    instance : the instance
     options : limits, seed, threads, start
 
     Returns

@@ -69,7 +69,6 @@ def ring_lp(
 
     Parameters
     ----------
-    instance : the instance
     capped : rings keep the job's own caps and leave out links narrower than one edge (capped LP); otherwise any
         server where one worker fits may hold all of them (augmented LP)
     sizes : (J,) the only ring size of each job, 0 for none; None allows all

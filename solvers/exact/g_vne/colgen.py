@@ -61,7 +61,6 @@ def solve_colgen(
 
     Parameters
     ----------
-    instance : the instance
     options : limits; `work_limit` is in thousands of nodes
     root_tolerance : relative difference of the root's bound and value at which its columns suffice
 

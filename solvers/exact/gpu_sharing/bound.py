@@ -69,10 +69,6 @@ def lower_bound(instance: GpuSharingInstance) -> float | None:
       (Lagrange multipliers) separate the jobs, and every price vector gives a valid bound; they come from
       the LP and the bound is evaluated from them anew, so the LP's tolerances do not matter.
 
-    Parameters
-    ----------
-    instance : the instance
-
     Returns
     -------
     float or None

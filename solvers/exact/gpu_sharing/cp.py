@@ -53,7 +53,6 @@ def solve_cp(instance: GpuSharingInstance, options: SolveOptions) -> Result:
 
     Parameters
     ----------
-    instance : the instance
     options : limits, seed, threads, start; with ``work_limit`` every step stops by counts
 
     Returns

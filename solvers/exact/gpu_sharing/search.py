@@ -44,7 +44,6 @@ def search(instance: GpuSharingInstance, choices: Choices, *, seed: int, rounds:
     Parameters
     ----------
     instance, choices : the instance and its modes; no job may be blocked
-    seed : of all randomness
     rounds : schedules tried
 
     Returns

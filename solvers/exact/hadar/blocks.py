@@ -56,7 +56,6 @@ def block_bound(
 
     Parameters
     ----------
-    data : the instance's tables
     growth : block length over first slot; smaller is tighter and slower, 0 is one block per slot
     iterations, deadline, tolerance : when to stop; the bound is valid whenever that is
     progress : called with the best bound after every pricing

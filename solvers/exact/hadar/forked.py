@@ -33,7 +33,6 @@ def forked_bound(
 
     Parameters
     ----------
-    instance : the instance
     speed : (J, H) iterations per unit of time of a job's copy on a node
     growth, iterations : block length over first slot; most pricings
     deadline : ends the pricings; what is returned then is valid too. Where it has passed, and beyond

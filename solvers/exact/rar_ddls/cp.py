@@ -39,7 +39,6 @@ def solve_cp(instance: RarDdlsInstance, options: SolveOptions) -> Result:
 
     Parameters
     ----------
-    instance : the instance
     options : with ``threads=1`` and a ``work_limit`` (CP-SAT's deterministic time) a run repeats itself
 
     Returns
