@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import cast
 
-from schedgap.benchmarks.laboratory.declare import RATIO, Metric, Series
+from schedgap.benchmarks.laboratory.declare import RATIO, Claim, Item, Metric, Series
+from schedgap.benchmarks.laboratory.draw import bars, distribution
 from schedgap.benchmarks.laboratory.measure import Run, instance_of
+from schedgap.benchmarks.laboratory.printed import printed_table
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.ddl_cluster.bounds import lower_bound
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
@@ -60,3 +62,25 @@ def simulated(run: Run, seed: int) -> dict[str, Json]:
         "gpu": [round(value, 4) for value in outcome.utilisation.tolist()],
         "ratio": float(outcome.flow.mean()) / lower_bound(instance),
     }
+
+
+def table(name: str, title: str, plots: str, series: tuple[Series, ...], claims: tuple[Claim, ...]) -> Item:
+    """A table of the evaluation, with the distributions that are drawn beside it."""
+    return Item(
+        id=name.lower().replace(" ", "-"),
+        title=title,
+        plots=plots,
+        left_open=LEFT_OPEN,
+        problem="ddl-cluster",
+        preset="paper",
+        series=series,
+        metrics=COLUMNS,
+        measure=simulated,
+        claims=claims,
+        panels=(
+            distribution(CURVE, "JCT (s)", limit=15000),
+            distribution(PER_GPU, "GPU utilisation (%)"),
+            bars(RATIO),
+        ),
+        printed=printed_table("001", name, PRINTED),
+    )

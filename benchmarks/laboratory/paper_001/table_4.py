@@ -2,21 +2,8 @@
 
 from __future__ import annotations
 
-from schedgap.benchmarks.laboratory.declare import RATIO, Claim, Item
-from schedgap.benchmarks.laboratory.draw import bars, distribution
-from schedgap.benchmarks.laboratory.paper_001.common import (
-    BELOW,
-    COLUMNS,
-    CURVE,
-    LEFT_OPEN,
-    MEAN,
-    PER_GPU,
-    PRINTED,
-    UTILISATION,
-    policy,
-    simulated,
-)
-from schedgap.benchmarks.laboratory.printed import printed_table
+from schedgap.benchmarks.laboratory.declare import Claim
+from schedgap.benchmarks.laboratory.paper_001.common import BELOW, MEAN, UTILISATION, policy, table
 from schedgap.benchmarks.laboratory.rules import Agrees, Less, More, Value, Within
 
 _SERIES = (
@@ -28,17 +15,12 @@ _SERIES = (
 _JCT = {name: Value(MEAN.name, name) for name in ("RAND", "FF", "LS", "LWF-1")}
 _USED = {name: Value(UTILISATION.name, name) for name in _JCT}
 
-ITEM = Item(
-    id="table-iv",
+ITEM = table(
+    "Table IV",
     title="Table IV and Figure 4: placements",
     plots="Average GPU utilisation and mean, median and 95th percentile JCT of four placements under Ada-SRSF "
     "(section V-B), and the distributions of JCT and of utilisation.",
-    left_open=LEFT_OPEN,
-    problem="ddl-cluster",
-    preset="paper",
     series=_SERIES,
-    metrics=COLUMNS,
-    measure=simulated,
     claims=(
         Claim(
             "LWF-1 has a smaller mean JCT than RAND, FF and LS.",
@@ -89,6 +71,4 @@ ITEM = Item(
             printed="over 95%; Table IV's own 95th percentile is 4,024 s",
         ),
     ),
-    panels=(distribution(CURVE, "JCT (s)", limit=15000), distribution(PER_GPU, "GPU utilisation (%)"), bars(RATIO)),
-    printed=printed_table("001", "Table IV", PRINTED),
 )

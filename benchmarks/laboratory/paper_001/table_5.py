@@ -2,21 +2,8 @@
 
 from __future__ import annotations
 
-from schedgap.benchmarks.laboratory.declare import RATIO, Claim, Item
-from schedgap.benchmarks.laboratory.draw import bars, distribution
-from schedgap.benchmarks.laboratory.paper_001.common import (
-    COLUMNS,
-    CURVE,
-    LATE,
-    LEFT_OPEN,
-    MEAN,
-    PER_GPU,
-    PRINTED,
-    UTILISATION,
-    policy,
-    simulated,
-)
-from schedgap.benchmarks.laboratory.printed import printed_table
+from schedgap.benchmarks.laboratory.declare import Claim
+from schedgap.benchmarks.laboratory.paper_001.common import LATE, MEAN, UTILISATION, policy, table
 from schedgap.benchmarks.laboratory.rules import Agrees, Less, More, Value, Within
 
 _SERIES = (
@@ -31,16 +18,11 @@ def _jct(name: str) -> Value:
     return Value(MEAN.name, name)
 
 
-ITEM = Item(
-    id="table-v",
+ITEM = table(
+    "Table V",
     title="Table V and Figure 6: schedulings",
     plots="The same four measures for SRSF(1), SRSF(2), SRSF(3) and Ada-SRSF, all with LWF-1 (section V-B).",
-    left_open=LEFT_OPEN,
-    problem="ddl-cluster",
-    preset="paper",
     series=_SERIES,
-    metrics=COLUMNS,
-    measure=simulated,
     claims=(
         Claim(
             "Avoiding contention beats accepting it blindly: SRSF(1) has a smaller mean JCT than SRSF(2) and SRSF(3).",
@@ -92,6 +74,4 @@ ITEM = Item(
             printed="less than 50%",
         ),
     ),
-    panels=(distribution(CURVE, "JCT (s)", limit=15000), distribution(PER_GPU, "GPU utilisation (%)"), bars(RATIO)),
-    printed=printed_table("001", "Table V", PRINTED),
 )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from schedgap.benchmarks.laboratory.declare import Metric, Series
+from collections.abc import Mapping
+
+from schedgap.benchmarks.laboratory.declare import RATIO, Axis, Choice, Claim, Item, Metric, Series
+from schedgap.benchmarks.laboratory.draw import lines
 
 FILLED = Series("GADGET, filled", "gadget", {"inner": "lp-rs-mde"})
 UNFILLED = Series("GADGET", "gadget", {"inner": "lp-rs-mde", "fill": False})
@@ -10,9 +13,6 @@ PRINTED = Series("GADGET, printed program", "gadget", {"inner": "lp-rs-mde-print
 PRINTED_FILLED = Series("GADGET, printed program, filled", "gadget", {"inner": "lp-rs-mde-printed"}, beside=True)
 EXACT = Series("exact slots, filled", "gadget", {"inner": "colgen"}, ours=True, beside=True)
 BASELINES = (Series("FIFO", "fifo"), Series("DRF", "drf"), Series("LAS", "las"))
-
-SHORT = {"jobs": 150, "horizon": 100}
-"""Half of the printed slots in Figures 5 and 6, whose ratios are averages over slots."""
 
 UTILITY = Metric("objective", "total utility")
 EMBEDDED = Metric("embedded", "embedded ratio", digits=3)
@@ -22,3 +22,32 @@ leaves servers
 idle when no job gains: *filled* gives them to jobs that gain nothing yet (ours), and both are judged. *Printed
 program* has
 Rost and Schmid's linear program inside, whose rings may fit nowhere."""
+
+
+def embedded_ratio(
+    figure: str,
+    of: str,
+    plots: str,
+    left_open: str,
+    axis: Axis,
+    claims: tuple[Claim, ...],
+    workload: Mapping[str, float] | None = None,
+    choices: tuple[Choice, ...] = (),
+) -> Item:
+    """Figures 5 and 6: the embedded ratio over a capacity. Half of the printed slots, as it is a mean over slots."""
+    return Item(
+        id=figure.lower().replace(" ", "-"),
+        title=f"{figure}: embedded ratio over {of} capacity",
+        plots=plots,
+        left_open=f"{left_open} {' '.join(ALGORITHM.split())}",
+        problem="ddljs",
+        preset=figure.lower().replace(" ", "-"),
+        workload={"jobs": 150, "horizon": 100, **(workload or {})},
+        series=(FILLED, UNFILLED, *BASELINES),
+        axis=axis,
+        metrics=(EMBEDDED, UTILITY, RATIO),
+        choices=choices,
+        claims=claims,
+        panels=(lines(EMBEDDED), lines(UTILITY), lines(RATIO)),
+        most=10,
+    )

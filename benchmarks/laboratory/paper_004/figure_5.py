@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-from schedgap.benchmarks.laboratory.declare import RATIO, Axis, Claim, Item
-from schedgap.benchmarks.laboratory.draw import lines
-from schedgap.benchmarks.laboratory.paper_004.common import (
-    ALGORITHM,
-    BASELINES,
-    EMBEDDED,
-    FILLED,
-    SHORT,
-    UNFILLED,
-    UTILITY,
-)
+from schedgap.benchmarks.laboratory.declare import Axis, Claim
+from schedgap.benchmarks.laboratory.paper_004.common import embedded_ratio
 from schedgap.benchmarks.laboratory.rules import More, Trend, Value
 
 _FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -26,20 +17,15 @@ def _rises(series: str) -> Trend:
     return Trend(tuple(_embedded(series, factor) for factor in _FACTORS), falling=False)
 
 
-ITEM = Item(
-    id="figure-5",
-    title="Figure 5: embedded ratio over node capacity",
+ITEM = embedded_ratio(
+    "Figure 5",
+    "node",
     plots="Embedded ratio, the embedded over the active jobs of a slot averaged over three trials, by node "
     "resources in units of 100 GPUs (section VI).",
     left_open="Open: what else varies and whether slots are shown; here the mean over slots, by a factor on the "
     "GPUs of every server (0.25 to 4, about 0.6 to 7.5 units), 150 jobs over 100 slots, half of what is printed, "
-    "and steepness 0.01. " + " ".join(ALGORITHM.split()),
-    problem="ddljs",
-    preset="figure-5",
-    workload=SHORT,
-    series=(FILLED, UNFILLED, *BASELINES),
+    "and steepness 0.01.",
     axis=Axis("factor on GPUs", "gpu_factor", _FACTORS, log=True),
-    metrics=(EMBEDDED, UTILITY, RATIO),
     claims=(
         Claim(
             "Larger node capacity embeds more jobs in each slot (GADGET as printed, not filled).",
@@ -61,6 +47,4 @@ ITEM = Item(
             ),
         ),
     ),
-    panels=(lines(EMBEDDED), lines(UTILITY), lines(RATIO)),
-    most=10,
 )

@@ -4,34 +4,22 @@ from __future__ import annotations
 
 from schedgap.benchmarks.laboratory.declare import RATIO, Axis, Choice, Claim, Item, Metric, Series
 from schedgap.benchmarks.laboratory.draw import lines
-from schedgap.benchmarks.laboratory.paper_004.common import (
-    ALGORITHM,
-    BASELINES,
-    EMBEDDED,
-    FILLED,
-    SHORT,
-    UNFILLED,
-    UTILITY,
-)
+from schedgap.benchmarks.laboratory.paper_004.common import EMBEDDED, embedded_ratio
 from schedgap.benchmarks.laboratory.rules import Trend, Value, Within
 
 _FACTORS = (0.005, 0.02, 0.1, 1.0)
 _NARROW = (100.0, 50.0, 20.0, 1.0)
 _BIND = Metric("links bind", "slots with a full link", "%", 100.0)
 
-ELASTIC = Item(
-    id="figure-6",
-    title="Figure 6: embedded ratio over edge capacity",
+ELASTIC = embedded_ratio(
+    "Figure 6",
+    "edge",
     plots="Embedded ratio by edge resources in units of 200 Gbit/s (section VI).",
     left_open="As in Figure 5. The model's rings are elastic: a ring of one worker needs no link, so a job can "
     "always shrink, and rings of at most five workers mostly fit one server. GPUs are cut to a quarter so that "
-    "rings span servers; factors on the bandwidth of every link from 0.005 to 1. " + " ".join(ALGORITHM.split()),
-    problem="ddljs",
-    preset="figure-6",
-    workload={**SHORT, "gpu_factor": 0.25},
-    series=(FILLED, UNFILLED, *BASELINES),
+    "rings span servers; factors on the bandwidth of every link from 0.005 to 1.",
+    workload={"gpu_factor": 0.25},
     axis=Axis("factor on bandwidths", "bandwidth_factor", _FACTORS, log=True),
-    metrics=(EMBEDDED, UTILITY, RATIO),
     choices=(Choice("servers as printed", {"gpu_factor": 1.0}),),
     claims=(
         Claim(
@@ -43,8 +31,6 @@ ELASTIC = Item(
             ),
         ),
     ),
-    panels=(lines(EMBEDDED), lines(UTILITY), lines(RATIO)),
-    most=10,
 )
 FIXED = Item(
     id="figure-6-fixed",
