@@ -14,25 +14,16 @@ from schedgap.benchmarks.importers.traces import Trace, TraceJob, measured_type
 from schedgap.benchmarks.instances.profiles.pollux_tasks import MEASURED
 from schedgap.benchmarks.instances.rar_ddls.horizon import certified_horizon
 from schedgap.benchmarks.instances.rar_ddls.measured import Setup, measured_job
-from schedgap.benchmarks.instances.rar_ddls.options import (
-    ContentionPenalty,
-    ContentionScale,
-    Horizon,
-    InterBandwidth,
-    IntraBandwidth,
-    OverheadSeconds,
-    ReduceSpeed,
-    Slack,
-    SlotLength,
-    Worker,
-)
+from schedgap.benchmarks.instances.rar_ddls.options import Horizon, Slack, Worker
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import LARGEST_COUNT
 from schedgap.formulations.common.numbers import exact
+from schedgap.formulations.common.options import passes_on_to
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.rates import rate_table
 
 
+@passes_on_to(Setup)
 def to_rar_ddls(
     trace: Trace,
     throughputs: str | Path | None = None,
@@ -42,32 +33,21 @@ def to_rar_ddls(
         str, Field(description="measured model of jobs whose own is not named or not measured")
     ] = "Transformer (batch size 64)",
     worker: Worker = "v100",
-    slot_length: SlotLength = 60.0,
-    inter_bandwidth: InterBandwidth = 1.25,
-    intra_bandwidth: IntraBandwidth = 62.5,
-    reduce_speed: ReduceSpeed = 500.0,
-    xi_1: ContentionScale = 1.0,
-    alpha: ContentionPenalty = 0.2,
-    xi_2: OverheadSeconds = 0.0,
     slack: Slack = 1.25,
     horizon: Horizon = None,
+    **cluster: float,
 ) -> RarDdlsInstance:
     """The jobs of a trace on its servers, all there from slot 1: rar-ddls has no arrivals.
 
     Computation time and gradient size follow from measured rates as ``measured_job`` says. Iterations are the steps
     of the file (times `steps_scale`), or as many as take the job's duration on one server.
 
-    Parameters
-    ----------
-    worker, slot_length, inter_bandwidth, intra_bandwidth, reduce_speed, xi_1, alpha, xi_2 : what the measurement
-        does not tell, see :class:`~schedgap.benchmarks.instances.rar_ddls.measured.Setup`
-
     Raises
     ------
     InputError
         A worker type without rates, a slot in which a job makes no iteration, no job that fits.
     """
-    setup = Setup(slot_length, inter_bandwidth, intra_bandwidth, reduce_speed, xi_1, alpha, xi_2)
+    setup = Setup(**cluster)
     table = MEASURED if throughputs is None else read_throughputs(throughputs)
     table.require_worker(worker)
     notes = trace.notes
@@ -100,13 +80,13 @@ def to_rar_ddls(
             "name": trace.name,
             "horizon": LARGEST_COUNT if horizon is None else horizon,
             "network": setup.network(),
-            "reduce_speed": reduce_speed * slot_length,
+            "reduce_speed": setup.reduce_speed * setup.slot_length,
             "servers": [{"id": server.id, "gpus": server.gpus} for server in trace.servers],
             "jobs": rows,
         },
         trace.path,
     )
-    _progress(instance, chosen, slot_length, trace)
+    _progress(instance, chosen, setup.slot_length, trace)
     if horizon is None:
         certified = certified_horizon(instance)
         assert certified is not None  # every job fits and makes progress alone

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,7 +15,14 @@ from pydantic import Field
 from schedgap.benchmarks.importers.rows import Format, Notes, read_rows
 from schedgap.benchmarks.importers.rows import name as own_name
 from schedgap.benchmarks.instances.substrates import PAPER_GPUS, Substrate
+from schedgap.catalogue.workload import Importer
 from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.options import options_of, passes_on_to
+from schedgap.formulations.ddljs.instance import DdljsInstance
+from schedgap.formulations.g_vne.instance import GVneInstance
+
+Embedding = GVneInstance | DdljsInstance
+"""An instance whose rings lie in a network."""
 
 KNOWN_CAPACITIES: Mapping[str, float] = {"LinkSpeedRaw": 1e-9, "bandwidth": 1.0, "capacity": 1.0, "bw": 1.0}
 """Edge attributes that are looked for, and what makes Gbit/s of them (Topology Zoo's LinkSpeedRaw is in bit/s)."""
@@ -271,3 +278,46 @@ def _text(path: str | Path) -> str:
 def _line(error: BaseException) -> str:
     """An error's text on one line, the first 120 characters."""
     return " ".join(str(error).split())[:120] or type(error).__name__
+
+
+def network_importers(
+    gml: Callable[..., Embedding], clos: Callable[..., Embedding] | None = None
+) -> tuple[Importer, Importer]:
+    """The formats of networks, for one problem.
+
+    Parameters
+    ----------
+    gml : ``f(substrate, name, seed, **options) -> instance`` draws the jobs, which no such file has; its annotated
+        keywords are options of the importer
+    clos : the same for the other format, where it differs
+    """
+    return (
+        Importer(
+            "gml",
+            "a graph in GML, such as those of the Internet Topology Zoo; jobs are drawn",
+            _with_jobs(gml_substrate, gml),
+        ),
+        Importer(
+            "clos",
+            "hosts below three layers of switches (alibaba-lingjun-dataset-2023, topo.csv); jobs are drawn",
+            _with_jobs(clos_substrate, clos or gml),
+        ),
+    )
+
+
+def _with_jobs(
+    read: Callable[..., tuple[Substrate, list[str]]], draw: Callable[..., Embedding]
+) -> Callable[..., tuple[Embedding, list[str]]]:
+    @passes_on_to(draw, read)
+    def import_network(
+        files: Sequence[str | Path],
+        *,
+        seed: Annotated[int, Field(ge=0, le=10**9, description="of what is drawn")] = 0,
+        **options: Any,
+    ) -> tuple[Embedding, list[str]]:
+        of_jobs = {name: options.pop(name) for name in options_of(draw) if name in options}
+        made, messages = read(files, seed=seed, **options)
+        instance = draw(made, Path(files[0]).stem, seed, **of_jobs)
+        return instance, [f"{len(instance.jobs)} jobs are drawn (seed {seed}): the file has none", *messages]
+
+    return import_network

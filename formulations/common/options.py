@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -182,7 +183,10 @@ def _read(function: Callable[..., object], name: str, annotation: object) -> obj
 
     holder.__annotations__ = {name: annotation}
     bare = function.func if isinstance(function, partial) else function
-    names = getattr(inspect.unwrap(bare if inspect.isroutine(bare) else type(bare).__call__), "__globals__", {})
+    if isinstance(bare, type):
+        names = vars(sys.modules[bare.__module__])
+    else:
+        names = getattr(inspect.unwrap(bare if inspect.isroutine(bare) else type(bare).__call__), "__globals__", {})
     try:
         return typing.get_type_hints(holder, names, include_extras=True)[name]
     except Exception as error:  # it names what is not there
@@ -190,11 +194,11 @@ def _read(function: Callable[..., object], name: str, annotation: object) -> obj
         raise InputError(f"{whose}: the annotation of {name} cannot be read: {type(error).__name__}: {error}") from None
 
 
-def passes_on_to(other: Callable[..., object]) -> Callable[[_F], _F]:
-    """Decorator of a function that hands its further keywords on to `other`: their options are its options too."""
+def passes_on_to(*others: Callable[..., object]) -> Callable[[_F], _F]:
+    """Decorator of a function that hands its further keywords on to `others`: their options are its options too."""
 
     def mark(function: _F) -> _F:
-        function.passes_on_to = (other,)  # type: ignore[attr-defined]
+        function.passes_on_to = others  # type: ignore[attr-defined]
         return function
 
     return mark

@@ -18,7 +18,7 @@ from schedgap.formulations.rar_ddls.rates import rate_table
 
 PRESETS = [preset.id for preset in workload_of(RAR_DDLS).presets]
 FAST = [name for name in PRESETS if name != "large"]
-SETUP = Setup(60.0, 1.25, 62.5, 500.0, 1.0, 0.2, 0.0)
+SETUP = Setup()
 
 
 def make(preset: str, seed: int = 0, **settings: object) -> RarDdlsInstance:
@@ -209,7 +209,7 @@ def test_measured_jobs_reproduce_both_measurements() -> None:
 
 def test_overhead_takes_its_share_of_the_measured_slowdown() -> None:
     without = measured_job(BUILT_IN, "v100", "LM (batch size 80)", 4, SETUP)
-    with_overhead = measured_job(BUILT_IN, "v100", "LM (batch size 80)", 4, Setup(60, 1.25, 62.5, 500, 1, 0.2, 0.001))
+    with_overhead = measured_job(BUILT_IN, "v100", "LM (batch size 80)", 4, Setup(xi_2=0.001))
     assert without is not None and with_overhead is not None
     assert 0 < with_overhead[0]["gradient_size"] < without[0]["gradient_size"]
 
@@ -250,7 +250,7 @@ def test_rules_for_cells_that_cannot_be_used() -> None:
 
 
 def test_a_measurement_that_eq_8_cannot_explain_is_refused() -> None:
-    slow_inside = Setup(60.0, 1.25, 2.0, 500.0, 1.0, 0.2, 0.0)
+    slow_inside = Setup(intra_bandwidth=2.0)
     with pytest.raises(InputError, match="raise intra_bandwidth"):
         measured_job(BUILT_IN, "v100", "LM (batch size 5)", 8, slow_inside)
 

@@ -172,20 +172,12 @@ def paper(
     return _instance(f"paper-{seed}", made, horizon, parts)
 
 
-def on_substrate(made: Substrate, seed: int, *, jobs: int = 50, horizon: int = 100, name: str = "") -> DdljsInstance:
-    """Jobs of section VI on a given network.
-
-    Parameters
-    ----------
-    made : the network
-    seed : of the jobs
-    jobs, horizon : how many
-    name : of the instance
-    """
+def on_substrate(made: Substrate, name: str, seed: int, *, jobs: Jobs = 50, horizon: Slots = 100) -> DdljsInstance:
+    """Jobs of section VI, drawn for a given network."""
     rng = np.random.default_rng(seed)
     moments = _arrivals(rng, jobs, horizon, "diurnal")
     parts = [_paper_job(rng, i, arrival, "printed", "sigmoid", 1.0) for i, arrival in enumerate(moments)]
-    return _instance(name or f"substrate-{seed}", made, horizon, parts)
+    return _instance(name, made, horizon, parts)
 
 
 def _paper_job(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from schedgap.benchmarks.importers.ddljs import import_clos, import_gml
-from schedgap.benchmarks.instances.ddljs.random import paper, small, tiny
+from schedgap.benchmarks.importers.substrate_files import network_importers
+from schedgap.benchmarks.instances.ddljs.random import on_substrate, paper, small, tiny
 from schedgap.benchmarks.instances.ddljs.suites import ROWS
-from schedgap.catalogue.workload import Drawing, Importer, Preset, Trial, Workload
+from schedgap.catalogue.workload import Drawing, Preset, Trial, Workload
 
 
 def _figure() -> Drawing:
@@ -50,14 +50,7 @@ WORKLOAD = Workload(
             {"servers": 10, "racks": 2, "jobs": 40, "horizon": 50, "bandwidth_factor": 0.1, "utilities": "sqrt"},
         ),
     ),
-    importers=(
-        Importer("gml", "a graph in GML, such as those of the Internet Topology Zoo; jobs are drawn", import_gml),
-        Importer(
-            "clos",
-            "hosts below three layers of switches (alibaba-lingjun-dataset-2023, topo.csv); jobs are drawn",
-            import_clos,
-        ),
-    ),
+    importers=network_importers(on_substrate),
     families=_families,
     suites=ROWS,
     figure=_figure,

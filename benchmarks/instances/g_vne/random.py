@@ -250,6 +250,11 @@ def _two_resources(gpus: tuple[int, ...]) -> Resources:
     return own
 
 
+def on_substrate(made: Substrate, name: str, seed: int, *, jobs: Jobs = 20, workers: Workers = 5) -> GVneInstance:
+    """Jobs drawn for a given network."""
+    return _instance(name, made, random_jobs(np.random.default_rng([seed, 1]), jobs, workers, memory=False))
+
+
 def random_jobs(rng: np.random.Generator, count: int, workers: int, memory: bool) -> list[dict[str, Json]]:
     """Jobs of one or two GPUs per worker, rings of up to `workers`."""
     parts = []

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
-from schedgap.benchmarks.importers.g_vne import import_clos, import_gml
-from schedgap.benchmarks.instances.g_vne.random import fat, large_tree, racks, random, small, tiny
+from schedgap.benchmarks.importers.substrate_files import network_importers
+from schedgap.benchmarks.instances.g_vne.random import fat, large_tree, on_substrate, racks, random, small, tiny
 from schedgap.benchmarks.instances.g_vne.suites import ROWS
-from schedgap.catalogue.workload import Drawing, Importer, Preset, Trial, Workload
+from schedgap.catalogue.workload import Drawing, Preset, Trial, Workload
 
 
 def _figure() -> Drawing:
@@ -31,14 +32,7 @@ WORKLOAD = Workload(
         Preset("random", "a random graph of 50 servers that relay", random),
         Preset("large-tree", "400 servers in 20 racks, 200 jobs", large_tree),
     ),
-    importers=(
-        Importer("gml", "a graph in GML, such as those of the Internet Topology Zoo; jobs are drawn", import_gml),
-        Importer(
-            "clos",
-            "hosts below three layers of switches (alibaba-lingjun-dataset-2023, topo.csv); jobs are drawn",
-            import_clos,
-        ),
-    ),
+    importers=network_importers(on_substrate, partial(on_substrate, jobs=200, workers=16)),
     families=_families,
     suites=ROWS,
     figure=_figure,

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
 
 from schedgap.benchmarks.instances.profiles.throughputs import Throughputs, batch_size
+from schedgap.benchmarks.instances.rar_ddls.options import ContentionPenalty
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Setup:
-    """The cluster that measured rates are read for. Bandwidths in GB/s, times in seconds.
+    """The cluster that measured rates are read for: what the measurement does not tell.
+
+    Bandwidths in GB/s, times in seconds. Its fields are options of the presets and importers that take measured jobs.
 
     Raises
     ------
@@ -19,13 +25,15 @@ class Setup:
         ``intra_bandwidth`` is not more than ``inter_bandwidth``: no gradient size would explain a slowdown.
     """
 
-    slot_length: float
-    inter_bandwidth: float
-    intra_bandwidth: float
-    reduce_speed: float
-    xi_1: float
-    alpha: float
-    xi_2: float
+    slot_length: Annotated[float, Field(gt=0, le=10**6, description="seconds per slot")] = 60.0
+    inter_bandwidth: Annotated[float, Field(gt=0, le=10**6, description="GB/s between servers (10 Gbit/s)")] = 1.25
+    intra_bandwidth: Annotated[float, Field(gt=0, le=10**6, description="GB/s within a server")] = 62.5
+    reduce_speed: Annotated[float, Field(gt=0, le=10**6, description="GB/s that a GPU adds up")] = 500.0
+    xi_1: Annotated[float, Field(gt=0, le=1, description="contention_scale; 1: rings transmit all the time")] = 1.0
+    alpha: ContentionPenalty = 0.2
+    xi_2: Annotated[
+        float, Field(ge=0, le=10**6, description="server_overhead, seconds per iteration and server used")
+    ] = 0.0
 
     def __post_init__(self) -> None:
         if self.intra_bandwidth <= self.inter_bandwidth:

@@ -7,17 +7,7 @@ from typing import Annotated, TypeAlias
 from pydantic import Field
 
 Worker: TypeAlias = Annotated[str, Field(description="worker type whose measured rates are taken")]
-SlotLength: TypeAlias = Annotated[float, Field(gt=0, le=10**6, description="seconds per slot")]
-InterBandwidth: TypeAlias = Annotated[float, Field(gt=0, le=10**6, description="GB/s between servers (10 Gbit/s)")]
-IntraBandwidth: TypeAlias = Annotated[float, Field(gt=0, le=10**6, description="GB/s within a server")]
-ReduceSpeed: TypeAlias = Annotated[float, Field(gt=0, le=10**6, description="GB/s that a GPU adds up")]
-ContentionScale: TypeAlias = Annotated[
-    float, Field(gt=0, le=1, description="contention_scale; 1: rings transmit all the time")
-]
 ContentionPenalty: TypeAlias = Annotated[float, Field(ge=0, le=10**6, description="contention_penalty")]
-OverheadSeconds: TypeAlias = Annotated[
-    float, Field(ge=0, le=10**6, description="server_overhead, seconds per iteration and server used")
-]
 OverheadSlots: TypeAlias = Annotated[
     float, Field(ge=0, le=0.005, description="server_overhead, slots per iteration and server used")
 ]

@@ -16,21 +16,16 @@ from schedgap.benchmarks.instances.rar_ddls.measured import Setup, measured_job
 from schedgap.benchmarks.instances.rar_ddls.options import (
     Ample,
     ContentionPenalty,
-    ContentionScale,
     Extra,
     Horizon,
-    InterBandwidth,
-    IntraBandwidth,
-    OverheadSeconds,
     OverheadSlots,
     RaisedHorizon,
-    ReduceSpeed,
     Slack,
-    SlotLength,
     Worker,
 )
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import LARGEST_COUNT
+from schedgap.formulations.common.options import passes_on_to
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 
 INTER_BANDWIDTH = 1.0
@@ -181,6 +176,7 @@ def _with_horizon(
     return instance.model_copy(update={"horizon": max(at_least, certified, slots or 0)})
 
 
+@passes_on_to(Setup)
 def small(
     seed: int,
     *,
@@ -189,16 +185,10 @@ def small(
     gpus: Annotated[int, Field(ge=1, le=1000, description="GPUs of a server")] = 2,
     slots: Longest = 8,
     worker: Worker = "v100",
-    slot_length: SlotLength = 60.0,
-    inter_bandwidth: InterBandwidth = 1.25,
-    intra_bandwidth: IntraBandwidth = 62.5,
-    reduce_speed: ReduceSpeed = 500.0,
-    xi_1: ContentionScale = 1.0,
-    alpha: ContentionPenalty = 0.2,
-    xi_2: OverheadSeconds = 0.0,
     slack: Slack = 1.25,
     horizon: Horizon = None,
     ample: Ample = False,
+    **cluster: float,
 ) -> RarDdlsInstance:
     """Jobs of measured rates (``throughputs.BUILT_IN``) of 1, 2 and 4 GPUs on small servers.
 
@@ -208,7 +198,7 @@ def small(
         than the cluster has) and durations
     """
     rng = np.random.default_rng(seed)
-    setup = Setup(slot_length, inter_bandwidth, intra_bandwidth, reduce_speed, xi_1, alpha, xi_2)
+    setup = Setup(**cluster)
     BUILT_IN.require_worker(worker)
     rows = []
     for position in range(jobs):
@@ -220,7 +210,7 @@ def small(
         found = measured_job(BUILT_IN, worker, job_type, scale, setup)
         consolidated = BUILT_IN.rate(worker, job_type, scale).consolidated
         assert found is not None and consolidated is not None
-        steps = math.ceil(consolidated * slot_length * slots * rng.uniform(1 / slots, 1))
+        steps = math.ceil(consolidated * setup.slot_length * slots * rng.uniform(1 / slots, 1))
         rows.append({"id": f"j{position}", "iterations": steps, **found[0]})
     return _with_horizon(f"small-{seed}", setup.network(), [gpus] * servers, rows, slack, horizon, ample=ample)
 
