@@ -43,10 +43,6 @@ def plot(
     compare : further solutions of the instance, drawn below it on the same time axis
     progress : told of solutions that are not feasible
 
-    Returns
-    -------
-    The matplotlib Figure.
-
     Raises
     ------
     InputError
@@ -104,10 +100,6 @@ def plot_ratios(folder: str | Path, out: str | Path | None = None) -> Figure:
     ----------
     folder : the run's directory
     out : a file ending in .svg, .png or .pdf
-
-    Returns
-    -------
-    The matplotlib Figure.
 
     Raises
     ------

@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from schedgap.benchmarks.figures.style import FAINT, INK, MARK, ink_on, job_colour, new_figure
+from schedgap.benchmarks.figures.style import FAINT, INK, MARK, ink_on, job_colour, new_figure, row_label
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.hadar.check import check
 from schedgap.formulations.hadar.check_forked import check_forked
@@ -145,16 +145,7 @@ def _label(axes: Axes, kind: str, grid: Ints, start: int, row: float) -> None:
     used = float((grid >= 0).mean()) if grid.size else 0.0
     size = max(5.0, min(9.0, len(grid) * row * 72 * 0.4))
     text = f"{kind if len(kind) <= 12 else kind[:11] + '…'}\n{used:.0%}" if len(grid) * row > 0.3 else kind[:12]
-    axes.text(
-        -0.008,
-        start + (len(grid) - 1) / 2,
-        text,
-        ha="right",
-        va="center",
-        fontsize=size,
-        color=INK,
-        transform=axes.get_yaxis_transform(),
-    )
+    row_label(axes, start + (len(grid) - 1) / 2, text, size)
 
 
 def _names(axes: Axes, instance: HadarInstance, grid: Ints, start: int, row: float, slot_width: float) -> None:

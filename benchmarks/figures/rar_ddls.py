@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from schedgap.benchmarks.figures.style import FAINT, INK, MARK, ink_on, job_colour, new_figure
+from schedgap.benchmarks.figures.style import FAINT, INK, MARK, ink_on, job_colour, new_figure, row_label
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.rar_ddls.dynamics import simulate
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
@@ -109,16 +109,7 @@ def _draw(
         size = max(5.0, min(9.0, (server.gpus + layout.strip) * row * 72 * 0.45))
         unit = "GPU" if server.gpus == 1 else "GPUs"
         text = f"{_short(server.id, 12)}\n{server.gpus} {unit}" if server.gpus * row > 0.3 else _short(server.id, 12)
-        axes.text(
-            -0.008,
-            y + server.gpus / 2,
-            text,
-            ha="right",
-            va="center",
-            fontsize=size,
-            color=INK,
-            transform=axes.get_yaxis_transform(),
-        )
+        row_label(axes, y + server.gpus / 2, text, size)
         y += server.gpus + layout.strip + layout.gap
 
 

@@ -98,6 +98,11 @@ def plain_axes(axes: Axes) -> None:
     axes.tick_params(colors=INK, labelsize=9, width=0.6, length=3)
 
 
+def row_label(axes: Axes, y: float, text: str, size: float) -> None:
+    """A text left of the axes, at this height."""
+    axes.text(-0.008, y, text, ha="right", va="center", fontsize=size, color=INK, transform=axes.get_yaxis_transform())
+
+
 def as_svg(figure: Figure) -> str:
     """The figure as SVG text for an HTML page, the same on every run: fixed ids, no date, text as text."""
     buffer = io.StringIO()

@@ -170,15 +170,7 @@ def _profile_figure(problem: Problem, to_best: Mapping[str, Sequence[float]], wh
         ordered = sorted(value for value in values if math.isfinite(value))
         xs = [1.0, *(max(1.0, value) for value in ordered), largest]
         ys = [0.0, *((k + 1) / len(values) for k in range(len(ordered))), len(ordered) / len(values)]
-        axes.step(
-            xs,
-            ys,
-            where="post",
-            color=_line_colour(position),
-            linestyle=LINES[position % len(LINES)],
-            linewidth=1.9,
-            label=f"{name} ({len(ordered)} of {len(values)} solved)",
-        )
+        _staircase(axes, position, xs, ys, f"{name} ({len(ordered)} of {len(values)} solved)")
     _ratio_axis(axes, largest)
     axes.set_xlim(1.0 if largest > 6 else 1 - 0.01 * (largest - 1), largest)
     axes.set_ylim(0, 1.03)
@@ -191,6 +183,11 @@ def _profile_figure(problem: Problem, to_best: Mapping[str, Sequence[float]], wh
     plain_axes(axes)
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=9, frameon=False)
     return figure
+
+
+def _staircase(axes: Axes, position: int, xs: Sequence[float], ys: Sequence[float], label: str) -> None:
+    colour, line = _line_colour(position), LINES[position % len(LINES)]
+    axes.step(xs, ys, where="post", color=colour, linestyle=line, linewidth=1.9, label=label)
 
 
 def proof_figure(problem: Problem, runs: pd.DataFrame) -> Figure | None:
@@ -214,15 +211,7 @@ def proof_figure(problem: Problem, runs: pd.DataFrame) -> Figure | None:
         ordered = sorted(values)
         xs = [fastest * 0.8, *ordered, slowest * 1.3]
         ys = [0, *range(1, len(ordered) + 1), len(ordered)]
-        axes.step(
-            xs,
-            ys,
-            where="post",
-            color=_line_colour(position),
-            linestyle=LINES[position % len(LINES)],
-            linewidth=1.9,
-            label=f"{name} ({len(ordered)} of {tried[name]})",
-        )
+        _staircase(axes, position, xs, ys, f"{name} ({len(ordered)} of {tried[name]})")
     axes.set_xscale("log")
     axes.set_xlim(fastest * 0.8, slowest * 1.3)
     axes.xaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))

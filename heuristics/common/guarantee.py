@@ -195,3 +195,27 @@ class Guarantee:
             return outside
         found = self.evaluate(case)
         return replace(outside, left=found.left, right=found.right)
+
+
+def claims(paper: str, problem: str, method: str | None = None) -> Callable[..., Guarantee]:
+    """How the claims of one paper about one problem are declared, in one table.
+
+    ``claim(id, source, statement, assumptions, evaluate, families=(...), **more)``: `more` are fields of a
+    :class:`Guarantee`, the method where it is not `method`. A claim whose source is "ours" is a repaired one.
+    """
+
+    def claim(
+        id: str,
+        source: str,
+        statement: str,
+        assumptions: str | tuple[Assumption, ...],
+        evaluate: Callable[[Case], Evaluation],
+        *,
+        families: tuple[str, ...] | None = None,
+        **more: Any,
+    ) -> Guarantee:
+        known = {"method": method, "kind": "repaired" if source == "ours" else "printed", **more}
+        hint = {} if families is None else {"families": families}
+        return Guarantee(f"{paper}-{id}", problem, source, statement, assumptions, evaluate, hint=hint, **known)
+
+    return claim

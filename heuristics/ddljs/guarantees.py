@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.ddljs.reach import reaches
 from schedgap.formulations.ddljs.utility import gain, utility
-from schedgap.heuristics.common.guarantee import (
-    Assumption,
-    Case,
-    Evaluation,
-    Guarantee,
-    Verdict,
-    at_most,
-    not_applicable,
-)
+from schedgap.heuristics.common.guarantee import Assumption, Case, Evaluation, Verdict, at_most, claims, not_applicable
 
 UNKNOWN = "neither the optimum nor a bound that decides is known"
 NOT_CONCAVE = "a utility is not concave"
@@ -222,20 +214,10 @@ def _theorem_10_factor(case: Case) -> float | None:
     return None if gamma is None else 3.0 * int(gamma) + 1.0
 
 
-def _claim(
-    id: str, source: str, statement: str, assumptions: tuple[Assumption, ...], evaluate: Any, **more: Any
-) -> Guarantee:
-    more.setdefault("method", "gadget")
-    return Guarantee(f"004-{id}", "ddljs", source, statement, assumptions, evaluate, **more)
-
-
-def _families(*names: str) -> dict[str, Any]:
-    return {"families": names}
-
-
+_claim = claims("004", "ddljs", "gadget")
 _CONCAVE = ("tight", "concave", "knapsack", "batch", "tight_batch", "named_concave")
 
-GUARANTEES: tuple[Guarantee, ...] = (
+GUARANTEES = (
     _claim(
         "lemma-5",
         "paper 004, Lemma 5",
@@ -243,7 +225,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         (CONCAVE,),
         _lemma_5,
         method=None,
-        hint=_families("concave", "knapsack", "named_concave"),
+        families=("concave", "knapsack", "named_concave"),
     ),
     _claim(
         "lemma-5-sigmoid",
@@ -252,7 +234,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         (SIGMOID,),
         _lemma_5,
         method=None,
-        hint=_families("sigmoid", "late"),
+        families=("sigmoid", "late"),
     ),
     _claim(
         "theorem-6",
@@ -261,7 +243,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         (CONCAVE, STATIC, ALPHA),
         _theorem_6,
         ratio_bound=_printed_factor,
-        hint=_families(*_CONCAVE, "rounding"),
+        families=(*_CONCAVE, "rounding"),
     ),
     _claim(
         "theorem-6-sigmoid",
@@ -270,7 +252,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         (SIGMOID, STATIC, ALPHA),
         _theorem_6,
         ratio_bound=_printed_factor,
-        hint=_families("sigmoid", "late"),
+        families=("sigmoid", "late"),
     ),
     _claim(
         "theorem-6-repaired",
@@ -278,9 +260,8 @@ GUARANTEES: tuple[Guarantee, ...] = (
         "ALG >= T / (2 T - 1) OPT, both less f(0)",
         (CONCAVE, STATIC, EXACT),
         _repaired,
-        kind="repaired",
         ratio_bound=_repaired_factor,
-        hint=_families(*_CONCAVE),
+        families=_CONCAVE,
     ),
     _claim(
         "theorem-6-alpha",
@@ -288,9 +269,8 @@ GUARANTEES: tuple[Guarantee, ...] = (
         "ALG >= alpha T / ((1 + alpha) T - alpha) OPT, both less f(0)",
         (CONCAVE, STATIC, ALPHA),
         _alpha_form,
-        kind="repaired",
         ratio_bound=_alpha_factor,
-        hint=_families("rounding", "rounding_tight", "tight", "concave"),
+        families=("rounding", "rounding_tight", "tight", "concave"),
     ),
     _claim(
         "theorem-6-max-gain",
@@ -298,8 +278,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         "OPT <= 2 ALG - largest gain of a slot, both less f(0)",
         (CONCAVE, STATIC, EXACT),
         _less_a_gain(max, "max gain"),
-        kind="repaired",
-        hint=_families(*_CONCAVE),
+        families=_CONCAVE,
     ),
     _claim(
         "theorem-6-last-gain",
@@ -307,8 +286,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         "OPT <= 2 ALG - gain of the last slot, both less f(0)",
         (CONCAVE, EXACT, Assumption("on any network, tried on those that do not change only")),
         _less_a_gain(lambda gains: gains[-1], "last gain"),
-        kind="repaired",
-        hint=_families(*_CONCAVE),
+        families=_CONCAVE,
     ),
     _claim(
         "theorem-6-batch",
@@ -316,9 +294,8 @@ GUARANTEES: tuple[Guarantee, ...] = (
         "ALG >= (1 - (1 - 1/T)^T) OPT, both less f(0)",
         (CONCAVE, STATIC, EXACT, TOGETHER),
         _batch,
-        kind="repaired",
         ratio_bound=_batch_factor,
-        hint=_families("batch", "tight_batch"),
+        families=("batch", "tight_batch"),
     ),
     _claim(
         "theorem-10",
@@ -327,7 +304,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         (CONCAVE, THREE, STATIC, ALGORITHM_2),
         _theorem_10,
         ratio_bound=_theorem_10_factor,
-        hint=_families("printed_named", "printed_thin", "rounding"),
+        families=("printed_named", "printed_thin", "rounding"),
     ),
     _claim(
         "theorem-10-probability",
@@ -341,7 +318,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         ),
         _theorem_10_probability,
         method=None,
-        hint=_families("crowded", "concave", "printed_thin"),
+        families=("crowded", "concave", "printed_thin"),
     ),
 )
 """The rows of the ledger for paper 004 over the horizon."""

@@ -11,10 +11,10 @@ from schedgap.heuristics.common.guarantee import (
     Assumption,
     Case,
     Evaluation,
-    Guarantee,
     Measured,
     Verdict,
     at_most,
+    claims,
     not_applicable,
 )
 
@@ -218,111 +218,96 @@ def _growth(seed: int) -> Measured:
     return program_growth(seed)
 
 
-_METHOD = "lp-rs-mde"
+_claim = claims("004", "g-vne", "lp-rs-mde")
 _PRINTED = ("printed_named", "printed_thin", "printed_concave")
 
-GUARANTEES: tuple[Guarantee, ...] = (
-    Guarantee(
-        "004-lemma-7",
-        "g-vne",
+GUARANTEES = (
+    _claim(
+        "lemma-7",
         "paper 004, Lemma 7",
         "OPT with the selected ring sizes >= OPT / Gamma, Gamma = max ceil(q_i)",
         (CONCAVE, SELECTED, WITHIN_Q),
         _lemma_7,
-        method=_METHOD,
-        hint={"families": _PRINTED},
+        families=_PRINTED,
     ),
-    Guarantee(
-        "004-lemma-7-lp",
-        "g-vne",
+    _claim(
+        "lemma-7-lp",
         "ours",
         "LP_fixed >= LP / s, s = most ring sizes of one job with positive weight",
         (SELECTED, Assumption("between LP values only")),
         _lemma_7_lp,
-        method=_METHOD,
-        kind="repaired",
-        hint={"families": ("tiny", "small", "printed_named", "printed_thin", "printed_concave")},
+        families=("tiny", "small", "printed_named", "printed_thin", "printed_concave"),
     ),
-    Guarantee(
-        "004-lemma-7-losses",
-        "g-vne",
+    _claim(
+        "lemma-7-losses",
         "paper 004, Lemma 7",
         "LP_fixed / LP and OPT_fixed / OPT",
         "networks of two racks",
         _elsewhere,
+        method=None,
         measure=_losses,
     ),
-    Guarantee(
-        "004-theorem-8",
-        "g-vne",
+    _claim(
+        "theorem-8",
         "paper 004, Theorem 8",
         "utility >= OPT / 3",
         (THREE, CONCAVE, SELECTED, WITHIN_Q, ONE_ROUNDING),
         _theorem_8,
-        method=_METHOD,
         ratio_bound=lambda _: 3.0,
-        hint={"families": ("one_rounding_named", "one_rounding_tiny", "one_rounding")},
+        families=("one_rounding_named", "one_rounding_tiny", "one_rounding"),
     ),
-    Guarantee(
-        "004-theorem-8-tries",
-        "g-vne",
+    _claim(
+        "theorem-8-tries",
         "paper 004, Theorem 8 with the roundings of Algorithm 2",
         "utility >= OPT / 3",
         (THREE, CONCAVE, SELECTED, WITHIN_Q, ROUNDINGS_UNTIL),
         _theorem_8,
-        method=_METHOD,
         ratio_bound=lambda _: 3.0,
-        hint={"families": ("tries_named", "tries_thin", "tries_tiny", "tries")},
+        families=("tries_named", "tries_thin", "tries_tiny", "tries"),
     ),
-    Guarantee(
-        "004-theorem-8-frequencies",
-        "g-vne",
+    _claim(
+        "theorem-8-frequencies",
         "paper 004, Theorem 8",
         "P(load >= beta C) <= V^-4 on servers, P(load >= gamma C) <= E^-4 on links, utility >= OPT / 3",
         (THREE, Assumption("rings that are embeddable alone")),
         _elsewhere,
+        method=None,
         measure=_frequencies,
     ),
-    Guarantee(
-        "004-theorem-8-repaired",
-        "g-vne",
+    _claim(
+        "theorem-8-repaired",
         "ours",
         "P(utility >= W/3, loads within the rings' factors) >= 1 - 3/(2e) - R V^-3 - E^-3",
         "W = weighted utility of the rings, each embeddable alone and worth at most W; tested at level 1e-6",
         _theorem_8_repaired,
-        method=_METHOD,
-        kind="repaired",
-        hint={"families": ("tiny", "small", "thin", "thirds")},
+        families=("tiny", "small", "thin", "thirds"),
     ),
-    Guarantee(
-        "004-theorem-9",
-        "g-vne",
+    _claim(
+        "theorem-9",
         "paper 004, Theorem 9",
         "time O((|I| |G_s|)^3 + u_b |I|)",
         "the count of variables leaves out the V copies of the augmented program",
         _elsewhere,
+        method=None,
         measure=_growth,
     ),
-    Guarantee(
-        "004-theorem-10-one-slot",
-        "g-vne",
+    _claim(
+        "theorem-10-one-slot",
         "paper 004, Theorem 10",
         "utility >= OPT / (3 Gamma + 1), one slot",
         (THREE, CONCAVE, SELECTED, WITHIN_Q, KEPT),
         _theorem_10,
-        method=_METHOD,
         ratio_bound=_theorem_10_factor,
-        hint={"families": _PRINTED},
+        families=_PRINTED,
     ),
-    Guarantee(
-        "004-capped-bound",
-        "g-vne",
+    _claim(
+        "capped-bound",
         "ours",
         "OPT <= capped LP <= augmented LP",
         "identical workers, servers relay",
         _sandwich,
-        kind="repaired",
-        hint={"families": ("tiny", "small", "thin")},
+        method=None,
+        families=("tiny", "small", "thin"),
     ),
 )
 """Every claim of paper 004 about one slot, and the repaired ones."""

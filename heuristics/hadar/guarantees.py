@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any, cast
+from collections.abc import Callable
+from typing import cast
 
 import numpy as np
 
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import tables
-from schedgap.heuristics.common.guarantee import (
-    Assumption,
-    Case,
-    Evaluation,
-    Guarantee,
-    Verdict,
-    at_most,
-    not_applicable,
-)
+from schedgap.heuristics.common.guarantee import Assumption, Case, Evaluation, Verdict, at_most, claims, not_applicable
 from schedgap.heuristics.hadar.assumptions import (
     ALL_RECONSIDERED,
     DUAL_LOW,
@@ -223,21 +215,12 @@ def _theorem_1(_: Case) -> Evaluation:
     return not_applicable("about growth: measured on instances of its own")
 
 
-def _claim(
-    id: str, source: str, statement: str, assumptions: tuple[Assumption, ...], evaluate: Any, **more: Any
-) -> Guarantee:
-    return Guarantee(f"002-{id}", "hadar", source, statement, assumptions, evaluate, **more)
-
-
-def _families(*names: str) -> Mapping[str, Any]:
-    return {"families": names}
-
-
+_claim = claims("002", "hadar")
 _RUN = (P2, NO_DELAY, NOT_STOPPED, EXACT)
-_ONLINE = _families("tiny", "lowhigh", "horizon_tiny", "contended", "named", "steps")
-_PRINTED = _families("printed_named", "printed_roomy")
+_ONLINE = ("tiny", "lowhigh", "horizon_tiny", "contended", "named", "steps")
+_PRINTED = ("printed_named", "printed_roomy")
 
-GUARANTEES: tuple[Guarantee, ...] = (
+GUARANTEES = (
     _claim(
         "theorem-1",
         "paper 002, Theorem 1",
@@ -253,7 +236,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         "OPT(P1) = OPT(P2)",
         (P2, Assumption("utilities are not negative and do not grow with the completion time")),
         _equivalence(printed=True),
-        hint=_families("equivalence_named", "tiny", "contended"),
+        families=("equivalence_named", "tiny", "contended"),
     ),
     _claim(
         "equivalence-repaired",
@@ -261,8 +244,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         "OPT(P1) <= OPT(P2), where P1 has a solution",
         (P2,),
         _equivalence(printed=False),
-        kind="repaired",
-        hint=_families("equivalence_named", "tiny", "contended"),
+        families=("equivalence_named", "tiny", "contended"),
     ),
     _claim(
         "lemma-1",
@@ -272,7 +254,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         _lemma_1,
         method="hadar-online",
         ratio_bound=_lemma_1_factor,
-        hint=_PRINTED,
+        families=_PRINTED,
     ),
     _claim(
         "lemma-2",
@@ -281,7 +263,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         (*_RUN, Assumption("alpha is the least that the run allows")),
         _lemma_2,
         method="hadar-online",
-        hint=_families(*_PRINTED["families"], "printed_lowhigh", "steps", "lowhigh"),
+        families=(*_PRINTED, "printed_lowhigh", "steps", "lowhigh"),
     ),
     _claim(
         "lemma-3",
@@ -299,7 +281,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         (*_RUN, PRINTED_PRICES, ROOM),
         _allocation_cost,
         method="hadar-online",
-        hint=_PRINTED,
+        families=_PRINTED,
     ),
     _claim(
         "allocation-cost-repaired",
@@ -308,8 +290,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         (P2, NO_DELAY, NOT_STOPPED),
         _allocation_cost_repaired,
         method="hadar-online",
-        kind="repaired",
-        hint=_ONLINE,
+        families=_ONLINE,
     ),
     _claim(
         "initial-dual",
@@ -318,7 +299,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         (*_RUN, PRINTED_PRICES, ROOM, SOMETHING),
         _initial_dual(0.5),
         method="hadar-online",
-        hint=_PRINTED,
+        families=_PRINTED,
     ),
     _claim(
         "initial-dual-repaired",
@@ -327,8 +308,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         (P2, NO_DELAY, EARLY),
         _initial_dual(0.25),
         method="hadar-online",
-        kind="repaired",
-        hint=_ONLINE,
+        families=_ONLINE,
     ),
     _claim(
         "theorem-2",
@@ -338,7 +318,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         _theorem_2,
         method="hadar-online",
         ratio_bound=_printed_factor,
-        hint=_PRINTED,
+        families=_PRINTED,
     ),
     _claim(
         "theorem-2-rounds",
@@ -357,7 +337,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         _theorem_2_rounds,
         method="hadar-rounds",
         ratio_bound=_rounds_factor,
-        hint=_families("roomy", "roomy_literal", "one_against_many", "many_against_one"),
+        families=("roomy", "roomy_literal", "one_against_many", "many_against_one"),
     ),
     _claim(
         "theorem-2-repaired",
@@ -366,9 +346,8 @@ GUARANTEES: tuple[Guarantee, ...] = (
         (*_RUN, EARLY),
         _theorem_2_repaired,
         method="hadar-online",
-        kind="repaired",
         ratio_bound=_repaired_factor,
-        hint=_ONLINE,
+        families=_ONLINE,
     ),
     _claim(
         "theorem-2-run",
@@ -377,9 +356,8 @@ GUARANTEES: tuple[Guarantee, ...] = (
         (*_RUN, EARLY),
         _theorem_2_run,
         method="hadar-online",
-        kind="repaired",
         ratio_bound=_measured_factor,
-        hint=_ONLINE,
+        families=_ONLINE,
     ),
     _claim(
         "certificate",
@@ -388,8 +366,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         (P2, Assumption("any prices; payoffs exact or over-estimated, occupancy ignored")),
         _certificate,
         method="hadar-online",
-        kind="repaired",
-        hint=_families(*_ONLINE["families"], *_PRINTED["families"], "printed_tiny", "printed_lowhigh"),
+        families=(*_ONLINE, *_PRINTED, "printed_tiny", "printed_lowhigh"),
     ),
     *HADARE,
 )

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
 from schedgap.formulations.hadar.forked import node_speeds
 from schedgap.formulations.hadar.instance import HadarInstance
-from schedgap.heuristics.common.guarantee import (
-    Assumption,
-    Case,
-    Evaluation,
-    Guarantee,
-    Verdict,
-    at_most,
-    not_applicable,
-)
+from schedgap.heuristics.common.guarantee import Assumption, Case, Evaluation, Verdict, at_most, claims, not_applicable
 from schedgap.heuristics.hadar.forking import Floats, Forked, fork, input_order, utilisation_by_copies
 
 LONGEST_CHAIN = 2000
@@ -72,21 +63,26 @@ def _too_long(work: Floats, speed: Floats) -> str | None:
     return None
 
 
-def _chain_data(case: Case) -> tuple[list[float], int] | str:
-    """(CRU^1..CRU^(n+1), n), or why there is none."""
+def _chain(case: Case) -> list[float] | Evaluation:
+    """CRU^1..CRU^n, or the verdict where they are not known or CRU^n = CRU^(n+1) is refuted."""
     work, speed = _work_and_speed(case)
     nodes = speed.shape[1]
-    return _too_long(work, speed) or (utilisation_by_copies(work, speed, nodes + 1), nodes)
+    wrong = _too_long(work, speed)
+    if wrong is not None:
+        return not_applicable(wrong)
+    *cru, beyond = utilisation_by_copies(work, speed, nodes + 1)
+    last = cru[-1]
+    if abs(last - beyond) <= EQUAL * max(last, beyond):
+        return cru
+    reason = f"CRU^{nodes} = {last:.6g} has to equal CRU^{nodes + 1} = {beyond:.6g}"
+    return Evaluation(Verdict.REFUTED, max(last, beyond), min(last, beyond), reason)
 
 
 def _theorem_3(case: Case) -> Evaluation:
-    data = _chain_data(case)
-    if isinstance(data, str):
-        return not_applicable(data)
-    cru, nodes = data
-    unequal = _more_copies(cru, nodes)
-    if unequal is not None:
-        return unequal
+    cru = _chain(case)
+    if isinstance(cru, Evaluation):
+        return cru
+    nodes = len(cru)
     # strict: one copy below any number between, that below n copies; with two nodes one copy below two
     first, between, last = cru[0], range(2, nodes), cru[nodes - 1]
     pairs = [(first, cru[x - 1], 1, x) for x in between] + [(cru[x - 1], last, x, nodes) for x in between]
@@ -97,24 +93,11 @@ def _theorem_3(case: Case) -> Evaluation:
     return Evaluation(Verdict.HELD, left, right, reason)
 
 
-def _more_copies(cru: list[float], nodes: int) -> Evaluation | None:
-    """The refutation of CRU^n = CRU^(n+1), or None where they are equal but for rounding."""
-    last, beyond = cru[nodes - 1], cru[nodes]
-    if abs(last - beyond) <= EQUAL * max(last, beyond):
-        return None
-    reason = f"CRU^{nodes} = {last:.6g} has to equal CRU^{nodes + 1} = {beyond:.6g}"
-    return Evaluation(Verdict.REFUTED, max(last, beyond), min(last, beyond), reason)
-
-
 def _theorem_3_weak(case: Case) -> Evaluation:
-    data = _chain_data(case)
-    if isinstance(data, str):
-        return not_applicable(data)
-    cru, nodes = data
-    unequal = _more_copies(cru, nodes)
-    if unequal is not None:
-        return unequal
-    return at_most(max(cru[: nodes - 1]), cru[nodes - 1], "the largest CRU^x, x < n, and CRU^n")
+    cru = _chain(case)
+    if isinstance(cru, Evaluation):
+        return cru
+    return at_most(max(cru[:-1]), cru[-1], "the largest CRU^x, x < n, and CRU^n")
 
 
 def _n_copies(case: Case) -> tuple[Forked, int] | str:
@@ -146,22 +129,17 @@ def _corollary_busy(case: Case) -> Evaluation:
     return at_most(nodes, least[0], f"n and the busy node-time in round {least[1]} of {len(ran.busy)}, in slots")
 
 
-def _claim(
-    id: str, source: str, statement: str, assumptions: tuple[Assumption, ...], evaluate: Any, **more: Any
-) -> Guarantee:
-    return Guarantee(f"002-{id}", "hadar", source, statement, assumptions, evaluate, **more)
+_claim = claims("002", "hadar")
+_FORKED = ("nodes", "long_nodes", "one_job", "forked_named")
 
-
-_FORKED: Mapping[str, Any] = {"families": ("nodes", "long_nodes", "one_job", "forked_named")}
-
-HADARE: tuple[Guarantee, ...] = (
+HADARE = (
     _claim(
         "theorem-3",
         "paper 002, Theorem 3",
         "CRU^1 < CRU^x < CRU^n = CRU^(n+j), 1 < x < n copies",
         (BATCH, NODES, SLOT, SPLIT),
         _theorem_3,
-        hint=_FORKED,
+        families=_FORKED,
     ),
     _claim(
         "theorem-3-weak",
@@ -169,7 +147,7 @@ HADARE: tuple[Guarantee, ...] = (
         "CRU^x <= CRU^n = CRU^(n+j), x < n copies: n copies use the cluster best",
         (BATCH, NODES, SLOT, SPLIT),
         _theorem_3_weak,
-        hint=_FORKED,
+        families=_FORKED,
     ),
     _claim(
         "theorem-3-single-job",
@@ -177,8 +155,7 @@ HADARE: tuple[Guarantee, ...] = (
         "one job on its x fastest nodes, steps split by speed: CRU^x <= CRU^n = CRU^(n+j)",
         (ONE_JOB, BATCH, NODES, SPLIT),
         _theorem_3_weak,
-        kind="repaired",
-        hint={"families": ("one_job",)},
+        families=("one_job",),
     ),
     _claim(
         "corollary",
@@ -186,7 +163,7 @@ HADARE: tuple[Guarantee, ...] = (
         "n copies of every job: every node has a copy in every round but possibly the last",
         (BATCH, NODES, SLOT, SPLIT),
         _corollary,
-        hint=_FORKED,
+        families=_FORKED,
     ),
     _claim(
         "corollary-busy",
@@ -194,7 +171,7 @@ HADARE: tuple[Guarantee, ...] = (
         "n copies of every job: every node is busy throughout every round but possibly the last",
         (BATCH, NODES, SLOT, SPLIT),
         _corollary_busy,
-        hint=_FORKED,
+        families=_FORKED,
     ),
 )
 """The rows of the ledger about HadarE."""

@@ -9,15 +9,7 @@ import numpy as np
 
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.rates import rate_table
-from schedgap.heuristics.common.guarantee import (
-    Assumption,
-    Case,
-    Evaluation,
-    Guarantee,
-    Verdict,
-    at_most,
-    not_applicable,
-)
+from schedgap.heuristics.common.guarantee import Assumption, Case, Evaluation, Verdict, at_most, claims, not_applicable
 from schedgap.heuristics.rar_ddls.estimates import estimates, worst_durations
 from schedgap.heuristics.rar_ddls.growth import running_time_growth
 from schedgap.heuristics.rar_ddls.theta_star import smallest_limit
@@ -204,18 +196,7 @@ def _elsewhere(what: str) -> Callable[[Case], Evaluation]:
     return lambda _: not_applicable(what)
 
 
-def _claim(
-    id: str,
-    source: str,
-    statement: str,
-    assumptions: tuple[Assumption, ...],
-    evaluate: Callable[[Case], Evaluation],
-    **more: Any,
-) -> Guarantee:
-    settings: dict[str, Any] = {"method": "sjf-bco", **more}
-    return Guarantee(f"000-{id}", "rar-ddls", source, statement, assumptions, evaluate, **settings)
-
-
+_claim = claims("000", "rar-ddls", "sjf-bco")
 NETWORK = Assumption("xi_1 and xi_2 are at most 1 (the paper has them positive, and 0 as the limit)", _other_network)
 PRINTED = Assumption(
     "the bisection as printed: theta goes down where the makespan improves, else up; every kappa is tried",
@@ -234,7 +215,7 @@ GANGS = Assumption("n_g >= 2", _single_gpus)
 REALISED = Assumption("r_j: realised durations of the probe; d_j: best durations")
 _ALGORITHM_1 = (NETWORK, PRINTED, SCHEDULE, ESTIMATE)
 
-GUARANTEES: tuple[Guarantee, ...] = (
+GUARANTEES = (
     _claim(
         "theorem-1",
         "paper 000, Theorem 1",
@@ -250,7 +231,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         "W_max = theta~",
         _ALGORITHM_1,
         _lemma_2,
-        hint={"families": ("single_gpu", "estimates", "contended")},
+        families=("single_gpu", "estimates", "contended"),
     ),
     _claim(
         "lemma-2-repaired",
@@ -258,8 +239,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         "W_max <= theta~",
         (SCHEDULE,),
         _lemma_2_repaired,
-        kind="repaired",
-        hint={"families": ("single_gpu", "estimates", "contended")},
+        families=("single_gpu", "estimates", "contended"),
     ),
     _claim(
         "lemma-3",
@@ -267,7 +247,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         "makespan <= n_g W_max",
         _ALGORITHM_1,
         _lemma_3,
-        hint={"families": ("estimates", "contended")},
+        families=("estimates", "contended"),
     ),
     _claim(
         "lemma-3-repaired",
@@ -275,8 +255,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         "makespan <= (2 - 1/N) (u/l) W_max for n_g >= 2, (u/l) W_max for n_g = 1",
         (Assumption(f"one rho_hat per job; l r_j <= rho_hat_j for its realised r_j; for n_g >= 2, {PROBED.text}"),),
         _lemma_3_repaired,
-        kind="repaired",
-        hint={"families": ("estimates", "single_gpu", "contended", "worst_ratio")},
+        families=("estimates", "single_gpu", "contended", "worst_ratio"),
     ),
     _claim(
         "lemma-4",
@@ -284,7 +263,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         "theta~ <= phi (u/l) theta*_u",
         (*_ALGORITHM_1, Assumption("theta*_u is the optimum of (14) to (16)")),
         _lemma_4,
-        hint={"families": ("single_gpu", "contended")},
+        families=("single_gpu", "contended"),
     ),
     _claim(
         "theorem-5",
@@ -293,7 +272,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         _ALGORITHM_1,
         _theorem_5,
         ratio_bound=_printed_factor,
-        hint={"families": ("single_gpu", "contended", "worst_ratio")},
+        families=("single_gpu", "contended", "worst_ratio"),
     ),
     _claim(
         "theorem-5-gang",
@@ -301,9 +280,8 @@ GUARANTEES: tuple[Guarantee, ...] = (
         "makespan <= n_g phi (u/l) T*, phi = max_j r_j / d_j",
         (GANGS, PROBED, REALISED),
         _theorem_5_gang,
-        kind="repaired",
         ratio_bound=_gang_factor,
-        hint={"families": ("contended", "worst_ratio", "gangs")},
+        families=("contended", "worst_ratio", "gangs"),
     ),
     _claim(
         "theorem-5-repaired",
@@ -311,9 +289,8 @@ GUARANTEES: tuple[Guarantee, ...] = (
         "makespan <= (2 - 1/N) phi T*, phi = max_j r_j / d_j",
         (PROBED, REALISED),
         _theorem_5_repaired,
-        kind="repaired",
         ratio_bound=_repaired_factor,
-        hint={"families": ("single_gpu", "gangs", "contended", "worst_ratio")},
+        families=("single_gpu", "gangs", "contended", "worst_ratio"),
     ),
     _claim(
         "theorem-5-area",
@@ -321,8 +298,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         "makespan <= (2 - 1/N) max(sum_j G_j r_j / N, max_j r_j)",
         (PROBED, REALISED),
         _theorem_5_area,
-        kind="repaired",
-        hint={"families": ("single_gpu", "gangs", "contended", "worst_ratio")},
+        families=("single_gpu", "gangs", "contended", "worst_ratio"),
     ),
     _claim(
         "theorem-6",

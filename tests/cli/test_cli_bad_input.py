@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.changes import drop, put
 from support.command import Command
 
 JOB = 'jobs[0] ("j0")'
@@ -17,24 +18,6 @@ def broken(mixed: Path, tmp_path: Path, change: Any) -> Path:
     path = tmp_path / "bad.json"
     path.write_text(json.dumps(data))
     return path
-
-
-def put(*path: str | int, value: Any) -> Any:
-    def change(data: Any) -> None:
-        for step in path[:-1]:
-            data = data[step]
-        data[path[-1]] = value
-
-    return change
-
-
-def drop(*path: str | int) -> Any:
-    def change(data: Any) -> None:
-        for step in path[:-1]:
-            data = data[step]
-        del data[path[-1]]
-
-    return change
 
 
 CHANGES = [

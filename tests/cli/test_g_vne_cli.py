@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.changes import put
 from support.command import Command
 
 
@@ -57,15 +58,6 @@ def test_check_prints_every_violation_with_its_numbers(command: Command, case: P
         "link r0 -> s1: 4 used, 2 there",
     ):
         assert words in ran.out
-
-
-def put(*path: str | int, value: Any) -> Any:
-    def change(data: Any) -> None:
-        for step in path[:-1]:
-            data = data[step]
-        data[path[-1]] = value
-
-    return change
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,8 @@ JOB: dict[str, Any] = {
 }
 
 
-def check(*rows: list[int], noise: float = 1.0, restart: int = 1, **changes: Any) -> Any:
+def instance(**changes: Any) -> GpuSharingInstance:
+    """The job, changed, on one server of four GPUs."""
     data = {
         "problem": "gpu-sharing",
         "horizon": 50,
@@ -34,9 +35,11 @@ def check(*rows: list[int], noise: float = 1.0, restart: int = 1, **changes: Any
         "max_jobs_per_gpu": 1,
         "jobs": [{**JOB, **changes}],
     }
-    return check_elastic(
-        GpuSharingInstance.parse(data), {"segments": {"a": list(rows)}, "noise": noise, "restart": restart}
-    )
+    return GpuSharingInstance.parse(data)
+
+
+def check(*rows: list[int], noise: float = 1.0, restart: int = 1, **changes: Any) -> Any:
+    return check_elastic(instance(**changes), {"segments": {"a": list(rows)}, "noise": noise, "restart": restart})
 
 
 def constraints(report: Any) -> list[str]:
@@ -147,15 +150,6 @@ def test_work_has_a_tolerance_of_one_in_10_to_the_9() -> None:
     ],
 )
 def test_malformed_schedules(solution: Any, words: str) -> None:
-    data = {
-        "problem": "gpu-sharing",
-        "horizon": 50,
-        "slot_length": 1.0,
-        "servers": [{"id": "s0", "gpus": 4}],
-        "gpu_memory": 1.0,
-        "max_jobs_per_gpu": 1,
-        "jobs": [JOB],
-    }
     with pytest.raises(InputError) as error:
-        check_elastic(GpuSharingInstance.parse(data), solution)
+        check_elastic(instance(), solution)
     assert words in str(error.value)

@@ -12,20 +12,21 @@ from support.checks import hadar_forked as check_forked
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.hadar.instance import HadarInstance
 
+JOB = {
+    "id": "j",
+    "arrival": 2,
+    "workers": 2,
+    "epochs": 8,
+    "iterations_per_epoch": 1,
+    "throughput": {"V100": 1.0, "K80": 0.5},
+    "utility": {"kind": "linear", "weight": 10.0, "deadline": 8.0},
+}
+
 
 def instance(**changes: Any) -> HadarInstance:
     """Two V100 and one K80, slots of 2; one job of two workers and 8 iterations that arrives in slot 2."""
-    job = {
-        "id": "j",
-        "arrival": 2,
-        "workers": 2,
-        "epochs": 8,
-        "iterations_per_epoch": 1,
-        "throughput": {"V100": 1.0, "K80": 0.5},
-        "utility": {"kind": "linear", "weight": 10.0, "deadline": 8.0},
-    }
     machines = [{"id": "h", "gpus": {"V100": 2}}, {"id": "g", "gpus": {"K80": 1}}]
-    data = {"problem": "hadar", "horizon": 6, "slot_length": 2.0, "machines": machines, "jobs": [{**job, **changes}]}
+    data = {"problem": "hadar", "horizon": 6, "slot_length": 2.0, "machines": machines, "jobs": [{**JOB, **changes}]}
     return HadarInstance.parse(data)
 
 
@@ -186,15 +187,6 @@ def test_names_that_the_instance_does_not_have(job: str, entry: dict[str, Any], 
 
 def forked_instance(**changes: Any) -> HadarInstance:
     """Slots of 2; node h runs a gang of two at 1, node g (two K80, one V100) at 1/2, nodes n and m at nothing."""
-    job = {
-        "id": "j",
-        "arrival": 2,
-        "workers": 2,
-        "epochs": 8,
-        "iterations_per_epoch": 1,
-        "throughput": {"V100": 1.0, "K80": 0.5},
-        "utility": {"kind": "linear", "weight": 10.0, "deadline": 8.0},
-    }
     machines = [
         {"id": "h", "gpus": {"V100": 2, "K80": 2}},
         {"id": "g", "gpus": {"V100": 1, "K80": 2}},
@@ -202,7 +194,7 @@ def forked_instance(**changes: Any) -> HadarInstance:
         {"id": "m", "gpus": {"V100": 1}},
     ]
     data = {"problem": "hadar", "horizon": 6, "slot_length": 2.0, "machines": machines}
-    return HadarInstance.parse({**data, "jobs": [{**job, **changes.pop("job", {})}], **changes})
+    return HadarInstance.parse({**data, "jobs": [{**JOB, **changes.pop("job", {})}], **changes})
 
 
 def forked(*entries: tuple[int, str, float], **changes: Any) -> Any:

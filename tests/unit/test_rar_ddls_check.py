@@ -68,6 +68,15 @@ def test_the_horizon() -> None:
     assert report.objective == 12 and not report.feasible
 
 
+NETWORK = {
+    "inter_bandwidth": 1,
+    "intra_bandwidth": 50,
+    "contention_scale": 1,
+    "contention_penalty": 1,
+    "server_overhead": 0,
+}
+
+
 def stuck() -> RarDdlsInstance:
     """Two rings whose rate is 0 where they share a link."""
     ring = {"gpus": 2, "iterations": 4, "gradient_size": 0.4, "batch_size": 1, "forward_time": 0, "backward_time": 0.1}
@@ -75,13 +84,7 @@ def stuck() -> RarDdlsInstance:
         {
             "problem": "rar-ddls",
             "horizon": 9,
-            "network": {
-                "inter_bandwidth": 1,
-                "intra_bandwidth": 50,
-                "contention_scale": 1,
-                "contention_penalty": 1,
-                "server_overhead": 0,
-            },
+            "network": NETWORK,
             "reduce_speed": 1000,
             "servers": [{"id": f"s{s}", "gpus": 1} for s in range(3)],
             "jobs": [{"id": f"j{j}"} | ring for j in range(2)],
@@ -279,13 +282,7 @@ def test_a_ring_speeds_up_when_the_one_beside_it_is_done() -> None:
     data = {
         "problem": "rar-ddls",
         "horizon": 9,
-        "network": {
-            "inter_bandwidth": 1,
-            "intra_bandwidth": 50,
-            "contention_scale": 1,
-            "contention_penalty": 1,
-            "server_overhead": 0.005,
-        },
+        "network": {**NETWORK, "server_overhead": 0.005},
         "reduce_speed": 1,
         "servers": [{"id": "s0", "gpus": 1}, {"id": "s1", "gpus": 2}, {"id": "s2", "gpus": 1}],
         "jobs": [{"id": "j0", "iterations": 29, **sizes}, {"id": "j1", "iterations": 82, **sizes}],

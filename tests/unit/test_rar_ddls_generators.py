@@ -147,13 +147,7 @@ def two_rings(horizon: int = 100) -> RarDdlsInstance:
         {
             "problem": "rar-ddls",
             "horizon": horizon,
-            "network": {
-                "inter_bandwidth": 1.0,
-                "intra_bandwidth": 50.0,
-                "contention_scale": 1.0,
-                "contention_penalty": 0.0,
-                "server_overhead": 0.0,
-            },
+            "network": Setup(slot_length=1, inter_bandwidth=1, intra_bandwidth=50, alpha=0).network(),
             "reduce_speed": 1000.0,
             "servers": [{"id": f"s{k}", "gpus": 2} for k in range(3)],
             "jobs": [{"id": "a", "iterations": 8, **job}, {"id": "b", "iterations": 6, **job}],

@@ -123,18 +123,6 @@ FAMILIES: Mapping[str, Callable[[int], Trial]] = {
 """Families by the names that the hints of the guarantees use."""
 
 
-def adversarial(seed: int, families: Sequence[str] | None = None) -> Trial:
-    """The seed-th trial of the given families in turn; all of them where not given.
-
-    Parameters
-    ----------
-    seed : number of the trial, and seed of its randomness
-    families : names in ``FAMILIES``
-    """
-    names = list(families or FAMILIES)
-    return FAMILIES[names[seed % len(names)]](seed)
-
-
 def _split(rng: np.random.Generator, gpus: int) -> list[int]:
     """The GPUs on one or more servers, in random sizes."""
     sizes = []
