@@ -1,10 +1,9 @@
 """Does another checkout give the same answers? Recorded through the command line, which is the same in both.
 
 ``python -m schedgap.benchmarks.studies.same_behaviour record PYTHON --out DIR [--part generate solve bench verify]
-[--seed 0 1] [--cases FOLDER ...]`` runs the schedgap that the interpreter PYTHON imports: every preset of every
-problem, every method on every file of the folders, ``bench quick`` and ``verify``. Each answer is one line in
-``DIR/<part>.json``, without times. ``... compare DIR DIR`` prints what only one has, counted, and every answer that
-differs.
+[--seed 0 1] [--cases FOLDER ...] [--scale F] [--instances N]`` runs the schedgap that the interpreter PYTHON imports:
+every preset of every problem, every method on every file of the folders, ``bench quick`` and ``verify``. Each answer is
+one entry of ``DIR/<part>.json``, without times. ``... compare DIR DIR`` prints every answer that differs.
 """
 
 from __future__ import annotations
@@ -19,10 +18,11 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 Answers = dict[str, object]
-PATIENCE = 1800.0
+PATIENCE = 7200.0
 """Seconds that one process may take."""
 COMMANDS = """
 import contextlib, io, json, sys
@@ -35,6 +35,16 @@ for line in sys.stdin:
         file.write(json.dumps([status, text.getvalue()]) + "\\n")
 """
 """Runs a command a line and notes the exit status and what was printed, so that a crash loses only its own."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is recorded: seeds, files to solve, the scale of ``bench`` and the instances of ``verify``."""
+
+    seeds: Sequence[int]
+    cases: Sequence[Path]
+    scale: float
+    instances: int
 
 
 class Checkout:
@@ -73,14 +83,14 @@ class Checkout:
                 yield problem, found[1]
 
 
-def generated(checkout: Checkout, seeds: Sequence[int], cases: Sequence[Path]) -> Answers:
+def generated(checkout: Checkout, wanted: Wanted) -> Answers:
     """The hash of every preset's instance; the files stay in the folder."""
     folder = checkout.folder / "generated"
     folder.mkdir(exist_ok=True)
     files = {
         (problem, preset, seed): folder / f"{problem}-{preset}-{seed}.json"
         for problem, preset in checkout.listed("presets")
-        for seed in seeds
+        for seed in wanted.seeds
     }
     checkout.run(*(
         ["generate", problem, "--preset", preset, "--seed", str(seed), "--out", str(file)]
@@ -94,30 +104,33 @@ def _hash(file: Path) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def solved(checkout: Checkout, seeds: Sequence[int], cases: Sequence[Path]) -> Answers:
+def solved(checkout: Checkout, wanted: Wanted) -> Answers:
     """Status and objective of the default method and of every method on every file."""
-    found: Answers = {}
     methods = list(checkout.listed("methods"))
-    for file in cases:
+    names, commands = [], []
+    for file in wanted.cases:
         data = json.loads(file.read_text(encoding="utf-8"))
         if not isinstance(data, dict) or "problem" not in data:
             continue
-        known = [name for problem, name in methods if problem == data["problem"]]
-        solve = ["solve", str(file), "--json", "--time-limit", "60"]
-        answers = checkout.run(solve, *([*solve, "--method", name] for name in known))
-        for name, (status, text) in zip(["default", *known], answers, strict=True):
-            answer = json.loads(text) if text.strip().startswith("{") else {}
-            found[f"{file.name} {name}"] = [status, answer.get("status"), answer.get("objective")]
+        for method in ("default", *(name for problem, name in methods if problem == data["problem"])):
+            chosen = [] if method == "default" else ["--method", method]
+            names.append(f"{file.name} {method}")
+            commands.append(["solve", str(file), "--json", "--time-limit", "60", *chosen])
+    found: Answers = {}
+    for name, (status, text) in zip(names, checkout.run(*commands), strict=True):
+        answer = json.loads(text) if text.strip().startswith("{") else {}
+        found[name] = [status, answer.get("status"), answer.get("objective")]
     return found
 
 
-def benched(checkout: Checkout, seeds: Sequence[int], cases: Sequence[Path]) -> Answers:
+def benched(checkout: Checkout, wanted: Wanted) -> Answers:
     """Status and objective of every run of ``bench quick``, and the processor time of each seed's."""
     found: Answers = {}
-    for seed in seeds:
+    for seed in wanted.seeds:
         folder = checkout.folder / f"bench-{seed}"
         before = _processor()
-        checkout.run(["bench", "quick", "--seed", str(seed), "--workers", "1", "--out", str(folder)])
+        size = ["--scale", str(wanted.scale), "--workers", "1"]
+        checkout.run(["bench", "quick", "--seed", str(seed), *size, "--out", str(folder)])
         print(f"bench quick, seed {seed}: {_processor() - before:.1f} s of processor", flush=True)
         checkout.run(["report", str(folder), "--csv", str(folder / "rows.csv")])
         with (folder / "rows.csv").open(newline="", encoding="utf-8") as file:
@@ -132,19 +145,20 @@ def _processor() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def verified(checkout: Checkout, seeds: Sequence[int], cases: Sequence[Path]) -> Answers:
+def verified(checkout: Checkout, wanted: Wanted) -> Answers:
     """Verdict, counts and worst ratio of every row of the ledger."""
     found: Answers = {}
-    for seed in seeds:
+    for seed in wanted.seeds:
         folder = checkout.folder / f"verify-{seed}"
-        command = ["verify", "--instances", "50", "--seed", str(seed), "--json", "--out", str(folder)]
+        size = ["--instances", str(wanted.instances), "--seed", str(seed)]
+        command = ["verify", *size, "--json", "--out", str(folder)]
         for row in json.loads(checkout.run(command)[0][1])["guarantees"]:
             kept = ("verdict", "held", "refuted", "not_applicable", "tightness", "worst_ratio")
             found[f"seed {seed}: {row['id']}"] = [row[part] for part in kept]
     return found
 
 
-PARTS: Mapping[str, Callable[[Checkout, Sequence[int], Sequence[Path]], Answers]] = {
+PARTS: Mapping[str, Callable[[Checkout, Wanted], Answers]] = {
     "generate": generated,
     "solve": solved,
     "bench": benched,
@@ -183,6 +197,8 @@ def main() -> None:
     record.add_argument("--part", nargs="+", choices=PARTS, default=list(PARTS))
     record.add_argument("--seed", nargs="+", type=int, default=[0, 1, 2, 3, 4])
     record.add_argument("--cases", nargs="+", default=[])
+    record.add_argument("--scale", type=float, default=1.0)
+    record.add_argument("--instances", type=int, default=50)
     two = commands.add_parser("compare")
     two.add_argument("old")
     two.add_argument("new")
@@ -193,7 +209,8 @@ def main() -> None:
     folder = Path(chosen.out).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     for part in chosen.part:
-        answers = PARTS[part](Checkout(chosen.python, folder), chosen.seed, _cases(chosen.cases))
+        wanted = Wanted(chosen.seed, _cases(chosen.cases), chosen.scale, chosen.instances)
+        answers = PARTS[part](Checkout(chosen.python, folder), wanted)
         (folder / f"{part}.json").write_text(json.dumps(answers, indent=0), encoding="utf-8")
         print(f"{part}: {len(answers)} answers", flush=True)
 
