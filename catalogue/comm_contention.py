@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from schedgap.catalogue.method import ENGINES, Function, Kind, Method
 from schedgap.catalogue.problem import ProblemOf
@@ -33,6 +34,10 @@ def _events(instance: Instance, tighten: bool) -> DeclarativeModel:
     return build_ilp(PROBLEM.own(instance), tighten)
 
 
+_heuristic = partial(Method, kind=Kind.HEURISTIC, load=_heuristics)
+_exact_method = partial(Method, kind=Kind.EXACT, load=_exact)
+
+
 class CommContention(ProblemOf[CommContentionInstance]):
     """Transfers that slow each other down on one link, mean flow time."""
 
@@ -46,25 +51,13 @@ class CommContention(ProblemOf[CommContentionInstance]):
     solution_class = CommContentionSolution
     forms = (Form("events", "starts and completions in positions", "ours, with (5) of paper 001", _events),)
     methods = (
-        Method("bb", "branch and bound over sequences of starts and completions", Kind.EXACT, _exact),
+        _exact_method("bb", "branch and bound over sequences of starts and completions"),
         *ENGINES,
-        Method("adadual-k", "AdaDUAL's decision beside any number of transfers", Kind.HEURISTIC, _heuristics),
-        Method(
-            "adadual",
-            "share with one other when Theorem 2 says so",
-            Kind.HEURISTIC,
-            _heuristics,
-            "paper 001, Algorithm 2",
-        ),
-        Method(
-            "srsf-1", "shortest remaining first, one at a time", Kind.HEURISTIC, _heuristics, "paper 001, section V"
-        ),
-        Method(
-            "srsf-2", "shortest remaining first, two at a time", Kind.HEURISTIC, _heuristics, "paper 001, section V"
-        ),
-        Method(
-            "srsf-3", "shortest remaining first, three at a time", Kind.HEURISTIC, _heuristics, "paper 001, section V"
-        ),
+        _heuristic("adadual-k", "AdaDUAL's decision beside any number of transfers"),
+        _heuristic("adadual", "share with one other when Theorem 2 says so", source="paper 001, Algorithm 2"),
+        _heuristic("srsf-1", "shortest remaining first, one at a time", source="paper 001, section V"),
+        _heuristic("srsf-2", "shortest remaining first, two at a time", source="paper 001, section V"),
+        _heuristic("srsf-3", "shortest remaining first, three at a time", source="paper 001, section V"),
     )
 
     def check(self, instance: Instance, solution: Solution) -> CheckReport:

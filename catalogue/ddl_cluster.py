@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import ClassVar
 
 from schedgap.catalogue.method import ENGINES, Function, Kind, Method
@@ -36,6 +37,10 @@ def _heuristics() -> Mapping[str, Function]:
     return {"ada-srsf": ada_srsf, "srsf-1": srsf_1, "srsf-2": srsf_2, "srsf-3": srsf_3, "srsf-4": srsf_4}
 
 
+_heuristic = partial(Method, kind=Kind.HEURISTIC, load=_heuristics)
+_exact_method = partial(Method, kind=Kind.EXACT, load=_exact)
+
+
 class DdlCluster(ProblemOf[DdlClusterInstance]):
     """Training jobs of forward, backward and all-reduce tasks whose all-reduces share the servers' links."""
 
@@ -55,36 +60,17 @@ class DdlCluster(ProblemOf[DdlClusterInstance]):
     }
     forms = (Form("job-shop", "at most one all-reduce active on a server; placement given", "ours", _job_shop),)
     methods = (
-        Method(
-            "cp",
-            "CP-SAT on a fine time grid with a certified bound, schedule exact; placement given",
-            Kind.EXACT,
-            _exact,
-        ),
-        Method(
-            "job-shop",
-            "CP-SAT on the restriction to one all-reduce per server at a time; placement given",
-            Kind.EXACT,
-            _exact,
-        ),
-        Method(
-            "placement",
-            "every placement of a tiny cluster, each scheduled by cp; drawn placements beyond",
-            Kind.EXACT,
-            _exact,
-        ),
+        _exact_method("cp", "CP-SAT on a fine time grid with a certified bound, schedule exact; placement given"),
+        _exact_method("job-shop", "CP-SAT on the restriction to one all-reduce per server at a time; placement given"),
+        _exact_method("placement", "every placement of a tiny cluster, each scheduled by cp; drawn placements beyond"),
         *ENGINES,
-        Method(
-            "ada-srsf",
-            "SRSF, AdaDUAL decides on a second all-reduce per server",
-            Kind.HEURISTIC,
-            _heuristics,
-            "paper 001, Algorithms 1 to 3",
+        _heuristic(
+            "ada-srsf", "SRSF, AdaDUAL decides on a second all-reduce per server", source="paper 001, Algorithms 1 to 3"
         ),
-        Method("srsf-1", "SRSF, up to 1 all-reduce per server", Kind.HEURISTIC, _heuristics, "paper 001, section V-A"),
-        Method("srsf-2", "SRSF, up to 2 all-reduces per server", Kind.HEURISTIC, _heuristics, "paper 001, section V-A"),
-        Method("srsf-3", "SRSF, up to 3 all-reduces per server", Kind.HEURISTIC, _heuristics, "paper 001, section V-A"),
-        Method("srsf-4", "SRSF, up to 4 all-reduces per server", Kind.HEURISTIC, _heuristics, "paper 001, section I"),
+        _heuristic("srsf-1", "SRSF, up to 1 all-reduce per server", source="paper 001, section V-A"),
+        _heuristic("srsf-2", "SRSF, up to 2 all-reduces per server", source="paper 001, section V-A"),
+        _heuristic("srsf-3", "SRSF, up to 3 all-reduces per server", source="paper 001, section V-A"),
+        _heuristic("srsf-4", "SRSF, up to 4 all-reduces per server", source="paper 001, section I"),
     )
 
     def check(self, instance: Instance, solution: Solution) -> CheckReport:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import ClassVar
 
 from schedgap.catalogue.method import ENGINES, Function, Kind, Method
@@ -29,6 +30,9 @@ def _slots(instance: Instance, tighten: bool) -> DeclarativeModel:
     return build_ilp(PROBLEM.own(instance), tighten)
 
 
+_heuristic = partial(Method, kind=Kind.HEURISTIC, load=_heuristics)
+
+
 class Ddljs(ProblemOf[DdljsInstance]):
     """Rings of workers over a horizon, sum of utilities of accumulated work."""
 
@@ -49,31 +53,17 @@ class Ddljs(ProblemOf[DdljsInstance]):
         ENGINES[2],
         ENGINES[1],
         ENGINES[0],
-        Method(
+        _heuristic(
             "gadget",
             "greedy over slots, each slot by a method of g-vne",
-            Kind.HEURISTIC,
-            _heuristics,
-            "paper 004, Algorithm 1, Theorem 6",
+            source="paper 004, Algorithm 1, Theorem 6",
             printed={"inner": "lp-rs-mde-printed", "fill": False},
         ),
-        Method(
-            "fifo",
-            "first in, first out, a fixed number of workers, not preempted",
-            Kind.HEURISTIC,
-            _heuristics,
-            "paper 004, section VI",
+        _heuristic(
+            "fifo", "first in, first out, a fixed number of workers, not preempted", source="paper 004, section VI"
         ),
-        Method(
-            "drf", "dominant resource fairness, worker by worker", Kind.HEURISTIC, _heuristics, "paper 004, section VI"
-        ),
-        Method(
-            "las",
-            "least attained service, a fixed number of workers",
-            Kind.HEURISTIC,
-            _heuristics,
-            "paper 004, section VI",
-        ),
+        _heuristic("drf", "dominant resource fairness, worker by worker", source="paper 004, section VI"),
+        _heuristic("las", "least attained service, a fixed number of workers", source="paper 004, section VI"),
     )
 
     def check(self, instance: Instance, solution: Solution) -> CheckReport:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from schedgap.catalogue.method import ENGINES, Checker, Function, Kind, Method
 from schedgap.catalogue.problem import ProblemOf
@@ -68,6 +69,10 @@ def _check_loads() -> Checker:
     return parsed(check_loads, GVneSolution)
 
 
+_heuristic = partial(Method, kind=Kind.HEURISTIC, load=_heuristics)
+_exact_method = partial(Method, kind=Kind.EXACT, load=_exact)
+
+
 class GVne(ProblemOf[GVneInstance]):
     """Rings of workers embedded into a network, sum of utilities."""
 
@@ -86,18 +91,16 @@ class GVne(ProblemOf[GVneInstance]):
         Form("columns", "rings enumerated, tiny instances", "paper 004, (12) with (5)", _columns),
     )
     methods = (
-        Method("colgen", "column generation over rings, integer master, branch and price", Kind.EXACT, _exact),
+        _exact_method("colgen", "column generation over rings, integer master, branch and price"),
         *ENGINES,
-        Method("mcf", "the LP relaxation, a bound", Kind.EXACT, _exact, "paper 004, (12)-(19)"),
-        Method("augmented", "the augmented LP, a bound", Kind.EXACT, _exact, "paper 004, Algorithm 2"),
-        Method("columns-lp", "the LP over all capped rings, a bound", Kind.EXACT, _exact),
-        Method("greedy", "most valuable rings first, each where a cycle can be closed", Kind.HEURISTIC, _heuristics),
-        Method(
+        _exact_method("mcf", "the LP relaxation, a bound", source="paper 004, (12)-(19)"),
+        _exact_method("augmented", "the augmented LP, a bound", source="paper 004, Algorithm 2"),
+        _exact_method("columns-lp", "the LP over all capped rings, a bound"),
+        _heuristic("greedy", "most valuable rings first, each where a cycle can be closed"),
+        _heuristic(
             "lp-rs-mde",
             "ring sizes and weighted rings from linear programs, randomized rounding",
-            Kind.HEURISTIC,
-            _heuristics,
-            "paper 004, Algorithm 2",
+            source="paper 004, Algorithm 2",
             checker=_check_loads,
             printed={"variant": "vanilla", "lp": "augmented"},
         ),

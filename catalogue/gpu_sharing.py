@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar
 
 from schedgap.catalogue.method import ENGINES, Checker, Function, Kind, Method
@@ -65,6 +66,10 @@ def _job_pair(instance: Instance, tighten: bool) -> DeclarativeModel:
     return replace(pair_milp(pair_of(PROBLEM.own(instance))), abstract=True)
 
 
+_heuristic = partial(Method, kind=Kind.HEURISTIC, load=_heuristics)
+_exact_method = partial(Method, kind=Kind.EXACT, load=_exact)
+
+
 class GpuSharing(ProblemOf[GpuSharingInstance]):
     """Jobs that share GPUs in pairs, mean job completion time."""
 
@@ -89,44 +94,32 @@ class GpuSharing(ProblemOf[GpuSharingInstance]):
         Form("job-pair", "two jobs: when the second starts", "paper 003, (16)-(25)", _job_pair, tightens=False),
     )
     methods = (
-        Method("cp", "local search, column LP, CP-SAT with overlap integers", Kind.EXACT, _exact),
+        _exact_method("cp", "local search, column LP, CP-SAT with overlap integers"),
         *ENGINES,
-        Method(
+        _exact_method(
             "job-pair",
             "an instance of two jobs: share now or wait, exactly in continuous time",
-            Kind.EXACT,
-            _exact,
-            "paper 003, Theorem 1",
+            source="paper 003, Theorem 1",
         ),
-        Method(
-            "sjf-bsbf",
-            "shortest job first with best sharing benefit first",
-            Kind.HEURISTIC,
-            _heuristics,
-            "paper 003, Algorithms 1 and 2",
+        _heuristic(
+            "sjf-bsbf", "shortest job first with best sharing benefit first", source="paper 003, Algorithms 1 and 2"
         ),
-        Method("sjf-bsbf+", "sjf-bsbf whose alternative is the first start on free GPUs", Kind.HEURISTIC, _heuristics),
-        Method(
-            "sjf-ffs", "shortest job first with first-fit sharing", Kind.HEURISTIC, _heuristics, "paper 003, section VI"
-        ),
-        Method("sjf", "shortest job first, one job per GPU", Kind.HEURISTIC, _heuristics, "paper 003, section VI"),
-        Method("fifo", "first in first out, one job per GPU", Kind.HEURISTIC, _heuristics, "paper 003, section VI"),
-        Method(
+        _heuristic("sjf-bsbf+", "sjf-bsbf whose alternative is the first start on free GPUs"),
+        _heuristic("sjf-ffs", "shortest job first with first-fit sharing", source="paper 003, section VI"),
+        _heuristic("sjf", "shortest job first, one job per GPU", source="paper 003, section VI"),
+        _heuristic("fifo", "first in first out, one job per GPU", source="paper 003, section VI"),
+        _heuristic(
             "tiresias",
             "two queues by attained service, preemptive",
-            Kind.HEURISTIC,
-            _heuristics,
-            "paper 003, section VI",
+            source="paper 003, section VI",
             outside_model=True,
             checker=_check_elastic,
             solution_key="segments",
         ),
-        Method(
+        _heuristic(
             "pollux",
             "elastic goodput policy after Pollux",
-            Kind.HEURISTIC,
-            _heuristics,
-            "paper 003, section VI",
+            source="paper 003, section VI",
             outside_model=True,
             checker=_check_elastic,
             solution_key="segments",

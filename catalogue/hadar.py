@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import ClassVar
 
 from schedgap.catalogue.method import ENGINES, Checker, Function, Kind, Method
@@ -72,6 +73,10 @@ def _p3(instance: Instance, tighten: bool) -> DeclarativeModel:
     return build_p3(PROBLEM.own(instance))
 
 
+_heuristic = partial(Method, kind=Kind.HEURISTIC, load=_heuristics)
+_exact_method = partial(Method, kind=Kind.EXACT, load=_exact)
+
+
 class Hadar(ProblemOf[HadarInstance]):
     """Heterogeneous gangs that pause and move between slots, sum of utilities."""
 
@@ -96,57 +101,43 @@ class Hadar(ProblemOf[HadarInstance]):
         Form("P3", "its dual: prices and payoffs", "paper 002, (3), (3a)", _p3, tightens=False),
     )
     methods = (
-        Method(
+        _exact_method(
             "colgen",
             "column generation over whole-horizon schedules, branch and price",
-            Kind.EXACT,
-            _exact,
-            "paper 002, P2, P3, eqs. (4) and (8)",
+            source="paper 002, P2, P3, eqs. (4) and (8)",
         ),
         *ENGINES,
-        Method(
+        _exact_method(
             "p2",
             "one of all schedules for every job, with prices, payoffs and duality; tiny instances",
-            Kind.EXACT,
-            _exact,
-            "paper 002, (2) to (3a)",
+            source="paper 002, (2) to (3a)",
         ),
-        Method(
+        _heuristic(
             "hadar-online",
             "primal-dual admission on arrival, exponential prices",
-            Kind.HEURISTIC,
-            _heuristics,
-            "paper 002, eqs. (4) to (8), Theorem 2",
+            source="paper 002, eqs. (4) to (8), Theorem 2",
             printed={"eta": "printed", "price": "printed", "umin": "printed"},
         ),
-        Method(
+        _heuristic(
             "hadar-rounds",
             "round by round, by payoff",
-            Kind.HEURISTIC,
-            _heuristics,
-            "paper 002, Algorithms 1 and 2",
+            source="paper 002, Algorithms 1 and 2",
             printed={"payoff": "literal"},
         ),
-        Method(
+        _heuristic(
             "hadare",
             "jobs forked into copies on separate nodes",
-            Kind.HEURISTIC,
-            _heuristics,
-            "paper 002, section V",
+            source="paper 002, section V",
             outside_model=True,
             checker=_check_forked,
             solution_key="rounds",
             printed={"throughput": "estimated"},
         ),
-        Method(
-            "gavel",
-            "time fractions from a linear program, rounds by priority",
-            Kind.HEURISTIC,
-            _heuristics,
-            "paper 002, section II-A",
+        _heuristic(
+            "gavel", "time fractions from a linear program, rounds by priority", source="paper 002, section II-A"
         ),
-        Method("tiresias", "two-queue least attained service", Kind.HEURISTIC, _heuristics, "paper 002, section IV"),
-        Method("yarn-cs", "first in, first out, not preempted", Kind.HEURISTIC, _heuristics, "paper 002, section IV"),
+        _heuristic("tiresias", "two-queue least attained service", source="paper 002, section IV"),
+        _heuristic("yarn-cs", "first in, first out, not preempted", source="paper 002, section IV"),
     )
 
     def check(self, instance: Instance, solution: Solution) -> CheckReport:

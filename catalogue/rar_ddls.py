@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import partial
 from typing import ClassVar
 
 from schedgap.catalogue.method import ENGINES, Function, Kind, Method
@@ -56,6 +57,10 @@ def _heuristics() -> Mapping[str, Function]:
     return {"sjf-bco": sjf_bco, "ff": ff, "ls": ls, "rand": rand, "lpt-colocate": lpt_colocate}
 
 
+_heuristic = partial(Method, kind=Kind.HEURISTIC, load=_heuristics)
+_exact_method = partial(Method, kind=Kind.EXACT, load=_exact)
+
+
 class RarDdls(ProblemOf[RarDdlsInstance]):
     """Ring-all-reduce jobs under link contention, makespan."""
 
@@ -74,33 +79,19 @@ class RarDdls(ProblemOf[RarDdlsInstance]):
         Form("theta", "no GPU busy for more than the horizon; bisection: method theta", "paper 000, (14)-(16)", _theta),
     )
     methods = (
-        Method("cp", "staged CP-SAT: relaxation, avoidance, time-indexed", Kind.EXACT, _exact),
+        _exact_method("cp", "staged CP-SAT: relaxation, avoidance, time-indexed"),
         *ENGINES,
-        Method(
-            "schedule-set",
-            "one of all joint schedules, tiny instances",
-            Kind.EXACT,
-            _exact,
-            "paper 000, (10) to (13)",
+        _exact_method("schedule-set", "one of all joint schedules, tiny instances", source="paper 000, (10) to (13)"),
+        _exact_method(
+            "theta", "least execution time of a GPU by bisection, tiny instances", source="paper 000, (14) to (16)"
         ),
-        Method(
-            "theta",
-            "least execution time of a GPU by bisection, tiny instances",
-            Kind.EXACT,
-            _exact,
-            "paper 000, (14) to (16)",
+        _heuristic(
+            "sjf-bco", "smallest job first with balanced contention and overhead", source="paper 000, Algorithms 1 to 3"
         ),
-        Method(
-            "sjf-bco",
-            "smallest job first with balanced contention and overhead",
-            Kind.HEURISTIC,
-            _heuristics,
-            "paper 000, Algorithms 1 to 3",
-        ),
-        Method("ff", "first fit within theta", Kind.HEURISTIC, _heuristics, "paper 000, section 7"),
-        Method("ls", "list scheduling, least loaded GPUs", Kind.HEURISTIC, _heuristics, "paper 000, section 7"),
-        Method("rand", "random servers and GPUs, theta = T", Kind.HEURISTIC, _heuristics, "paper 000, section 7"),
-        Method("lpt-colocate", "longest first, backfilling, best-fit colocation", Kind.HEURISTIC, _heuristics),
+        _heuristic("ff", "first fit within theta", source="paper 000, section 7"),
+        _heuristic("ls", "list scheduling, least loaded GPUs", source="paper 000, section 7"),
+        _heuristic("rand", "random servers and GPUs, theta = T", source="paper 000, section 7"),
+        _heuristic("lpt-colocate", "longest first, backfilling, best-fit colocation"),
     )
 
     def check(self, instance: Instance, solution: Solution) -> CheckReport:
