@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from schedgap.catalogue.method import Method
-from schedgap.formulations.common.instance import Instance
+from schedgap.formulations.common.instance import Instance, Json
 from schedgap.formulations.common.options import Option, options_of
 
 if TYPE_CHECKING:
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 Generator: TypeAlias = Callable[..., Instance]
 """``f(seed, **settings) -> Instance``"""
-Trial: TypeAlias = tuple[Instance, Mapping[str, Any]]
+Trial: TypeAlias = tuple[Instance, Mapping[str, Json]]
 """An instance on which guarantees are tried, and the options that the heuristic runs with."""
-TableRow: TypeAlias = Mapping[str, Any]
+TableRow: TypeAlias = Mapping[str, Json]
 """A row of a measurement: column name to a JSON value."""
 Study: TypeAlias = Callable[..., Sequence[TableRow]]
 """``f(*, seed, **settings) -> rows``"""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from schedgap.benchmarks.harness.progress import Sink
     from schedgap.solvers.certificates.checker import Verdict
 
-CertificateLike = Mapping[str, Any] | str | Path
+CertificateLike = Mapping[str, Json] | str | Path
 """A certificate object, or the path of its file, compressed or not."""
 _FOR_SOLVING = 0.5
 """Of a time limit; the rest is for the proof."""

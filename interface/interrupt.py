@@ -32,6 +32,12 @@ def terminate_like_ctrl_c() -> None:
         signal.signal(signal.SIGTERM, terminated)
 
 
+def engines_left() -> bool:
+    """Whether an engine that nobody waits for any more is still at work in this process."""
+    watch = sys.modules.get("schedgap.solvers.engines.watch")  # where it was not loaded, none was
+    return watch is not None and watch.still_running()
+
+
 def leave(status: int) -> None:
     """End the process now, its output flushed: without the interpreter's own end.
 

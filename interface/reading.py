@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from schedgap.catalogue.method import Method
 from schedgap.catalogue.problem import Problem
@@ -33,9 +33,9 @@ class Text:
         return self.name
 
 
-InstanceLike = Instance | Mapping[str, Any] | str | Path | Text
+InstanceLike = Instance | Mapping[str, Json] | str | Path | Text
 """An instance, its JSON object, or the path of its file."""
-SolutionLike = Mapping[str, Any] | str | Path | Text
+SolutionLike = Mapping[str, Json] | str | Path | Text
 """A bare solution object, the whole object that ``solve --json`` prints, or the path of a file with either."""
 
 

@@ -18,10 +18,8 @@ from matplotlib.patches import Circle, Rectangle, Wedge
 from schedgap.benchmarks.figures.network_layout import MOST_IN_A_ROW, Floats, layout
 from schedgap.benchmarks.figures.style import INK, ink_on, new_figure
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.g_vne.instance import GVneInstance
 
-RingInstance = GVneInstance | DdljsInstance
 LOAD = LinearSegmentedColormap.from_list("load", ["#e4e4e4", "#c9d7e4", "#f5c26b", "#d7301f"])
 """Colour of a link by its used share: grey is empty, red is full."""
 OVER = "#54006e"
@@ -38,7 +36,7 @@ MOST_NAMED = 12
 _WIDTH, _MARGIN, _PANEL = 11.0, 0.55, 2.3
 
 
-def network(instance: RingInstance, solution: Solution) -> Figure:
+def network(instance: GVneInstance, solution: Solution) -> Figure:
     """Draw the network of an instance and the rings of a solution.
 
     Each direction of a link is a line of its own, beside the middle on its right-hand side, coloured by the share
@@ -90,7 +88,7 @@ def _node_size(places: Floats) -> float:
     return float(min(0.22, max(0.035, 0.36 * np.quantile(distance.min(axis=1), 0.1))))
 
 
-def _uses(instance: RingInstance, rings: Mapping[str, Any]) -> dict[tuple[int, int], list[int]]:
+def _uses(instance: GVneInstance, rings: Mapping[str, Any]) -> dict[tuple[int, int], list[int]]:
     """The jobs that use each pair of nodes, once for each use."""
     where = instance.server_index
     found: dict[tuple[int, int], list[int]] = {}
@@ -110,7 +108,7 @@ def _beside(places: Floats, pair: tuple[int, int], shift: float) -> list[tuple[f
 
 
 def _draw_links(
-    axes: Axes, instance: RingInstance, places: Floats, size: float, uses: Mapping[tuple[int, int], list[int]]
+    axes: Axes, instance: GVneInstance, places: Floats, size: float, uses: Mapping[tuple[int, int], list[int]]
 ) -> None:
     drawn = []
     for pair in [*instance.link_index, *(pair for pair in uses if pair not in instance.link_index)]:
@@ -123,7 +121,7 @@ def _draw_links(
 
 
 def _draw_rings(
-    axes: Axes, instance: RingInstance, places: Floats, size: float, uses: Mapping[tuple[int, int], list[int]]
+    axes: Axes, instance: GVneInstance, places: Floats, size: float, uses: Mapping[tuple[int, int], list[int]]
 ) -> None:
     """Each use of a link as a line of the job's colour; many uses of one link share a fixed width."""
     lines, colours, widths = [], [], []
@@ -136,7 +134,7 @@ def _draw_rings(
     axes.add_collection(LineCollection(lines, colors=colours, linewidths=widths, zorder=2, capstyle="round"))
 
 
-def _draw_nodes(axes: Axes, instance: RingInstance, places: Floats, size: float, rings: Mapping[str, Any]) -> None:
+def _draw_nodes(axes: Axes, instance: GVneInstance, places: Floats, size: float, rings: Mapping[str, Any]) -> None:
     """Servers as pies of the jobs they host, switches as squares, names where there is room."""
     hosted = _hosted(instance, rings)
     switches = sum(1 for server in instance.servers if not server.resources)
@@ -184,7 +182,7 @@ def _draw_nodes(axes: Axes, instance: RingInstance, places: Floats, size: float,
             )
 
 
-def _hosted(instance: RingInstance, rings: Mapping[str, Any]) -> list[dict[int, int]]:
+def _hosted(instance: GVneInstance, rings: Mapping[str, Any]) -> list[dict[int, int]]:
     """Workers by job on each node."""
     hosted: list[dict[int, int]] = [{} for _ in instance.servers]
     for name, ring in rings.items():
@@ -194,7 +192,7 @@ def _hosted(instance: RingInstance, rings: Mapping[str, Any]) -> list[dict[int, 
     return hosted
 
 
-def _overfilled(instance: RingInstance, node: int, hosted: Mapping[int, int]) -> bool:
+def _overfilled(instance: GVneInstance, node: int, hosted: Mapping[int, int]) -> bool:
     """Whether a node hosts more than it has."""
     used: dict[str, float] = {}
     for job, count in hosted.items():
@@ -210,7 +208,7 @@ def _share(resources: Mapping[str, float], demand: Mapping[str, float], count: i
     return max(parts, default=1.0)
 
 
-def _panel(figure: Figure, height: float, instance: RingInstance, rings: Mapping[str, Any]) -> None:
+def _panel(figure: Figure, height: float, instance: GVneInstance, rings: Mapping[str, Any]) -> None:
     """The jobs' colours and ring sizes, what the marks mean, and the scale of the loads; `height` in inches."""
     named = [job.id for job in instance.jobs if job.id in rings]
     handles = []
@@ -249,7 +247,7 @@ def _panel(figure: Figure, height: float, instance: RingInstance, rings: Mapping
         bar.text(1.0, -2.6, "beyond capacity, or no link", color=OVER, fontsize=7.5, ha="right", va="top")
 
 
-def _share_of_link(instance: RingInstance, pair: tuple[int, int], uses: Mapping[tuple[int, int], list[int]]) -> float:
+def _share_of_link(instance: GVneInstance, pair: tuple[int, int], uses: Mapping[tuple[int, int], list[int]]) -> float:
     """The part of a link's bandwidth that is used; infinite where a route goes along a link that there is not."""
     load = sum(instance.jobs[j].bandwidth for j in uses.get(pair, ()))
     if pair not in instance.link_index:
@@ -258,7 +256,7 @@ def _share_of_link(instance: RingInstance, pair: tuple[int, int], uses: Mapping[
     return load / capacity if capacity > 0 else (math.inf if load > 0 else 0.0)
 
 
-def _overloaded(instance: RingInstance, rings: Mapping[str, Any]) -> bool:
+def _overloaded(instance: GVneInstance, rings: Mapping[str, Any]) -> bool:
     """Whether some server or link is asked for more than it has, or a link is not there."""
     if any(_overfilled(instance, node, jobs) for node, jobs in enumerate(_hosted(instance, rings))):
         return True

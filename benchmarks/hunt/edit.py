@@ -10,7 +10,7 @@ from schedgap.benchmarks.hunt.fields import Field, Group, fields_of, groups_of, 
 from schedgap.benchmarks.hunt.limits import Space
 from schedgap.formulations.common.instance import Json
 
-Data = dict[str, Any]
+Data = dict[str, Json]
 
 
 def removed(data: Mapping[str, Json], group: Group, key: Json) -> Data:

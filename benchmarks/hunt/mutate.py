@@ -239,7 +239,7 @@ def _scale_all(data: Mapping[str, Any], space: Space, rng: np.random.Generator, 
     return None if result == data else result
 
 
-Change = Callable[[Mapping[str, Any], Space, np.random.Generator, Mapping[str, Any]], "Data | None"]
+Change = Callable[[Mapping[str, Json], Space, np.random.Generator, Mapping[str, Json]], "Data | None"]
 CHANGES: tuple[tuple[Change, float], ...] = (
     (_one_number, 10),
     (_all_numbers, 4),

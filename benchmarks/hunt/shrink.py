@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
 from schedgap.benchmarks.hunt.edit import Data, removed, with_number
 from schedgap.benchmarks.hunt.fields import Field, fields_of, groups_of, value_at
@@ -14,7 +13,7 @@ from schedgap.benchmarks.hunt.mutate import rounded
 from schedgap.benchmarks.hunt.target import Found
 from schedgap.formulations.common.instance import Json
 
-Tried = Callable[[Mapping[str, Any]], "Found | None"]
+Tried = Callable[[Mapping[str, Json]], "Found | None"]
 """Evaluates an instance; None where it no longer shows what it should."""
 
 

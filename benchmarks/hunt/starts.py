@@ -15,6 +15,7 @@ from schedgap.benchmarks.hunt.target import Target, entries
 from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import InputError, near
+from schedgap.formulations.common.instance import Json
 
 SMALL = 11
 """Presets whose instances have at most so many entries in all lists are begun with: many can be tried in a second."""
@@ -23,7 +24,7 @@ LARGEST = 40
 SAMPLES = 12
 """Instances of each kind of start that the ranges of numbers are read from."""
 
-Trial = tuple[Data, Mapping[str, Any]]
+Trial = tuple[Data, Mapping[str, Json]]
 
 
 @dataclass(frozen=True)

@@ -173,7 +173,7 @@ class Judge:
     lost: list[str] = field(default_factory=list)
     trying: Path | None = None
 
-    def __call__(self, data: Mapping[str, Any], options: Mapping[str, Any], at_least: float = 0.0) -> Found | None:
+    def __call__(self, data: Mapping[str, Json], options: Mapping[str, Json], at_least: float = 0.0) -> Found | None:
         """What comes of an instance; None where it is not valid, nothing is proven, or the value is too low."""
         target = self.target
         if self.trying is not None:

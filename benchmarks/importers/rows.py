@@ -16,7 +16,7 @@ from typing import IO, Any, Literal
 from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.instance import LARGEST_COUNT, Json
 
-Reader = Callable[..., Any]
+Reader = Callable[..., Json]
 """``f(cell, ...) -> value``; raises ValueError that says what the cell must be, or :class:`LeftOut`."""
 MISSING = frozenset({"", "na", "n/a", "nan", "none", "null", "unknown", "-"})
 """What logs write where they have no value."""

@@ -18,11 +18,7 @@ from schedgap.benchmarks.instances.substrates import PAPER_GPUS, Substrate
 from schedgap.catalogue.workload import Importer
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.options import options_of, passes_on_to
-from schedgap.formulations.ddljs.instance import DdljsInstance
-from schedgap.formulations.g_vne.instance import GVneInstance
-
-Embedding = GVneInstance | DdljsInstance
-"""An instance whose rings lie in a network."""
+from schedgap.formulations.common.substrate import SubstrateInstance
 
 KNOWN_CAPACITIES: Mapping[str, float] = {"LinkSpeedRaw": 1e-9, "bandwidth": 1.0, "capacity": 1.0, "bw": 1.0}
 """Edge attributes that are looked for, and what makes Gbit/s of them (Topology Zoo's LinkSpeedRaw is in bit/s)."""
@@ -281,7 +277,7 @@ def _line(error: BaseException) -> str:
 
 
 def network_importers(
-    gml: Callable[..., Embedding], clos: Callable[..., Embedding] | None = None
+    gml: Callable[..., SubstrateInstance], clos: Callable[..., SubstrateInstance] | None = None
 ) -> tuple[Importer, Importer]:
     """The formats of networks, for one problem.
 
@@ -306,15 +302,15 @@ def network_importers(
 
 
 def _with_jobs(
-    read: Callable[..., tuple[Substrate, list[str]]], draw: Callable[..., Embedding]
-) -> Callable[..., tuple[Embedding, list[str]]]:
+    read: Callable[..., tuple[Substrate, list[str]]], draw: Callable[..., SubstrateInstance]
+) -> Callable[..., tuple[SubstrateInstance, list[str]]]:
     @passes_on_to(draw, read)
     def import_network(
         files: Sequence[str | Path],
         *,
         seed: Annotated[int, Field(ge=0, le=10**9, description="of what is drawn")] = 0,
         **options: Any,
-    ) -> tuple[Embedding, list[str]]:
+    ) -> tuple[SubstrateInstance, list[str]]:
         of_jobs = {name: options.pop(name) for name in options_of(draw) if name in options}
         made, messages = read(files, seed=seed, **options)
         instance = draw(made, Path(files[0]).stem, seed, **of_jobs)

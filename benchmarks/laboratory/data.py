@@ -13,7 +13,7 @@ from scipy.special import stdtrit
 from schedgap.formulations.common.instance import Json
 
 Floats: TypeAlias = NDArray[np.float64]
-Key: TypeAlias = tuple[str, Any, str]
+Key: TypeAlias = tuple[str, Json, str]
 """Choice, x, series."""
 
 

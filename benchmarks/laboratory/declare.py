@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from schedgap.benchmarks.laboratory.data import Data
 
-Measure: TypeAlias = Callable[[Run, int], Mapping[str, Any]]
+Measure: TypeAlias = Callable[[Run, int], Mapping[str, Json]]
 """``f(run, seed) -> metrics``: numbers, lists of numbers, or None where unknown."""
 Panel: TypeAlias = "Callable[[Axes, Data, Item], None]"
 """Draws one panel of an item's figure."""

@@ -7,13 +7,13 @@ from typing import Any, cast
 
 from schedgap.benchmarks.laboratory.rounds import rounds_of
 from schedgap.catalogue.agreement import Check
-from schedgap.formulations.common.instance import Instance
+from schedgap.formulations.common.instance import Instance, Json
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.solvers.result import Result
 
-Metrics = Mapping[str, Any]
+Metrics = Mapping[str, Json]
 
 
 def _rar_ddls(instance: Instance, result: Result, _: Metrics, check: Check) -> Metrics:

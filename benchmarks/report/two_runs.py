@@ -12,9 +12,10 @@ import pandas as pd
 from schedgap.benchmarks.harness.analysis import Analysis
 from schedgap.benchmarks.report.page import render
 from schedgap.benchmarks.report.text import number, seconds, significant
+from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.numbers import agrees, better
 
-Side = tuple[Path, Analysis, Mapping[str, Any]]
+Side = tuple[Path, Analysis, Mapping[str, Json]]
 Grid = tuple[list[str], list[list[object]], str]
 """Titles, rows and alignments of a table."""
 KEY = ["suite", "problem", "batch", "instance_hash", "label"]

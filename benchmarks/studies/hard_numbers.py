@@ -31,7 +31,7 @@ from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 
 Kind = TypeVar("Kind", bound=Instance)
-Fields = dict[str, Any]
+Fields = dict[str, Json]
 _LONGEST = 1e12
 """Seconds: what a transfer alone may take, so that every sensible moment of a start is one that files may hold."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any
 
 from schedgap.benchmarks.instances.rar_ddls.grid import contended_grid
+from schedgap.formulations.common.instance import Json
 from schedgap.formulations.rar_ddls.check import check
 from schedgap.formulations.rar_ddls.dynamics import simulate
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
@@ -16,7 +16,7 @@ from schedgap.solvers.declarative import solve_declarative
 from schedgap.solvers.exact.rar_ddls.cp import solve_cp
 from schedgap.solvers.result import Deadline, Result, SolveOptions, Status
 
-Row = dict[str, Any]
+Row = dict[str, Json]
 
 _FAMILIES = ("pairs", "mixed", "quads")
 _THREADS = 2

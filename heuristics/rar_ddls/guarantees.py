@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
+from schedgap.formulations.common.instance import Json
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.rates import rate_table
 from schedgap.heuristics.common.guarantee import Assumption, Case, Evaluation, Verdict, at_most, claims, not_applicable
@@ -18,7 +19,7 @@ from schedgap.heuristics.rar_ddls.vertex_coloring import evaluate_coloring
 LARGEST_ASSIGNMENT = 40
 """Lemma 4 is evaluated when all jobs together ask for at most so many GPUs: theta* takes exhaustive search."""
 
-Facts = Mapping[str, Any]
+Facts = Mapping[str, Json]
 
 
 def _instance(case: Case) -> RarDdlsInstance:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from schedgap import SchedgapError
 from schedgap.cli import completion
 from schedgap.cli.arguments import Parser, split_settings
-from schedgap.interrupt import INTERRUPTED, at_once, leave, terminate_like_ctrl_c
+from schedgap.interrupt import INTERRUPTED, at_once, engines_left, leave, terminate_like_ctrl_c
 
 PIPE_CLOSED = 141
 """As for every command whose reader went away (128 + SIGPIPE)."""
@@ -60,8 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is None:
         terminate_like_ctrl_c()
     status = _run(sys.argv[1:] if argv is None else list(argv))
-    watch = sys.modules.get("schedgap.solvers.engines.watch")
-    if argv is None and (status == INTERRUPTED or (watch is not None and watch.still_running())):
+    if argv is None and (status == INTERRUPTED or engines_left()):
         leave(status)
     return status
 

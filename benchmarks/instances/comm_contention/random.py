@@ -9,6 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
+from schedgap.formulations.common.instance import Json
 from schedgap.heuristics.comm_contention.guarantees import trap
 
 
@@ -114,7 +115,7 @@ def _instance(
     )
 
 
-Trial = Callable[[int], tuple[CommContentionInstance, Mapping[str, Any]]]
+Trial = Callable[[int], tuple[CommContentionInstance, Mapping[str, Json]]]
 
 FAMILIES: Mapping[str, Trial] = {
     "tiny": lambda seed: (tiny(seed), {}),

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from schedgap.benchmarks.instances.ddljs.random import tiny
+from schedgap.formulations.common.instance import Json
 from schedgap.formulations.ddljs.instance import DdljsInstance
 
-Trial = tuple[DdljsInstance, dict[str, Any]]
+Trial = tuple[DdljsInstance, dict[str, Json]]
 """An instance, and the options that the heuristic is to run with."""
 
 EDGE = 1e-6

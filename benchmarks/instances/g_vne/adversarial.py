@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from schedgap.benchmarks.instances.g_vne.random import small, tiny
+from schedgap.formulations.common.instance import Json
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.heuristics.g_vne.trials import thirds, three_conflicts
 
-Trial = tuple[GVneInstance, dict[str, Any]]
+Trial = tuple[GVneInstance, dict[str, Json]]
 """An instance, and the options that the heuristic is to run with."""
 
 PRINTED: Mapping[str, Any] = {"lp": "augmented"}

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from schedgap.benchmarks.instances.hadar.random import contended, lowhigh, motivation, nodes, tiny
+from schedgap.formulations.common.instance import Json
 from schedgap.formulations.hadar.instance import HadarInstance
 
-Trial = tuple[HadarInstance, dict[str, Any]]
+Trial = tuple[HadarInstance, dict[str, Json]]
 """An instance, and the options that the heuristic is to run with."""
 
 PRINTED: Mapping[str, Any] = {"eta": "printed", "price": "printed", "umin": "printed"}

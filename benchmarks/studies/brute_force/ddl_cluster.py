@@ -27,7 +27,7 @@ MOST_ORDERS = 90
 NEAR = 1e-5
 """Relative: what the floats of a program may be off by."""
 
-Terms = dict[Any, Fraction]
+Terms = dict[object, Fraction]
 
 
 def merges(lengths: list[int]) -> Iterator[tuple[int, ...]]:

@@ -17,7 +17,7 @@ from schedgap.benchmarks.studies.brute_force import g_vne, gpu_sharing, hadar, r
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
 from schedgap.formulations.comm_contention.models.events import horizon
-from schedgap.formulations.common.instance import Instance, Solution
+from schedgap.formulations.common.instance import Instance, Json, Solution
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
@@ -29,7 +29,7 @@ MOST = 1000
 TRIES = 100
 
 Made = tuple[Instance, list[Solution]]
-Sums = dict[tuple[str, Any], float]
+Sums = dict[tuple[str, Json], float]
 """Coefficients by family and key of variables."""
 
 

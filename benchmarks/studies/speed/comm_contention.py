@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from typing import Any
 
 from schedgap.benchmarks.instances.comm_contention.random import small
 from schedgap.catalogue.comm_contention import PROBLEM
 from schedgap.catalogue.run import run_method
+from schedgap.formulations.common.instance import Json
 from schedgap.heuristics.comm_contention.guarantees import TRAP_SIZES, trap_ratio
 from schedgap.solvers.result import Deadline, SolveOptions, Status
 
-Row = dict[str, Any]
+Row = dict[str, Json]
 
 
 def _load() -> float | None:

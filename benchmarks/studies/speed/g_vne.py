@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from schedgap.benchmarks.instances.g_vne.random import large_tree, racks, random, small, tiny
 from schedgap.benchmarks.studies.g_vne_relaxations import augmented_relaxation, plain_relaxation
+from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.numbers import MAXIMISE, ratio
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.solvers.exact.g_vne.bound import ring_lp
 from schedgap.solvers.exact.g_vne.colgen import solve_colgen
 from schedgap.solvers.result import Deadline, Result, SolveOptions, Status
 
-Row = dict[str, Any]
+Row = dict[str, Json]
 
 
 def _load() -> float | None:

@@ -6,20 +6,20 @@ import math
 import os
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from schedgap.benchmarks.instances.hadar.random import rounds, small, trace
 from schedgap.catalogue.hadar import PROBLEM as HADAR
 from schedgap.catalogue.run import run_method
+from schedgap.formulations.common.instance import Json
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import tables
 from schedgap.heuristics.hadar.rounds import Market
 from schedgap.solvers.exact.hadar.blocks import block_bound
 from schedgap.solvers.result import Deadline, SolveOptions, Status
 
-Row = dict[str, Any]
+Row = dict[str, Json]
 
 SIZES = ((8, 12), (12, 16), (16, 20))
 """Jobs and slots on 6 devices."""

@@ -8,12 +8,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from schedgap.benchmarks.instances.rar_ddls.random import large, paper
 from schedgap.benchmarks.studies.reference_sjf_bco import placement_of, plain_sjf_bco
+from schedgap.formulations.common.instance import Json
 from schedgap.formulations.rar_ddls.check import check
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.solution import RarDdlsSolution
@@ -22,7 +22,7 @@ from schedgap.heuristics.rar_ddls.baselines import ff, ls, rand
 from schedgap.heuristics.rar_ddls.lpt_colocate import lpt_colocate
 from schedgap.heuristics.rar_ddls.sjf_bco import sjf_bco
 
-Row = dict[str, Any]
+Row = dict[str, Json]
 
 METHODS: dict[str, Callable[..., HeuristicRun]] = {
     "sjf-bco": sjf_bco,
