@@ -37,9 +37,10 @@ def test_same_seed_same_instance_other_seed_another(preset: str) -> None:
 
 @pytest.mark.parametrize("preset", workload_of(RAR_DDLS).presets, ids=lambda preset: preset.id)
 def test_options_are_the_functions_keywords_with_their_defaults(preset) -> None:  # type: ignore[no-untyped-def]
-    keywords = inspect.signature(preset.generator).parameters
+    functions = (preset.generator, *getattr(preset.generator, "passes_on_to", ()))
+    keywords = [one for function in functions for one in inspect.signature(function).parameters.values()]
     assert {name: o.default for name, o in preset.options.items()} == {
-        name: keyword.default for name, keyword in keywords.items() if name != "seed"
+        one.name: one.default for one in keywords if one.kind is one.KEYWORD_ONLY
     }
 
 
