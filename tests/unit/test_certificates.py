@@ -29,6 +29,7 @@ from schedgap.solvers.certificates.linear import Model, Rejected
 from schedgap.solvers.certificates.make import certificate_of, check, plain, prove
 from schedgap.solvers.certificates.orders import OrderTree
 from schedgap.solvers.certificates.rules.comm_contention import constant, orders_of
+from schedgap.solvers.certificates.rules.rings import worth
 from schedgap.solvers.certificates.tree import Unproven
 from schedgap.solvers.result import NO_DEADLINE
 
@@ -368,3 +369,11 @@ def test_a_proof_that_does_not_look_at_the_time_is_ended(monkeypatch: pytest.Mon
     monkeypatch.setattr(bounds, "_leaves", endless)
     found = schedgap.certify(schedgap.generate("g-vne", "tiny", seed=1), time_limit=1.0)
     assert found.certificate is None and "time" in found.reason
+
+
+@pytest.mark.parametrize("efficiency", ["1e-62", "1.2345678901234567e-43", "1e-21", "1e-19", "0.3"])
+def test_a_tiny_logarithm_is_not_rounded_below_its_value(efficiency: str) -> None:
+    x = Fraction(efficiency)
+    job = {"utility": {"kind": "log1p", "scale": 1}, "efficiency": x}
+    least = sum((-1) ** (k + 1) * x**k / k for k in range(1, 61))  # an even number of terms: below ln(1 + x)
+    assert least < worth(job, 1) < x

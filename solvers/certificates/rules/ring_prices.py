@@ -41,7 +41,7 @@ def prices(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) 
 
 def _whole(values: Any) -> None:
     if not all(isinstance(p, int) and not isinstance(p, bool) and p >= 0 for p in values):
-        raise ValueError("prices must be whole numbers from 0")
+        raise ValueError("prices and slots must be whole numbers from 0")
 
 
 def slot_prices(instance: Mapping[str, Any], given: Mapping[str, Any]) -> Fraction:
@@ -243,6 +243,7 @@ def block_prices(instance: Mapping[str, Any], given: Mapping[str, Any]) -> Fract
     worker-slots. In a slot it has no more of a class than its nodes host alone, and no more than its largest ring.
     """
     last, classes, price = given["ends"], given["classes"], given["prices"]
+    _whole(last)
     lengths = [b - a for a, b in itertools.pairwise([0, *last])]
     if min(lengths) < 1 or last[-1] != instance["horizon"] or len(price) != len(last):
         raise ValueError("blocks must rise to the horizon")

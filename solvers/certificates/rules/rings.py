@@ -216,6 +216,8 @@ def slot_point(instance: Mapping[str, Any], solution: Mapping[str, Any], options
 
 DIGITS = 60
 """Roots, logarithms and exponentials are taken to so many digits, and rounded up at the 50th."""
+SMALL = Fraction(1, 10**20)
+"""Below it 1 + x may need more digits than are taken; three terms of the series are more than the logarithm."""
 FAR = 300
 """A sigmoid this far from its middle counts as 0 or as its scale, from above."""
 
@@ -245,6 +247,8 @@ def worth(job: Mapping[str, Any], slots: int) -> Fraction:
                 return scale * root
             value = _decimal(x).sqrt()
         elif shape["kind"] == "log1p":
+            if x < SMALL:
+                return scale * (x - x * x / 2 + x**3 / 3)
             value = _decimal(1 + x).ln()
         else:
             z = Fraction(shape["steepness"]) * (x - Fraction(shape["midpoint"]))
