@@ -63,6 +63,11 @@ class Prover:
             node, box, place = todo.pop()
             if not isinstance(node, dict):
                 reject(f"{place}: a node must be an object")
+            if "fix" in node:
+                if set(node) != {"fix", "then"}:
+                    reject(f"{place}: a fixing has exactly fix and then")
+                todo.append((node["then"], self.narrowed(node["fix"], box, place), f"{place}, fixed"))
+                continue
             if "split" not in node:
                 self.leaf(node, box, place)
                 continue
@@ -105,6 +110,32 @@ class Prover:
             reject(f"{place}: a bound of {float(value):.9g} does not show that there is no schedule")
         if self.reached(value) < self.target:
             reject(f"{place}: proves {self.model.sense * float(value):.12g} only")
+
+    def narrowed(self, multipliers: Any, box: Box, place: str) -> Box:
+        """The box without what only points have that are no better than the target (reduced costs).
+
+        With the multipliers every point costs at least a bound, and a whole variable that is k away from where the
+        bound has it adds k times what is left of its cost.
+        """
+        if self.target is None or self.model.price is not None:
+            reject(f"{place}: nothing can be fixed where no value is to be proven by rows")
+        try:
+            left, _, below = self.adder.combined(multipliers, True)
+            bound = self.adder.bound(multipliers, box, True)
+        except Rejected as fault:
+            reject(f"{place}: {fault}")
+        top, step = self.target, self.model.step
+        if step:  # the last value below the target
+            top = self.model.constant + step * (math.ceil((top - self.model.constant) / step) - 1)
+        found = dict(box)
+        for j, reduced in left.items():
+            if reduced and self.model.whole[j]:
+                name = self.model.names[j]
+                low, high = box.get(name) or (math.ceil(self.model.low[j]), math.floor(self.model.high[j]))
+                most = math.floor((top - bound) * below / abs(reduced))
+                if most < high - low:
+                    found[name] = (low, low + most) if reduced > 0 else (high - most, high)
+        return found
 
     def reached(self, value: Fraction) -> Fraction:
         """The least value of the objective that is not below `value`."""

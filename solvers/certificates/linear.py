@@ -84,8 +84,8 @@ class Model:
         turn = -1 if sense == "<=" else 1
         added: dict[int, Fraction] = {}
         for variable, coefficient in terms:
-            j = self.index[variable]
-            added[j] = added.get(j, Fraction(0)) + turn * Fraction(coefficient)
+            j, value = self.index[variable], Fraction(turn * coefficient)
+            added[j] = added[j] + value if j in added else value
         self.rows[name] = Row({j: a for j, a in added.items() if a}, turn * Fraction(right), sense == "=")
 
     def finished(self) -> Model:

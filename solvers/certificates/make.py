@@ -27,7 +27,7 @@ class Effort:
 
     deadline: Deadline = NO_DEADLINE
     leaves: int = 20_000
-    size: int = 60_000
+    size: int = 80_000
 
 
 ANY_EFFORT = Effort()

@@ -95,7 +95,16 @@ class Tree:
             if not row.terms and (row.right > 0 or (row.equal and row.right)):
                 self.leaves = 1
                 return {"infeasible": {name: GRID if row.right > 0 else -GRID}}
-        return self._node({}, 0)
+        return self._fixed()
+
+    def _fixed(self) -> Node:
+        """The tree, below what the reduced costs of the root fix."""
+        found = self._solve({}) if self.target is not None else None
+        if found is None or self._leaf({}, found) is not None:
+            return self._node({}, 0)
+        multipliers = self.rounded(found[2])
+        box = self.prover.narrowed(multipliers, {}, "root")
+        return {"fix": multipliers, "then": self._node(box, 0)} if box else self._node({}, 0)
 
     def _node(self, box: Box, depth: int) -> Node:
         if self.deadline.passed or self.leaves > self.most or depth > _DEEPEST:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import json
 import random
 import subprocess
@@ -377,3 +378,41 @@ def test_a_tiny_logarithm_is_not_rounded_below_its_value(efficiency: str) -> Non
     job = {"utility": {"kind": "log1p", "scale": 1}, "efficiency": x}
     least = sum((-1) ** (k + 1) * x**k / k for k in range(1, 61))  # an even number of terms: below ln(1 + x)
     assert least < worth(job, 1) < x
+
+
+def test_what_reduced_costs_fix_leaves_every_better_point() -> None:
+    """Random whole programs and multipliers: no point below the target is outside of the box that is left."""
+    rng = random.Random(3)
+    narrowed = 0
+    for _ in range(200):
+        model = Model()
+        model.constant = Fraction(rng.randint(-2, 2), 3)
+        names = [model.var(f"x{j}", 0, rng.randint(1, 3), Fraction(rng.randint(-4, 4), 2)) for j in range(3)]
+        for i in range(2):
+            model.row(f"r{i}", [(name, rng.randint(-2, 2)) for name in names], rng.choice(["<=", ">="]), 1)
+        model.finished()
+        points = []
+        for point in itertools.product(*(range(int(high) + 1) for high in model.high)):
+            sums = [sum(a * point[j] for j, a in row.terms.items()) - row.right for row in model.rows.values()]
+            if min(sums) >= 0:
+                cost = model.constant + sum(c * x for c, x in zip(model.cost, point, strict=True))
+                points.append((cost, point))
+        for _ in range(5):
+            target = model.constant + Fraction(rng.randint(-12, 8), 2)
+            multipliers = {f"r{i}": str(Fraction(rng.randint(0, 8), 4)) for i in range(2)}
+            box = checker.Prover(model, target).narrowed(multipliers, {}, "root")
+            narrowed += bool(box)
+            for cost, point in points:
+                inside = all(
+                    box[name][0] <= x <= box[name][1] for name, x in zip(names, point, strict=True) if name in box
+                )
+                assert inside or cost >= target
+    assert narrowed > 100
+
+
+def test_nothing_is_fixed_without_a_value_to_prove() -> None:
+    tree = {"fix": {}, "then": {"infeasible": {}}}
+    with pytest.raises(Rejected, match="nothing can be fixed"):
+        checker.Prover(_knapsack(), None).walk(tree)
+    with pytest.raises(Rejected, match="exactly fix and then"):
+        checker.Prover(_knapsack(), Fraction(-1)).walk({"fix": {}})
