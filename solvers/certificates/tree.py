@@ -103,7 +103,8 @@ class Tree:
         if found is None or self._leaf({}, found) is not None:
             return self._node({}, 0)
         multipliers = self.rounded(found[2])
-        box = self.prover.narrowed(multipliers, {}, "root")
+        prover = self.prover if self.wanted is None else Prover(self.model, self.wanted)  # for all that may be claimed
+        box = prover.narrowed(multipliers, {}, "root")
         return {"fix": multipliers, "then": self._node(box, 0)} if box else self._node({}, 0)
 
     def _node(self, box: Box, depth: int) -> Node:
