@@ -392,5 +392,5 @@ def _outside(evaluation: Evaluation) -> str:
     """Where both sides are known though the claim is not about this case: which is larger."""
     if evaluation.left is None or evaluation.right is None:
         return ""
-    compared = "<=" if at_most(evaluation.left, evaluation.right).verdict is Verdict.HELD else ">"
+    compared = "<=" if at_most(evaluation.left, evaluation.right, size=evaluation.size).verdict is Verdict.HELD else ">"
     return f" (outside of its assumptions left {compared} right)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -51,6 +52,7 @@ class Evaluation:
     left, right : the two sides of the claim, as numbers; `right` is the bound
     reason : why it does not apply, or what the numbers are
     outside : the text of the assumption that does not hold here; empty where all do
+    size : how large the numbers are whose difference a side is, see :func:`at_most`
     """
 
     verdict: Verdict
@@ -58,6 +60,7 @@ class Evaluation:
     right: float | None = None
     reason: str = ""
     outside: str = ""
+    size: float = field(default=0.0, compare=False)
 
     @property
     def tightness(self) -> float | None:
@@ -77,16 +80,21 @@ class Evaluation:
         """The smallest c >= 0 for which ``left <= c right`` is not refuted here, tolerance included."""
         if self.left is None or self.right is None or self.right <= 0:
             return 0.0
-        return max(0.0, (self.left - TOLERANCE * max(1.0, abs(self.left))) / self.right)
+        return max(0.0, (self.left - TOLERANCE * max(abs(self.left), self.size)) / self.right)
 
 
 TOLERANCE = 1e-9
 
 
-def at_most(left: float, right: float, reason: str = "") -> Evaluation:
-    """The evaluation of ``left <= right`` with a relative tolerance of 1e-9."""
-    held = left <= right + TOLERANCE * max(1.0, abs(left), abs(right))
-    return Evaluation(Verdict.HELD if held else Verdict.REFUTED, left, right, reason)
+def at_most(left: float, right: float, reason: str = "", size: float = 0.0) -> Evaluation:
+    """The evaluation of ``left <= right`` with a tolerance of 1e-9 of the larger side, however small that is.
+
+    Parameters
+    ----------
+    size : how large the numbers are whose difference a side is, since their rounding is in it
+    """
+    held = left <= right or left - right <= TOLERANCE * max(abs(left), abs(right), size) < math.inf
+    return Evaluation(Verdict.HELD if held else Verdict.REFUTED, left, right, reason, size=size)
 
 
 def not_applicable(reason: str) -> Evaluation:
@@ -194,7 +202,7 @@ class Guarantee:
         if not sides or self.ratio_bound is None:
             return outside
         found = self.evaluate(case)
-        return replace(outside, left=found.left, right=found.right)
+        return replace(outside, left=found.left, right=found.right, size=found.size)
 
 
 def claims(paper: str, problem: str, method: str | None = None) -> Callable[..., Guarantee]:

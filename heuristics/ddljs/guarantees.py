@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import cast
 
@@ -40,9 +41,9 @@ def _slots(case: Case) -> int:
 def _optimum_at_most(case: Case, right: float, reason: str, base: float = 0.0) -> Evaluation:
     """``OPT - base <= right``; an upper bound instead of OPT can show that it holds, not that it fails."""
     if case.optimum is not None:
-        return at_most(case.optimum - base, right, reason)
+        return at_most(case.optimum - base, right, reason, abs(case.optimum))
     if case.bound is not None:
-        shown = at_most(case.bound - base, right, f"{reason} (with an upper bound on OPT)")
+        shown = at_most(case.bound - base, right, f"{reason} (with an upper bound on OPT)", abs(case.bound))
         if shown.verdict is Verdict.HELD:
             return shown
     return not_applicable(UNKNOWN)
@@ -176,9 +177,10 @@ def _lemma_5(case: Case) -> Evaluation:
         steps = gain(job, np.arange(reach.most), 1)
         rise = steps[1:] - steps[:-1]
         at = int(rise.argmax())
-        if worst is None or rise[at] > worst[0]:
+        part = float(rise[at]) / (float(steps[at + 1]) or 1.0)  # jobs are worth more and less
+        if worst is None or part > worst[0]:
             text = f"job {job.id}: worker-slot {at + 2} adds {steps[at + 1]:.6g}, the one before {steps[at]:.6g}"
-            worst = (float(rise[at]), float(steps[at + 1]), float(steps[at]), text)
+            worst = (part, float(steps[at + 1]), float(steps[at]), text)
     if worst is None:
         return not_applicable("no job can have two worker-slots")
     return at_most(worst[1], worst[2], worst[3])
@@ -202,7 +204,7 @@ def _theorem_10_probability(case: Case) -> Evaluation:
     judged = []
     for kind, count in (("server", len(instance.servers)), ("link", len(instance.links))):
         if count:
-            allowed = 1.0 - (1.0 - float(count) ** -4) ** instance.horizon
+            allowed = -math.expm1(instance.horizon * math.log1p(-(float(count) ** -4))) if count > 1 else 1.0
             chance, row = found[kind].chance, found[kind].row
             text = f"the likeliest overload of a {kind} in some slot {row or ''} and 1 - (1 - {count}^-4)^T"
             judged.append(at_most(chance, allowed, text))

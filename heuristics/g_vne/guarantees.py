@@ -22,6 +22,7 @@ ROUNDINGS = 1000
 CONFIDENCE = 1 - 1e-6
 """Of the interval that refutes the repaired Theorem 8; so strict that hundreds of trials are not one false alarm."""
 
+CUT_OFF = "a linear program was not solved to its optimum"
 SOLVABLE, ROUNDABLE = 600, 50_000
 """Jobs times nodes times ring sizes up to which a claim may solve, or round, an instance again."""
 
@@ -64,7 +65,8 @@ def _other_utilities(case: Case) -> str | None:
 def _concave(utility: tuple[float, ...]) -> bool:
     """Whether pi_0 = 0, pi_1, pi_2, ... increases, by less and less."""
     gains = [after - before for before, after in zip((0.0, *utility), utility, strict=False)]
-    return all(gain >= 0 for gain in gains) and all(b <= a + 1e-9 for a, b in itertools.pairwise(gains))
+    rounding = 1e-9 * max(utility, default=0.0)
+    return all(gain >= 0 for gain in gains) and all(b <= a + rounding for a, b in itertools.pairwise(gains))
 
 
 def _not_selected(case: Case) -> str | None:
@@ -106,6 +108,8 @@ def _lemma_7(case: Case) -> Evaluation:
     from schedgap.heuristics.g_vne.measured import optimum_of
     from schedgap.heuristics.g_vne.trials import with_sizes
 
+    if not case.info["lp_complete"]:
+        return not_applicable(CUT_OFF)
     if case.optimum is None:
         return not_applicable("the optimum is not proven")
     instance = _instance(case)
@@ -122,15 +126,17 @@ def _lemma_7(case: Case) -> Evaluation:
 def _lemma_7_lp(case: Case) -> Evaluation:
     """LP <= s LP_fixed."""
     if not case.info["lp_complete"]:
-        return not_applicable("a linear program was cut off")
+        return not_applicable(CUT_OFF)
     sizes = max(1, int(case.info["sizes_in_lp"]))
     reason = f"LP {case.info['lp']:g}, with the selected sizes {case.info['lp_fixed']:g}, s = {sizes}"
     # the simplex method's own tolerance on both values
-    return at_most(case.info["lp"] * (1 - 1e-7), sizes * case.info["lp_fixed"] + 1e-7, reason)
+    return at_most(case.info["lp"] * (1 - 1e-7), sizes * case.info["lp_fixed"] * (1 + 1e-7), reason)
 
 
 def _theorem_8(case: Case) -> Evaluation:
     """OPT / 3 <= utility."""
+    if not case.info["lp_complete"]:
+        return not_applicable(CUT_OFF)
     if case.optimum is None:
         return not_applicable("the optimum is not proven")
     made = int(case.info.get("tries", 1))
@@ -166,6 +172,8 @@ def _theorem_8_repaired(case: Case) -> Evaluation:
 
 def _theorem_10(case: Case) -> Evaluation:
     """OPT <= (3 Gamma + 1) utility, one slot."""
+    if not case.info["lp_complete"]:
+        return not_applicable(CUT_OFF)
     if case.optimum is None or case.objective is None:
         return not_applicable("the optimum is not proven")
     factor = _theorem_10_factor(case)
@@ -185,14 +193,14 @@ def _sandwich(case: Case) -> Evaluation:
     capped = relax(case.instance, capped=True)
     augmented = relax(case.instance, capped=False)
     if not (capped.complete and augmented.complete) or capped.bound is None or augmented.bound is None:
-        return not_applicable("a linear program was cut off")
+        return not_applicable(CUT_OFF)
     lower = at_most(
-        capped.bound * (1 - 1e-7), augmented.bound + 1e-7, f"capped {capped.bound:g}, augmented {augmented.bound:g}"
+        capped.bound * (1 - 1e-7), augmented.bound, f"capped {capped.bound:g}, augmented {augmented.bound:g}"
     )
     if lower.verdict is Verdict.REFUTED or case.optimum is None:
         return lower
     reason = f"optimum {case.optimum:g}, capped {capped.bound:g}, augmented {augmented.bound:g}"
-    return at_most(case.optimum, capped.bound * (1 + 1e-9) + 1e-9, reason)
+    return at_most(case.optimum, capped.bound * (1 + 1e-9), reason)
 
 
 def _elsewhere(case: Case) -> Evaluation:

@@ -16,6 +16,9 @@ from schedgap.solvers.result import NO_DEADLINE, Deadline
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
+SOLVED = 1e-7
+"""Value and bound of a solved program agree to this, relative: where utilities are below 1e-9 column generation, which
+goes by absolute numbers, ends early."""
 LEAST_WEIGHT = 1e-9
 """Weights up to this are rounding of the simplex method."""
 
@@ -114,6 +117,6 @@ def relax(
         ]
     )
     value = float(worth @ weights) if len(columns) else 0.0
-    return Relaxation(
-        subproblem, columns, weights, value, done.bound, done.status is GenerationStatus.CONVERGED, reduced
-    )
+    near = done.bound is not None and done.bound - value <= SOLVED * abs(done.bound)
+    complete = near and done.status is GenerationStatus.CONVERGED
+    return Relaxation(subproblem, columns, weights, value, done.bound, complete, reduced)

@@ -318,7 +318,7 @@ def _best(job: JobTable, machine: Automaton, prices: Prices) -> tuple[float, flo
     )
     finish = int(np.argmax(payoffs))
     # a tie at zero is a rejection; rounding of sums must not admit it
-    if not payoffs[finish] > 1e-12 * max(1.0, float(job.utility[finish])):
+    if not payoffs[finish] > 1e-12 * float(job.utility[finish]):
         return None
     used = demand(trace(end, level_of, state_of, finish), order, free, job.workers, usable)
     return float(payoffs[finish]), float(job.utility[finish]), used

@@ -281,3 +281,19 @@ def test_loads_are_refused_as_solutions_are() -> None:
     for unknown in ({"x": TWO}, {"i": {"workers": ["x"], "routes": []}}, {"i": astray}):
         with pytest.raises(InputError, match=r'the instance has no (job|server) "x"'):
             check_loads(instance, {"rings": unknown})
+
+
+def test_a_ring_that_is_too_large_leaves_no_objective() -> None:
+    report = solve(j={"workers": ["a"] * 4, "routes": [["a"]] * 4}, i={"workers": ["b"], "routes": []})
+    assert report.objective is None
+    excess = {one.constraint: one.amount for one in report.violations}
+    assert excess == {"ring size": 1.0, "server capacity": 2.0}
+
+
+def test_violations_come_in_the_order_of_names() -> None:
+    instance = data()
+    switches = [f"s{k}" for k in range(8)]
+    instance["servers"] += [{"id": name, "resources": {}} for name in switches]
+    report = check(GVneInstance.parse(instance), {"rings": {"j": {"workers": switches[::-1], "routes": []}}})
+    found = [one.message for one in report.violations if one.constraint == "switch"]
+    assert found == [f"job j: {name} has no resources, it hosts no worker" for name in switches]

@@ -7,6 +7,7 @@ import pytest
 from support.checks import gpu_sharing as check
 
 from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.gpu_sharing.check import overlapped_time
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 
 DATA = Path(__file__).parents[1] / "data"
@@ -255,3 +256,8 @@ def test_gpu_sharing_check_memory_at_the_tolerance_itself() -> None:
     for load, fits in ((1.000000001, True), (1.0000000011, False)):
         one = instance([job("a", memory={"fixed": load, "per_sample": 0.0})], gpu_memory=1.0)
         assert check(one, solution(a=(1, [0], 1))).feasible is fits
+
+
+def test_gpu_sharing_check_roots_are_never_rounded_up() -> None:
+    five = overlapped_time(Fraction(3), Fraction(4), Fraction(2))
+    assert 5 * (1 - Fraction(2, 10**60)) < five < 5

@@ -20,15 +20,33 @@ from schedgap.heuristics.common.guarantee import Assumption, Case, Evaluation, G
         (1e6 + 1.2e-3, 1e6, False),
         (-1e6, -1e6 - 0.9e-3, True),
         (-1e6, -1e6 - 1.2e-3, False),
-        (1e-9, 0.0, True),
-        (1.2e-9, 0.0, False),
+        (1e-30, 0.0, False),
+        (1e-12, 0.5e-12, False),
+        (1e-12, 1e-12 - 0.9e-21, True),
+        (1e-12, 1e-12 - 1.2e-21, False),
+        (float("inf"), 1.0, False),
+        (1.0, float("inf"), True),
+        (float("inf"), float("inf"), True),
+        (float("nan"), 1.0, False),
         (2.0, 3.0, True),
         (3.0, 2.0, False),
     ],
 )
 def test_a_claim_holds_up_to_rounding(left: float, right: float, held: bool) -> None:
     found = at_most(left, right, "why")
-    assert found == Evaluation(Verdict.HELD if held else Verdict.REFUTED, left, right, "why")
+    assert found.verdict is (Verdict.HELD if held else Verdict.REFUTED)
+    assert repr((found.left, found.right, found.reason)) == repr((left, right, "why"))
+
+
+def test_the_rounding_of_what_was_subtracted_is_no_refutation() -> None:
+    base = 1e6
+    left = 0.1 - ((base + 0.1) - base)  # 2e-11, the rounding of the sum
+    assert left > 0 and at_most(left, 0.0).verdict is Verdict.REFUTED
+    found = at_most(left, 0.0, size=base)
+    assert found.verdict is Verdict.HELD and found.size == base
+    assert at_most(0.9e-3, 0.0, size=base).verdict is Verdict.HELD
+    assert at_most(1.2e-3, 0.0, size=base).verdict is Verdict.REFUTED
+    assert at_most(2e-3, 1.0, size=base).smallest_factor == pytest.approx(1e-3)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +72,7 @@ def test_how_tight_a_claim_is(left: float | None, right: float | None, tightness
     [
         (1.0, 2.0, 0.5 - 0.5e-9),
         (1e6, 2e6, 0.5 - 0.5e-9),
-        (1e-3, 1e-3, 1 - 1e-6),
+        (1e-12, 1e-12, 1 - 1e-9),
         (0.0, 2.0, 0.0),
         (-1e6, 2.0, 0.0),
         (1.0, 0.0, 0.0),
