@@ -171,3 +171,53 @@ def test_gpu_sharing_a_wrong_rule_would_be_refuted(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(guarantees, "means", lambda a, n, o, w, k: means(a, n, o, w, k) + (k == 0) * a)
     assert guarantees.end_point(1).verdict is Verdict.REFUTED
     assert guarantees.exact_rule(1).verdict is Verdict.REFUTED
+
+
+def seen_starts(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
+    """The starts that means are asked for, as they are asked."""
+    seen: list[np.ndarray] = []
+    means = guarantees.means
+    monkeypatch.setattr(guarantees, "means", lambda *a: (seen.append(a[4]), means(*a))[1])
+    return seen
+
+
+def test_gpu_sharing_a_sample_tries_a_grid_and_the_kink(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = seen_starts(monkeypatch)
+    found = guarantees.end_point(3)
+    assert (found.verdict, found.right) == (Verdict.HELD, 1.0) and found.left == pytest.approx(1.0)
+    now, later, tried = seen
+    drawn = [Pair(*map(float, row)) for row in zip(*guarantees.random_pairs(3), strict=True)]
+    assert tried.shape == (len(drawn), guarantees.POINTS + 2)
+    for k, pair in enumerate(drawn):
+        assert (now[k], later[k], tried[k, -1]) == pytest.approx((0.0, pair.left, pair.switch), abs=1e-12)
+        assert tried[k, :-1] == pytest.approx(np.linspace(0.0, pair.left, guarantees.POINTS + 1))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_gpu_sharing_a_sample_decides_by_the_exact_rule(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = seen_starts(monkeypatch)
+    found = guarantees.exact_rule(seed)
+    assert (found.verdict, found.right) == (Verdict.HELD, 1.0) and found.left == pytest.approx(1.0)
+    drawn = [Pair(*map(float, row)) for row in zip(*guarantees.random_pairs(seed), strict=True)]
+    chosen = seen[1] if seen[0].ndim > 1 else seen[0]
+    assert [start == 0.0 for start in chosen] == [should_share(pair) for pair in drawn]
+    assert all(start in (0.0, pair.left) for start, pair in zip(chosen, drawn, strict=True))
+
+
+def test_gpu_sharing_half_of_a_sample_is_close_to_a_boundary() -> None:
+    left, new, running, slow = guarantees.random_pairs(3)
+    assert len(left) == guarantees.PAIRS == 200
+    assert [int(k) for k in np.flatnonzero(running[:100] == 1.0)] == list(range(20))
+    assert [int(k) for k in np.flatnonzero(slow == 1.0)] == list(range(10, 25))
+    assert all(math.exp(-3) <= x <= math.exp(3) for x in (*left[:150], *new))
+    assert min(running) >= 1.0 and min(slow) >= 1.0 and max(left[:150]) > 15 and min(new) < 0.06
+    first = running[100:150] * (2 - 1 / slow[100:150]) / 2 - 1
+    second = left[150:] / (new[150:] * (slow[150:] * (2 - 1 / running[150:]) - 1)) - 1
+    for off in (first[running[100:150] > 1.0], second[left[150:] > 1e-6]):
+        assert len(off) > 25
+        sizes = {float(f"{abs(x):.0e}") for x in off if abs(x) > 1e-12}
+        assert sizes == {1e-3, 1e-7} and min(off) < -1e-8 and max(off) > 1e-8 and 0.0 in np.round(off, 12)
+
+
+def test_gpu_sharing_its_claims_say_nothing_of_instances() -> None:
+    assert [claim.evaluate(None).verdict for claim in guarantees.GUARANTEES] == [Verdict.NOT_APPLICABLE] * 2
