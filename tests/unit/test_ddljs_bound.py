@@ -22,7 +22,8 @@ def instance_of(jobs: list[dict[str, Any]], servers: list[dict[str, float]], hor
         "horizon": horizon,
         "servers": [{"id": f"s{k}", "resources": resources} for k, resources in enumerate(servers)],
         "links": [
-            {"from": f"s{a}", "to": f"s{b}", "bandwidth": 1.0} for a, b in itertools.permutations(range(len(servers)), 2)
+            {"from": f"s{a}", "to": f"s{b}", "bandwidth": 1.0}
+            for a, b in itertools.permutations(range(len(servers)), 2)
         ],
         "jobs": [{"id": f"j{k}", **base, **job} for k, job in enumerate(jobs)],
     }
