@@ -103,7 +103,8 @@ def test_lemma_5_looks_at_the_largest_rise() -> None:
     assert found.verdict is REFUTED and (found.left, found.right) == pytest.approx((steps[1], steps[0]))
     assert "worker-slot 2 adds" in found.reason and "job j0" in found.reason
     # a rise counts in the unit of its own job
-    mixed = lemma_5({"kind": "sqrt", "scale": 1e9}, {**late, "scale": 1e-12}, {"kind": "linear", "scale": 1e9})
+    mild = {**late, "scale": 1e9, "steepness": 0.01}
+    mixed = lemma_5({"kind": "sqrt", "scale": 1e9}, {**late, "scale": 1e-12}, mild)
     assert mixed.verdict is REFUTED and "job j1" in mixed.reason
     assert lemma_5({"kind": "sqrt", "scale": 1.0}, {"kind": "log1p", "scale": 1.0}).verdict is HELD
     assert lemma_5(late, horizon=2) == not_applicable("no job can have two worker-slots")
@@ -167,3 +168,17 @@ def test_what_the_claims_are_about() -> None:
         told = guarantees._other_inner(Case(FOUR_SLOTS, 5.0, {}, 9.0, None, {"inner": inner}))
         assert (told is None) == inside
     assert guarantees._arrivals(case) is None
+
+
+def test_what_is_shown_outside_and_whose_claims_they_are() -> None:
+    """Concave utilities and three servers fail here; both sides are told all the same, without a verdict."""
+    late = instance_of({**HALF, "midpoint": 2.5})
+    info = {"alpha": 0.5, "gamma": 2, "exact": True, "gains": [1.0]}
+    for claim, left, right in (("theorem-6", 9.0, 15.0), ("theorem-10", 9.0, 35.0)):
+        told = ROWS[claim].on(Case(late, 5.0, info, 9.0, None, {"inner": "lp-rs-mde"}), sides=True)
+        assert (told.verdict, told.left, told.right) == (OPEN, left, right)
+    few = ROWS["theorem-10"].on(Case(FOUR_SLOTS, 5.0, info, 9.0, None, {"inner": "lp-rs-mde"}), sides=True)
+    assert few.outside == "at least three servers" and few.right == 35.0
+    about_the_problem = {"lemma-5", "lemma-5-sigmoid", "theorem-10-probability"}
+    assert {claim for claim, row in ROWS.items() if row.method is None} == about_the_problem
+    assert {row.method for row in ROWS.values()} == {None, "gadget"}

@@ -51,6 +51,7 @@ def test_theorem_10_of_one_slot() -> None:
 def test_programs_with_and_without_fixed_sizes() -> None:
     found = of("lemma-7-lp")
     assert found.verdict is HELD and (found.left, found.right) == pytest.approx((3.0, 3.0), rel=2e-7)
+    assert of("lemma-7-lp", lp=3.0 * (1 + 1.5e-7)).verdict is HELD
     assert of("lemma-7-lp", lp=3.0 * (1 + 1e-6)).verdict is REFUTED and of("lemma-7-lp", lp=2.0).verdict is HELD
     assert of("lemma-7-lp", lp=1.5, sizes_in_lp=0).verdict is HELD  # at least one size
     assert of("lemma-7-lp", lp=1.6, sizes_in_lp=0).verdict is REFUTED
@@ -81,6 +82,7 @@ def relaxed(bound: float | None, complete: bool = True) -> Any:
     ("capped", "augmented", "optimum", "verdict", "sides"),
     [
         (relaxed(4.0), relaxed(5.0), 4.0, HELD, (4.0, 4.0)),
+        (relaxed(4.0), relaxed(5.0), 4.0 * (1 + 1.5e-9), HELD, (4.0, 4.0)),
         (relaxed(4.0), relaxed(5.0), 4.00001, REFUTED, (4.00001, 4.0)),
         (relaxed(4.0), relaxed(5.0), None, HELD, (4.0, 5.0)),
         (relaxed(5.0), relaxed(5.0), None, HELD, (5.0, 5.0)),
@@ -108,7 +110,7 @@ def test_the_repaired_theorem_8(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def counts(plan: Any, value: float, roundings: int, seed: int) -> Any:
         asked.append((value, roundings, seed))
-        limits = {guarantees.CONFIDENCE: (0.3, 0.6)}
+        limits = {1 - 1e-6: (0.3, 0.6)}
         return SimpleNamespace(both=SimpleNamespace(value=0.5, limits=limits.__getitem__))
 
     monkeypatch.setattr(frequencies, "count_roundings", counts)
@@ -165,6 +167,7 @@ def test_a_ring_size_may_be_q_rounded_up() -> None:
         return guarantees._beyond_q(Case(NAMED[0], 1.0, {"kappa": {"j": size}, "q": {"j": q}}, 1.0, 1.0))
 
     assert why(2, 1.2) is None and why(2, 2.0) is None and why(3, 2.5) is None
+    assert why(2, 1.0 + 1e-6) is None
     assert why(2, 1.0) and why(2, 1.0 + 1e-10) and why(3, 2.0)
 
 
