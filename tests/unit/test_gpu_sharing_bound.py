@@ -110,11 +110,12 @@ def test_wider_buckets_are_no_better(monkeypatch: pytest.MonkeyPatch) -> None:
     assert bound.mean_busy(instance, data).value == pytest.approx(values[0].value, rel=1e-9)
 
 
+@pytest.mark.parametrize("capacity", [5.0, 1.0])
 @pytest.mark.parametrize("seed", range(6))
-def test_what_prices_prove_is_the_lagrangian(seed: int) -> None:
+def test_what_prices_prove_is_the_lagrangian(seed: int, capacity: float) -> None:
     """A job at its cheapest under the prices, by a linear program; and prices from the whole one are the best."""
     rng = np.random.default_rng(seed)
-    jobs, buckets, capacity = 3, 4, 5.0
+    jobs, buckets = 3, 4
     room = np.append(rng.uniform(0, 3, (jobs, buckets)), np.full((jobs, 1), np.inf), axis=1)
     room[0, 0] = 0.0
     position = np.sort(rng.uniform(0, 5, (jobs, buckets + 1)), axis=1)
@@ -144,3 +145,35 @@ def test_what_prices_prove_is_the_lagrangian(seed: int) -> None:
     assert problem.evaluate(best) == pytest.approx(whole.fun + constant.sum(), rel=1e-7)
     floor = bound._Prices(position, room, work, gpus, constant, np.array([100, 0, 0]), capacity)
     assert floor.evaluate(np.zeros(buckets)) > 100 - 1
+
+
+def test_buckets_cover_all_slots_up_to_the_latest_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slots 1 to 13: one after the other, and once more the longest."""
+    instance = instance_of((1, 2, 5.5))
+    seen: list[np.ndarray] = []
+
+    class Spied(bound._Prices):
+        def __init__(self, position: np.ndarray, *more: Any) -> None:
+            seen.append(position)
+            super().__init__(position, *more)
+
+    monkeypatch.setattr(bound, "_Prices", Spied)
+    monkeypatch.setattr(bound, "_CELLS", 1)
+    for least, width, count in ((14, 1, 13), (13, 1, 13), (12, 2, 7), (6, 3, 5)):
+        monkeypatch.setattr(bound, "_LEAST_BUCKETS", least)
+        found = bound.mean_busy(instance, tables(instance))
+        assert (found.width, len(found.prices)) == (width, count)
+        # the middle of the first slot of every bucket, what is beyond the last one included
+        assert seen[-1][0] * 5.5 == pytest.approx(0.5 + width * np.arange(count + 1))
+
+
+def test_prices_are_tried_in_other_sizes_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = instance_of((1, 2, 4), (1, 2, 4), (2, 1, 3))
+    best, data = bound._Prices.best, tables(instance)
+    right = bound.mean_busy(instance, data)
+    for off in (0.8, 1.1):
+        monkeypatch.setattr(bound._Prices, "best", lambda self, off=off: best(self) / off)
+        found = bound.mean_busy(instance, data)
+        assert found.value == pytest.approx(right.value, rel=1e-12) and found.prices == pytest.approx(right.prices)
+    monkeypatch.setattr(bound._Prices, "best", lambda self: 3 * best(self))
+    assert bound.mean_busy(instance, data).value < right.value - 0.1
