@@ -145,3 +145,16 @@ def test_durations_across_servers() -> None:
     assert bounds._across(table, np.array([4])).tolist() == [NEVER] * 3
     table.fewest_servers = np.array([3, 3, 3])  # asked for three servers then, where the rate is not known here
     assert bounds._across(table, np.array([4, 4])).tolist() == [NEVER] * 3
+
+
+def test_of_many_moments_a_few_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    load = bounds._Load.of(table_of([2] * 12, list(range(20, 44, 2))))
+    families = list(bounds._families(load.gangs, 4))
+    best = max(family.area(load) for family in families)
+    every = bounds._middle(load, families, best)
+    beyond, seen = bounds._beyond, []
+    monkeypatch.setattr(bounds, "_beyond", lambda *told: (seen.append(len(told[2])), beyond(*told))[1])
+    assert bounds._middle(load, families, best) == every and max(seen) > 3
+    seen.clear()
+    monkeypatch.setattr(bounds, "_MOST_MOMENTS", 3)
+    assert best <= bounds._middle(load, families, best) <= every and set(seen) == {3}
