@@ -36,7 +36,7 @@ def cluster(*servers: int) -> Any:
 def drawn(seed: int) -> tuple[Any, Any]:
     rng = np.random.default_rng(seed)
     servers = cluster(*(int(g) for g in rng.integers(1, 6, rng.integers(2, 4))))
-    count = int(rng.integers(2, 7))
+    count = int(rng.integers(2, 7 + seed % 6))
     gpus = [int(g) for g in rng.integers(1, servers.total_gpus + 1, count)]
     slots = [int(d) for d in rng.integers(1, 9, count)]
     wide = [NEVER if rng.random() < 0.1 else d + int(rng.integers(0, 6)) for d in slots]
@@ -118,7 +118,7 @@ def test_what_is_beyond_a_moment() -> None:
     assert bounds._beyond(load, 1, np.array([0, 8, 9])).tolist() == [9.0, 1.0, 0.0]
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(80))
 def test_the_room_for_large_gangs(seed: int) -> None:
     """The largest bound over gang sizes and the turning points of lambda, literally."""
     servers, table = drawn(seed)
@@ -158,3 +158,11 @@ def test_of_many_moments_a_few_are_tried(monkeypatch: pytest.MonkeyPatch) -> Non
     seen.clear()
     monkeypatch.setattr(bounds, "_MOST_MOMENTS", 3)
     assert best <= bounds._middle(load, families, best) <= every and set(seen) == {3}
+
+
+def test_there_is_no_bound_where_a_job_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    servers, table = cluster(2, 2), table_of([1, 1], [3, 5])
+    monkeypatch.setattr(bounds, "rate_table", lambda _: table)
+    assert bounds.lower_bound(servers) == 5.0
+    table.best_duration = np.array([3, NEVER])
+    assert bounds.lower_bound(servers) is None
