@@ -58,7 +58,7 @@ def check(instance: CommContentionInstance, solution: CommContentionSolution) ->
     for task, begun in zip(instance.tasks, start, strict=True):
         released = exact(task.release)
         early = released - begun
-        if early > CHECK_TOLERANCE * max(Fraction(1), abs(released)):
+        if early > CHECK_TOLERANCE * abs(released):
             text = f"task {task.id}: admitted at {float(begun):.10g}, released at {task.release:.10g}"
             violations.append(Violation("release", text, float(early)))
     outcome = replay(instance, start)

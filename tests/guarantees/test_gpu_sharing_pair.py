@@ -210,7 +210,7 @@ def test_gpu_sharing_half_of_a_sample_is_close_to_a_boundary() -> None:
     assert [int(k) for k in np.flatnonzero(running[:100] == 1.0)] == list(range(20))
     assert [int(k) for k in np.flatnonzero(slow == 1.0)] == list(range(10, 25))
     assert all(math.exp(-3) <= x <= math.exp(3) for x in (*left[:150], *new))
-    assert min(running) >= 1.0 and min(slow) >= 1.0 and max(left[:150]) > 15 and min(new) < 0.06
+    assert min(running) >= 1.0 and min(slow) >= 1.0 and max(left[:150]) > 15 and min(new) < 0.06 and max(new) > 15
     first = running[100:150] * (2 - 1 / slow[100:150]) / 2 - 1
     second = left[150:] / (new[150:] * (slow[150:] * (2 - 1 / running[150:]) - 1)) - 1
     for off in (first[running[100:150] > 1.0], second[left[150:] > 1e-6]):

@@ -28,15 +28,16 @@ def instance(*tasks: tuple[float, float], a: float = 0.0, b: float = 1.0, eta: f
 @pytest.mark.parametrize(
     ("release", "early", "feasible"),
     [
-        (0.001, 9e-10, True),
-        (0.001, 1.1e-9, False),
+        (0.001, 9e-13, True),
+        (0.001, 1.1e-12, False),
+        (5e-10, 4e-10, False),
         (5.0, 4.9e-9, True),
         (5.0, 5.1e-9, False),
         (5.0, 9e-4, False),
         (1e6, 9e-4, True),
         (1e6, 1.1e-3, False),
-        (0.0, 9e-10, True),
-        (0.0, 1.1e-9, False),
+        (0.0, 0.0, True),
+        (0.0, 1e-15, False),
     ],
 )
 def test_comm_contention_a_start_may_be_a_billionth_early(release: float, early: float, feasible: bool) -> None:

@@ -148,9 +148,22 @@ def test_servers_are_put_together_where_the_same_jobs_use_them(monkeypatch: pyte
     monkeypatch.setattr(bound, "MOST_CLASSES", 2)
     capacity, classes = bound._classes(both, ("gpu", "ram"))
     assert classes.tolist() == [0, 0, -1, 0, 0] and capacity.tolist() == [[11.0, 16.0]]
+    pairs = instance_of(
+        [{"utility": LINEAR, "demand": {"gpu": 1, "ram": size}} for size in (1, 3)],
+        [{"gpu": gpu, "ram": ram} for ram in (1, 3) for gpu in (1, 2)],
+    )
+    assert bound._classes(pairs, ("gpu", "ram"))[1].tolist() == [0, 0, 1, 1]
     mixed = instance_of(
         [{"utility": LINEAR, "demand": {"gpu": 1, "ram": size}} for size in (1, 3, 4)],
         [{"gpu": 1, "ram": 1}, {"gpu": 1, "ram": 3}, {"gpu": 1, "ram": 4}],
     )
     capacity, classes = bound._classes(mixed, ("gpu", "ram"))
     assert classes.tolist() == [0, 0, 0] and capacity.tolist() == [[3.0, 8.0]]
+
+
+def test_a_job_that_can_run_is_not_paid_at_rest_as_well() -> None:
+    instance = instance_of([{"utility": LATE}], [{"gpu": 2}])
+    blocks, users, prices = bound.block_prices(instance)
+    assert prices is not None
+    worth = float(utility(instance.jobs[0], 4))
+    assert bound._certified(instance, blocks, users, prices) == pytest.approx(worth, rel=1e-9)
