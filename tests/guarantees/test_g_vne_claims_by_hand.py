@@ -174,3 +174,10 @@ def test_a_ring_size_may_be_q_rounded_up() -> None:
 def test_claims_that_are_measured_elsewhere() -> None:
     for claim in ("lemma-7-losses", "theorem-8-frequencies", "theorem-9"):
         assert "of its own" in of(claim).reason
+
+
+def test_every_utility_has_to_be_concave() -> None:
+    jobs = [SimpleNamespace(utility=utility) for utility in ((1.0, 1.5), (1.0, 3.0))]
+    for some, outside in ((jobs[:1], False), (jobs, True), (jobs[1:], True), (jobs[::-1], True)):
+        instance = NAMED[0].model_copy(update={"jobs": tuple(some)})
+        assert (guarantees._other_utilities(Case(instance, 1.0, INFO, 7.0, 7.0)) is not None) == outside

@@ -185,3 +185,10 @@ def test_a_hint_names_families_that_there_are() -> None:
     assert every and verify._families(problem, replace(CLAIM, hint={"families": every[:1]})) == every[:1]
     with pytest.raises(InputError, match="x-1: toy has no family 'none' of trials"):
         verify._families(problem, replace(CLAIM, hint={"families": ["none"]}))
+
+
+def test_a_row_travels_without_its_guarantee(tmp_path: Path) -> None:
+    outcome = verify._run_task(verify._Task(("003-theorem-1",), 2, 0, tmp_path, False))
+    assert set(outcome.rows) == {"003-theorem-1"} and not outcome.disagreement
+    row = LedgerRow(CLAIM, **outcome.rows["003-theorem-1"])
+    assert (row.guarantee, row.verdict, row.held) == (CLAIM, Verdict.HELD, 2)
