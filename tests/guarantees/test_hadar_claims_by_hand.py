@@ -139,7 +139,10 @@ def test_the_optima_of_p1_and_p2(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def chain(monkeypatch: pytest.MonkeyPatch, cru: Any, nodes: int = 0) -> tuple[Evaluation, Evaluation]:
     """Theorem 3 as printed and with <=, for CRU^1..CRU^(n+1); a text is why there are none."""
-    monkeypatch.setattr(guarantees_hadare, "_chain_data", lambda _: cru if isinstance(cru, str) else (cru, nodes))
+    monkeypatch.setattr(guarantees_hadare, "_too_long", lambda *_: cru if isinstance(cru, str) else None)
+    speed = np.ones((1, max(nodes, 1)))
+    monkeypatch.setattr(guarantees_hadare, "_work_and_speed", lambda _: (np.ones(1), speed))
+    monkeypatch.setattr(guarantees_hadare, "utilisation_by_copies", lambda work, speed, copies: list(cru[:copies]))
     return of("theorem-3", {}), of("theorem-3-weak", {})
 
 
