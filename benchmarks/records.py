@@ -15,7 +15,7 @@ from schedgap.benchmarks.report.text import number, seconds
 from schedgap.catalogue.methods import label
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.instance import Json
-from schedgap.solvers.result import Result, Status, Termination
+from schedgap.solvers.result import PROOFS, Result, Status, Termination
 
 SHOWN = 400
 """Longest solution that is printed for a person, in characters."""
@@ -136,11 +136,13 @@ class Record:
         """
         result = self.result
         engine = "" if result.engine is None else f" ({' '.join(filter(None, [result.engine, result.engine_version]))})"
-        unit = "" if result.objective is None else f" {problem.unit}".rstrip()
+        plain_unit = result.objective is None or problem.unit in problem.objective_name  # "total utility 3 utility"
+        unit = "" if plain_unit else f" {problem.unit}"
         lines = [
             f"{self.instance_name}: {problem.title}",
             f"  method     {self.method}{engine}",
             f"  status     {result.status}, {result.termination}",
+            *([f"  proof      {result.proof}: {PROOFS[result.proof]}"] if result.status.settled else []),
             f"  {problem.objective_name:<10} {number(result.objective)}{unit}",
             f"  bound      {number(result.bound)}" + ("" if result.gap is None else f", gap {100 * result.gap:.3g}%"),
             f"  seconds    {seconds(result.seconds)}",

@@ -84,7 +84,7 @@ class Hadar(ProblemOf[HadarInstance]):
     title = "heterogeneous gangs that pause and move between slots, sum of utilities"
     source = "paper 002 (Hadar, HadarE)"
     sense = MAXIMISE
-    objective_name = "total worth"
+    objective_name = "total utility"
     unit = "utility"
     instance_class = HadarInstance
     solution_class = HadarSolution
@@ -95,6 +95,7 @@ class Hadar(ProblemOf[HadarInstance]):
         "makespan": "makespan",
         "utilisation": "utilisation",
     }
+    metrics_note = "mean JCT, median JCT and makespan are known where every job finished"
     forms = (
         Form("time-indexed", "devices, rates and completion in every slot", "paper 002, (1)-(1e)", _time_indexed),
         Form("P2", "one of all schedules for every job, tiny instances", "paper 002, (2)-(2c)", _p2, tightens=False),

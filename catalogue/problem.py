@@ -32,6 +32,7 @@ class ProblemOf(ABC, Generic[I_co]):
     forms : its declarative models; the first is the one that engines solve
     methods : in the order of ``schedgap list``; the first exact one or engine is the default
     metrics : what runs report beside the objective: key of ``info`` to the title of its column
+    metrics_note : why a metric may be unknown, for under the table; empty where there is nothing to tell
     """
 
     id: str
@@ -45,6 +46,7 @@ class ProblemOf(ABC, Generic[I_co]):
     forms: tuple[Form, ...] = ()
     methods: tuple[Method, ...] = ()
     metrics: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    metrics_note: str = ""
 
     @abstractmethod
     def check(self, instance: Instance, solution: Solution) -> CheckReport:

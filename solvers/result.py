@@ -29,6 +29,19 @@ class Status(StrEnum):
     UNKNOWN = "unknown"
     ERROR = "error"
 
+    @property
+    def settled(self) -> bool:
+        """Whether it is an answer that needs a proof."""
+        return self in (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED)
+
+
+PROOFS = {
+    "certified": "a checker accepted an exact proof",
+    "agreed": "two engines of different makes",
+    "claimed": "one program's word",
+}
+"""The levels of :attr:`Result.proof` in words, the strongest first."""
+
 
 class Termination(StrEnum):
     """Why a method stopped; a separate thing from what it found."""
@@ -212,8 +225,7 @@ class Result:
         ``certified``: in exact rationals, by the checker of certificates; ``agreed``: by two engines of different
         makes; ``claimed``: by one program; ``none``: nothing is known of the optimum.
         """
-        settled = self.status in (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED)
-        return str(self.info.get("proof", "claimed")) if settled or self.bound is not None else "none"
+        return str(self.info.get("proof", "claimed")) if self.status.settled or self.bound is not None else "none"
 
     @property
     def gap(self) -> float | None:

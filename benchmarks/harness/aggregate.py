@@ -135,7 +135,7 @@ def exact_methods(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def mean_metrics(runs: pd.DataFrame, problem: Problem) -> pd.DataFrame:
-    """Per group and heuristic: runs, the mean of the objective and of each metric over the runs that know it."""
+    """Per group and heuristic: runs, the mean of the objective and of each metric, NaN where a run does not know it."""
     mine = runs[runs.heuristic & runs.objective.notna()]
     told = pd.DataFrame(
         [{problem.objective_name: r.result.objective, **metrics_of(problem, r.result.info)} for r in mine.record],
@@ -143,8 +143,8 @@ def mean_metrics(runs: pd.DataFrame, problem: Problem) -> pd.DataFrame:
         columns=[problem.objective_name, *problem.metrics.values()],
         dtype=float,
     )
-    grouped = told.groupby([mine.batch, mine.label], sort=False)
-    return grouped.mean().assign(runs=grouped.size()).reset_index()
+    grouped, unknown = (one.groupby([mine.batch, mine.label], sort=False) for one in (told, told.isna()))
+    return grouped.mean().mask(unknown.any()).assign(runs=grouped.size()).reset_index()
 
 
 def series_points(runs: pd.DataFrame) -> dict[tuple[Json, str], tuple[float, float]]:

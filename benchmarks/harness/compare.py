@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,10 +10,9 @@ from pathlib import Path
 from schedgap.benchmarks.harness.progress import Watcher
 from schedgap.benchmarks.harness.warm import warm_once
 from schedgap.benchmarks.ledger.judge import Judgement, finite, judge
-from schedgap.benchmarks.ledger.verdicts import ledger_verdict
 from schedgap.benchmarks.records import Record
+from schedgap.benchmarks.report.comparison import comparison_text
 from schedgap.benchmarks.report.metrics import mean_metrics, metrics_of
-from schedgap.benchmarks.report.text import fixed, number, seconds, significant, table
 from schedgap.catalogue.agreement import DISAGREEMENTS, Agreement, Answer, agree, certified_bound, write_disagreement
 from schedgap.catalogue.method import Kind, Method
 from schedgap.catalogue.methods import find_method
@@ -22,13 +20,9 @@ from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import Disagreement, EngineMissing, InputError, ModelRefused, near
 from schedgap.formulations.common.instance import Instance, Json
-from schedgap.heuristics.common.guarantee import Evaluation, Verdict, at_most
 from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, Termination
 
 __all__ = ["Comparison", "MethodRuns", "certified_bound", "compare", "run_method"]
-
-WIDTH = 100
-"""Columns of a comparison, where the names of its methods and claims allow it."""
 
 
 @dataclass(frozen=True)
@@ -68,14 +62,19 @@ class MethodRuns:
         return self.records[-1].error
 
     @property
+    def complete(self) -> bool:
+        """Every seed found something; where one did not there is no mean: it would be over the easy ones."""
+        return len(self.objectives) == len(self.records)
+
+    @property
     def ratio(self) -> float | None:
-        """The mean over the seeds."""
-        return statistics.fmean(self.ratios) if self.ratios else None
+        """The mean over the seeds, where all found something."""
+        return statistics.fmean(self.ratios) if self.ratios and self.complete else None
 
     @property
     def worst_ratio(self) -> float | None:
-        """The worst over the seeds."""
-        return max(self.ratios, default=None)
+        """The worst over the seeds, where all found something."""
+        return max(self.ratios, default=None) if self.complete else None
 
     @property
     def status(self) -> Status:
@@ -90,8 +89,8 @@ class MethodRuns:
 
     @property
     def objective(self) -> float | None:
-        """The mean objective over the seeds."""
-        return statistics.fmean(self.objectives) if self.objectives else None
+        """The mean objective over the seeds, where all found something."""
+        return statistics.fmean(self.objectives) if self.objectives and self.complete else None
 
     @property
     def bound(self) -> float | None:
@@ -129,13 +128,15 @@ class MethodRuns:
             "status": str(self.status),
             "objective": self.objective,
             "objectives": list(self.objectives),
+            "found": len(self.objectives),
+            "runs": len(self.records),
             "bound": self.bound,
             "ratio": finite(self.ratio),
             "worst_ratio": finite(self.worst_ratio),
             "ratio_to": self.ratio_to or None,
             "outside_model": self.outside_model,
             "reason": self.reason or None,
-            "guarantees": [{**j.to_dict(), "ledger": ledger_verdict(j.guarantee.id).words} for j in self.judgements],
+            "guarantees": [{**j.to_dict(), "ledger": j.ledger} for j in self.judgements],
             "seconds": self.seconds,
             "error": self.error or None,
             "proof": self.proof,
@@ -159,6 +160,11 @@ class Comparison:
     rows: tuple[MethodRuns, ...]
 
     @property
+    def repeated(self) -> bool:
+        """Some method ran with several seeds."""
+        return any(len(row.records) > 1 for row in self.rows)
+
+    @property
     def exit_status(self) -> int:
         """0 found, 2 a method could not answer, 3 proven infeasible or unbounded, 4 nothing, 130 Ctrl-C."""
         if any(result.termination is Termination.INTERRUPTED for row in self.rows for result in row.results):
@@ -171,8 +177,10 @@ class Comparison:
         return 3 if proven else 4
 
     def metrics(self, row: MethodRuns) -> dict[str, float | None]:
-        """What a method's runs report beside the objective, by title: the mean over the seeds that know it."""
-        return mean_metrics([metrics_of(self.problem, result.info) for result in row.results if result.solution])
+        """What a method's runs report beside the objective, by title: the mean over the seeds, None where one of them
+        found nothing or does not know it."""
+        told = [metrics_of(self.problem, result.info) for result in row.results if result.solution]
+        return {title: value if row.complete else None for title, value in mean_metrics(told).items()}
 
     def to_dict(self) -> dict[str, Json]:
         """JSON-compatible form, as ``compare --json`` prints it."""
@@ -185,68 +193,8 @@ class Comparison:
         }
 
     def to_text(self) -> str:
-        """The table, and under it why something is unknown or does not apply, and which settings were not defaults."""
-        repeated = any(len(row.results) > 1 for row in self.rows)
-        head = ["method", "status", "objective", *(["best", "worst"] if repeated else []), "bound", "ratio"]
-        head += ["seconds", "proof"]
-        right = "llr" + ("rr" if repeated else "") + "rlrl"
-        sense = self.problem.sense
-        lines: list[list[str]] = []
-        for row in self.rows:
-            found = sorted(row.objectives, key=lambda value: sense * value)
-            ends = [number(found[0]) if found else "-", number(found[-1]) if found else "-"]
-            status = str(row.status) + (" (outside the model)" if row.outside_model else "")
-            own = [row.method.id, status, number(row.objective), *(ends if repeated else [])]
-            lines.append([*own, number(row.bound), _ratio_cell(row), seconds(row.seconds), row.proof])
-        known = self.agreement
-        if known.optimum is not None:
-            summary = f"proven optimum: {number(known.optimum)} {self.problem.unit}"
-        elif known.infeasible:
-            summary = "proven infeasible"
-        else:
-            summary = f"optimum not proven; best bound: {number(known.bound)} {self.problem.unit}"
-        return "\n".join(
-            [table(head, lines, right), summary, *self._claims_table(), *self._notes(), *self._metrics_table()]
-        )
-
-    def _claims_table(self) -> list[str]:
-        """What is claimed of each method, with the method's ratio beside the bound on it."""
-        lines: list[list[str]] = []
-        for row in self.rows:
-            if row.judgements:
-                lines.append([f"{row.method.id}: {_ratio_cell(row)}"])
-                lines += [_judgement_cells(judgement) for judgement in row.judgements]
-        head = ["claim on the ratio", "at most", "verdict", "left", "right", "ledger"]
-        return ["", table(head, lines, "lrlrrl")] if lines else []
-
-    def _notes(self) -> list[str]:
-        """What the table cannot hold."""
-        notes = [
-            f"{row.method.id} ran with {' '.join(f'{name}={value}' for name, value in row.settings.items())}"
-            for row in self.rows
-            if row.settings
-        ]
-        judged = [judgement for row in self.rows for judgement in row.judgements]
-        why: dict[str, list[str]] = {}
-        for j in judged:
-            if j.verdict is Verdict.NOT_APPLICABLE:
-                why.setdefault(j.evaluation.reason + _outside(j.evaluation), []).append(j.guarantee.id)
-        for reason, names in why.items():
-            line = f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} {Verdict.NOT_APPLICABLE}: {reason}"
-            notes.append(textwrap.fill(line, WIDTH, subsequent_indent="  "))
-        if any(row.seconds is not None for row in self.rows):
-            notes.append("seconds hold no import or compilation: before its clock each method ran on a tiny instance")
-        if any(j.verdict is Verdict.HELD for j in judged):
-            notes.append("not refuted here: left <= right on this instance, which proves nothing beyond it")
-        return notes + [
-            f"{row.method.id}: {row.reason.removeprefix(f'{row.method.id}: ')}" for row in self.rows if row.reason
-        ]
-
-    def _metrics_table(self) -> list[str]:
-        told = [(row.method.id, self.metrics(row)) for row in self.rows]
-        titles = list(dict.fromkeys(title for _, found in told for title in found))
-        lines = [[name, *(number(found.get(title), 4) for title in titles)] for name, found in told if found]
-        return ["", table(["method", *titles], lines, "l" + "r" * len(titles))] if lines else []
+        """As ``compare`` prints it."""
+        return comparison_text(self)
 
 
 def chosen_methods(problem: Problem, instance: Instance, names: Sequence[str] | None) -> list[Method]:
@@ -370,27 +318,3 @@ def answer_of(method: Method, result: Result) -> Answer:
 def worst_judgement(judgements: Sequence[Judgement]) -> Judgement:
     """Of one claim on several runs, the run that is worst for it."""
     return max(judgements, key=lambda j: (j.verdict == "refuted", j.verdict == "held", j.evaluation.tightness or 0.0))
-
-
-def _ratio_cell(row: MethodRuns) -> str:
-    if row.ratio is None:
-        return "-"
-    text = f"{fixed(row.ratio)} to {row.ratio_to}"
-    return f"{text}, worst {fixed(row.worst_ratio)}" if len(row.results) > 1 else text
-
-
-def _judgement_cells(judgement: Judgement) -> list[str]:
-    """Claim, its bound on the ratio, its verdict here, both sides, and what the ledger says of it."""
-    held, refuted = judgement.verdict is Verdict.HELD, judgement.verdict is Verdict.REFUTED
-    verdict = "not refuted here" if held else "refuted" if refuted else str(judgement.verdict)
-    sides = (significant(judgement.evaluation.left), significant(judgement.evaluation.right))
-    name = judgement.guarantee.id
-    return [f"  {name}", significant(judgement.ratio_bound), verdict, *sides, ledger_verdict(name).words]
-
-
-def _outside(evaluation: Evaluation) -> str:
-    """Where both sides are known though the claim is not about this case: which is larger."""
-    if evaluation.left is None or evaluation.right is None:
-        return ""
-    compared = "<=" if at_most(evaluation.left, evaluation.right, size=evaluation.size).verdict is Verdict.HELD else ">"
-    return f" (outside of its assumptions left {compared} right)"

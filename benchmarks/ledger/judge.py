@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from schedgap.benchmarks.ledger.claims import claims_of
+from schedgap.benchmarks.ledger.verdicts import ledger_verdict
 from schedgap.catalogue.agreement import Agreement
 from schedgap.catalogue.method import Method, full_settings
 from schedgap.catalogue.problem import Problem
@@ -37,6 +38,11 @@ class Judgement:
     def verdict(self) -> Verdict:
         """HELD, REFUTED or NOT_APPLICABLE on this run."""
         return self.evaluation.verdict
+
+    @property
+    def ledger(self) -> str:
+        """What the ledger that ships says of the claim."""
+        return ledger_verdict(self.guarantee.id).words
 
     def to_dict(self) -> dict[str, Json]:
         """JSON-compatible form."""

@@ -24,7 +24,7 @@ def metrics_text(problem: Problem, info: Mapping[str, object] | None) -> str:
 
 
 def mean_metrics(runs: Sequence[Mapping[str, float | None]]) -> dict[str, float | None]:
-    """Each metric's mean over the runs that know it, None where none does."""
+    """Each metric's mean over the runs, None where one of them does not know it: no mean is over the easy ones."""
     titles = dict.fromkeys(title for run in runs for title in run)
     known = {title: [value for run in runs if (value := run.get(title)) is not None] for title in titles}
-    return {title: statistics.fmean(values) if values else None for title, values in known.items()}
+    return {title: statistics.fmean(values) if len(values) == len(runs) else None for title, values in known.items()}

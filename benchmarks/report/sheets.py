@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -27,7 +26,7 @@ from schedgap.benchmarks.ledger.verdicts import FOLDER
 from schedgap.benchmarks.library import known
 from schedgap.benchmarks.records import Record
 from schedgap.benchmarks.report.sheet import Column, Marked, Sheet
-from schedgap.benchmarks.report.text import number, seconds, significant, span
+from schedgap.benchmarks.report.text import number, percent, seconds, significant, span
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.workload import Measurement
 
@@ -60,22 +59,23 @@ def _ratio_sheet(block: Block, problem: str, several: bool) -> Sheet:
     best = "its own bound" if block.to == "own bound" else "the best schedule known, the optimum where it is proven"
     others = ", ".join(f"<= {factor:g}" for factor in WITHIN[1:])
     shares = f"share of all {count} on which it has a schedule within this factor of {best}; {others} likewise"
+    apart = block.to == "bound"  # there the best schedule is something else than what the ratio is to
+    to, of = (" to bound", " of best") if apart else ("", "")
     columns = (
         Column("heuristic", right=False),
         Column("solved", f"on how many of the {count} it found a schedule"),
         Column("none", "on how many it found nothing", count=True),
         Column("infinite", "on how many it earned nothing of something, so that the ratio is infinite", count=True),
-        Column("mean", f"over the {len(common)} of {count} on which every heuristic has a finite ratio"),
-        Column("worst", "the largest ratio on what it solved"),
-        *(Column(f"<= {factor:g}", shares if factor == WITHIN[0] else "") for factor in WITHIN),
+        Column(f"mean{to}", f"over the {len(common)} of {count} on which every heuristic has a finite ratio"),
+        Column(f"worst{to}", "the largest ratio on what it solved"),
+        *(Column(f"<= {factor:g}{of}", shares if factor == WITHIN[0] else "") for factor in WITHIN),
         Column("known", "the largest ratio to an optimum that any hunt found for it, with its default options"),
     )
     rows = []
     for one in block.table.to_dict("records"):
         cells = [one["label"], *(str(one[name]) for name in ("solved", "none", "infinite"))]
         cells += [significant(one["mean"]), significant(one["worst"])]
-        # Rounded down: 100% is all of them.
-        cells += [f"{math.floor(100 * one[factor] + 1e-9)}%" for factor in WITHIN]
+        cells += [percent(one[factor]) for factor in WITHIN]
         rows.append([*cells, worst_known(problem, one["label"]) if block.to == "optimum" else ""])
     return Sheet(f"{_TARGETS[block.to]}, {count} instance{'s' * (count > 1)}{where}", columns, rows)
 
@@ -220,6 +220,7 @@ def metrics_sheet(runs: pd.DataFrame, problem: Problem) -> Sheet:
         f"Means over the {_of(common, runs)} that every heuristic solved",
         (*columns, *(Column(title) for title in titles)),
         rows,
+        (f"A mean is over all these runs: {problem.metrics_note}.",) if problem.metrics_note else (),
     )
 
 

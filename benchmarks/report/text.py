@@ -38,6 +38,11 @@ def significant(value: float | None, digits: int = 4) -> str:
     return f"{value:,.{max(0, digits - 1 - magnitude)}f}"
 
 
+def percent(share: float) -> str:
+    """A share as whole percents; 100% is all and 0% is none, whatever rounding says."""
+    return f"{min(max(round(100 * share), share > 0), 99 if share < 1 else 100):d}%"
+
+
 def span(least: float | None, most: float | None, digits: int = 4) -> str:
     """``least to most``, or the one value that both are."""
     return " to ".join(dict.fromkeys((significant(least, digits), significant(most, digits))))

@@ -159,8 +159,8 @@ def hadare(
         "own_ratio": 1.0 if objective == bound else (bound / objective if objective > 0 else None),
         "rounds": len(found.busy),
         "jobs_finished": len(times),
-        "mean_jct": float(np.mean(times)) if times else None,
-        "median_jct": float(np.median(times)) if times else None,
+        "mean_jct": float(np.mean(times)) if complete else None,
+        "median_jct": float(np.median(times)) if complete else None,
         "makespan": max(found.finish.values()) * instance.slot_length if complete else None,
     }
     if found.stopped is not None:

@@ -75,12 +75,15 @@ def test_for_a_person(command: Command, data: Path, tmp_path: Path) -> None:
     assert ran.status == 0 and all(line.startswith("highs ") for line in ran.err.splitlines())
     assert lines[0].startswith("rar-02-colocated-optimum: ")
     fields = dict(line.split(maxsplit=1) for line in lines[1:])
+    assert fields["proof"] == "claimed: one program's word"
     assert fields["status"] == "optimal, proven" and fields["makespan"] == "5 slots" and fields["bound"] == "5, gap 0%"
     assert json.loads(fields["solution"])["start"].keys() == {"j0", "j1", "j2"}
     ran = command("solve", data / "rar-02-colocated-optimum.json", "--method", "ff", "--out", tmp_path / "s.json")
     assert f"  solution   in {tmp_path / 's.json'}" in ran.out.splitlines()
     ran = command("solve", data / "rar-08-infeasible-horizon.json", "--method", "cpsat")
     assert ran.status == 3 and "infeasible" in ran.out and "makespan   -" in ran.out
+    ran = command("solve", data / "rar-14-mixed.json", "--method", "lpt-colocate")
+    assert "  proof " not in ran.out  # only the bound is proven
 
 
 def test_standard_input_and_a_name_for_what_has_none(command: Command, mixed: Path, tmp_path: Path) -> None:

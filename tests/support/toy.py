@@ -142,9 +142,15 @@ def nothing(instance: ToyInstance, *, seed: int) -> HeuristicRun:
     return HeuristicRun(None, {"reason": "does not try"})
 
 
+def sometimes(instance: ToyInstance, *, seed: int) -> HeuristicRun:
+    """List scheduling, but nothing at odd seeds."""
+    return nothing(instance, seed=seed) if seed % 2 else HeuristicRun(listed(instance, seed=seed).solution, {"loss": 3})
+
+
 def outside(instance: ToyInstance, *, seed: int) -> HeuristicRun:
     """A schedule the model does not allow: its objective is below the optimum."""
-    return HeuristicRun({"share": 0.5}, {"objective": sum(instance.jobs) / instance.machines / 2})
+    half = sum(instance.jobs) / instance.machines / 2
+    return HeuristicRun({"share": 0.5}, {"objective": half}, half)
 
 
 def broken(instance: ToyInstance, *, seed: int) -> HeuristicRun:
@@ -308,6 +314,7 @@ def _functions() -> Mapping[str, Function]:
         "deadly-once": deadly_once,
         "raising": raising,
         "slow": slow,
+        "sometimes": sometimes,
     }
 
 
@@ -319,7 +326,10 @@ ODD = {
     "liar": Method("liar", "lies", Kind.EXACT, _functions),
     "too-good": Method("too-good", "claims", Kind.EXACT, _functions),
     "no-solution": Method("no-solution", "claims", Kind.EXACT, _functions),
-    **{name: _heuristic(name) for name in ("broken", "nothing", "deadly", "deadly-once", "raising", "slow")},
+    **{
+        name: _heuristic(name)
+        for name in ("broken", "nothing", "deadly", "deadly-once", "raising", "slow", "sometimes")
+    },
     "outside": _heuristic("outside", outside_model=True),
 }
 

@@ -25,6 +25,7 @@ from schedgap.catalogue.registry import all_problems
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.numbers import MAXIMISE, MINIMISE
 from schedgap.formulations.common.options import options_of
+from schedgap.heuristics.common.guarantee import Guarantee, at_most
 from schedgap.solvers.result import Deadline, SolveOptions, Status
 
 INSTANCE = generate(0)  # list scheduling needs 14 slots, the optimum is 13
@@ -245,6 +246,22 @@ def test_repeat_tries_several_seeds_of_heuristics_only() -> None:
         compare(toy(), INSTANCE, ["shuffled"], SolveOptions(), repeat=0)
 
 
+def test_no_mean_is_over_the_seeds_that_found_something() -> None:
+    problem = toy("sometimes")
+    problem.metrics = {"loss": "loss"}
+    comparison = compare(problem, INSTANCE, ["brute", "sometimes"], SolveOptions(), repeat=5)
+    row = comparison.rows[1]
+    assert (row.objective, row.ratio, row.worst_ratio, row.objectives) == (None, None, None, (14.0, 14.0, 14.0))
+    assert comparison.metrics(row) == {"loss": None}
+    data = comparison.to_dict()["rows"]
+    assert [(one["found"], one["runs"]) for one in data] == [(1, 1), (3, 5)] and data[1]["ratio"] is None
+    lines = comparison.to_text().splitlines()
+    assert lines[0].split()[:6] == ["method", "status", "found", "mean", "best", "worst"]
+    shown = next(line for line in lines if line.startswith("sometimes"))
+    assert shown.split()[2:9] == ["3", "of", "5", "-", "14", "nothing", "found"] and "to optimum" not in shown
+    assert any(line.startswith("no mean, no ratio where a seed found nothing") for line in lines)
+
+
 def test_each_method_has_the_time_limit_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     left: list[float | None] = []
 
@@ -313,8 +330,8 @@ def test_reasons_stand_under_the_table_and_the_ledger_beside_the_verdict(monkeyp
     text = compare(toy("nothing"), INSTANCE, ["brute", "list", "nothing"], SolveOptions()).to_text()
     lines = text.splitlines()
     assert lines[0].split()[-3:] == ["ratio", "seconds", "proof"]
-    head = next(line for line in lines if line.startswith("claim on the ratio"))
-    assert head.split()[-5:] == ["most", "verdict", "left", "right", "ledger"]
+    head = next(line for line in lines if line.startswith("claim"))
+    assert head.split()[-5:] == ["<=", "verdict", "left", "right", "ledger"]
     false, never, graham = (next(line for line in lines if name in line) for name in GUARANTEES)
     assert "  refuted  " in false and false.split()[-6:-4] == ["14.00", "13.00"]
     assert "  not applicable  " in never and "  not refuted here  " in graham
@@ -323,7 +340,7 @@ def test_reasons_stand_under_the_table_and_the_ledger_beside_the_verdict(monkeyp
     assert "nothing: does not try" in lines
     assert any(line.startswith("not refuted here: ") for line in lines)
     shipped = LedgerVerdict("refuted", "refuted (3 of 4)")
-    monkeypatch.setattr("schedgap.benchmarks.harness.compare.ledger_verdict", lambda name: shipped)
+    monkeypatch.setattr("schedgap.benchmarks.ledger.judge.ledger_verdict", lambda name: shipped)
     again = compare(toy(), INSTANCE, ["brute", "list"], SolveOptions())
     assert again.to_text().count("refuted (3 of 4)") == 3
     data = again.to_dict()["rows"][1]
@@ -331,6 +348,33 @@ def test_reasons_stand_under_the_table_and_the_ledger_beside_the_verdict(monkeyp
 
 
 GUARANTEES = ("toy-false", "toy-never", "toy-graham")
+
+
+def test_a_proof_is_told_of_what_is_settled_only() -> None:
+    lines = compare(toy("nothing"), INSTANCE, ["brute", "list", "nothing"], SolveOptions()).to_text().splitlines()
+    proofs = {line.split()[0]: line.split()[-1] for line in lines[2:5]}
+    assert proofs == {"brute": "claimed", "list": "-", "nothing": "-"}
+    assert "proof of what is optimal or infeasible: claimed = one program's word" in lines
+    without = compare(toy(), _hard(), ["list"], SolveOptions()).to_text()
+    assert "proof of what" not in without
+
+
+def test_columns_without_content_are_left_out_and_bounds_of_other_models_are_told() -> None:
+    problem = toy("outside")
+    problem.rows = (Guarantee("toy-inside", "toy", "nobody", "x <= y", "none", lambda case: at_most(1, 2), "list"),)
+    lines = compare(problem, INSTANCE, ["brute", "list", "outside"], SolveOptions()).to_text().splitlines()
+    head = next(line for line in lines if line.startswith("claim"))
+    assert head.split() == ["claim", "verdict", "left", "right", "ledger"]
+    outside = next(line for line in lines if line.startswith("outside"))
+    assert outside.count("*") == 1
+    assert "* a bound on what the method's own model allows, not on this problem" in lines
+
+
+def test_a_group_of_claims_says_nothing_of_a_ratio_that_is_unknown() -> None:
+    problem = toy("nothing")
+    problem.rows = (Guarantee("toy-n", "toy", "nobody", "x <= y", "none", lambda case: at_most(1, 2), "nothing"),)
+    lines = compare(problem, INSTANCE, ["nothing"], SolveOptions()).to_text().splitlines()
+    assert lines[lines.index(next(line for line in lines if line.startswith("claim"))) + 2] == "nothing"
 
 
 def test_printed_runs_each_method_as_its_paper_prints_it() -> None:

@@ -236,6 +236,14 @@ def test_metrics_of_a_known_schedule() -> None:
     assert found["utilisation"] == pytest.approx(1 / 3)
 
 
+def test_completion_times_are_known_where_every_job_finished() -> None:
+    """Over the finished jobs alone, who finishes only the short one looks fast."""
+    instance = make_instance(HADAR, "tiny", 1)
+    one = run_method(HADAR, instance, "yarn-cs", SolveOptions()).info
+    assert [one[key] for key in ("jobs_finished", "mean_jct", "median_jct", "makespan")] == [1, None, None, None]
+    assert HADAR.metrics_note
+
+
 def test_levels_that_do_not_fit_are_refused() -> None:
     instance = small(0, jobs=12, horizon=6)
     data = tables(instance)

@@ -18,7 +18,7 @@ from schedgap.benchmarks.report.metrics import metrics_text
 from schedgap.benchmarks.report.sheet import Column, Marked, Sheet
 from schedgap.benchmarks.report.sheets import claim_sheets, metrics_sheet, ratio_sheets
 from schedgap.benchmarks.report.table import run_text
-from schedgap.benchmarks.report.text import fixed, number, seconds, significant, table
+from schedgap.benchmarks.report.text import fixed, number, percent, seconds, significant, table
 from schedgap.catalogue.problem import Problem
 from schedgap.solvers.result import Result, Status
 
@@ -89,19 +89,45 @@ def test_a_ratio_to_a_bound_of_its_own_is_shown_as_such(folder: Path) -> None:
     assert (found.to, found.labels, found.table.worst.iloc[0]) == ("own bound", ("outside",), 1.5)
 
 
-def test_metrics_are_means_over_the_runs_that_know_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [_with(r, info={**r.result.info, "jct": k, "late": None}) for k, r in enumerate(_rows())]
+def test_no_metric_is_a_mean_over_the_runs_that_know_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = [{"jct": k, "late": None, "some": None if k == 1 else 1} for k in range(len(_rows()))]
+    rows = [_with(r, info={**r.result.info, **own}) for r, own in zip(_rows(), told, strict=True)]
     problem = _problem()
-    monkeypatch.setattr(problem, "metrics", {"jct": "JCT", "late": "lateness", "never": "never told"})
+    monkeypatch.setattr(problem, "metrics", {"jct": "JCT", "late": "lateness", "never": "never told", "some": "part"})
     found = metrics_sheet(analyse(rows, folder, [problem]).runs, problem)
     titles = [column.title for column in found.columns]
-    assert titles == ["instances", "heuristic", "runs", "makespan", "JCT", "lateness", "never told"]
+    assert titles == ["instances", "heuristic", "runs", "makespan", "JCT", "lateness", "never told", "part"]
     # Only the instance on which everything that ever finds a schedule has found one.
     assert found.title == "Means over the 3 of 4 instances that every heuristic solved"
-    assert ["random", "list", "3", "12.00", "2.667", "-", "-"] in found.rows
+    assert [
+        "random",
+        "list",
+        "3",
+        "12.00",
+        "2.667",
+        "-",
+        "-",
+        "-",
+    ] in found.rows  # no mean of what one run does not know
     assert "lateness" not in found.text()
     assert metrics_sheet(analyse(_rows(), folder, [_problem()]).runs, _problem()).text() == ""
     assert metrics_text(problem, {"jct": 2.5, "late": None}) == "JCT 2.5"
+
+
+def test_columns_say_what_they_refer_to_where_the_best_schedule_is_not_the_bound(folder: Path) -> None:
+    """A share of 100% within 1 stood beside a mean of 1.592: one was of the best schedule, one of the bound."""
+    rows = [row for row in _compared((12.0, 11.0), (10.0, 12.0), (12.0, 12.0)) if row.method != "brute"]
+    text = ratio_sheets(analyse(rows, folder, [toy()]).runs)[0].text()
+    head = " ".join(text.splitlines()[1].split())
+    assert "mean to bound worst to bound <= 1 of best <= 1.1 of best" in head
+    assert text.splitlines()[3].split()[4:6] == ["67%", "100%"]
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"), [(0, "0%"), (1e-9, "1%"), (2 / 3, "67%"), (0.999, "99%"), (1, "100%"), (0.5, "50%")]
+)
+def test_all_and_none_are_told_from_nearly(share: float, shown: str) -> None:
+    assert percent(share) == shown
 
 
 def _compared(*found: tuple[float | None, float | None]) -> list[Record]:
