@@ -9,7 +9,7 @@ from pathlib import Path
 
 from schedgap.benchmarks.harness.progress import Watcher
 from schedgap.benchmarks.harness.warm import warm_once
-from schedgap.benchmarks.ledger.judge import Judgement, finite, judge
+from schedgap.benchmarks.ledger.judge import Judgement, finite, judge, unjudged
 from schedgap.benchmarks.records import Record
 from schedgap.benchmarks.report.comparison import comparison_text
 from schedgap.benchmarks.report.metrics import mean_metrics, metrics_of
@@ -152,12 +152,14 @@ class Comparison:
     problem, instance : what was solved
     agreement : the optimum or the best bound that all of them together prove
     rows : one per method
+    printed : every method was asked to run as its paper prints it
     """
 
     problem: Problem
     instance: Instance
     agreement: Agreement
     rows: tuple[MethodRuns, ...]
+    printed: bool = False
 
     @property
     def repeated(self) -> bool:
@@ -282,7 +284,7 @@ def compare(
                 records.append(replace(record, result=Result(Status.ERROR), error=str(failure)))
                 break
         runs.append((method, records))
-    return _side_by_side(problem, instance, runs, disagreements)
+    return replace(_side_by_side(problem, instance, runs, disagreements), printed=printed)
 
 
 def _side_by_side(
@@ -303,6 +305,8 @@ def _side_by_side(
         own = records[0].settings
         judged = [judge(problem, method, own, instance, r.objective, r.info, agreement, sides=True) for r in results]
         worst = tuple(worst_judgement(per_claim) for per_claim in zip(*judged, strict=True))
+        if not results:
+            worst = unjudged(problem, method, f"{method.id} gave no answer")
         to = agreement.ratio(None, problem.sense)[1] if ratios else ""
         rows.append(MethodRuns(method, tuple(records), ratios, to, worst, outside))
     return Comparison(problem, instance, agreement, tuple(rows))

@@ -16,7 +16,7 @@ from schedgap.catalogue.agreement import Agreement
 from schedgap.catalogue.method import Method, full_settings
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.instance import Instance, Json
-from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, Verdict
+from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, Verdict, not_applicable
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,11 @@ def guarantees_of(problem: Problem, method: str) -> tuple[Guarantee, ...]:
     every = claims_of(problem)
     rows = [g for g in every if g.method == method and g.measure is None and g.sample is None]
     return tuple(sorted(rows, key=lambda g: g.kind != "printed"))
+
+
+def unjudged(problem: Problem, method: Method, reason: str) -> tuple[Judgement, ...]:
+    """Every guarantee of a method that did not run, not applicable for this reason."""
+    return tuple(Judgement(g, not_applicable(reason), None) for g in guarantees_of(problem, method.id))
 
 
 def judge(

@@ -68,6 +68,10 @@ def _notes(found: Comparison) -> list[str]:
         for row in found.rows
         if row.settings
     ]
+    usual = [row.method.id for row in found.rows if row.method.source.startswith("paper") and not row.method.printed]
+    if found.printed and usual:
+        line = f"the printed settings of {', '.join(usual)} are the defaults"
+        notes.append(textwrap.fill(line, WIDTH, subsequent_indent="  "))
     judged = [judgement for row in found.rows for judgement in row.judgements]
     why: dict[str, list[str]] = {}
     for j in judged:

@@ -442,7 +442,20 @@ def test_what_the_print_refuses_is_told_and_the_others_run() -> None:
     instance = make_instance(all_problems()["hadar"], "tiny", 1)  # its printed U_min is 0
     found = compare(all_problems()["hadar"], instance, ["hadar-online", "gavel"], SolveOptions(), printed=True)
     assert found.rows[0].error and found.rows[1].objectives and found.exit_status == 2
-    assert found.rows[0].error in found.to_text()
+    text = found.to_text()
+    assert found.rows[0].error in text
+    claims = {j.guarantee.id: j for j in found.rows[0].judgements}
+    assert claims["002-theorem-2"].verdict == "not applicable" and "\n  002-theorem-2 " in text
+    assert all(j.evaluation.reason == "hadar-online gave no answer" for j in claims.values())
+    assert "the printed settings of gavel are the defaults" in text.splitlines()
+
+
+def test_printed_says_where_it_changes_nothing() -> None:
+    problem = toy()
+    problem.methods = tuple(replace(m, source="paper 000") if m.id == "list" else m for m in problem.methods)
+    said = "the printed settings of list are the defaults"
+    assert said in compare(problem, INSTANCE, None, SolveOptions(), printed=True).to_text().splitlines()
+    assert said not in compare(problem, INSTANCE, None, SolveOptions()).to_text()
 
 
 def test_only_annotations_of_options_are_read_and_what_cannot_be_read_is_one_line() -> None:
