@@ -16,10 +16,11 @@ from support.toy import ToyInstance, generate, toy
 
 from schedgap.benchmarks.harness.compare import compare, run_method
 from schedgap.benchmarks.harness.progress import SolveProgress
+from schedgap.benchmarks.harness.suites import plan
 from schedgap.benchmarks.instances import make_instance, workload_of
 from schedgap.benchmarks.ledger.verdicts import LedgerVerdict
 from schedgap.catalogue.agreement import Answer, agree
-from schedgap.catalogue.methods import find_method, method_settings
+from schedgap.catalogue.methods import find_method, label, method_settings
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.catalogue.registry import all_problems
 from schedgap.formulations.common.errors import Disagreement, InputError
@@ -403,6 +404,22 @@ def test_the_printed_claim_of_hadar_is_tried_with_the_printed_settings() -> None
         found = compare(all_problems()["hadar"], instance, ["colgen", "hadar-online"], SolveOptions(), printed=printed)
         claim = next(j for j in found.rows[1].judgements if j.guarantee.id == "002-theorem-2")
         assert (claim.verdict != "not applicable") is printed
+
+
+def test_the_quick_suite_judges_hadars_theorem_2_as_printed() -> None:
+    problem = all_problems()["hadar"]
+    printed = {name: (dict(find_method(problem, name).printed),) for name in ("hadar-online", "hadar-rounds")}
+    mine = [item for item in plan(["quick"], problems=[problem]) if item.record.batch == "lowhigh, printed settings"]
+    asked = {(r.method, label(r.method, r.settings)) for r in (item.record for item in mine) if r.method in printed}
+    assert asked == {(name, label(name, options)) for name, (options,) in printed.items()}
+    kept = {item.record.instance_hash: item.instance for item in mine if item.instance is not None}
+    judged = [
+        {j.guarantee.id for row in found.rows for j in row.judgements if j.verdict != "not applicable"}
+        for found in (
+            compare(problem, instance, ["colgen", *printed], SolveOptions(), printed=True) for instance in kept.values()
+        )
+    ]
+    assert len(kept) == 4 and any({"002-theorem-2", "002-theorem-2-rounds"} <= names for names in judged)
 
 
 OUTSIDE = [
