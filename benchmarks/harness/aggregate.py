@@ -58,14 +58,14 @@ class Block:
 
     @property
     def table(self) -> pd.DataFrame:
-        """A row a heuristic: solved, none, infinite, mean over :attr:`common`, worst, and the shares (by factor)."""
+        """A row a heuristic: solved, none, infinite, mean over :attr:`common`, worst finite one, shares by factor."""
         columns = {
             "label": pd.Series(self.labels),
             "solved": self.ratios.notna().sum(),
             "none": self.ratios.isna().sum(),
             "infinite": np.isinf(self.ratios).sum(),
             "mean": self.common.agg(_mean) if len(self.common) else math.nan,
-            "worst": self.ratios.max(),
+            "worst": self.ratios.where(~np.isinf(self.ratios)).max(),
         }
         shares = {f: (self.to_best <= f * (1 + RELATIVE_TOLERANCE)).mean() for f in WITHIN}
         return pd.DataFrame(columns | shares)
@@ -229,7 +229,9 @@ def claims(runs: pd.DataFrame) -> list[Claim]:
 
 
 def headline(found: Iterable[Claim], name: str, kind: str) -> Claim | None:
-    """The bound on the ratio that a figure shows of a heuristic: a refuted one first, otherwise the tightest.
+    """The bound on the ratio that tables and figures show of a heuristic, never a lemma on the way to one.
+
+    One that applies here before one that does not, then a refuted one, then the tightest.
 
     Parameters
     ----------
@@ -237,8 +239,8 @@ def headline(found: Iterable[Claim], name: str, kind: str) -> Claim | None:
     name : the heuristic's label
     kind : "printed" or "repaired"
     """
-    bounds = [c for c in found if c.label == name and c.guarantee.kind == kind and c.guarantee.ratio_bound is not None]
-    return min(bounds, key=lambda c: (not c.refuted, c.most is None, c.most or 0.0), default=None)
+    bounds = [c for c in found if c.label == name and c.guarantee.kind == kind and c.guarantee.on_the_ratio]
+    return min(bounds, key=lambda c: (not c.held + c.refuted, not c.refuted, c.most or math.inf), default=None)
 
 
 def _mean(values: pd.Series[float]) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 from schedgap.benchmarks.instances import figure_of, workload_of
@@ -10,14 +11,13 @@ from schedgap.benchmarks.ledger.judge import finite
 from schedgap.benchmarks.ledger.rows import Ledger, LedgerRow
 from schedgap.benchmarks.report.page import Picture, picture, render
 from schedgap.benchmarks.report.sheet import Marked
-from schedgap.benchmarks.report.text import fixed, number
+from schedgap.benchmarks.report.text import beside_one, fixed, number
 from schedgap.catalogue.method import Kind
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import all_problems, parse_instance
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.instance import Instance, Solution, read_json
-from schedgap.heuristics.common.guarantee import Verdict
 from schedgap.solvers.result import SolveOptions, Status
 
 WORK_LIMIT = 20.0
@@ -39,7 +39,7 @@ def write_ledger(ledger: Ledger, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / "ledger.json", json.dumps(ledger.to_dict(), indent=1, allow_nan=False) + "\n")
     path = folder / "ledger.html"
-    count = {v: sum(1 for row in ledger.rows if row.verdict is v) for v in Verdict}
+    count = Counter(row.shown for row in ledger.rows)
     by_problem = [
         (problem, [row for row in ledger.rows if row.guarantee.problem == problem.id])
         for problem in all_problems().values()
@@ -48,7 +48,11 @@ def write_ledger(ledger: Ledger, folder: Path) -> Path:
         "ledger.html",
         "The ledger of guarantees",
         seed=ledger.seed,
-        tiles=[(count[v], str(v)) for v in Verdict if count[v]],
+        tiles=[
+            (count[name], name)
+            for name in ("held", "refuted", "measured", "not refuted here", "not applicable")
+            if count[name]
+        ],
         problems=[(problem, rows) for problem, rows in by_problem if rows],
         target=lambda row: row.counterexample.name if row.counterexample.parent == folder else row.counterexample,
         verdict=_verdict,
@@ -60,13 +64,12 @@ def write_ledger(ledger: Ledger, folder: Path) -> Path:
 
 def _verdict(row: LedgerRow) -> Marked:
     words = f"refuted ({row.refuted} of {row.held + row.refuted})" if row.refuted else row.words
-    kind = words.split(" ")[0]
-    return Marked(words, kind if kind in ("held", "refuted") else "")
+    return Marked(words, row.shown if row.shown in ("held", "refuted") else "")
 
 
 def _numbers(row: LedgerRow) -> list[str]:
     bounds = "" if row.bounds is None else " to ".join(dict.fromkeys(number(b, 4) for b in row.bounds))
-    return [fixed(row.tightness), fixed(row.power), bounds, fixed(row.worst_ratio)]
+    return [beside_one(row.tightness), fixed(row.power), bounds, fixed(row.worst_ratio)]
 
 
 def _counterexample(problem: Problem, row: LedgerRow) -> list[Picture]:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from schedgap.benchmarks.ledger.judge import finite
+from schedgap.benchmarks.ledger.verdicts import ledger_verdict
 from schedgap.benchmarks.records import plain
-from schedgap.benchmarks.report.text import fixed, table
+from schedgap.benchmarks.report.text import beside_one, fixed, table
 from schedgap.formulations.common.instance import Json
 from schedgap.heuristics.common.guarantee import Evaluation, Guarantee, Verdict
 
@@ -57,14 +58,26 @@ class LedgerRow:
     certified: int | None = None
 
     @property
+    def shown(self) -> str:
+        """The verdict, except that trials which do not refute what the ledger refutes do not make it hold."""
+        held = self.verdict is Verdict.HELD
+        return "not refuted here" if held and self.elsewhere else str(self.verdict)
+
+    @property
+    def elsewhere(self) -> str:
+        """What the ledger that ships says, where it refutes a claim that these trials do not; else empty."""
+        ledger = ledger_verdict(self.guarantee.id)
+        return "" if self.refuted or ledger.verdict != "refuted" else f"the ledger that ships: {ledger.words}"
+
+    @property
     def words(self) -> str:
         """The verdict as the conventions write it."""
         if self.verdict is Verdict.HELD:
             each, things = self.guarantee.per_sample
             if each == 1:
                 sure = "" if self.certified is None else f", {self.certified} optima certified"
-                return f"held ({self.held} {things}{sure})"
-            return f"held ({self.held * each:,} {things} in {self.held} samples)"
+                return f"{self.shown} ({self.held} {things}{sure})"
+            return f"{self.shown} ({self.held * each:,} {things} in {self.held} samples)"
         if self.verdict is Verdict.REFUTED:
             where = f": {self.counterexample}" if self.counterexample is not None else ""
             return f"refuted ({self.refuted} of {self.held + self.refuted}{where})"
@@ -182,7 +195,7 @@ class Tally:
             reason if reason is not None else why or self.reason,
             reasons=dict(self.reasons),
             outside=dict(self.outside),
-            power=self.power if verdict is Verdict.HELD and self.tightness is not None else None,
+            power=self.power if verdict is Verdict.HELD and self.power > 0 else None,
             tightest=self.tightest,
             certified=self.certified,
         )
@@ -212,7 +225,7 @@ class Ledger:
             bounds = "-" if row.bounds is None else " to ".join(dict.fromkeys(fixed(b, 2) for b in row.bounds))
             short = row.words.split(":")[0] + (")" if row.counterexample is not None else "")
             cells.append(
-                [row.guarantee.id, row.guarantee.kind, short, fixed(row.tightness), bounds, fixed(row.worst_ratio)]
+                [row.guarantee.id, row.guarantee.kind, short, beside_one(row.tightness), bounds, fixed(row.worst_ratio)]
                 + ([fixed(row.power)] if power else [])
             )
             notes.append(f"{row.guarantee.id}: {row.guarantee.statement}")
@@ -221,6 +234,8 @@ class Ledger:
                 notes.append(f"    counterexample {row.counterexample}: {row.reason}")
             elif row.reason and row.verdict is not Verdict.HELD:
                 notes.append(f"    {row.reason}")
+            if row.elsewhere:
+                notes.append(f"    {row.elsewhere}")
             if row.not_applicable:
                 notes += [f"    not applicable ({count}): {why}" for why, count in row.most_reasons]
             if power and row.power is not None:

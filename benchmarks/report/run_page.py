@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -148,9 +149,12 @@ def _headline(analysis: Analysis, every: pd.DataFrame) -> str:
         analysis.runs.heuristic & ~analysis.runs.outside_model & (analysis.runs.ratio_to == "optimum")
     ]
     text = f"{len(every)} instances of {len(analysis.problems)} problems, {proven} of them settled by proof"
-    if len(worst):
-        one = worst.sort_values("ratio").iloc[-1]
+    nothing = worst.ratio == math.inf
+    if len(worst[~nothing]):
+        one = worst[~nothing].sort_values("ratio").iloc[-1]
         text += f"; furthest from an optimum here: {one.label} on {one.problem}, ratio {significant(one.ratio)}"
+    if nothing.any():
+        text += f"; {nothing.sum()} runs earned nothing of something"
     return text + (f"; {len(analysis.disagreements)} disagreements" if analysis.disagreements else "") + "."
 
 

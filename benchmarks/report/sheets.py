@@ -65,11 +65,11 @@ def _ratio_sheet(block: Block, problem: str, several: bool) -> Sheet:
         Column("heuristic", right=False),
         Column("solved", f"on how many of the {count} it found a schedule"),
         Column("none", "on how many it found nothing", count=True),
-        Column("infinite", "on how many it earned nothing of something, so that the ratio is infinite", count=True),
+        Column("zero", "on how many it earned nothing of something: no ratio, and in no mean", count=True),
         Column(f"mean{to}", f"over the {len(common)} of {count} on which every heuristic has a finite ratio"),
-        Column(f"worst{to}", "the largest ratio on what it solved"),
+        Column(f"worst{to}", "the largest ratio on the others that it solved"),
         *(Column(f"<= {factor:g}{of}", shares if factor == WITHIN[0] else "") for factor in WITHIN),
-        Column("known", "the largest ratio to an optimum that any hunt found for it, with its default options"),
+        Column("known", "the largest ratio to an optimum that any hunt found, default options; inf: it earned nothing"),
     )
     rows = []
     for one in block.table.to_dict("records"):
@@ -89,9 +89,11 @@ def worst_known(problem: str, label: str) -> str:
 def answer_sheet(analysis: Analysis) -> Sheet:
     """The answer of a run, a row a heuristic: how far from the best it is, and whether what its paper proves holds.
 
-    Of each problem the heuristics with a claim on their ratio, and a user's own; the first where there are none.
+    Of each problem the heuristics with a claim on their ratio, and a user's own; the first where there are none. The
+    mean of a row is the one of the detailed tables: over the instances that all heuristics beside it solved.
     """
     rows: list[list[str]] = []
+    named_claims: list[str] = []
     for problem in analysis.problems:
         runs = analysis.runs[(analysis.runs.problem == problem.id) & (analysis.runs.series == "")]
         mine, found = runs[runs.heuristic & ~runs.outside_model & ~runs.infeasible], claims(runs)
@@ -99,39 +101,52 @@ def answer_sheet(analysis: Analysis) -> Sheet:
         claimed = {claim.label for claim in found if claim.guarantee.ratio_bound is not None}
         named = mine.drop_duplicates("label")
         kept = named[named.label.isin(claimed) | ~named.method.isin(ours)]
-        for name in (kept if len(kept) else named.head(1)).label:
-            rows.append([problem.id, *_answer(problem.id, name, mine[mine.label == name], found)])
+        compared = [block for block in blocks(runs) if block.to in ("optimum", "bound")]
+        for name in (kept if len(kept) else named[named.method.isin(named.method.head(1))]).label:
+            cells, claim = _answer(problem.id, name, compared, found)
+            rows.append([problem.id, *cells])
+            named_claims += [f"{claim.guarantee.id} ({claim.guarantee.method})"] if claim is not None else []
     columns = (
         Column("problem", right=False),
         Column("heuristic", right=False),
-        Column("mean", "mean ratio on these instances, 1 is optimal"),
-        Column("worst", "the largest ratio on them"),
-        Column("to", "what the ratio is to, the proven optimum or a bound", right=False),
-        Column("over", "on how many of the instances where that is known it found a schedule"),
-        Column("worst known", "the largest ratio that any hunt found, with default options"),
+        Column("mean", "mean ratio, 1 is optimal, over the instances that every heuristic beside it solved"),
+        Column("over", "how many these are, of those on which that ratio can be known"),
+        Column("none", "on how many of them it found nothing", count=True),
+        Column("zero", "on how many it earned nothing of something: no ratio, and in no mean", count=True),
+        Column("worst", "the largest ratio on what it solved"),
+        Column("to", "what the ratio is to, the proven optimum or a bound on it", right=False),
+        Column("worst known", "the largest ratio that any hunt found, with default options; inf: it earned nothing"),
         Column("proven bound", "what is proven of the ratio on these instances, and not refuted"),
         Column("paper's claim", "what the ledger says of the paper's own bound on the ratio", right=False),
     )
-    return Sheet("The answer", columns, rows)
+    notes = (f"The papers' own bounds: {', '.join(dict.fromkeys(named_claims))}.",) if named_claims else ()
+    return Sheet("The answer", columns, rows, notes)
 
 
-def _answer(problem: str, name: str, mine: pd.DataFrame, found: list[Claim]) -> list[str]:
-    known = mine[mine.optimum.notna()]
-    to, target = ("optimum", known) if len(known) else ("bound", mine[mine.best_bound.notna()])
-    ratios = target.ratio.dropna()
+def _answer(problem: str, name: str, compared: list[Block], found: list[Claim]) -> tuple[list[str], Claim | None]:
+    mine = [block for block in compared if name in block.labels]
+    to = "optimum" if any(block.to == "optimum" for block in mine) else "bound"
+    places = [(block, block.labels.index(name)) for block in mine if block.to == to]
+    every = pd.concat([block.ratios[k] for block, k in places] or [pd.Series(dtype=float)])
+    common = [block.common[k] for block, k in places if k in block.common.columns]
+    shared = pd.concat(common or [pd.Series(dtype=float)])
     printed, repaired = (headline(found, name, kind) for kind in ("printed", "repaired"))
     both = [claim for claim in (printed, repaired) if claim is not None]
     holds = next((claim for claim in both if claim.kind != "refuted" and claim.least is not None), None)
-    return [
+    own = both[0] if both else None
+    cells = [
         name,
-        significant(ratios.mean()),
-        significant(ratios.max()),
-        to if len(ratios) else "-",
-        f"{len(ratios)} of {len(target)}",
+        significant(shared.mean()),
+        f"{len(shared)}/{len(every)}",
+        str(int(every.isna().sum())),
+        str(int(every.map(math.isinf).sum())),
+        significant(every[every.map(math.isfinite)].max()),
+        {"optimum": "opt", "bound": "bound"}[to] if every.notna().any() else "-",
         worst_known(problem, name),
         "-" if holds is None else span(holds.least, holds.most),
-        both[0].ledger.words if both else "-",
+        own.ledger.words if own is not None else "-",
     ]
+    return cells, own
 
 
 def claim_sheets(runs: pd.DataFrame) -> list[Sheet]:

@@ -24,6 +24,12 @@ def fixed(value: float | None, decimals: int = 3) -> str:
     return "inf" if math.isinf(value) else f"{value:.{decimals}f}"
 
 
+def beside_one(value: float | None) -> str:
+    """As :func:`fixed`, with as many places as it takes to tell it from 1, at most 9."""
+    places = next((k for k in range(3, 9) if value is None or value == 1 or f"{value:.{k}f}" != f"{1:.{k}f}"), 9)
+    return fixed(value, places)
+
+
 def significant(value: float | None, digits: int = 4) -> str:
     """A number with `digits` significant digits, trailing zeros included; "-" where unknown, "inf" where infinite."""
     if value is None or math.isnan(value):

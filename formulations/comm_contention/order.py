@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.formulations.comm_contention.dynamics import simulate
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
-from schedgap.formulations.comm_contention.writing import Admission, written
+from schedgap.formulations.comm_contention.writing import Admission, starts_of, written
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import exact
 
@@ -18,8 +20,56 @@ Event = tuple[int, bool]
 """Task position, and whether it is the start (else the completion)."""
 _NEAR = 1e-10
 """Of the span of the starts: a start that is this near its release is at its release."""
+_TWINS = 1e-5
+"""Of their size: tasks that differ by less, in size or in what passes between their releases, are twins."""
 _FINEST = 1e-12
 """Of the span of the releases: the shortest unit of time."""
+
+
+def best_among_twins(instance: CommContentionInstance, order: Sequence[Event]) -> Solution | None:
+    """The best schedule with this order of events, or with twins exchanged in it, whatever an engine took them for.
+
+    Tasks are twins where sizes and releases differ by less than an engine's tolerances tell apart: to an engine, the
+    orders that differ in twins alone have the same value, so it may return any of them. Exchanges are made while one
+    gains, by values that are right to 1e-13.
+
+    Parameters
+    ----------
+    instance : the instance
+    order : all 2 n events, each start before its completion
+
+    Returns
+    -------
+    The solution, or None where no schedule has this order.
+
+    Notes
+    -----
+    One linear program for the order, and one for each exchange that is tried.
+    """
+    best = best_of_order(instance, order)
+    pairs = [(i, j) for j in range(len(instance.tasks)) for i in range(j) if _twins(instance, i, j)]
+    if best is None or not pairs:
+        return best
+    value, gained = _flow(instance, best), True
+    while gained:
+        gained = False
+        for i, j in pairs:
+            other = {i: j, j: i}
+            changed = [(other.get(k, k), starts) for k, starts in order]
+            found = best_of_order(instance, changed)
+            if found is not None and (flow := _flow(instance, found)) < value:
+                best, value, order, gained = found, flow, changed, True
+    return best
+
+
+def _twins(instance: CommContentionInstance, i: int, j: int) -> bool:
+    one, other = instance.tasks[i], instance.tasks[j]
+    apart = max(abs(one.release - other.release) / instance.link.seconds_per_unit, abs(one.size - other.size))
+    return apart <= _TWINS * max(one.size, other.size)
+
+
+def _flow(instance: CommContentionInstance, solution: Solution) -> float:
+    return math.fsum(simulate(instance, starts_of(solution)).completion.values())
 
 
 def best_of_order(instance: CommContentionInstance, order: Sequence[Event]) -> Solution | None:

@@ -148,6 +148,7 @@ class Guarantee:
     method : the heuristic it is about, or None where it is about the problem
     kind : "printed" or "repaired"
     ratio_bound : the proven bound on objective / optimum for this case, where the claim is such a bound
+    lemma : a step on the way to a theorem, which no table shows as the paper's bound on the ratio
     hint : names of generator presets and options under which the claim is worth trying, for `verify`
     per_sample : how many things one sample looks at and what they are, such as (200, "pairs")
     sample : for a claim about things that are not instances of the problem (graphs, say): ``sample(seed)`` makes
@@ -165,10 +166,16 @@ class Guarantee:
     method: str | None = None
     kind: str = "printed"
     ratio_bound: Callable[[Case], float | None] | None = None
+    lemma: bool = False
     hint: Mapping[str, Any] = field(default_factory=dict)
     per_sample: tuple[int, str] = (1, "instances")
     sample: Callable[[int], Evaluation] | None = None
     measure: Callable[[int], Measured] | None = None
+
+    @property
+    def on_the_ratio(self) -> bool:
+        """Whether it bounds the ratio of its heuristic."""
+        return self.ratio_bound is not None and not self.lemma
 
     @property
     def needs(self) -> tuple[Assumption, ...]:

@@ -254,6 +254,7 @@ GUARANTEES = (
         _lemma_1,
         method="hadar-online",
         ratio_bound=_lemma_1_factor,
+        lemma=True,
         families=_PRINTED,
     ),
     _claim(

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from support.toy import generate, toy
 
-from schedgap.benchmarks.harness.aggregate import WITHIN, blocks, series_points, survivors
+from schedgap.benchmarks.harness.aggregate import WITHIN, blocks, claims, headline, series_points, survivors
 from schedgap.benchmarks.harness.analysis import analyse, instance_path
 from schedgap.benchmarks.ledger.verdicts import LedgerVerdict
 from schedgap.benchmarks.library import Worst
 from schedgap.benchmarks.records import Record
 from schedgap.benchmarks.report.metrics import metrics_text
 from schedgap.benchmarks.report.sheet import Column, Marked, Sheet
-from schedgap.benchmarks.report.sheets import claim_sheets, metrics_sheet, ratio_sheets
+from schedgap.benchmarks.report.sheets import answer_sheet, claim_sheets, metrics_sheet, ratio_sheets
 from schedgap.benchmarks.report.table import run_text
 from schedgap.benchmarks.report.text import fixed, number, percent, seconds, significant, table
 from schedgap.catalogue.problem import Problem
@@ -164,9 +164,48 @@ def test_an_infinite_ratio_has_a_column_of_its_own(folder: Path, monkeypatch: py
     rows = _compared((8.0, 4.0), (5.0, 0.0))
     runs = analyse([_with(row, bound=10.0) for row in rows], folder, [problem]).runs
     lines = [line.split() for line in ratio_sheets(runs)[0].text().splitlines()]
-    assert lines[1][:5] == ["heuristic", "solved", "infinite", "mean", "worst"]
+    assert lines[1][:5] == ["heuristic", "solved", "zero", "mean", "worst"]
     assert lines[3][:5] == ["list", "2", "0", "1.250", "2.000"]
-    assert lines[4][:5] == ["shuffled", "2", "1", "2.500", "inf"]
+    assert lines[4][:5] == ["shuffled", "2", "1", "2.500", "2.500"]
+    _claims_of_both(monkeypatch)
+    analysis = analyse([_with(row, bound=10.0) for row in rows], folder, [problem])
+    assert [row[1:7] for row in answer_sheet(analysis).rows] == [
+        ["list", "1.250", "1/2", "0", "0", "2.000"],
+        ["shuffled", "2.500", "1/2", "0", "1", "2.500"],
+    ]
+
+
+def _claims_of_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = (replace(g, id=f"{g.id}-{m}", method=m) for g in toy().guarantees() for m in ("list", "shuffled"))
+    monkeypatch.setattr("support.toy.GUARANTEES", tuple(both))
+
+
+def test_the_answer_has_the_means_of_the_detailed_tables(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`shuffled` finds nothing where it would be bad: in the answer too that does not make it look better."""
+    _claims_of_both(monkeypatch)
+    rows = _compared((11.0, 10.0), (20.0, None), (12.0, 12.0), (10.0, None))
+    sheet = answer_sheet(analyse(rows, folder, [toy()]))
+    assert [row[1:7] for row in sheet.rows] == [
+        ["list", "1.150", "2/4", "0", "0", "2.000"],
+        ["shuffled", "1.100", "2/4", "2", "0", "1.200"],
+    ]
+    assert sheet.text().splitlines()[1].split()[:6] == ["problem", "heuristic", "mean", "over", "none", "worst"]
+
+
+def test_the_headline_is_no_lemma_and_a_claim_that_applies(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graham, false, never = (
+        next(g for g in toy().guarantees() if g.id == f"toy-{n}") for n in ("graham", "false", "never")
+    )
+    assert graham.ratio_bound is not None
+    tight = replace(false, ratio_bound=graham.ratio_bound, lemma=True)
+    out = replace(never, ratio_bound=graham.ratio_bound)
+    graham = replace(graham, kind="printed")
+    for rows in ((tight, out, graham), (graham, out, tight)):
+        monkeypatch.setattr("support.toy.GUARANTEES", rows)
+        analysis = analyse(_rows(), folder, [_problem()])
+        head = headline(claims(analysis.runs), "list", "printed")
+        assert head is not None and head.guarantee.id == "toy-graham"
+        assert answer_sheet(analysis).notes == ("The papers' own bounds: toy-graham (list).",)
 
 
 def test_where_the_optimum_is_unknown_shares_are_of_the_best_found(folder: Path) -> None:

@@ -13,7 +13,9 @@ from support.toy import ToyInstance, toy
 from schedgap import api
 from schedgap.benchmarks.harness.compare import compare
 from schedgap.benchmarks.instances import workload_of
+from schedgap.benchmarks.ledger.page import write_ledger
 from schedgap.benchmarks.ledger.rows import Ledger
+from schedgap.benchmarks.ledger.verdicts import LedgerVerdict
 from schedgap.benchmarks.ledger.verify import _Trials, instance_size, verify
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import Disagreement, InputError
@@ -205,6 +207,29 @@ def test_power_is_the_smallest_factor_that_is_not_refuted(tmp_path: Path) -> Non
     assert ledger.rows[0].tightest in text and "power" not in ledger.to_text()
     assert ledger.rows[0].tightest.startswith("family random, seed ")
     assert _verify(tmp_path, "toy-false").rows[0].power is None
+
+
+def test_trials_that_do_not_refute_what_the_ledger_refutes_do_not_make_it_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shipped = LedgerVerdict("refuted", "refuted (67 of 154)")
+    monkeypatch.setattr("schedgap.benchmarks.ledger.rows.ledger_verdict", lambda name: shipped)
+    ledger = _verify(tmp_path, "toy-graham")
+    assert ledger.rows[0].verdict is Verdict.HELD
+    (row,) = ledger.rows
+    among_others = replace(row, guarantee=replace(row.guarantee, problem="rar-ddls"))  # the page has those that ship
+    text, page = ledger.to_text(), write_ledger(Ledger((among_others,), 0), tmp_path).read_text()
+    assert "not refuted here (20 instances)" in text and "refuted (67 of 154)" in text and "held (" not in text
+    assert "not refuted here (20 instances)" in page
+    assert "refuted (67 of 154)" in page
+    assert 'class="held"' not in page
+
+
+def test_an_identity_has_no_power(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = replace(toy().guarantees()[0], id="same", evaluate=lambda case: at_most(0.0, 1.0))
+    monkeypatch.setattr("support.toy.GUARANTEES", (row,))
+    (found,) = verify(instances=3, out=tmp_path, problems=[toy()]).rows
+    assert found.verdict is Verdict.HELD and found.power is None and found.power_words == ""
 
 
 def test_nothing_is_tight_where_both_sides_are_zero() -> None:

@@ -9,7 +9,7 @@ import pulp
 from schedgap.formulations.comm_contention.bounds import lower_bound
 from schedgap.formulations.comm_contention.dynamics import simulate
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
-from schedgap.formulations.comm_contention.order import best_of_order
+from schedgap.formulations.comm_contention.order import best_among_twins
 from schedgap.formulations.comm_contention.quick import one_at_a_time
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.instance import Solution
@@ -303,4 +303,4 @@ class _Builder:
             if kind:
                 task = self.instance.tasks[i]
                 start[task.id] = max(task.release, clock * self.second + self.first)
-        return best_of_order(self.instance, order) or {"start": start}
+        return best_among_twins(self.instance, order) or {"start": start}
