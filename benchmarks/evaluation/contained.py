@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from joblib.externals.loky.backend import resource_tracker
+
 from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.method import Given, Kind, Method
 from schedgap.catalogue.problem import Problem
@@ -124,14 +126,17 @@ class Contained:
         InputError
             It cannot be imported.
         """
-        self._folder = self._folder or tempfile.mkdtemp(prefix="schedgap-evaluate-")
+        if not self._folder:
+            self._folder = tempfile.mkdtemp(prefix="schedgap-evaluate-")
+            resource_tracker.register(self._folder, "folder")  # its process throws it away should this one be killed
         request_read, self._out = os.pipe()
         self._in, answer_write = os.pipe()
         home = {"HOME": self._folder, "TMPDIR": self._folder}
         known = {key: value for key, value in os.environ.items() if key in ("PATH", "LANG", "PYTHONPATH", "SYSTEMROOT")}
+        guest = "schedgap.benchmarks.evaluation.guest"
         limited = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "schedgap.benchmarks.evaluation.guest", str(request_read), str(answer_write)],
+            [sys.executable, "-P", "-m", guest, str(os.getpid()), str(request_read), str(answer_write)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -248,7 +253,9 @@ class Contained:
     def close(self) -> None:
         """End the process and all of its group, and throw its folder away."""
         self._kill()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            resource_tracker.unregister(self._folder, "folder")
         self._folder = ""
 
     def _kill(self) -> None:

@@ -1,7 +1,7 @@
 """The inside of the process in which a foreign scheduler runs: instances come in, solutions go out, nothing else.
 
-Started as ``python -m schedgap.benchmarks.evaluation.guest IN OUT`` with two inherited pipes. Nothing that happens
-here is believed outside: times are taken and solutions are checked by the other side.
+Started as ``python -m schedgap.benchmarks.evaluation.guest PARENT IN OUT`` with two inherited pipes. Nothing that
+happens here is believed outside: times are taken and solutions are checked by the other side.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from schedgap.catalogue.methods import import_users, one_line
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.instance import Json
+from schedgap.formulations.common.parent import end_with_parent
 from schedgap.heuristics.common.run import HeuristicRun
 
 _PROCESSES = frozenset(
@@ -89,7 +90,8 @@ def _warm_up(problem: Problem) -> None:
 
 def main(argv: list[str]) -> None:
     """Serve until the other side ends."""
-    incoming, outgoing = os.fdopen(int(argv[0]), "rb"), os.fdopen(int(argv[1]), "wb")
+    end_with_parent(int(argv[0]))
+    incoming, outgoing = os.fdopen(int(argv[1]), "rb"), os.fdopen(int(argv[2]), "wb")
     setup = receive(incoming)
     sys.dont_write_bytecode = True
     problem = find_problem(setup["problem"])

@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import textwrap
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 from support import foreign
 from support.command import Command
+from support.work import wait_until
 
 import schedgap
 from schedgap import InputError
@@ -85,6 +88,32 @@ def test_a_hostile_scheduler_fails_and_harms_nothing(
     assert (folder / "victim.txt").read_text() == "as it was"
     assert {path.name for path in folder.iterdir()} == {"victim.txt", "evaluation"}
     assert leader is None or group_is_gone(leader)
+
+
+def test_nothing_is_left_of_it_when_its_parent_is_killed(tmp_path: Path) -> None:
+    """By kill -9, while the scheduler computes without end."""
+    code = """
+        import os, signal, threading
+        from support import foreign
+        from schedgap.benchmarks.evaluation.contained import Bounds, Contained
+        from schedgap.benchmarks.instances import make_instance
+        from schedgap.catalogue.rar_ddls import PROBLEM
+        contained = Contained(f"{foreign.__file__}:endless", PROBLEM, Bounds(seconds=600.0, warm=False))
+        contained._start()
+        print(contained._process.pid, flush=True)
+        threading.Thread(target=contained, args=(make_instance(PROBLEM, "tiny", 0),), kwargs={"seed": 0}).start()
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    paths = os.pathsep.join([str(FILE.parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": paths, "TMPDIR": str(tmp_path)},
+    )
+    assert done.returncode == -signal.SIGKILL
+    wait_until(lambda: group_is_gone(int(done.stdout)))
+    wait_until(lambda: not list(tmp_path.iterdir()))
 
 
 def test_patching_the_checker_reaches_nobody_and_answers_are_checked_outside(folder: Path) -> None:

@@ -3,7 +3,8 @@
 ``python -m schedgap.benchmarks.studies.robustness.kills [--kills 50] [--command NAME] [--seed N]``. A run that nobody
 disturbs gives the table; each further run is sent KILL, TERM or INT at a random moment of the time that took, then
 goes on (``--resume``, where the command has it) or is repeated. Then the tables must be the same, no process of the run
-may live, and no temporary file of ours may be there.
+may live a minute later, and no temporary file of ours may be there. The tests kill at a change of a file instead
+(:func:`ends_itself`), which does not depend on the clock.
 """
 
 from __future__ import annotations
@@ -19,15 +20,25 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from schedgap.benchmarks.harness.store import FILE, Store
+from schedgap.benchmarks.records import Record
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
-PATIENCE = 300.0
-"""Seconds that an undisturbed run, or the end of what was killed, may take."""
+PATIENCE = 600.0
+"""Seconds that an undisturbed run may take."""
+ORPHANED = 60.0
+"""Seconds that processes of a killed run may live, on a machine that may be busy."""
+_WRITES = os.O_WRONLY | os.O_RDWR
+ENDS_ITSELF = """
+import sys
+from pathlib import Path
+from schedgap.benchmarks.studies.robustness.kills import ends_itself
+sys.exit(ends_itself(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]))
+"""
 SCHEDULER = '''def schedule(instance, *, seed):
     """Every job at once on the first GPUs."""
     from schedgap import methods, solve
@@ -53,20 +64,35 @@ class Command:
 
 COMMANDS: Mapping[str, Command] = {
     "bench": Command(
-        ("bench", "quick", "--problem", "hadar", "--scale", "0.1", "--workers", "2", "--out", "FOLDER/run"),
+        ("bench", "quick", "--problem", "hadar", "--scale", "0.01", "--workers", "2", "--out", "FOLDER/run"),
         (f"run/{FILE}",),
         ("--resume",),
     ),
     "verify": Command(("verify", "002-theorem-2", "--instances", "20", "--out", "FOLDER/run"), ("run/ledger.json",)),
     "hunt": Command(
-        ("hunt", "rar-ddls/ls", "--family", "--workers", "2", "--budget", "5", "--out", "FOLDER/run"), (), ("--resume",)
+        (
+            "hunt",
+            "rar-ddls/ls",
+            "--set",
+            "evaluations=80",
+            "--set",
+            "work=0.1",
+            "--workers",
+            "2",
+            "--out",
+            "FOLDER/run",
+        ),
+        ("run/found.json", "run/worst.json"),
+        ("--resume",),
     ),
     "evaluate": Command(
         ("evaluate", "FOLDER/mine.py:schedule", "--problem", "rar-ddls", "--instances", "1", "--out", "FOLDER/run"),
         ("run/card.json",),
     ),
     "reproduce": Command(
-        ("reproduce", "000", "--scale", "0.1", "--seeds", "1", "--out", "FOLDER/run"), (), ("--resume",)
+        ("reproduce", "000", "--item", "figure-7", "--seeds", "1", "--workers", "2", "--out", "FOLDER/run"),
+        ("run/verdicts.json", "run/results-sjf-bco.md", f"run/{FILE}"),
+        ("--resume",),
     ),
     "certify": Command(("certify", "FOLDER/x.json", "--out", "FOLDER/proof.json"), ("proof.json",)),
 }
@@ -80,17 +106,18 @@ TIMES = (
     "ended",
     "versions",
     "limits",
+    "memory",
     "time",
     "folder",
     "path",
     "counterexample",
     "file",
 )
-"""Keys of what depends on the clock, on the machine, or on where it ran."""
+"""Keys of what is measured in seconds or bytes, or tells where and when it ran."""
 
 
 def plain(value: object) -> object:
-    """A table without what depends on the clock."""
+    """A table without what is measured of the run itself."""
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items() if not any(word in str(key) for word in TIMES)}
     return [plain(item) for item in value] if isinstance(value, list) else value
@@ -108,21 +135,74 @@ def tables_of(command: Command, folder: Path) -> list[object]:
         else:
             content = path.read_bytes()
             content = gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content
-            found.append(plain(json.loads(content)))
+            found.append(content.decode() if name.endswith(".md") else plain(json.loads(content)))
     return found
 
 
-def begin(command: Command, folder: Path, *more: str) -> subprocess.Popen[bytes]:
-    """Start a command whose temporary files, and whose processes, are known by the folder."""
+def difference(one: object, other: object, place: str = "") -> str:
+    """The first place at which two tables differ, with both values; empty where they do not."""
+    pairs: list[tuple[object, object, object]] = []
+    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
+        pairs = [(key, one[key], other[key]) for key in one]
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        pairs = [(k, *both) for k, both in enumerate(zip(one, other, strict=True))]
+    elif one != other:
+        return f"{place or 'tables'}: {str(one)[:200]!r} and {str(other)[:200]!r}"
+    return next(filter(None, (difference(a, b, f"{place}/{key}") for key, a, b in pairs)), "")
+
+
+def ends_itself(folder: Path, at: int, number: int, arguments: Sequence[str]) -> int:
+    """The command line in this process, which is sent a signal at its `at`-th change of a file below `folder`.
+
+    Changes are opened for writing, renamed and removed files, and rows of a store, before each and after.
+    """
+    import schedgap.cli.main as command_line
+
+    seen = 0
+
+    def tick() -> None:
+        nonlocal seen
+        seen += 1
+        if seen == at:
+            os.kill(os.getpid(), number)
+
+    def hook(event: str, given: tuple[object, ...]) -> None:
+        writes = event == "open" and isinstance(given[2], int) and given[2] & _WRITES
+        changes = writes or event in ("os.rename", "os.remove")
+        if changes and isinstance(given[0], str | os.PathLike) and Path(given[0]).is_relative_to(folder):
+            tick()
+
+    put = Store.put
+
+    def ticking(self: Store, row: Record) -> None:
+        tick()
+        put(self, row)
+        tick()
+
+    Store.put = ticking  # type: ignore[method-assign]
+    sys.addaudithook(hook)
+    sys.argv = ["schedgap", *arguments]
+    return command_line.main()
+
+
+def begin(command: Command, folder: Path, *more: str, at: tuple[int, int] | None = None) -> subprocess.Popen[bytes]:
+    """Start a command whose temporary files, and whose processes, are known by the folder.
+
+    Parameters
+    ----------
+    more : arguments besides its own
+    at : change of a file and signal, with which it :func:`ends_itself`
+    """
     scratch = folder / "scratch"
     scratch.mkdir(parents=True, exist_ok=True)
     (folder / "mine.py").write_text(SCHEDULER, encoding="utf-8")
     given = [part.replace("FOLDER", str(folder)) for part in command.arguments]
-    if not (folder / "x.json").exists():
+    if "FOLDER/x.json" in command.arguments and not (folder / "x.json").exists():
         make = [sys.executable, "-m", "schedgap.cli.main", "generate", "hadar", "--preset", "tiny"]
         subprocess.run([*make, "--out", str(folder / "x.json")], check=True, timeout=PATIENCE)
+    run = ["-m", "schedgap.cli.main"] if at is None else ["-c", ENDS_ITSELF, str(folder), *map(str, at)]
     return subprocess.Popen(
-        [sys.executable, "-m", "schedgap.cli.main", *given, *more],
+        [sys.executable, *run, *given, *more],
         cwd=folder,
         env={**os.environ, "TMPDIR": str(scratch), "SCHEDGAP_KILLS": str(folder)},
         stdin=subprocess.DEVNULL,
@@ -132,12 +212,14 @@ def begin(command: Command, folder: Path, *more: str) -> subprocess.Popen[bytes]
 
 
 def living(folder: Path) -> list[int]:
-    """Processes of runs in this folder."""
+    """Processes of runs in this folder: by what they were given, or where they work."""
     mark = f"SCHEDGAP_KILLS={folder}".encode()
     found = []
     for process in Path("/proc").iterdir():
         try:
-            if process.name.isdigit() and mark in (process / "environ").read_bytes().split(b"\0"):
+            if process.name.isdigit() and (
+                mark in (process / "environ").read_bytes().split(b"\0") or (process / "cwd").samefile(folder)
+            ):
                 found.append(int(process.name))
         except OSError:  # gone meanwhile, or not ours
             continue
@@ -154,22 +236,26 @@ def left(folder: Path) -> list[str]:
 
 
 def kill_once(command: Command, folder: Path, moment: float, number: signal.Signals) -> list[str]:
-    """Run, kill, wait for the end of all that belonged to it: what is wrong then."""
+    """Run, kill, and see :func:`aftermath`."""
     process = begin(command, folder)
     time.sleep(moment)
     process.send_signal(number)
+    return aftermath(command, folder, process)
+
+
+def aftermath(command: Command, folder: Path, process: subprocess.Popen[bytes]) -> list[str]:
+    """What is wrong after the end of a killed run and of all that belonged to it, and after its repetition."""
     process.wait(PATIENCE)
-    end = time.monotonic() + PATIENCE
-    while living(folder) and time.monotonic() < end:
+    end = time.monotonic() + ORPHANED
+    while (alive := living(folder)) and time.monotonic() < end:
         time.sleep(0.05)
-    wrong = [f"process {one} lives" for one in living(folder)]
+    wrong = [f"process {one} lives" for one in alive]
     wrong += [f"{name} is left" for name in left(folder)]
-    if b"Traceback" in (folder / "said").read_bytes():
-        wrong.append("a traceback")
     again = begin(command, folder, *(command.again if (folder / "run").exists() else ()))
     if again.wait(PATIENCE) not in (0, 1, 4):
-        wrong.append(f"the repetition ends with {again.returncode}: {(folder / 'said').read_text()[-300:]}")
-    return wrong
+        wrong.append(f"the repetition ends with {again.returncode}")
+    said = (folder / "said").read_text(encoding="utf-8")
+    return [f"{one}: {said[-300:]}" for one in wrong] + (["a traceback"] if "Traceback" in said else [])
 
 
 def try_command(name: str, kills: int, seed: int = 0) -> list[str]:
@@ -186,8 +272,8 @@ def try_command(name: str, kills: int, seed: int = 0) -> list[str]:
             folder = Path(home) / f"killed-{kill}"
             number, moment = SIGNALS[kill % len(SIGNALS)], rng.uniform(0, took)
             wrong = kill_once(command, folder, moment, number)
-            if not wrong and tables_of(command, folder) != wanted:
-                wrong = ["other tables"]
+            if not wrong and (other := difference(wanted, tables_of(command, folder))):
+                wrong = [f"other tables: {other}"]
             faults += [f"{name}, {number.name} after {moment:.2f} of {took:.2f} s: {one}" for one in wrong]
             shutil.rmtree(folder)
     return faults

@@ -1,0 +1,47 @@
+"""Commands killed in the middle of their writing: a repetition ends with the same tables, and nothing is left."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from schedgap.benchmarks.studies.robustness.kills import (
+    COMMANDS,
+    Command,
+    aftermath,
+    begin,
+    difference,
+    plain,
+    tables_of,
+)
+
+HUNT = ("hunt", "rar-ddls/ls", "--set", "evaluations=16", "--set", "work=0.1", "--workers", "1", "--out", "FOLDER/run")
+SHORT = {"certify": COMMANDS["certify"], "hunt": Command(HUNT, COMMANDS["hunt"].tables, ("--resume",))}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+@pytest.mark.parametrize(
+    ("name", "kills"),
+    [("certify", [(1, signal.SIGKILL), (2, signal.SIGTERM)]), ("hunt", [(2, signal.SIGINT), (9, signal.SIGKILL)])],
+)
+def test_a_killed_run_ends_with_the_same_tables(name: str, kills: list[tuple[int, int]], tmp_path: Path) -> None:
+    """Killed at a change of one of its files, whenever that comes."""
+    command = SHORT[name]
+    assert begin(command, tmp_path / "whole").wait() == 0
+    for at in kills:
+        folder = tmp_path / f"killed-{at[0]}"
+        process = begin(command, folder, at=at)
+        assert process.wait() in (-at[1], 130)
+        assert aftermath(command, folder, process) == []
+        assert difference(tables_of(command, tmp_path / "whole"), tables_of(command, folder)) == ""
+
+
+def test_what_is_measured_of_a_run_is_not_compared() -> None:
+    """The peak memory of a scheduler made the cards of two runs differ."""
+    first, second = ({"score": 0.5, "memory": memory, "seconds": {"mean": memory}} for memory in (1, 2))
+    assert difference(plain(first), plain(second)) == ""
+    assert difference([{"a": [1, 2]}], [{"a": [1, 3]}]) == "/0/a/1: '2' and '3'"
+    assert difference([1], [1, 2]) != ""
