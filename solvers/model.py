@@ -204,10 +204,7 @@ class Model:
         if form not in FORMATS:
             raise InputError(f"format: must be one of {', '.join(FORMATS)}, got {form!r}")
         check_writable(path)
-        try:
-            return write_model(self.declarative, path, form)
-        except OSError as error:
-            raise InputError(f"{path}: {error.strerror or error}") from None
+        return write_model(self.declarative, path, form)
 
     def __str__(self) -> str:
         layout = self._layout

@@ -18,8 +18,7 @@ from schedgap.benchmarks.laboratory.draw import figure_of
 from schedgap.benchmarks.laboratory.rules import number, plus_minus
 from schedgap.benchmarks.laboratory.running import FIRST_SEED, Finding
 from schedgap.benchmarks.laboratory.verdicts import Judged
-from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.common.files import write_text
+from schedgap.formulations.common.files import write_bytes, write_text
 
 VERDICTS = "verdicts.json"
 MARK = "<!-- generated above, written below -->"
@@ -46,10 +45,7 @@ def _save(figure: Figure, path: Path) -> None:
     drawn, small = io.BytesIO(), io.BytesIO()
     figure.savefig(drawn, format="png", dpi=100)
     Image.open(drawn).convert("RGB").quantize(128).save(small, format="png", optimize=True)
-    try:
-        path.write_bytes(small.getvalue())
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
+    write_bytes(path, small.getvalue())
 
 
 def _figure_name(paper: Paper, item: Item) -> str:

@@ -9,12 +9,11 @@ from pathlib import Path
 import pandas as pd
 
 from schedgap.benchmarks.harness.analysis import COLUMNS, Analysis
-from schedgap.benchmarks.harness.store import StoreError
 from schedgap.benchmarks.report.metrics import metrics_of
 from schedgap.benchmarks.report.run_page import read_run
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.common.files import write_text
+from schedgap.formulations.common.files import write_bytes, write_text
 
 
 def export_csv(folder: Path, path: Path, problems: Sequence[Problem] | None = None) -> Path:
@@ -25,7 +24,9 @@ def export_csv(folder: Path, path: Path, problems: Sequence[Problem] | None = No
     Raises
     ------
     StoreError
-        There is no run, or the file cannot be written.
+        There is no run.
+    InputError
+        The file cannot be written.
     """
     rows = exported(read_run(folder, problems)[0]).map(_as_text)
     return write_text(path, rows.to_csv(index=False, lineterminator="\n"))
@@ -56,16 +57,12 @@ def export_parquet(folder: Path, path: Path, problems: Sequence[Problem] | None 
     Raises
     ------
     InputError
-        pyarrow is not installed.
+        pyarrow is not installed, or the file cannot be written.
     StoreError
-        There is no run, or the file cannot be written.
+        There is no run.
     """
     check_parquet()
-    try:
-        exported(read_run(folder, problems)[0]).to_parquet(path, index=False)
-    except OSError as error:
-        raise StoreError(f"{path}: cannot be written: {error.strerror or error}") from error
-    return path
+    return write_bytes(path, exported(read_run(folder, problems)[0]).to_parquet(index=False))
 
 
 def exported(analysis: Analysis) -> pd.DataFrame:

@@ -18,7 +18,7 @@ from schedgap.formulations.common.numbers import gap
 from schedgap.solvers.engines.answer import Progress
 from schedgap.solvers.engines.arrays import FloatArray
 from schedgap.solvers.engines.cbc_files import bound_in, objective_in, read_values, write_start
-from schedgap.solvers.engines.mps import write_mps
+from schedgap.solvers.engines.mps import mps_text
 from schedgap.solvers.engines.watch import watched
 from schedgap.solvers.engines.whole import WholeModel
 from schedgap.solvers.result import SolveOptions
@@ -63,7 +63,7 @@ class CbcRun:
     def go(self, start: dict[int, float], *, with_cost: bool = True) -> None:
         """Write the files, run, read the answer."""
         with _files("model.mps", "start.txt", "answer.txt", "answer.bin") as (model, begin, answer, point):
-            write_mps(self._arrays, self._goal.cost if with_cost else None, model)
+            model.write_text(mps_text(self._arrays, self._goal.cost if with_cost else None), encoding="utf-8")
             command = [*_tied_to_us(), self._program, str(model)]
             if start:
                 write_start(start, begin)

@@ -13,9 +13,10 @@ import numpy as np
 import pulp
 
 from schedgap.formulations.common.declarative import DeclarativeModel
+from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.solvers.engines.arrays import ModelArrays, model_arrays
-from schedgap.solvers.engines.mps import write_mps
+from schedgap.solvers.engines.mps import mps_text
 
 LONGEST = 90
 """Characters of a name: CBC's reader takes 100."""
@@ -37,10 +38,8 @@ def write_model(model: DeclarativeModel, path: Path, form: str) -> dict[str, str
     arrays = _written(model)
     columns = file_names([variable.name for variable in arrays.variables])
     rows = file_names(arrays.names)
-    if form == "lp":
-        path.write_text("\n".join(_lp_lines(arrays, columns, rows)), encoding="utf-8")
-    else:
-        write_mps(arrays, None, path, named=(columns, rows))
+    named = columns, rows
+    write_text(path, "\n".join(_lp_lines(arrays, *named)) if form == "lp" else mps_text(arrays, None, named=named))
     return dict(zip([*(variable.name for variable in arrays.variables), *arrays.names], [*columns, *rows], strict=True))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -11,14 +10,10 @@ from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.solvers.engines.arrays import FloatArray, ModelArrays
 
 
-def write_mps(
-    arrays: ModelArrays,
-    cost: FloatArray | None,
-    path: Path,
-    *,
-    named: tuple[Sequence[str], Sequence[str]] | None = None,
-) -> None:
-    """Write the model as MPS without the constant of its objective.
+def mps_text(
+    arrays: ModelArrays, cost: FloatArray | None, *, named: tuple[Sequence[str], Sequence[str]] | None = None
+) -> str:
+    """The model as MPS without the constant of its objective.
 
     Numbers are written with all their digits, and every bound is explicit, because MPS readers differ on defaults
     for integer variables.
@@ -69,4 +64,4 @@ def write_mps(
         lines.append(f" MI BND       {columns[j]}" if low == -np.inf else f" LO BND       {columns[j]:<8}  {low!r}")
         lines.append(f" PL BND       {columns[j]}" if high == np.inf else f" UP BND       {columns[j]:<8}  {high!r}")
     lines.append("ENDATA\n")
-    path.write_text("\n".join(lines), encoding="utf-8")
+    return "\n".join(lines)

@@ -12,7 +12,7 @@ from support.engine_models import ModelMaker, knapsacks, random_model, rows_by_n
 
 from schedgap.solvers.engines import cbc_files
 from schedgap.solvers.engines.arrays import model_arrays
-from schedgap.solvers.engines.mps import write_mps
+from schedgap.solvers.engines.mps import mps_text
 from schedgap.solvers.engines.whole import whole_model
 
 
@@ -69,7 +69,7 @@ def test_the_mps_file_means_the_model(tmp_path: Path) -> None:
         if arrays.contradiction or not arrays.names:
             continue
         goal = whole_model(arrays).objective
-        write_mps(arrays, goal.cost, tmp_path / "m.mps")
+        (tmp_path / "m.mps").write_text(mps_text(arrays, goal.cost))
         solver = highspy.Highs()
         solver.setOptionValue("output_flag", False)
         assert solver.readModel(str(tmp_path / "m.mps")) != highspy.HighsStatus.kError

@@ -99,6 +99,18 @@ def test_folders_stay_small() -> None:
         assert len(files) <= 15, f"{folder.relative_to(ROOT)} has {len(files)} files"
 
 
+def test_files_for_people_are_written_whole_or_not_at_all() -> None:
+    """By `formulations/common/files.py`; all others write only what the next step of theirs reads."""
+    writes = re.compile(r"\.(write_text|write_bytes|to_parquet)\((?!index)")
+    direct = {str(p.relative_to(ROOT)) for p in FILES if "studies" not in p.parts and writes.search(p.read_text())}
+    assert direct == {
+        "formulations/common/files.py",
+        "solvers/engines/cbc_files.py",
+        "solvers/engines/cbc_process.py",
+        "benchmarks/hunt/target.py",
+    }
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_files_stay_small(path: Path) -> None:
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 400

@@ -4,7 +4,7 @@
 disturbs gives the table; each further run is sent KILL, TERM or INT at a random moment of the time that took, then
 goes on (``--resume``, where the command has it) or is repeated. Then the tables must be the same, no process of the run
 may live a minute later, and no temporary file of ours may be there. The tests kill at a change of a file instead
-(:func:`ends_itself`), which does not depend on the clock.
+(:func:`end_at`), which does not depend on the clock.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,11 +33,15 @@ PATIENCE = 600.0
 ORPHANED = 60.0
 """Seconds that processes of a killed run may live, on a machine that may be busy."""
 _WRITES = os.O_WRONLY | os.O_RDWR
-ENDS_ITSELF = """
+ENDS_AT = """
 import sys
 from pathlib import Path
-from schedgap.benchmarks.studies.robustness.kills import ends_itself
-sys.exit(ends_itself(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]))
+from schedgap.benchmarks.studies.robustness.kills import end_at
+from schedgap.cli.main import main
+folder, change, number = sys.argv[1:4]
+del sys.argv[1:4]
+end_at(Path(folder), int(change), int(number))
+sys.exit(main())
 """
 SCHEDULER = '''def schedule(instance, *, seed):
     """Every job at once on the first GPUs."""
@@ -151,19 +155,17 @@ def difference(one: object, other: object, place: str = "") -> str:
     return next(filter(None, (difference(a, b, f"{place}/{key}") for key, a, b in pairs)), "")
 
 
-def ends_itself(folder: Path, at: int, number: int, arguments: Sequence[str]) -> int:
-    """The command line in this process, which is sent a signal at its `at`-th change of a file below `folder`.
+def end_at(folder: Path, change: int, number: int) -> None:
+    """Send this process a signal at a change of a file below `folder`, the first of which has number 1.
 
     Changes are opened for writing, renamed and removed files, and rows of a store, before each and after.
     """
-    import schedgap.cli.main as command_line
-
     seen = 0
 
     def tick() -> None:
         nonlocal seen
         seen += 1
-        if seen == at:
+        if seen == change:
             os.kill(os.getpid(), number)
 
     def hook(event: str, given: tuple[object, ...]) -> None:
@@ -181,8 +183,6 @@ def ends_itself(folder: Path, at: int, number: int, arguments: Sequence[str]) ->
 
     Store.put = ticking  # type: ignore[method-assign]
     sys.addaudithook(hook)
-    sys.argv = ["schedgap", *arguments]
-    return command_line.main()
 
 
 def begin(command: Command, folder: Path, *more: str, at: tuple[int, int] | None = None) -> subprocess.Popen[bytes]:
@@ -191,7 +191,7 @@ def begin(command: Command, folder: Path, *more: str, at: tuple[int, int] | None
     Parameters
     ----------
     more : arguments besides its own
-    at : change of a file and signal, with which it :func:`ends_itself`
+    at : change of a file and signal, see :func:`end_at`
     """
     scratch = folder / "scratch"
     scratch.mkdir(parents=True, exist_ok=True)
@@ -200,7 +200,7 @@ def begin(command: Command, folder: Path, *more: str, at: tuple[int, int] | None
     if "FOLDER/x.json" in command.arguments and not (folder / "x.json").exists():
         make = [sys.executable, "-m", "schedgap.cli.main", "generate", "hadar", "--preset", "tiny"]
         subprocess.run([*make, "--out", str(folder / "x.json")], check=True, timeout=PATIENCE)
-    run = ["-m", "schedgap.cli.main"] if at is None else ["-c", ENDS_ITSELF, str(folder), *map(str, at)]
+    run = ["-m", "schedgap.cli.main"] if at is None else ["-c", ENDS_AT, str(folder), *map(str, at)]
     return subprocess.Popen(
         [sys.executable, *run, *given, *more],
         cwd=folder,
