@@ -19,12 +19,16 @@ from support.work import PATIENCE
 
 from schedgap.formulations.common.instance import read_json
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
+from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
+from schedgap.formulations.rar_ddls.job_options import job_options
 from schedgap.solvers.cp_sat import process as cp_process
 from schedgap.solvers.cp_sat.process import CpProcess, search_apart
 from schedgap.solvers.cp_sat.search import CpEnd, Listener, cp_parameters
 from schedgap.solvers.cp_sat.session import run_cp
 from schedgap.solvers.engines import engine
 from schedgap.solvers.exact.ddl_cluster.methods import solve_cp
+from schedgap.solvers.exact.rar_ddls.incumbent import BestSchedule
+from schedgap.solvers.exact.rar_ddls.packing import SlotPacking
 from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
 
 DATA = Path(__file__).parent.parent / "data"
@@ -141,6 +145,27 @@ def test_the_engine_returns_what_it_had_when_cp_sat_died(started: list[int]) -> 
     )
     assert (answer.status, answer.termination) == (Status.FEASIBLE, Termination.FAILED)
     assert "SIGABRT" in answer.info["reason"]
+
+
+def test_slot_packing_outlives_cp_sat(started: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its pricing had run inside of the process that has the schedule."""
+    instance = RarDdlsInstance.parse(read_json(DATA / "rar-14-mixed.json"))
+
+    def bound() -> int:
+        incumbent = BestSchedule(instance, SolveOptions(threads=1))
+        SlotPacking(incumbent, job_options(instance)).raise_bound(incumbent, 1.0)
+        return incumbent.lower
+
+    whole = bound()
+    assert len(started) == 1 and whole > 0
+    search = CpProcess.search
+
+    def dying(self: CpProcess, *arguments: Any) -> Any:
+        kill(started)
+        return search(self, *arguments)
+
+    monkeypatch.setattr(CpProcess, "search", dying)
+    assert bound() <= whole
 
 
 def test_an_error_of_the_listener_is_raised_and_ends_the_process(started: list[int]) -> None:

@@ -73,23 +73,21 @@ class SlotPacking:
         left = incumbent.seconds_left(share)
         deadline = NO_DEADLINE if left is None else incumbent.options.deadline.capped(left)
         master = _Master(self.needs, list(self._slot.runs))
-        spent = 0.0
+        began = incumbent.work
         for _ in range(_MOST_COLUMNS):
             value, duals = master.solve()
             if duals is None:
                 break
-            cut, labels, work = self._cut(duals, incumbent.seconds_left())
-            spent += work
-            incumbent.work += work
+            cut, labels = self._cut(duals, incumbent)
             self._keep(cut, keep)
             incumbent.tighten(cut.bound)
             best = max(c.bound for c in self.cuts)
             if best >= np.ceil(value - 1e-6) or not labels or not master.add(labels) or incumbent.finished():
                 break
-            if (budget is not None and spent >= budget) or deadline.passed:
+            if (budget is not None and incumbent.work - began >= budget) or deadline.passed:
                 break
 
-    def _cut(self, duals: Sequence[float], seconds: float | None) -> tuple[SlotCut, list[Label], float]:
+    def _cut(self, duals: Sequence[float], incumbent: BestSchedule) -> tuple[SlotCut, list[Label]]:
         weights: dict[Label, int] = {}
         total = 0
         for need, dual in zip(self.needs, duals, strict=True):
@@ -101,8 +99,8 @@ class SlotPacking:
                 if value and (need.job, way) in self._slot.runs:
                     label = (need.job, way)
                     weights[label] = weights.get(label, 0) + factor * value
-        labels, _, capacity, work = self._slot.best(weights, seconds)
-        return SlotCut(weights, max(1, capacity), total), labels, work
+        labels, capacity = self._slot.best(weights, incumbent)
+        return SlotCut(weights, max(1, capacity), total), labels
 
     def _keep(self, cut: SlotCut, keep: int) -> None:
         self.cuts.append(cut)

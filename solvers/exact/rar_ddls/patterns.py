@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.job_options import JobOptions
+from schedgap.solvers.exact.rar_ddls.incumbent import BestSchedule
+from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -67,31 +69,34 @@ class OneSlot:
             return
         self._build(sizes, patterns, splits)
 
-    def best(self, weights: Mapping[Label, int], seconds: float | None) -> tuple[list[Label], int, int, float]:
-        """The set of labels of largest weight that can run in one slot.
+    def best(self, weights: Mapping[Label, int], incumbent: BestSchedule) -> tuple[list[Label], int]:
+        """The set of labels of largest weight that can run in one slot, and an upper bound on the weight of any.
 
-        Returns
-        -------
-        (labels, their weight, proven upper bound on the weight of any, deterministic time taken); without an
-        answer in time, no labels and the sum of the weights.
+        Without an answer in time, or where CP-SAT died, no labels and the sum of the weights. The time it took and an
+        interruption are counted at the incumbent.
         """
         from ortools.sat.python import cp_model
+
+        from schedgap.solvers.cp_sat.process import search_apart
+        from schedgap.solvers.cp_sat.search import Listener, cp_parameters
 
         expression = cp_model.LinearExpr.weighted_sum(
             list(self.runs.values()), [weights.get(label, 0) for label in self.runs]
         )
         self.model.maximize(expression)
-        from schedgap.solvers.cp_sat.search import CpSearch, Listener, cp_parameters
-
-        settings = cp_parameters(workers=1, work=5.0, seconds=None if seconds is None else max(0.01, seconds))
-        end = CpSearch(self.model.proto, settings, Listener()).go()
-        if end.values is None:
-            return [], 0, sum(weights.values()), end.work
-        values = end.values
-        labels = [label for label, runs in self.runs.items() if values[runs.index] and weights.get(label, 0)]
-        weight = sum(weights[label] for label in labels)
+        left = incumbent.seconds_left()
+        seconds = None if left is None else max(0.01, left)
+        settings = cp_parameters(workers=1, work=5.0, seconds=seconds)
+        deadline = NO_DEADLINE if seconds is None else Deadline.after(seconds)
+        run = search_apart(self.model.proto, settings, Listener(), deadline)
+        incumbent.interrupted = incumbent.interrupted or run.interrupted
+        end = run.value
+        incumbent.work += 0.0 if end is None else end.work
+        if end is None or end.values is None:
+            return [], sum(weights.values())
+        labels = [label for label, runs in self.runs.items() if end.values[runs.index] and weights.get(label, 0)]
         # the bound is a float; weights are kept small enough for it to be exact
-        return labels, weight, int(end.bound + 1e-6), end.work
+        return labels, int(end.bound + 1e-6)
 
     def _build(
         self,
