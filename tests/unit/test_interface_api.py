@@ -2,6 +2,7 @@
 
 import doctest
 import json
+import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -195,7 +196,8 @@ def test_settings_may_be_given_together_or_apart() -> None:
     assert split_settings(["--", "--set", "a=1", "b=2"]) == ["--", "--set", "a=1", "b=2"]
 
 
-def test_files_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_files_are_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "umask", None)  # to ask for it changes it for every thread
     path = tmp_path / "out.json"
     check_writable(path)
     assert not path.exists()

@@ -110,6 +110,7 @@ def test_an_exception_is_an_error_row_and_the_rest_goes_on(tmp_path: Path) -> No
     assert [line.split(": ", 1)[1] for line in run.analysis.failures] == ["ZeroDivisionError: on purpose"] * 2
     assert run.analysis.runs.objective.notna().sum() == 4
     assert "items that failed: 2" in run.text
+    assert run.exit_status == 5
 
 
 def test_methods_that_contradict_each_other_end_with_exit_5(tmp_path: Path) -> None:
