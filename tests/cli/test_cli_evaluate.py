@@ -150,6 +150,7 @@ def test_the_card_of_a_scheduler(command: Command, folder: Path, small: None) ->
     )
     (folder / "claims.py").write_text(claims)
     arguments = (f"{FILE}:good", "--problem", "rar-ddls", "--instances", "3", "--claims", "claims.py")
+    arguments += ("--time-limit", "600")  # of each instance; the default is too short on a busy machine
     ran = command("evaluate", *arguments, "--out", "card", "--json")
     assert ran.status == 0, ran.err
     data = json.loads(ran.out)
