@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from schedgap.benchmarks.hunt.result import Hunted
 from schedgap.benchmarks.hunt.target import finite_value
@@ -80,6 +81,7 @@ class Card:
     claims : (claim, held, refuted, not applicable, left/right where it is nearest to failing)
     hunted : its worst instance; None where no hunt was made
     peak : bytes of resident memory, None where unknown
+    folder : where card.html and card.json are; None where they are not written
     """
 
     scheduler: str
@@ -89,6 +91,7 @@ class Card:
     claims: Sequence[tuple[Guarantee, int, int, int, float | None]] = ()
     hunted: Hunted | None = None
     peak: int | None = None
+    folder: Path | None = None
 
     @property
     def feasible(self) -> int:
@@ -233,6 +236,9 @@ class Card:
             worst = data["worst"]
             found = worst["ratio"] if isinstance(worst["ratio"], str) else fixed(worst["ratio"])
             lines.append(f"worst instance of its hunt: ratio {found} to the optimum, {worst['file']}")
+        if self.hunted is not None and self.hunted.lost:
+            count, first = len(self.hunted.lost), self.hunted.lost[0].split("; the instance is in ")[0]
+            lines.append(f"no feasible solution on {count} of the instances that the hunt tried, the first: {first}")
         used = f"{in_seconds(data['seconds']['mean'])} s on average, {in_seconds(data['seconds']['most'])} s at most"
         memory = "" if self.peak is None else f"; {self.peak / 2**20:.0f} MB at most"
         lines.append(used + memory)
@@ -243,6 +249,8 @@ class Card:
         parts = [f"{self.scheduler} on {self.problem.id}, seed {self.seed}", *self.headline()]
         for title, head, rows, right in self.sections():
             parts += ["", title, table(head, rows, right)]
+        if self.folder is not None:
+            parts += ["", f"page: {self.folder / 'card.html'}"]
         return "\n".join(parts)
 
 

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable
 from typing import IO, Any
 
+from schedgap.benchmarks.evaluation.landlock import restrict
 from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.methods import import_users, one_line
 from schedgap.catalogue.problem import Problem
@@ -32,6 +33,8 @@ _CHANGES = frozenset(
     {"os.chmod", "os.chown", "os.link", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.symlink", "os.truncate"}
     | {"os.utime", "os.setxattr", "os.removexattr", "shutil.rmtree", "shutil.move", "sqlite3.connect"}
 )
+_RECORDS = ("run.sqlite", "card.json", "journal.jsonl", "ledger.json")
+"""A folder with one of these holds what an earlier run found, optima among it."""
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
@@ -49,9 +52,12 @@ def send(stream: IO[bytes], message: Json) -> None:
 
 
 def fence(folder: str, closed: list[str]) -> None:
-    """From here on no other process, no network, no file changed outside of `folder`, none read in `closed`.
+    """From here on no other process, no network, no file changed outside of `folder`.
 
-    An audit hook cannot be taken away again. It stops what Python does, not what machine code does.
+    No file is read in `closed` either, nor beside the records of a run, a hunt, a ledger or a card.
+
+    An audit hook cannot be taken away again. It stops what Python does, not what machine code does; what machine code
+    may change is for :func:`~schedgap.benchmarks.evaluation.landlock.restrict`.
     """
     home = os.path.realpath(folder)
     shut = tuple(os.path.realpath(path) for path in closed)
@@ -62,13 +68,17 @@ def fence(folder: str, closed: list[str]) -> None:
         real = os.path.realpath(os.fsdecode(path))
         return any(real == place or real.startswith(place + os.sep) for place in places)
 
+    def records_beside(path: Any) -> bool:
+        parent = os.path.dirname(os.path.realpath(os.fsdecode(path)))
+        return any(os.path.exists(os.path.join(parent, name)) for name in _RECORDS)
+
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "open":
             path, mode, flags = arguments
             changes = bool(flags & _WRITES) if isinstance(flags, int) else any(letter in str(mode) for letter in "wax+")
             if changes and not inside(path, (home,)) and path != os.devnull:
                 raise PermissionError(f"a scheduler may not write {path}")
-            if shut and inside(path, shut):
+            if not isinstance(path, int) and (records_beside(path) or inside(path, shut)):
                 raise PermissionError(f"a scheduler may not read {path}")
         elif event in _PROCESSES:
             raise PermissionError(f"a scheduler may not start or signal processes ({event})")
@@ -103,6 +113,7 @@ def main(argv: list[str]) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (setup["memory"], setup["memory"]))
     resource.setrlimit(resource.RLIMIT_FSIZE, (setup["file"], setup["file"]))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    restrict(setup["folder"])
     fence(setup["folder"], setup["closed"])
     answer: dict[str, Any]
     function: Callable[..., Any] | None = None

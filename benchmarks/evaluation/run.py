@@ -10,6 +10,7 @@ from typing import Any
 from schedgap.benchmarks.evaluation.card import Card, Trial
 from schedgap.benchmarks.evaluation.contained import Bounds, Contained, Failed
 from schedgap.benchmarks.harness.progress import Progress, Sink
+from schedgap.benchmarks.hunt.result import Hunted
 from schedgap.benchmarks.hunt.run import hunt
 from schedgap.benchmarks.hunt.target import Target
 from schedgap.benchmarks.instances import workload_of
@@ -80,8 +81,8 @@ def evaluate(
                     hunted = hunt(target, budget=budget, limits=limits, seed=seed, out=out / "hunt", progress=None)
                 except InputError as error:
                     bar.say(f"evaluate: no hunt: {error}")
-            claims = _claims(problem, scheduler, trials)
-            return Card(scheduler, problem, seed, trials, claims, hunted, contained.peak)
+            claims = _claims(problem, scheduler, trials, hunted)
+            return Card(scheduler, problem, seed, trials, claims, hunted, contained.peak, out)
         finally:
             bar.finish()
 
@@ -154,9 +155,17 @@ def _judged(
 
 
 def _claims(
-    problem: Problem, scheduler: str, trials: Sequence[Trial]
+    problem: Problem, scheduler: str, trials: Sequence[Trial], hunted: Hunted | None
 ) -> list[tuple[Guarantee, int, int, int, float | None]]:
-    """The user's claims about this scheduler on every instance; a failed instance counts as not applicable."""
+    """The user's claims about this scheduler on every instance and on the worst of its hunt.
+
+    An instance without a feasible solution counts as not applicable.
+    """
+    cases = [Case(one.instance, one.objective, {}, one.known.optimum, one.known.bound) for one in trials]
+    worst = None if hunted is None else hunted.largest
+    if worst is not None:
+        instance = problem.instance_class.parse(dict(worst.data))
+        cases.append(Case(instance, worst.objective, {}, worst.optimum, worst.optimum))
     own = {claim.id for claim in users_claims()}
     rows = []
     for claim in claims_of(problem):
@@ -164,8 +173,10 @@ def _claims(
             continue
         held = refuted = other = 0
         tightest: float | None = None
-        for trial in trials:
-            case = Case(trial.instance, trial.objective, {}, trial.known.optimum, trial.known.bound)
+        for case in cases:
+            if case.objective is None:
+                other += 1
+                continue
             judged = judge_claim(claim, case).evaluation
             held += judged.verdict is Verdict.HELD
             refuted += judged.verdict is Verdict.REFUTED

@@ -117,9 +117,49 @@ def writes(instance: Any, *, seed: int) -> None:
     raise OSError("could not write")
 
 
+def writes_in_c(instance: Any, *, seed: int) -> None:
+    """The same with the system's own functions, which no hook of Python sees, and starts a program."""
+    system = ctypes.CDLL(None)
+    victim = os.fsencode(Path("victim.txt").resolve())
+    for harm in (
+        lambda: system.close(system.open(victim, os.O_WRONLY | os.O_TRUNC)),
+        lambda: system.truncate(victim, ctypes.c_long(0)),
+        lambda: system.unlink(victim),
+        lambda: system.rename(victim, victim + b".moved"),
+        lambda: system.mkdir(victim + b".left", 0o700),
+        lambda: system.system(b"echo harmed > " + victim),
+    ):
+        harm()
+    raise OSError("could not write")
+
+
+def patches_the_fence(instance: Any, *, seed: int) -> None:
+    """Makes every path look like one of its own folder, then writes."""
+    own = os.environ["HOME"]
+    os.path.realpath = lambda *_, **__: own  # type: ignore[assignment]
+    return writes(instance, seed=seed)
+
+
 def reads(instance: Any, *, seed: int) -> Any:
-    """Looks for the optimum in the folder of the run."""
-    return [path.read_text() for path in Path("evaluation").rglob("*.json")] and infeasible(instance, seed=seed)
+    """Looks for the optimum in the folder of the card, and in what earlier runs have left."""
+    found = []
+    for path in Path().rglob("*"):
+        try:
+            found += [path.read_bytes()] if path.is_file() and path.name != "victim.txt" else []
+        except PermissionError:
+            continue
+    if found:
+        return infeasible(instance, seed=seed)
+    raise OSError("may not read")
+
+
+SURVIVED = ("writes", "writes_in_c", "reads", "nan", "text", "patches_the_fence")
+"""What its process survives, in an order in which none disturbs the next."""
+
+
+def in_turn(instance: Any, *, seed: int) -> Any:
+    """All of those, one after another in one process."""
+    return globals()[SURVIVED[seed]](instance, seed=seed)
 
 
 def exits(instance: Any, *, seed: int) -> None:
