@@ -363,7 +363,7 @@ def _outside(instance: Instance, method: Method, run: HeuristicRun, info: Mappin
 def _scored(problem: Problem, method: Method, solution: Solution, users: bool, check: Check) -> float:
     """The checker's objective of a heuristic's solution; blames a user's heuristic, or ourselves."""
     try:
-        return _objective(check(solution), f"the solution of {method.id}")
+        return _objective(check(solution), "its solution" if users else f"the solution of {method.id}")
     except InputError as error:
         if users:
             raise InputError(f"method {method.id}: does not return a solution of {problem.id}: {error}") from error

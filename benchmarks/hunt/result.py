@@ -30,7 +30,7 @@ class Hunted:
     folder : where everything is
     finished : the hunt ended by its limits; False after Ctrl-C
     defects : a line for each instance on which parts of schedgap disagreed; it did not count
-    lost : a line for each instance on which a user's own heuristic raised; it did not count
+    lost : a line for each instance on which a user's own heuristic raised or its solution was refused; it did not count
     """
 
     target: Target
@@ -79,7 +79,9 @@ class Hunted:
         if self.path is not None and self.worst is not None:
             lines.append(f"  repeat     {command(self.target, self.worst, self.path)}")
         if self.lost:
-            lines.append(f"  lost       {len(self.lost)} instances on which it raised, the first: {self.lost[0]}")
+            lines.append(
+                f"  lost       {len(self.lost)} instances without a feasible solution, the first: {self.lost[0]}"
+            )
         return "\n".join(lines)
 
 

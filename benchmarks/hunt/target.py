@@ -20,7 +20,7 @@ from schedgap.catalogue.run import run_heuristic, run_method
 from schedgap.formulations.common.errors import Disagreement, InputError, near
 from schedgap.formulations.common.instance import Instance, Json
 from schedgap.formulations.common.numbers import ratio
-from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, Verdict
+from schedgap.heuristics.common.guarantee import OWN, Case, Evaluation, Guarantee, Verdict
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
 MOST_KEPT = 3
@@ -162,7 +162,7 @@ class Judge:
     disagreements : folder for the instance of a disagreement
     defects : a line for each instance on which parts disagreed (a heuristic better than a proven optimum, a
         schedule that the checker rejects) or something of ours raised
-    lost : a line for each instance on which a user's own heuristic raised or returned nonsense
+    lost : a line for each instance on which a user's own heuristic or claim raised, or the solution was refused
     trying : a file that holds each instance while it is tried, for when this process does not survive it
     """
 
@@ -192,7 +192,8 @@ class Judge:
         except Disagreement as error:
             self._defect(instance, str(error), str(error))
         except InputError as error:
-            if target.method is None or not target.method.users:
+            method, claim = target.method, target.guarantee
+            if not (method is not None and method.users) and not (claim is not None and claim.kind == OWN):
                 return None  # the heuristic says that it is not made for this instance
             kept = ""
             if len(self.lost) < MOST_KEPT:

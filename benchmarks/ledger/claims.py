@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -13,7 +14,7 @@ from types import ModuleType
 from schedgap.catalogue.methods import one_line, users_code, users_file
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import InputError
-from schedgap.heuristics.common.guarantee import Guarantee
+from schedgap.heuristics.common.guarantee import OWN, Guarantee
 
 VARIABLE = "SCHEDGAP_CLAIMS"
 """Names the file in the environment, so that worker processes have the same claims."""
@@ -82,7 +83,7 @@ def _load(path: str) -> tuple[Guarantee, ...]:
     for claim_id in ids:
         if ids.count(claim_id) > 1:
             raise InputError(f"{path}: CLAIMS: the id {claim_id!r} is used twice")
-    return tuple(found)
+    return tuple(replace(claim, kind=OWN) for claim in found)
 
 
 def _pickled_by_value(module: ModuleType) -> None:

@@ -19,7 +19,10 @@ from schedgap.solvers.result import Result, Status
 
 @dataclass(frozen=True)
 class Trial:
-    """A heuristic on an instance with options, and what is proven about the instance; certified or not."""
+    """A heuristic on an instance with options, and what is proven about the instance; certified or not.
+
+    `lost` says why it does not count: a user's own heuristic raised, or the checker refused its solution.
+    """
 
     instance: Instance
     family: str
@@ -28,6 +31,7 @@ class Trial:
     result: Result | None
     case: Case
     certified: bool = False
+    lost: str = ""
 
 
 def instance_size(instance: Instance) -> tuple[int, int]:

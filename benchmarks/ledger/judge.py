@@ -14,9 +14,11 @@ from schedgap.benchmarks.ledger.claims import claims_of
 from schedgap.benchmarks.ledger.verdicts import ledger_verdict
 from schedgap.catalogue.agreement import Agreement
 from schedgap.catalogue.method import Method, full_settings
+from schedgap.catalogue.methods import last_line_of, one_line
 from schedgap.catalogue.problem import Problem
+from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance, Json
-from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, Verdict, not_applicable
+from schedgap.heuristics.common.guarantee import OWN, Case, Evaluation, Guarantee, Verdict, not_applicable
 
 
 @dataclass(frozen=True)
@@ -99,10 +101,21 @@ def judge(
 
 
 def evaluate(guarantee: Guarantee, case: Case, sides: bool = False) -> Judgement:
-    """One guarantee on one case; `sides` as in :func:`judge`."""
-    evaluation = guarantee.on(case, sides)
-    applies = evaluation.verdict is not Verdict.NOT_APPLICABLE or evaluation.right is not None
-    bound = guarantee.ratio_bound(case) if guarantee.ratio_bound is not None and applies else None
+    """One guarantee on one case; `sides` as in :func:`judge`.
+
+    Raises
+    ------
+    InputError
+        A user's own claim raised.
+    """
+    try:
+        evaluation = guarantee.on(case, sides)
+        applies = evaluation.verdict is not Verdict.NOT_APPLICABLE or evaluation.right is not None
+        bound = guarantee.ratio_bound(case) if guarantee.ratio_bound is not None and applies else None
+    except Exception as error:
+        if guarantee.kind != OWN:
+            raise
+        raise InputError(f"claim {guarantee.id}: raised {one_line(error)}{last_line_of(error)}") from error
     return Judgement(guarantee, evaluation, bound)
 
 

@@ -38,6 +38,8 @@ class LedgerRow:
         anything smaller is refuted by one of them, so 1 is as tight as can be
     tightest : the trial that `tightness` is from
     certified : of the trials where it held, how many have a certified optimum; None where that was not asked for
+    lost : trials that do not count, since a user's own heuristic raised or the checker refused its solution
+    first_lost : the first of them
     """
 
     guarantee: Guarantee
@@ -56,6 +58,8 @@ class LedgerRow:
     power: float | None = None
     tightest: str = ""
     certified: int | None = None
+    lost: int = 0
+    first_lost: str = ""
 
     @property
     def shown(self) -> str:
@@ -136,6 +140,8 @@ class LedgerRow:
             "power": self.power,
             "tightest": self.tightest,
             "certified": self.certified,
+            "lost": self.lost,
+            "first_lost": self.first_lost,
         }
 
 
@@ -155,6 +161,13 @@ class Tally:
     reason: str = ""
     tightest: str = ""
     certified: int | None = None
+    lost: int = 0
+    first_lost: str = ""
+
+    def lose(self, why: str, where: str) -> None:
+        """Count a trial, called `where`, on which there is no solution to judge."""
+        self.first_lost = self.first_lost or f"{where}: {why}"
+        self.lost += 1
 
     def add(self, evaluation: Evaluation, where: str, certified: bool = False) -> None:
         """Count one evaluation, made on the trial called `where`, whose optimum may be certified."""
@@ -198,6 +211,8 @@ class Tally:
             power=self.power if verdict is Verdict.HELD and self.power > 0 else None,
             tightest=self.tightest,
             certified=self.certified,
+            lost=self.lost,
+            first_lost=self.first_lost,
         )
 
 
@@ -238,6 +253,8 @@ class Ledger:
                 notes.append(f"    {row.elsewhere}")
             if row.not_applicable:
                 notes += [f"    not applicable ({count}): {why}" for why, count in row.most_reasons]
+            if row.lost:
+                notes.append(f"    lost ({row.lost}): no feasible solution, the first in {row.first_lost}")
             if power and row.power is not None:
                 notes.append(f"    {row.power_words}")
         return table([*head, "power"] if power else head, cells, "lllrrrr"[: 6 + power]) + "\n\n" + "\n".join(notes)

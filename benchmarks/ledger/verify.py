@@ -196,6 +196,7 @@ class _Trials:
             exact = certified(self.problem, instance, exact)
         answers = [Answer("the exact method", exact.status, exact.objective, exact.bound, exact=True)]
         result: Result | None = None
+        lost = ""
         options: dict[str, Any] = dict(given)
         if self.method is not None:
             given = {key: value for key, value in given.items() if key in self.method.options}  # of another method
@@ -205,6 +206,11 @@ class _Trials:
             except Disagreement as error:
                 path = write_disagreement(instance, message=str(error))
                 raise Disagreement(f"{error}; the instance is in {path}") from error
+            except InputError as error:
+                if not self.method.users:
+                    raise
+                lost = str(error)
+        if self.method is not None and result is not None:
             outside = bool(result.info.get("outside_model"))
             answers.append(Answer(self.method.id, result.status, result.objective, result.bound, outside_model=outside))
         known = agree(answers, self.problem.sense, certified_bound(self.problem, instance))
@@ -214,7 +220,7 @@ class _Trials:
         objective = None if result is None else result.objective
         info = {} if result is None else result.info
         case = Case(instance, objective, info, known.optimum, known.bound, options)
-        return Trial(instance, family, seed, given, result, case, exact.proof == "certified")
+        return Trial(instance, family, seed, given, result, case, exact.proof == "certified", lost)
 
 
 def _row(
@@ -247,6 +253,9 @@ def _row(
             trial = trials[key].get(families[k % len(families)], seed * SEED_STRIDE + k // len(families))
         else:
             trial = trials[key].run(*hunted[k - count])
+        if trial.lost:
+            tally.lose(trial.lost, f"family {trial.family}, seed {trial.seed}")
+            continue
         judged = evaluate(guarantee, trial.case)
         tally.add(judged.evaluation, f"family {trial.family}, seed {trial.seed}", trial.certified)
         if judged.verdict is Verdict.NOT_APPLICABLE:

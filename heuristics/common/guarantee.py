@@ -102,6 +102,10 @@ def not_applicable(reason: str) -> Evaluation:
     return Evaluation(Verdict.NOT_APPLICABLE, reason=reason)
 
 
+OWN = "own"
+"""Kind of a claim that a user brings."""
+
+
 @dataclass(frozen=True)
 class Assumption:
     """One thing that a claim needs.
@@ -146,7 +150,7 @@ class Guarantee:
     assumptions : what it needs; words alone count as one assumption without a test
     evaluate : the claim on one case inside the assumptions; :meth:`on` tests those first
     method : the heuristic it is about, or None where it is about the problem
-    kind : "printed" or "repaired"
+    kind : "printed" or "repaired"; "own" for a user's
     ratio_bound : the proven bound on objective / optimum for this case, where the claim is such a bound
     lemma : a step on the way to a theorem, which no table shows as the paper's bound on the ratio
     hint : names of generator presets and options under which the claim is worth trying, for `verify`

@@ -96,10 +96,20 @@ def test_verify_and_hunt_know_the_claims_and_share_what_they_found(command: Comm
     assert row["held"] + row["refuted"] == 2
 
 
+def test_verify_counts_trials_without_a_solution_and_goes_on(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "partly.py").write_text(CLAIMS.replace("mine.py:shipped", "mine.py:sometimes"))
+    ran = command("verify", "mine-thousand", "--claims", "partly.py", "--instances", "20", "--out", "c")
+    assert ran.status == 0, ran.message
+    assert "own" in ran.out and "raised KeyError: 'only three'" in ran.out
+    (row,) = json.loads((tmp_path / "c" / "ledger.json").read_text())["guarantees"]
+    assert row["lost"] and row["lost"] + row["held"] + row["refuted"] + row["not_applicable"] == 20
+    assert f"lost ({row['lost']}): no feasible solution" in ran.out
+
+
 def test_an_instance_on_which_it_raises_is_lost_and_the_hunt_goes_on(command: Command) -> None:
     ran = command("hunt", "rar-ddls/mine.py:sometimes", "--set", "evaluations=60", "jobs=4", "--workers", "1")
     assert ran.status == 0, ran.message
-    assert "instances on which it raised, the first: " in ran.out and "KeyError" in ran.out
+    assert "instances without a feasible solution, the first: " in ran.out and "KeyError" in ran.out
 
 
 @pytest.mark.parametrize(
@@ -107,6 +117,7 @@ def test_an_instance_on_which_it_raises_is_lost_and_the_hunt_goes_on(command: Co
     [
         ("x = 1\n", "must have CLAIMS, a list of Guarantee objects"),
         ("CLAIMS = [3]\n", "CLAIMS[0]: must be a Guarantee, got int"),
+        (CLAIMS.replace("case.optimum)", "None)"), "claim mine-optimal: raised TypeError"),
         ("import nothing_there\n", "cannot be imported: ModuleNotFoundError"),
         (CLAIMS.replace("mine-optimal", "000-theorem-5"), "'000-theorem-5' is already the id of a guarantee"),
         (CLAIMS.replace("mine-optimal", "mine-thousand"), "the id 'mine-thousand' is used twice"),
