@@ -128,7 +128,7 @@ class Budget:
 
     def _limit(self) -> Termination | None:
         if self._moment is not None and time.monotonic() >= self._moment:
-            self.reason = "a stage that is not looked into took all the time"
+            self.reason = "the time limit came in a stage that cannot tell what it has so far"
             return Termination.TIME_LIMIT
         used = None if self._most is None else used_bytes()
         if used is not None and self._most is not None and used > self._most:

@@ -166,6 +166,17 @@ class Comparison:
         """Some method ran with several seeds."""
         return any(len(row.records) > 1 for row in self.rows)
 
+    def __repr__(self) -> str:
+        """One line; :meth:`to_text` is the table."""
+        known = (
+            f"optimum {number(self.agreement.optimum)}" if self.agreement.optimum is not None else "no optimum proven"
+        )
+        return f"<comparison of {len(self.rows)} methods on {self.problem.id} {self.instance.name!r}: {known}>"
+
+    def __str__(self) -> str:
+        """The table."""
+        return self.to_text()
+
     @property
     def exit_status(self) -> int:
         """0 found, 2 a method could not answer, 3 proven infeasible or unbounded, 4 nothing, 130 Ctrl-C."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.problem import Problem
+from schedgap.catalogue.registry import all_problems
 from schedgap.catalogue.workload import Importer
 from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.instance import Instance
@@ -26,7 +27,9 @@ def find_importer(problem: Problem, name: str) -> Importer:
         if importer.id == name:
             return importer
     ids = [importer.id for importer in importers]
-    known = f"(formats: {', '.join(ids) or 'none'})"
+    others = [p.id for p in all_problems().values() if any(one.id == name for one in workload_of(p).importers)]
+    elsewhere = f"; {name} goes into {', '.join(others)}" if others else ""
+    known = f"(formats: {', '.join(ids) or 'none'}{elsewhere})"
     raise InputError(f"problem {problem.id}: cannot import format {name!r} {known}{near(name, ids)}")
 
 

@@ -6,6 +6,7 @@ import heapq
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -273,7 +274,7 @@ def read_trace(
     if not form.relative:
         start = min(job.arrival for job in jobs)
         if start > 0:
-            notes.add(f"arrivals count from that of the first job, {start:.10g} s in the file")
+            notes.add(f"arrivals count from that of the first job, {_moment(start)} in the file")
             jobs = [replace(job, arrival=round(job.arrival - start, 6)) for job in jobs]
     if all(job.duration is None and job.iterations is None for job in jobs):
         rng = np.random.default_rng(seed)
@@ -288,7 +289,15 @@ def read_trace(
     if len(files) == 2:
         return Trace(name, str(path), jobs, read_servers(files[1], notes), notes)
     number = _servers(jobs, per_server) if servers is None else servers
+    if servers is None:
+        notes.add(f"no table of servers: {number} of {per_server} GPUs assumed")
     return Trace(name, str(path), jobs, [TraceServer(f"s{i}", per_server) for i in range(number)], notes)
+
+
+def _moment(seconds: float) -> str:
+    """Seconds of the file's clock, as a date too where they are as many as since 1970."""
+    date = f" ({datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC)" if 1e8 < seconds < 1e10 else ""
+    return f"{seconds:.10g} s{date}"
 
 
 def _servers(jobs: Sequence[TraceJob], per_server: int) -> int:

@@ -38,7 +38,7 @@ class CheckReport:
 
     violations: tuple[Violation, ...]
     objective: Fraction | None
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def feasible(self) -> bool:

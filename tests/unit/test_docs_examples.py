@@ -10,13 +10,25 @@ from typing import Any
 
 import pytest
 
-from schedgap.cli.main import main
+from schedgap.cli.main import COMMANDS, _parser, main
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def _python_blocks(page: str) -> list[str]:
     return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+def test_the_synopsis_has_every_command_with_its_options() -> None:
+    text = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8").split("```")[1]
+    shown = {
+        name: "".join(re.findall(rf"^schedgap [a-z|]*\b{name}\b.*(?:\n .*)*", text, re.MULTILINE)) for name in COMMANDS
+    }
+    for name in COMMANDS:
+        (chosen,) = [action for action in _parser(name)._actions if action.dest == "command"]
+        options = {word for action in chosen.choices[name]._actions for word in action.option_strings}  # type: ignore[index,union-attr,call-overload]
+        missing = [word for word in sorted(options - {"-h", "--help"}) if word not in shown[name]]
+        assert shown[name] and not missing, (name, missing)
 
 
 def test_own_heuristic_of_the_docs(
