@@ -13,6 +13,7 @@ import resource
 import struct
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import IO, Any
 
 from schedgap.benchmarks.evaluation.landlock import restrict
@@ -69,8 +70,8 @@ def fence(folder: str, closed: list[str]) -> None:
         return any(real == place or real.startswith(place + os.sep) for place in places)
 
     def records_beside(path: Any) -> bool:
-        parent = os.path.dirname(os.path.realpath(os.fsdecode(path)))
-        return any(os.path.exists(os.path.join(parent, name)) for name in _RECORDS)
+        parent = Path(os.path.realpath(os.fsdecode(path))).parent
+        return any((parent / name).exists() for name in _RECORDS)
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "open":
