@@ -148,7 +148,9 @@ def _headline(analysis: Analysis, every: pd.DataFrame) -> str:
     worst = analysis.runs[
         analysis.runs.heuristic & ~analysis.runs.outside_model & (analysis.runs.ratio_to == "optimum")
     ]
-    text = f"{len(every)} instances of {len(analysis.problems)} problems, {proven} of them settled by proof"
+    count = len(analysis.problems)
+    problems = f"{count} problem{'s' if count > 1 else ''}"
+    text = f"{len(every)} instances of {problems}, {proven} of them settled by proof"
     nothing = worst.ratio == math.inf
     if len(worst[~nothing]):
         one = worst[~nothing].sort_values("ratio").iloc[-1]
