@@ -63,7 +63,9 @@ def run(folder: Path, trace: str = "some.trace", **settings: object) -> tuple[Ra
     chosen = {"worker": "x", "slot_length": 10, **settings}
     found, messages = import_instance(RAR_DDLS, "gavel", [folder / trace], folder / "rates.json", chosen)
     assert isinstance(found, RarDdlsInstance)
-    return found, messages
+    said = f"no table of servers: {len(found.servers)} of {found.servers[0].gpus} GPUs assumed"
+    assert (said in messages) == ("servers" not in settings)
+    return found, [message for message in messages if message != said]
 
 
 def test_sizes_steps_and_times(folder: Path) -> None:
@@ -248,7 +250,7 @@ def test_missing_and_empty_files(folder: Path) -> None:
 def test_built_in_rates_need_no_file(folder: Path) -> None:
     (folder / "some.trace").write_text(ten("ResNet-18 (batch size 32)", 1000, 2))
     instance, messages = import_instance(RAR_DDLS, "gavel", [folder / "some.trace"])
-    assert messages == [] and len(instance.to_dict()["jobs"]) == 1
+    assert messages == ["no table of servers: 1 of 4 GPUs assumed"] and len(instance.to_dict()["jobs"]) == 1
 
 
 def real(name: str) -> list[Path]:
