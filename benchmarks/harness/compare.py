@@ -168,14 +168,7 @@ class Comparison:
 
     def __repr__(self) -> str:
         """One line; :meth:`to_text` is the table."""
-        known = (
-            f"optimum {number(self.agreement.optimum)}" if self.agreement.optimum is not None else "no optimum proven"
-        )
-        return f"<comparison of {len(self.rows)} methods on {self.problem.id} {self.instance.name!r}: {known}>"
-
-    def __str__(self) -> str:
-        """The table."""
-        return self.to_text()
+        return f"<comparison of {len(self.rows)} methods on {self.problem.id} {self.instance.name!r}>"
 
     @property
     def exit_status(self) -> int:
@@ -208,6 +201,8 @@ class Comparison:
     def to_text(self) -> str:
         """As ``compare`` prints it."""
         return comparison_text(self)
+
+    __str__ = to_text
 
 
 def chosen_methods(problem: Problem, instance: Instance, names: Sequence[str] | None) -> list[Method]:
