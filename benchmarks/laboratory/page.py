@@ -76,7 +76,6 @@ def _verdicts(paper: Paper, findings: Sequence[Finding]) -> dict[str, Any]:
         "page": page_name(paper),
         "missing": [item.title for item in paper.items if item.id not in {finding.item.id for finding in findings}],
         "claims": rows,
-        "items": [[finding.item.id, finding.item.title, len(finding.judged)] for finding in findings],
         "without": dict(paper.without),
     }
 

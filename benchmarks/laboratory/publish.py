@@ -21,6 +21,8 @@ from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.instance import Json
 
 PAGE = "reproduction.md"
+DATA = "reproduction.json"
+"""All verdicts as data, so that one paper can be published without running the others again."""
 HEADLINE = "<!-- reproduction: written by benchmarks/laboratory/publish.py -->"
 """The line of README.md that the headline follows."""
 _RULES = """Every table and figure of the five papers' evaluations, measured again: `schedgap reproduce PAPER
@@ -54,35 +56,38 @@ is left to gain is at most that."""
 def publish(docs: Path, runs: Sequence[Path]) -> Path:
     """Copy the pages and figures of `runs` to `docs`, and write the table of all verdicts there.
 
-    What stands below the mark in a page that is there already is kept. Where the folder beside has a README.md with
-    the headline's mark, the line after it is written anew.
+    What stands below the mark in a page that is there already is kept, and so are the verdicts of papers that are not
+    among the runs. Where the folder beside has a README.md with the headline's mark, the line after it is written anew.
 
     Raises
     ------
     InputError
         A run is not there.
     """
-    papers = sorted((_read(run) for run in runs), key=lambda paper: str(paper["paper"]))
+    kept = docs / DATA
+    known = {str(paper["paper"]): paper for paper in (_read(kept) if kept.is_file() else ())}
     for run in runs:
-        paper = _read(run)
+        paper = _read(run / VERDICTS)
+        known[str(paper["paper"])] = paper
         text = (run / str(paper["page"])).read_text(encoding="utf-8")
         target = docs / str(paper["page"])
         if target.exists():
-            _, mark, kept = target.read_text(encoding="utf-8").partition(MARK)
-            text = f"{text}\n{mark}{kept}" if mark else text
+            _, mark, below = target.read_text(encoding="utf-8").partition(MARK)
+            text = f"{text}\n{mark}{below}" if mark else text
         write_text(target, text)
         for figure in run.glob(f"{paper['name']}-*.png"):
             shutil.copyfile(figure, docs / figure.name)
+    papers = [known[number] for number in sorted(known)]
+    write_text(kept, json.dumps(papers, indent=1) + "\n")
     _write_headline(docs.parent / "README.md", headline(papers))
     return write_text(docs / PAGE, table(papers))
 
 
-def _read(run: Path) -> dict[str, Any]:
+def _read(path: Path) -> Any:
     try:
-        found: dict[str, Any] = json.loads((run / VERDICTS).read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise InputError(f"{run / VERDICTS}: {error.strerror or error}") from None
-    return found
+        raise InputError(f"{path}: {error.strerror or error}") from None
 
 
 def headline(papers: Sequence[dict[str, Json]]) -> str:

@@ -152,19 +152,32 @@ def More(a: Quantity, b: Quantity, what: str = "", printed: float | None = None)
 
 @dataclass(frozen=True)
 class Trend:
-    """Do the values fall (or rise) from each x to the next? Every neighbouring pair has to hold."""
+    """Do the values fall (or rise) from each x to the next? Every neighbouring pair has to hold.
+
+    Attributes
+    ----------
+    end : where values cannot go on: a step that every draw begins and ends there is left out, unless all steps do
+    """
 
     values: tuple[Value, ...]
     falling: bool = True
     what: str = ""
+    end: float | None = None
 
     def judge(self, data: Data) -> Answer:
         """By the paired differences of neighbours; the last against the first stands beside."""
         arrays = [value.of(data) for value in self.values]
         steps = [interval(later - earlier) for earlier, later in pairwise(arrays)]
-        states = [side(step, 0.0, self.falling) for step in steps]
+        ended = [
+            bool(self.end is not None and all((one == self.end).all() for one in pair)) for pair in pairwise(arrays)
+        ]
+        states = [
+            side(step, 0.0, self.falling) for step, over in zip(steps, ended, strict=True) if not over or all(ended)
+        ]
         whole = interval(arrays[-1] - arrays[0])
         text = f"steps {', '.join(plus_minus(s) for s in steps)}; last minus first {plus_minus(whole)}"
+        if any(ended):
+            text += f"; {self.end:g} is reached before"
         word = "falls" if self.falling else "rises"
         ends = f"{self.values[0].series} {word} from {self.values[0].at} to {self.values[-1].at}, at every step"
         return Answer(every(states), self.what or ends, text, plus_minus(whole))

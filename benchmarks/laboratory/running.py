@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -28,6 +29,9 @@ from schedgap.solvers.result import Status
 
 FIRST_SEED = 1000
 """The first draw: settings were tried on draws below it, so verdicts come from draws that no choice was made on."""
+
+PROCESSOR = "processor"
+"""The metric that every run has: its processor seconds."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,7 @@ class Reproduction:
     folder : where the run, the page and the figures are
     page : the page's path; None where Ctrl-C ended the run
     findings : one per item
+    processor : by item the processor seconds of its runs; a run that two items need counts for the first
     interrupted : Ctrl-C ended it; every finished draw is kept
     errors : runs that failed, one line each
     """
@@ -66,6 +71,7 @@ class Reproduction:
     folder: Path
     page: Path | None
     findings: tuple[Finding, ...]
+    processor: Mapping[str, float]
     interrupted: bool
     errors: tuple[str, ...]
 
@@ -110,8 +116,10 @@ def _execute(group: Sequence[Work]) -> list[tuple[Any, str]]:
 
 
 def _measured(work: Work) -> tuple[Any, str]:
+    began = time.process_time()
     try:
-        return plain(work.measure(work.run, work.seed)), ""
+        found = plain(work.measure(work.run, work.seed))
+        return {**found, PROCESSOR: time.process_time() - began}, ""
     except Exception as error:
         lines = str(error).strip().splitlines() or [""]
         return None, f"{type(error).__name__}: {lines[0]}"
@@ -185,7 +193,8 @@ def reproduce(
             interrupted = session.run(again, counts)
             findings = tuple(session.finding(item, counts[item.id]) for item in chosen) if not interrupted else ()
         page = write(paper, findings, folder) if write is not None and not interrupted else None
-    return Reproduction(folder, page, findings, interrupted, tuple(session.errors))
+        processor = session.processor(chosen, counts)
+    return Reproduction(folder, page, findings, processor, interrupted, tuple(session.errors))
 
 
 def _chosen(paper: Paper, names: Sequence[str] | None) -> list[Item]:
@@ -220,6 +229,20 @@ class _Session:
         found = {key: [self.found.get(_work(item, run, seed).key, {}) for seed in seeds] for key, run in item.runs()}
         data = Data(found, seeds)
         return Finding(item, data, judge(item, data))
+
+    def processor(self, items: Iterable[Item], counts: Mapping[str, int]) -> dict[str, float]:
+        """Processor seconds by item; a run that two items need counts for the first."""
+        seen: set[str] = set()
+        found = {}
+        for item in items:
+            keys = {
+                _work(item, run, seed).key
+                for seed in range(FIRST_SEED, FIRST_SEED + counts[item.id])
+                for _, run in item.runs()
+            }
+            found[item.id] = sum(self.found.get(key, {}).get(PROCESSOR, 0.0) for key in keys - seen)
+            seen |= keys
+        return found
 
     def run(self, items: Iterable[Item], counts: Mapping[str, int]) -> bool:
         """Run what is missing; whether Ctrl-C ended it."""

@@ -156,12 +156,12 @@ def lp_rs_mde(
 
 def _until(
     mixture: Mixture, rng: np.random.Generator, tries: int, wanted: float, allowed: Floats, deadline: Deadline
-) -> tuple[list[int], int, bool]:
+) -> tuple[Ints, int, bool]:
     """Steps 7 to 9: roundings until one is good enough; the last one, how many, and whether it is."""
-    chosen: list[int] = []
+    chosen = np.zeros(0, dtype=np.int64)
     for made in range(1, tries + 1):
         chosen = mixture.draw(rng)
-        worth = float(mixture.utility[chosen].sum()) if chosen else 0.0
+        worth = float(mixture.utility[chosen].sum())
         if worth >= wanted - _SAME and bool((mixture.share(chosen) <= allowed + _SAME).all()):
             return chosen, made, True
         if deadline.passed:
@@ -169,25 +169,17 @@ def _until(
     return chosen, tries, False
 
 
-def _without_violations(
-    mixture: Mixture, rng: np.random.Generator, tries: int, deadline: Deadline
-) -> tuple[list[int], int]:
+def _without_violations(mixture: Mixture, rng: np.random.Generator, tries: int, deadline: Deadline) -> tuple[Ints, int]:
     """The best of some roundings in which a ring that does not fit is refused, and how many were made."""
-    best: list[int] = []
+    best = np.zeros(0, dtype=np.int64)
     top = 0.0
     ceiling = float(sum(mixture.utility[a:b].max() for a, b in mixture.groups))
     for made in range(1, tries + 1):
         drawn = mixture.draw(rng)
-        left = mixture.capacity.copy()
-        kept = []
-        for place in rng.permutation(len(drawn)):
-            column = mixture.columns[drawn[place]]
-            if (column.values <= left[column.rows]).all():
-                left[column.rows] -= column.values
-                kept.append(drawn[place])
-        worth = float(mixture.utility[kept].sum()) if kept else 0.0
+        kept = mixture.accepted(drawn[rng.permutation(len(drawn))])
+        worth = float(mixture.utility[kept].sum())
         if worth > top + _SAME:
-            best, top = sorted(kept), worth
+            best, top = np.sort(kept), worth
         if deadline.passed or top >= ceiling - _SAME:
             return best, made
     return best, tries

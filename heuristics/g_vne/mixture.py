@@ -9,11 +9,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.formulations.common.compiled import kept
 from schedgap.heuristics.g_vne.relaxation import LEAST_WEIGHT, Relaxation
 from schedgap.solvers.column_generation import Column
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 
 def fits_alone(column: Column, capacity: Floats) -> bool:
@@ -69,6 +71,24 @@ class Mixture:
         return tuple((int(a), int(b)) for a, b in zip(edges, ends, strict=True))
 
     @cached_property
+    def _reach(self) -> Floats:
+        """(jobs, rings) weights of each job's rings added up; infinite where a job has fewer."""
+        width = max((last - first for first, last in self.groups), default=0)
+        found = np.full((len(self.groups), width), np.inf)
+        for row, (first, last) in zip(found, self.groups, strict=True):
+            row[: last - first] = np.cumsum(self.weights[first:last])
+        return found
+
+    @cached_property
+    def _packed(self) -> tuple[Ints, Ints, Floats]:
+        """What each ring takes: where its entries begin, their rows and values, ring after ring."""
+        counts = [len(column.rows) for column in self.columns]
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        rows = np.concatenate([np.zeros(0, dtype=np.int64), *(column.rows for column in self.columns)])
+        values = np.concatenate([np.zeros(0), *(column.values for column in self.columns)])
+        return starts, rows.astype(np.int64), values
+
+    @cached_property
     def utility(self) -> Floats:
         """(columns,) of each ring."""
         return np.array([column.objective for column in self.columns], dtype=float)
@@ -86,14 +106,17 @@ class Mixture:
         """Expected utility of a rounding."""
         return float(self.utility @ self.weights) if len(self.columns) else 0.0
 
-    def draw(self, rng: np.random.Generator) -> list[int]:
+    def draw(self, rng: np.random.Generator) -> Ints:
         """One rounding: each job takes at most one of its rings, independently: Step 8."""
-        chosen = []
-        for (first, last), point in zip(self.groups, rng.random(len(self.groups)), strict=True):
-            place = int(np.searchsorted(np.cumsum(self.weights[first:last]), point, side="right"))
-            if first + place < last:
-                chosen.append(first + place)
+        place = (self._reach <= rng.random(len(self.groups))[:, None]).sum(axis=1)
+        first, last = np.array(self.groups, dtype=np.int64).reshape(-1, 2).T
+        chosen: Ints = (first + place)[first + place < last]
         return chosen
+
+    def accepted(self, chosen: Ints) -> Ints:
+        """Those of these rings, taken in this order, that fit what the ones before them leave."""
+        taken: Ints = chosen[_fitting(chosen, *self._packed, self.capacity.copy())]
+        return taken
 
     def draw_many(self, rng: np.random.Generator, count: int) -> tuple[Floats, Floats]:
         """Utilities (n,) and loads (n, I) of `count` roundings, as :meth:`draw` makes them."""
@@ -106,10 +129,24 @@ class Mixture:
             load[taken] += self.load[rings]
         return utility, load
 
-    def share(self, chosen: Sequence[int]) -> Floats:
+    def share(self, chosen: Ints | Sequence[int]) -> Floats:
         """(I,) load over capacity; 0/0 is 0."""
-        load = self.load[list(chosen)].sum(axis=0) if len(chosen) else np.zeros(len(self.capacity))
+        load: Floats = self.load[np.asarray(chosen, dtype=np.int64)].sum(axis=0)
         return shares(load, self.capacity)
+
+
+@kept
+def _fitting(chosen: Ints, starts: Ints, rows: Ints, values: Floats, left: Floats) -> Bools:
+    """Which of these rings fit what is left, one after the other; `left` is used up."""
+    taken = np.ones(len(chosen), dtype=np.bool_)
+    for n, ring in enumerate(chosen):
+        for k in range(starts[ring], starts[ring + 1]):
+            if not values[k] <= left[rows[k]]:
+                taken[n] = False
+        if taken[n]:
+            for k in range(starts[ring], starts[ring + 1]):
+                left[rows[k]] -= values[k]
+    return taken
 
 
 def shares(load: Floats, capacity: Floats) -> Floats:

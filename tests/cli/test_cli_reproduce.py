@@ -58,6 +58,7 @@ def test_published_pages_keep_what_is_written_below_and_tell_what_is_missing(tmp
     page = (docs / page_name(PAPER)).read_text()
     assert "Only 1 of its 2 items ran." in " ".join(page.split()) and page.endswith(f"{MARK}\nkept\n")
     assert (docs / "toy-bars.png").is_file()
+    assert publish(docs, []).read_text() == table, "verdicts of papers that are not run again are kept"
 
 
 def test_it_goes_on_after_kill_9(tmp_path: Path) -> None:

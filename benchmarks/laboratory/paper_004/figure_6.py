@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schedgap.benchmarks.laboratory.declare import RATIO, Axis, Choice, Claim, Item, Metric, Series
+from schedgap.benchmarks.laboratory.declare import RATIO, Axis, Claim, Item, Metric, Series
 from schedgap.benchmarks.laboratory.draw import lines
 from schedgap.benchmarks.laboratory.paper_004.common import EMBEDDED, embedded_ratio
 from schedgap.benchmarks.laboratory.rules import Trend, Value, Within
@@ -20,13 +20,12 @@ ELASTIC = embedded_ratio(
     "rings span servers; factors on the bandwidth of every link from 0.005 to 1.",
     workload={"gpu_factor": 0.25},
     axis=Axis("factor on bandwidths", "bandwidth_factor", _FACTORS, log=True),
-    choices=(Choice("servers as printed", {"gpu_factor": 1.0}),),
     claims=(
         Claim(
             "With elastic rings, as the model is printed, wider links embed more jobs.",
             "section VI, Figure 6",
             tuple(
-                Trend(tuple(Value("embedded", series, factor) for factor in _FACTORS), falling=False)
+                Trend(tuple(Value("embedded", series, factor) for factor in _FACTORS), falling=False, end=1.0)
                 for series in ("GADGET", "GADGET, filled")
             ),
         ),
@@ -36,12 +35,12 @@ FIXED = Item(
     id="figure-6-fixed",
     title="Figure 6: with fixed gangs and links that bind",
     plots="The same question where links can matter: a job has its N_i workers or none.",
-    left_open="One slot (g-vne, preset `racks`): 20 servers of at most 2 GPUs, 35 jobs of N_i workers or none, each "
-    "worth lambda_1; links 100, 50, 20 times narrower than printed, and as printed. A draw stands for a slot. A "
-    "link counts as full when more than 90% of it is used (the limit is ours).",
+    left_open="One slot (g-vne, preset `racks`): 50 servers of at most 2 GPUs, 35 jobs of N_i workers or none, few "
+    "enough for the GPUs not to run out first; links 100, 50, 20 times narrower than printed, and as printed. A draw "
+    "stands for a slot. A link counts as full when more than 90% of it is used (the limit is ours).",
     problem="g-vne",
     preset="racks",
-    workload={"servers": 20, "jobs": 35, "gangs": "fixed", "gpus": 2},
+    workload={"jobs": 35, "gangs": "fixed", "gpus": 2},
     series=(
         Series("Algorithm 2", "lp-rs-mde"),
         Series("Algorithm 2, printed program", "lp-rs-mde", {"lp": "augmented"}),

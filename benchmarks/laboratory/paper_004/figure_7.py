@@ -10,20 +10,18 @@ from schedgap.benchmarks.laboratory.draw import bars, lines
 from schedgap.benchmarks.laboratory.paper_004.common import UTILITY
 from schedgap.benchmarks.laboratory.rules import Fact, Value, Within
 
-_JOBS = (50, 100, 150, 200)
-_EXACT = "optimum (column generation)"
+_JOBS = (25, 50, 100)
+_EXACT = "column generation"
 _SHARE = Metric("slot share", "gain of a slot over its bound", digits=3)
 
 
 def _part(series: str, jobs: int) -> Within:
-    return Within(Value("objective", series, jobs), 0.6, 0.8, over=Value("objective", _EXACT, jobs))
+    return Within(Value("objective", series, jobs), 0.6, 0.8, over=Value("bound", _EXACT, jobs))
 
 
 def _third(series: str) -> Fact:
     def test(data: Data) -> tuple[bool | None, str]:
-        shares = np.concatenate(
-            [data.values("objective", series, n) / data.values("objective", _EXACT, n) for n in _JOBS]
-        )
+        shares = np.concatenate([data.values("objective", series, n) / data.values("bound", _EXACT, n) for n in _JOBS])
         known = shares[np.isfinite(shares)]
         if not len(known):
             return None, "-"
@@ -42,7 +40,8 @@ ONE_SLOT = Item(
     left_open="One slot, preset `racks` of g-vne. Algorithm 2 with Rost and Schmid's program as printed, capacities "
     "kept; the same allowed to overload (outside the model); and with rings that are embeddable alone (corrected, "
     "ours). The optimum is by column generation. Links as printed hardly bind; second choices: links 20 times "
-    "narrower; gangs of fixed size on servers of at most 2 GPUs with links 50 times narrower.",
+    "narrower; gangs of fixed size on servers of at most 2 GPUs with links 50 times narrower. Its search ends after 20 "
+    "nodes: shares are of its certified bound, which is at most about 1% above its best embedding.",
     problem="g-vne",
     preset="racks",
     series=(
