@@ -41,6 +41,12 @@ def _heuristics() -> Mapping[str, Function]:
     }
 
 
+def _search() -> Mapping[str, Function]:
+    from schedgap.solvers.exact.gpu_sharing.lns import solve_lns
+
+    return {"lns": PROBLEM.best_start(solve_lns)}
+
+
 def _check_elastic() -> Checker:
     from schedgap.formulations.common.solution import parsed
     from schedgap.formulations.gpu_sharing.elastic import check_elastic
@@ -101,6 +107,7 @@ class GpuSharing(ProblemOf[GpuSharingInstance]):
             "an instance of two jobs: share now or wait, exactly in continuous time",
             source="paper 003, Theorem 1",
         ),
+        Method("lns", "large neighbourhood search from the best heuristic, until a limit", Kind.SEARCH, _search),
         _heuristic(
             "sjf-bsbf", "shortest job first with best sharing benefit first", source="paper 003, Algorithms 1 and 2"
         ),

@@ -41,6 +41,12 @@ def _heuristics() -> Mapping[str, Function]:
     }
 
 
+def _search() -> Mapping[str, Function]:
+    from schedgap.solvers.exact.hadar.lns import solve_lns
+
+    return {"lns": PROBLEM.best_start(solve_lns)}
+
+
 def _check_forked() -> Checker:
     from schedgap.formulations.common.solution import parsed
     from schedgap.formulations.hadar.check_forked import check_forked
@@ -113,6 +119,7 @@ class Hadar(ProblemOf[HadarInstance]):
             "one of all schedules for every job, with prices, payoffs and duality; tiny instances",
             source="paper 002, (2) to (3a)",
         ),
+        Method("lns", "large neighbourhood search from the best heuristic, until a limit", Kind.SEARCH, _search),
         _heuristic(
             "hadar-online",
             "primal-dual admission on arrival, exponential prices",

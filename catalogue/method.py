@@ -13,18 +13,23 @@ from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.options import Option, options_of
 
 Function: TypeAlias = Callable[..., object]
-"""EXACT: ``f(instance, options: SolveOptions, **settings) -> Result``. HEURISTIC: ``f(instance, *, seed, **settings)``
-returns a HeuristicRun, a bare solution, or None where it found nothing."""
+"""EXACT and SEARCH: ``f(instance, options: SolveOptions, **settings) -> Result``. HEURISTIC: ``f(instance, *, seed,
+**settings)`` returns a HeuristicRun, a bare solution, or None where it found nothing."""
 Checker: TypeAlias = Callable[..., CheckReport]
 """``check(instance, solution)``"""
 
 
 class Kind(StrEnum):
-    """How a method answers: an engine on the declarative model, another exact method, or a heuristic."""
+    """How a method answers.
+
+    An engine on the declarative model, another exact method, a heuristic, or a search that improves on the heuristics
+    until a limit: called as an exact method is, it proves nothing.
+    """
 
     ENGINE = "engine"
     EXACT = "exact"
     HEURISTIC = "heuristic"
+    SEARCH = "search"
 
 
 @dataclass(frozen=True)
@@ -34,7 +39,7 @@ class Method:
     Attributes
     ----------
     id, title : its name, and one line for ``schedgap list``
-    kind : ENGINE (its id is the engine's), EXACT or HEURISTIC
+    kind : ENGINE (its id is the engine's), EXACT, HEURISTIC or SEARCH
     load : imports the functions of some methods and returns them by id, so that listing loads no engine
     source : where it comes from ("paper 000, Algorithm 1"), "ours" where it is ours
     outside_model : its schedules are not what the problem's meaning allows: no ratio to the optimum
@@ -54,6 +59,11 @@ class Method:
     solution_key: str = ""
     printed: Mapping[str, Any] = field(default_factory=dict)
     users: bool = False
+
+    @property
+    def proves(self) -> bool:
+        """Whether it is made to prove what it finds."""
+        return self.kind in (Kind.ENGINE, Kind.EXACT)
 
     @property
     def call(self) -> Function:

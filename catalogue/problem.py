@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import ClassVar, Generic, TypeAlias, TypeVar
 
-from schedgap.catalogue.method import Kind, Method
+from schedgap.catalogue.method import Function, Kind, Method
 from schedgap.catalogue.workload import Workload
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.declarative import DeclarativeModel, Form
 from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.solution import TypedSolution
+from schedgap.heuristics.common.best_start import Improve, from_best
 from schedgap.heuristics.common.guarantee import Guarantee
 
 I_co = TypeVar("I_co", bound=Instance, covariant=True)
@@ -116,7 +117,7 @@ class ProblemOf(ABC, Generic[I_co]):
         return instance
 
     def default_method(self, instance: Instance | None = None) -> Method:
-        """The strongest exact method, of an instance where one is given: the first that is no heuristic.
+        """The strongest exact method, of an instance where one is given: the first that is exact or an engine.
 
         Raises
         ------
@@ -124,9 +125,14 @@ class ProblemOf(ABC, Generic[I_co]):
             There is none.
         """
         for method in self.methods:
-            if method.kind is not Kind.HEURISTIC:
+            if method.proves:
                 return method
         raise InputError(f"{self.id} has no exact method")
+
+    def best_start(self, improve: Improve) -> Function:
+        """The function of a search: `improve` is called with the best schedule of the heuristics as the start."""
+        inside = [method for method in self.heuristics() if not (method.outside_model or method.users)]
+        return from_best(lambda: [method.call for method in inside], self.check, self.sense, improve)
 
     def heuristics(self) -> tuple[Method, ...]:
         """Its heuristics, in order."""

@@ -25,6 +25,12 @@ def _exact() -> Mapping[str, Function]:
     return {"cp": solve_cp, "schedule-set": solve_schedule_set, "theta": solve_theta}
 
 
+def _search() -> Mapping[str, Function]:
+    from schedgap.solvers.exact.rar_ddls.lns import solve_lns
+
+    return {"lns": PROBLEM.best_start(solve_lns)}
+
+
 def _time_indexed(instance: Instance, tighten: bool) -> DeclarativeModel:
     if tighten:
         from schedgap.formulations.rar_ddls.models.time_indexed import build_ilp
@@ -85,6 +91,7 @@ class RarDdls(ProblemOf[RarDdlsInstance]):
         _exact_method(
             "theta", "least execution time of a GPU by bisection, tiny instances", source="paper 000, (14) to (16)"
         ),
+        Method("lns", "large neighbourhood search from the best heuristic, until a limit", Kind.SEARCH, _search),
         _heuristic(
             "sjf-bco", "smallest job first with balanced contention and overhead", source="paper 000, Algorithms 1 to 3"
         ),

@@ -149,7 +149,7 @@ def _one(problem: Problem, members: Sequence[Record], folder: Path) -> tuple[lis
         m.outside_model or bool(r.result.info.get("outside_model")) for m, r in zip(methods, members, strict=True)
     ]
     answers = [
-        Answer(r.label, r.result.status, r.result.objective, r.result.bound, m.kind is not Kind.HEURISTIC, out)
+        Answer(r.label, r.result.status, r.result.objective, r.result.bound, m.proves, out)
         for r, m, out in zip(members, methods, outside, strict=True)
     ]
     agreement = agree(answers, problem.sense)
@@ -166,7 +166,7 @@ def _one(problem: Problem, members: Sequence[Record], folder: Path) -> tuple[lis
         found, to = (None, "") if out else agreement.ratio(row.result.objective, problem.sense)
         own = row.result.info.get("own_ratio") if out else None
         judgements: tuple[Judgement, ...] = ()
-        heuristic = method.kind is Kind.HEURISTIC
+        heuristic = not method.proves
         if heuristic and not row.error and any(g.method == row.method for g in problem.guarantees()):
             instance = instance if instance is not None else load(folder, problem, row.instance_hash)
             result = row.result

@@ -321,8 +321,7 @@ def _side_by_side(
 def answer_of(method: Method, result: Result) -> Answer:
     """A result as the others see it."""
     outside = method.outside_model or bool(result.info.get("outside_model"))
-    exact = method.kind is not Kind.HEURISTIC
-    return Answer(method.id, result.status, result.objective, result.bound, exact, outside)
+    return Answer(method.id, result.status, result.objective, result.bound, method.proves, outside)
 
 
 def worst_judgement(judgements: Sequence[Judgement]) -> Judgement:

@@ -15,7 +15,7 @@ from schedgap.benchmarks.harness.suites import Item
 from schedgap.benchmarks.harness.warm import warm_once
 from schedgap.benchmarks.records import Record, plain
 from schedgap.catalogue.agreement import certified
-from schedgap.catalogue.method import Kind, Method
+from schedgap.catalogue.method import Method
 from schedgap.catalogue.run import run_method
 from schedgap.catalogue.workload import Measurement
 from schedgap.formulations.common.errors import Disagreement, SchedgapError
@@ -82,7 +82,7 @@ def _solve(item: Item, method: Method, disagreements: Path) -> Result:
     )
     settings = item.record.settings
     result = run_method(item.problem, item.instance, method, options, settings, disagreements=disagreements)
-    exact = limits.get("certify") and method.kind is not Kind.HEURISTIC
+    exact = limits.get("certify") and method.proves
     return certified(item.problem, item.instance, result) if exact else result
 
 

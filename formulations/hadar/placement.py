@@ -37,6 +37,20 @@ def trimmed(table_levels: Levels, data: Tables) -> dict[int, dict[int, int]]:
     return kept
 
 
+def levels_from(instance: HadarInstance, data: Tables, solution: Solution) -> dict[int, dict[int, int]]:
+    """The levels of a feasible solution object; a job that it does not name has none."""
+    levels: dict[int, dict[int, int]] = {}
+    for name, slots in solution["allocation"].items():
+        j = instance.job_index[name]
+        allowed = data.jobs[j].allowed
+        levels[j] = {
+            int(slot): int(np.argmax(allowed[:, [data.types.index(e["type"]) for e in entries]].all(axis=1)))
+            for slot, entries in slots.items()
+            if entries
+        }
+    return levels
+
+
 def devices_by_type(levels: Sequence[tuple[int, int]], data: Tables) -> Ints | None:
     """Whole devices by type for the jobs that run in one slot, or None where they do not fit together.
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.hadar.instance import HadarInstance
-from schedgap.formulations.hadar.placement import trimmed
+from schedgap.formulations.hadar.placement import levels_from, trimmed
 from schedgap.formulations.hadar.pricing import (
     IMPOSSIBLE,
     Automaton,
@@ -175,15 +175,7 @@ class Scheduler:
 
     def from_solution(self, instance: HadarInstance, solution: Solution) -> list[Schedule | None]:
         """The schedules of a feasible solution object; None for a job that does not finish in it."""
-        levels: dict[int, dict[int, int]] = {}
-        for name, slots in solution["allocation"].items():
-            j = instance.job_index[name]
-            allowed = self.data.jobs[j].allowed
-            levels[j] = {
-                int(slot): int(np.argmax(allowed[:, [self.data.types.index(e["type"]) for e in entries]].all(axis=1)))
-                for slot, entries in slots.items()
-                if entries
-            }
+        levels = levels_from(instance, self.data, solution)
         schedules: list[Schedule | None] = [None] * len(self.data.jobs)
         for j, own in trimmed(levels, self.data).items():
             line = np.zeros(self.horizon + 1, dtype=np.int64)

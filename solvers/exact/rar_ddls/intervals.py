@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,21 @@ Linear = Any
 """A variable or linear expression of CP-SAT, or a whole number."""
 
 
+@dataclass(frozen=True)
+class Fixed:
+    """A job that stays as it is beside those of a model.
+
+    Attributes
+    ----------
+    start, end : its slots start .. end - 1, counted from 0
+    placement : GPUs by server position
+    """
+
+    start: int
+    end: int
+    placement: Mapping[int, int]
+
+
 class IntervalModel:
     """Contention-free model: durations by the number of servers used, a cumulative per server.
 
@@ -31,6 +47,7 @@ class IntervalModel:
     instance, options : the instance, and what its jobs can do
     low, high : bounds on the makespan
     contention : leave durations open upwards, to be fixed by further constraints
+    fixed : jobs beside those of the instance; rings never meet theirs, so that these go on as they do
 
     Attributes
     ----------
@@ -44,7 +61,14 @@ class IntervalModel:
     """
 
     def __init__(
-        self, instance: RarDdlsInstance, options: Sequence[JobOptions], low: int, high: int, *, contention: bool
+        self,
+        instance: RarDdlsInstance,
+        options: Sequence[JobOptions],
+        low: int,
+        high: int,
+        *,
+        contention: bool,
+        fixed: Sequence[Fixed] = (),
     ) -> None:
         from ortools.sat.python import cp_model
 
@@ -69,12 +93,38 @@ class IntervalModel:
             self._add_times(j, contention)
             self._add_placement(j)
             everything.append(self._interval(j, None))
+        sizes = [option.gpus for option in options]
+        for job in fixed:
+            everything.append(self.model.new_fixed_size_interval_var(job.start, job.end - job.start, ""))
+            sizes.append(sum(job.placement.values()))
+            for s, gpus in job.placement.items():
+                self._on_server[s].append((everything[-1], gpus))
+        self._part_rings(fixed)
         for server, held in zip(instance.servers, self._on_server, strict=True):
             if held:
                 self.model.add_cumulative([i for i, _ in held], [d for _, d in held], server.gpus)
-        self.model.add_cumulative(everything, [option.gpus for option in options], instance.total_gpus)
-        self._break_symmetry()
+        self.model.add_cumulative(everything, sizes, instance.total_gpus)
+        if not fixed:
+            self._break_symmetry()
+        self._order_equal_jobs()
         self.model.minimize(self.makespan)
+
+    def _part_rings(self, fixed: Sequence[Fixed]) -> None:
+        """No ring crosses a server while a fixed one does."""
+        stays: dict[int, list[tuple[int, int]]] = {}
+        for job in sorted(fixed, key=lambda job: job.start):
+            for s in job.placement if len(job.placement) > 1 else ():
+                spans = stays.setdefault(s, [])
+                if spans and job.start <= spans[-1][1]:
+                    spans[-1] = (spans[-1][0], max(spans[-1][1], job.end))
+                else:
+                    spans.append((job.start, job.end))
+        for s, spans in stays.items():
+            ours = [self._interval(j, self.crosses[j, s]) for j in self.rings if (j, s) in self.crosses]
+            if ours:  # any number of ours at once, or none
+                all_of = [self.model.new_fixed_size_interval_var(low, high - low, "") for low, high in spans]
+                sizes = [1] * len(ours) + [len(ours)] * len(spans)
+                self.model.add_cumulative([*ours, *all_of], sizes, len(ours))
 
     def _add_times(self, j: int, contention: bool) -> None:
         option, model = self.options[j], self.model
@@ -152,7 +202,7 @@ class IntervalModel:
         return self.model.new_optional_interval_var(self.start[j], self.duration[j], self.end[j], presence, "")
 
     def _break_symmetry(self) -> None:
-        """Servers of equal size are used for the first time in their order; equal jobs start in theirs."""
+        """Servers of equal size are used for the first time in their order."""
         model = self.model
         by_size: dict[int, list[int]] = {}
         for s, server in enumerate(self.instance.servers):
@@ -164,11 +214,14 @@ class IntervalModel:
                     earlier += self._uses(j, before)
                     for literal in self._uses(j, after):
                         model.add_bool_or(literal.Not(), *earlier)
+
+    def _order_equal_jobs(self) -> None:
+        """Equal jobs start in their order."""
         same: dict[tuple[object, ...], int] = {}
         for j, job in enumerate(self.instance.jobs):
             key = tuple(value for name, value in job if name != "id")
             if key in same:
-                model.add(self.start[same[key]] <= self.start[j])
+                self.model.add(self.start[same[key]] <= self.start[j])
             same[key] = j
 
     def _uses(self, j: int, s: int) -> list[cp_model.IntVar]:

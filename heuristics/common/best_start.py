@@ -1,0 +1,79 @@
+"""What an improving method starts from: the best schedule of a problem's heuristics, or a given one that is better."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from schedgap.formulations.common.check import CheckReport
+from schedgap.formulations.common.instance import Instance, Solution
+from schedgap.heuristics.common.run import HeuristicRun
+from schedgap.solvers.budget import Budget, OutOfBudgetError
+from schedgap.solvers.incumbent import Incumbent
+from schedgap.solvers.result import Result, SolveOptions
+
+SHARE = 0.5
+"""Of the time that is left: what each heuristic may take of it."""
+
+Improve = Callable[..., Result]
+"""Called as an exact method is, with the instance and options that have a start."""
+Heuristics = Sequence[Callable[..., object]]
+"""Heuristics in the order in which they run, with their default settings."""
+
+
+def from_best(
+    heuristics: Callable[[], Heuristics],
+    check: Callable[[Instance, Solution], CheckReport],
+    sense: int,
+    improve: Improve,
+) -> Callable[[Instance, SolveOptions], Result]:
+    """The method that gives `improve` the best schedule of the heuristics as its start.
+
+    Parameters
+    ----------
+    heuristics : imports them; all of them make schedules of the problem itself
+    check : the problem's checker
+    sense : +1 minimise, -1 maximise
+    improve : an exact method's function, which makes use of a start
+    """
+
+    def method(instance: Instance, options: SolveOptions) -> Result:
+        best = Incumbent(sense, options, partial(check, instance))
+        try:
+            if options.start is not None:
+                best.propose(options.start, "start")
+            for heuristic in heuristics():
+                if not best.out_of_time():
+                    _run(best, heuristic, instance)
+        except KeyboardInterrupt:
+            best.interrupted = True
+            return best.result()
+        result = improve(instance, replace(options, start=best.solution))
+        return replace(result, info={"start by": best.info.get("found by"), "start": best.objective, **result.info})
+
+    return method
+
+
+def _run(best: Incumbent, heuristic: Callable[..., object], instance: Instance) -> None:
+    """Run a heuristic to its end, or until its share of the time is over."""
+    own: dict[str, Any] = {"seed": best.options.seed}
+    deadline, left = best.options.deadline, best.seconds_left(SHARE)
+    if left is not None:
+        deadline = deadline.capped(left)
+    if "deadline" in inspect.signature(heuristic).parameters:
+        own["deadline"] = deadline
+    budget = Budget(deadline)
+    answer: object = None
+    try:
+        with budget:
+            answer = heuristic(instance, **own)
+    except OutOfBudgetError:
+        budget.end()
+        if budget.over is None:  # of the run itself, not of this heuristic
+            raise
+    solution = answer.solution if isinstance(answer, HeuristicRun) else answer
+    if isinstance(solution, dict):
+        best.propose(solution, getattr(heuristic, "__name__", "heuristic").replace("_", "-"))

@@ -1,0 +1,182 @@
+"""Large neighbourhood search: a part of the best solution is freed and solved exactly, and the rest stays as it is.
+
+A problem says which parts there are, what is freed together, and how the freed part is solved beside what is fixed;
+the search is the same for all: what to free next and how much of it follows from what that has brought so far (Shaw
+1998, Using constraint programming and local search methods to solve vehicle routing problems, CP'98; Ropke and
+Pisinger 2006, An adaptive large neighborhood search heuristic, Transportation Science 40).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from schedgap.formulations.common.errors import InputError
+from schedgap.solvers.incumbent import Incumbent
+from schedgap.solvers.result import Result, Termination
+
+STEP_WORK = 0.2
+"""Deterministic time of one step at most."""
+LEAST_STEP = 0.01
+"""What a step counts for at least: one that needs no search must not go on for ever."""
+FIRST_SIZE = 8
+"""Parts that are freed at first."""
+GROWTH = 1.25
+"""By how much more is freed after a step that found nothing, and by how much less after one that did not end."""
+MEMORY = 0.8
+"""Share of what was known of a kind that outlives a step."""
+LEAST_WEIGHT = 0.05
+"""A kind that never helps is still tried."""
+PATIENCE = 200
+"""Steps without gain after which a run ends that has no limit."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one step came to.
+
+    Attributes
+    ----------
+    better : the present solution was replaced by a better one
+    complete : nothing better is left in this neighbourhood
+    """
+
+    better: bool
+    complete: bool
+
+
+class Neighbourhoods(ABC):
+    """The neighbourhoods of one problem; keeps the present solution and proposes better ones to the incumbent.
+
+    Attributes
+    ----------
+    kinds : the ways to choose what is freed
+    parts : how many there are to be freed: jobs, or whatever a solution consists of
+    """
+
+    kinds: tuple[str, ...]
+    parts: int
+
+    @abstractmethod
+    def freed(self, kind: str, size: int, rng: np.random.Generator) -> Collection[int]:
+        """About `size` parts that are freed together; none where this kind has nothing to free."""
+
+    @abstractmethod
+    def solve(self, parts: Collection[int], most_work: float) -> Outcome:
+        """Solve the freed parts beside the others, within so much deterministic time that is counted there."""
+
+
+@dataclass
+class _Kind:
+    """What is known of a way to choose."""
+
+    size: float
+    weight: float = 1.0
+    tries: int = 0
+    gains: int = 0
+
+
+@dataclass
+class NeighbourhoodSearch:
+    """The search, from the present solution of `neighbourhoods` on; with a work limit it repeats itself for a seed.
+
+    Attributes
+    ----------
+    neighbourhoods : of the problem
+    incumbent : receives what is found, counts the work, and says when to end
+    """
+
+    neighbourhoods: Neighbourhoods
+    incumbent: Incumbent
+    _kinds: dict[str, _Kind] = field(default_factory=dict)
+    _steps: int = 0
+    _idle: int = 0
+
+    def run(self) -> bool:
+        """Search until a limit, or until nothing is left; whether the whole instance was freed, to no gain."""
+        best, there = self.incumbent, self.neighbourhoods
+        rng = np.random.default_rng(best.options.seed)
+        self._kinds = {kind: _Kind(min(FIRST_SIZE, there.parts)) for kind in there.kinds}
+        limited = best.options.work_limit is not None or best.options.deadline.moment is not None
+        barren: set[frozenset[int]] = set()
+        events: list[list[object]] = []
+        best.info["events"] = events
+        whole = False
+        try:
+            while not best.finished() and not whole and (limited or self._idle < PATIENCE):
+                name, kind = self._choose(rng)
+                parts = frozenset(there.freed(name, round(kind.size), rng))
+                before = best.work
+                if parts and parts not in barren:
+                    outcome = there.solve(parts, STEP_WORK)
+                else:  # it is known to hold nothing
+                    outcome = Outcome(better=False, complete=True)
+                best.work = max(best.work, before + LEAST_STEP)
+                self._learn(kind, outcome)
+                if outcome.better:
+                    barren.clear()
+                    events.append([self._steps, round(best.work, 6), name, len(parts), best.in_own(best.objective)])
+                    best.log(f"step {self._steps}, {name}: {len(parts)} of {there.parts} freed")
+                elif outcome.complete:
+                    barren.add(parts)
+                    whole = len(parts) == there.parts
+        finally:
+            best.info["steps"] = self._steps
+            best.info["neighbourhoods"] = {name: [kind.tries, kind.gains] for name, kind in self._kinds.items()}
+        best.log(f"{self._steps} steps, {len(events)} of them with gain")
+        return whole
+
+    def _choose(self, rng: np.random.Generator) -> tuple[str, _Kind]:
+        names = list(self._kinds)
+        weights = np.array([self._kinds[name].weight for name in names])
+        name = names[int(rng.choice(len(names), p=weights / weights.sum()))]
+        return name, self._kinds[name]
+
+    def _learn(self, kind: _Kind, outcome: Outcome) -> None:
+        """The weight follows the gains; the size, how hard it was."""
+        self._steps += 1
+        self._idle = 0 if outcome.better else self._idle + 1
+        kind.tries += 1
+        kind.gains += outcome.better
+        kind.weight = max(LEAST_WEIGHT, MEMORY * kind.weight + (1 - MEMORY) * outcome.better)
+        if not outcome.complete:
+            kind.size = max(1.0, kind.size / GROWTH)
+        elif not outcome.better:
+            kind.size = min(float(self.neighbourhoods.parts), kind.size * GROWTH)
+
+
+def searched(incumbent: Incumbent, build: Callable[[], Neighbourhoods], version: str) -> Result:
+    """The result of a search from the start that the caller gave; without one there is nothing to improve.
+
+    Parameters
+    ----------
+    incumbent : with a bound that is certified already
+    build : the neighbourhoods, once the start is known
+    version : of the engine inside, CP-SAT
+
+    Notes
+    -----
+    Nothing is proven here: a result is optimal only where it meets the bound.
+    """
+    ended: Termination | None = None
+    try:
+        if incumbent.options.start is not None:
+            incumbent.propose(incumbent.options.start, "start")
+        if not incumbent.finished():
+            ended = Termination.FINISHED if incumbent.solution is None else _search(incumbent, build)
+    except KeyboardInterrupt:
+        incumbent.interrupted = True
+    return incumbent.result(ended, "cpsat", version)
+
+
+def _search(incumbent: Incumbent, build: Callable[[], Neighbourhoods]) -> Termination | None:
+    """Why the search ended, where the incumbent does not tell."""
+    try:
+        there = build()
+    except InputError as error:  # its tables would be too large
+        incumbent.info["reason"] = str(error)
+        return Termination.TOO_LARGE
+    return Termination.FINISHED if NeighbourhoodSearch(there, incumbent).run() else None
