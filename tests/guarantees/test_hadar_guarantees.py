@@ -262,7 +262,9 @@ def test_the_corollary_round_by_round() -> None:
 
 def of_four_nodes(cru: list[float], monkeypatch: pytest.MonkeyPatch) -> dict[str, Verdict]:
     """The verdicts on Theorem 3 for given CRU^1..CRU^5."""
-    monkeypatch.setattr(guarantees_hadare, "_chain_data", lambda _: (cru, 4))
+    work_and_speed = np.full(1, 10.0), np.ones((1, 4))
+    monkeypatch.setattr(guarantees_hadare, "_work_and_speed", lambda _: work_and_speed)
+    monkeypatch.setattr(guarantees_hadare, "utilisation_by_copies", lambda work, speed, copies: list(cru[:copies]))
     case = Case(FORKED[0], None, {}, None, None)
     return {
         "printed": ROWS["002-theorem-3"].on(case).verdict,
