@@ -147,7 +147,7 @@ class Record:
             f"  bound      {number(result.bound)}" + ("" if result.gap is None else f", gap {100 * result.gap:.3g}%"),
             f"  seconds    {seconds(result.seconds)}",
         ]
-        if metrics := metrics_text(problem, result.info):
+        if result.solution is not None and (metrics := metrics_text(problem, result.info)):
             lines.append(f"  metrics    {metrics}")
         if "reason" in result.info:
             lines.append(f"  reason     {result.info['reason']}")

@@ -123,6 +123,7 @@ class LedgerRow:
             "statement": g.statement,
             "assumptions": g.needs_text,
             "verdict": str(self.verdict),
+            "ledger": ledger_verdict(g.id).words,
             "held": self.held,
             "per_sample": list(self.guarantee.per_sample),
             "refuted": self.refuted,
@@ -194,6 +195,7 @@ class Tally:
             verdict = Verdict.REFUTED
         else:
             verdict = Verdict.HELD if self.held else Verdict.NOT_APPLICABLE
+        refuted_elsewhere = ledger_verdict(guarantee.id).verdict == "refuted"
         why = max(self.reasons, key=lambda r: self.reasons[r]) if self.reasons and not self.held + self.refuted else ""
         return LedgerRow(
             guarantee,
@@ -208,7 +210,7 @@ class Tally:
             reason if reason is not None else why or self.reason,
             reasons=dict(self.reasons),
             outside=dict(self.outside),
-            power=self.power if verdict is Verdict.HELD and self.power > 0 else None,
+            power=self.power if verdict is Verdict.HELD and self.power > 0 and not refuted_elsewhere else None,
             tightest=self.tightest,
             certified=self.certified,
             lost=self.lost,

@@ -113,9 +113,9 @@ def _report_page(folder: Path, analysis: Analysis, meta: Mapping[str, Any]) -> s
         (int(every.optimum.notna().sum()), "with a proven optimum"),
         (len(runs), "runs of methods"),
         (len(analysis.disagreements), "disagreements"),
-        (len(refuted), "claims refuted on these runs"),
-        (len(elsewhere - refuted), "more refuted in the ledger"),
-        (len(tried - refuted - elsewhere), "claims not refuted"),
+        (len(refuted), "claims tried and refuted on these runs"),
+        (len(elsewhere - refuted), "more tried here, refuted in the ledger"),
+        (len(tried - refuted - elsewhere), "claims tried and not refuted"),
     ]
     sections = [_section(folder, analysis, suite, problem) for suite, problem in analysis.sections]
     linked = {f"instances/{instance_path(folder, digest).name}" for digest in every.instance_hash}
@@ -156,7 +156,7 @@ def _headline(analysis: Analysis, every: pd.DataFrame) -> str:
         one = worst[~nothing].sort_values("ratio").iloc[-1]
         text += f"; furthest from an optimum here: {one.label} on {one.problem}, ratio {significant(one.ratio)}"
     if nothing.any():
-        text += f"; {nothing.sum()} runs earned nothing of something"
+        text += f"; runs that earned nothing of something: {nothing.sum()}"
     return text + (f"; {len(analysis.disagreements)} disagreements" if analysis.disagreements else "") + "."
 
 

@@ -67,15 +67,15 @@ def _ratio_sheet(block: Block, problem: str, several: bool) -> Sheet:
         Column("solved", f"on how many of the {count} it found a schedule"),
         Column("none", "on how many it found nothing", count=True),
         Column("zero", "on how many it earned nothing of something: no ratio, and in no mean", count=True),
-        Column(f"mean{to}", f"over the {len(common)} of {count} on which every heuristic has a finite ratio"),
-        Column(f"worst{to}", "the largest ratio on the others that it solved"),
+        Column(f"mean{to}", f"over the {len(common)} of {count} on which all that solved any have a finite ratio"),
+        Column(f"worst{to}", "the largest ratio on what it solved; zero: it earned nothing of something"),
         *(Column(f"<= {factor:g}{of}", shares if factor == WITHIN[0] else "") for factor in WITHIN),
         Column("known", "the largest ratio to an optimum that any hunt found, default options; inf: it earned nothing"),
     )
     rows = []
     for one in block.table.to_dict("records"):
         cells = [one["label"], *(str(one[name]) for name in ("solved", "none", "infinite"))]
-        cells += [significant(one["mean"]), significant(one["worst"])]
+        cells += [significant(one["mean"]), "zero" if one["infinite"] else significant(one["worst"])]
         cells += [percent(one[factor]) for factor in WITHIN]
         rows.append([*cells, worst_known(problem, one["label"]) if block.to == "optimum" else ""])
     return Sheet(f"{_TARGETS[block.to]}, {count} instance{'s' * (count > 1)}{where}", columns, rows)
@@ -110,11 +110,11 @@ def answer_sheet(analysis: Analysis) -> Sheet:
     columns = (
         Column("problem", right=False),
         Column("heuristic", right=False),
-        Column("mean", "mean ratio, 1 is optimal, over the instances that every heuristic beside it solved"),
-        Column("over", "how many these are, of those on which that ratio can be known"),
+        Column("mean", "mean ratio, 1 is optimal, over instances on which all beside it that solved any have one"),
+        Column("over", "how many these are, of its instances on which that ratio can be known"),
         Column("none", "on how many of them it found nothing", count=True),
         Column("zero", "on how many it earned nothing of something: no ratio, and in no mean", count=True),
-        Column("worst", "the largest ratio on what it solved"),
+        Column("worst", "the largest ratio on what it solved; zero: it earned nothing of something"),
         Column("to", "what the ratio is to, the proven optimum or a bound on it", right=False),
         Column("worst known", "the largest ratio that any hunt found, with default options; inf: it earned nothing"),
         Column("proven bound", "what is proven of the ratio on these instances, and not refuted"),
@@ -141,7 +141,7 @@ def _answer(problem: str, name: str, compared: list[Block], found: list[Claim]) 
         f"{len(shared)}/{len(every)}",
         str(int(every.isna().sum())),
         str(int(every.map(math.isinf).sum())),
-        significant(every[every.map(math.isfinite)].max()),
+        "zero" if every.map(math.isinf).any() else significant(every.max()),
         {"optimum": "opt", "bound": "bound"}[to] if every.notna().any() else "-",
         worst_known(problem, name),
         "-" if holds is None else span(holds.least, holds.most),

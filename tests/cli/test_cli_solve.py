@@ -110,6 +110,14 @@ def test_a_heuristic_that_finds_nothing(command: Command, data: Path) -> None:
     assert said.startswith("schedgap: note: lpt-colocate found no solution: ") and "horizon" in said
 
 
+def test_what_found_nothing_has_no_metrics(command: Command, tmp_path: Path) -> None:
+    """They would be means over the jobs that ended in time."""
+    path = tmp_path / "x.json"
+    command("generate", "gpu-sharing", "--preset", "tiny", "--seed", "0", "--out", path)
+    ran = command("solve", path, "--method", "sjf")
+    assert "unknown" in ran.out and "metrics" not in ran.out
+
+
 def test_options_of_a_method(command: Command, mixed: Path) -> None:
     solved(command, mixed, "--method", "sjf-bco", "--set", "kappa=1", "bisection=feasible", "--seed", "1")
 

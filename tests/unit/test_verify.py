@@ -215,7 +215,8 @@ def test_trials_that_do_not_refute_what_the_ledger_refutes_do_not_make_it_hold(
     shipped = LedgerVerdict("refuted", "refuted (67 of 154)")
     monkeypatch.setattr("schedgap.benchmarks.ledger.rows.ledger_verdict", lambda name: shipped)
     ledger = _verify(tmp_path, "toy-graham")
-    assert ledger.rows[0].verdict is Verdict.HELD
+    assert ledger.rows[0].verdict is Verdict.HELD and ledger.rows[0].power is None
+    assert ledger.rows[0].to_dict()["ledger"] == "refuted (67 of 154)"
     (row,) = ledger.rows
     among_others = replace(row, guarantee=replace(row.guarantee, problem="rar-ddls"))  # the page has those that ship
     text, page = ledger.to_text(), write_ledger(Ledger((among_others,), 0), tmp_path).read_text()
