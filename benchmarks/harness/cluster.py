@@ -154,7 +154,11 @@ class ClusterPool(Pool[_T, _R]):
         died: Callable[[_T, str, float], None],
     ) -> None:
         if future.status == "finished":
-            done(running.item, future.result())
+            try:
+                value = future.result()
+            except OSError:  # what is done is at a worker, and only the scheduler knows at which
+                raise self._lost() from None
+            done(running.item, value)
             return
         if future.status in ("cancelled", "lost"):
             raise self._lost()
@@ -165,7 +169,10 @@ class ClusterPool(Pool[_T, _R]):
         """Report what outlives its time, and start its worker anew: a thread cannot be ended."""
         if all(self.allowed(running.item) is None for running in self._running.values()):
             return
-        busy = {key: worker for worker, keys in self.client.processing().items() for key in keys}
+        try:
+            busy = {key: worker for worker, keys in self.client.processing().items() for key in keys}
+        except OSError:
+            raise self._lost() from None
         now = time.monotonic()
         for future, running in list(self._running.items()):
             if running.began is None and future.key in busy:

@@ -14,10 +14,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from distributed.comm import CommClosedError
 from support.work import wait_until
 
 import schedgap
-from schedgap.benchmarks.harness.cluster import ClusterLost, pool_of
+from schedgap.benchmarks.harness.cluster import ClusterLost, ClusterPool, _Running, pool_of
 from schedgap.benchmarks.harness.suites import Item, plan
 from schedgap.benchmarks.harness.worker import execute
 from schedgap.benchmarks.records import Record
@@ -115,6 +116,20 @@ def test_a_scheduler_that_goes_away_is_one_line_and_nothing_finished_is_lost(clu
         with pytest.raises(ClusterLost, match="the scheduler went away; what had finished is kept, --resume"):
             pool.run(range(100), collect, lambda item, reason, _: pytest.fail(f"{item}: {reason}"))
     assert done
+
+
+def test_a_result_that_cannot_be_fetched_means_that_the_scheduler_went_away() -> None:
+    """It may go between the end of an item and the fetching of what it returned."""
+
+    class Finished:
+        status = "finished"
+
+        def result(self) -> int:
+            raise CommClosedError("gone")
+
+    pool: ClusterPool[int, int] = ClusterPool(_process_once_slowly, 1, address="tcp://x")
+    with pytest.raises(ClusterLost, match="the scheduler went away"):
+        pool._take(Finished(), _Running(0), lambda item, value: None, lambda item, reason, _: None)
 
 
 def test_an_address_that_nobody_answers_at_is_refused_before_any_work(tmp_path: Path) -> None:
