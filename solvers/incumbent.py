@@ -177,6 +177,11 @@ class Incumbent:
         self.report(with_solution=False)
         return True
 
+    def impossible(self, reason: str) -> None:
+        """There is no solution, for a reason that needs no search."""
+        self.infeasible = True
+        self.info["reason"] = reason
+
     def exhausted(self) -> None:
         """Nothing better than the incumbent exists: it is optimal, or there is no solution at all."""
         if self.objective is None:

@@ -8,8 +8,9 @@ Pisinger 2006, An adaptive large neighborhood search heuristic, Transportation S
 
 from __future__ import annotations
 
+import importlib.metadata
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -148,14 +149,25 @@ class NeighbourhoodSearch:
             kind.size = min(float(self.neighbourhoods.parts), kind.size * GROWTH)
 
 
-def searched(incumbent: Incumbent, build: Callable[[], Neighbourhoods], version: str) -> Result:
+def with_companions(chosen: Iterable[int], companions: Callable[[int], Iterable[int]]) -> set[int]:
+    """The chosen parts, their companions, the companions of those, and so on."""
+    found = set(chosen)
+    waiting = list(found)
+    while waiting:
+        for other in companions(waiting.pop()):
+            if other not in found:
+                found.add(other)
+                waiting.append(other)
+    return found
+
+
+def searched(incumbent: Incumbent, build: Callable[[], Neighbourhoods]) -> Result:
     """The result of a search from the start that the caller gave; without one there is nothing to improve.
 
     Parameters
     ----------
     incumbent : with a bound that is certified already
     build : the neighbourhoods, once the start is known
-    version : of the engine inside, CP-SAT
 
     Notes
     -----
@@ -169,7 +181,7 @@ def searched(incumbent: Incumbent, build: Callable[[], Neighbourhoods], version:
             ended = Termination.FINISHED if incumbent.solution is None else _search(incumbent, build)
     except KeyboardInterrupt:
         incumbent.interrupted = True
-    return incumbent.result(ended, "cpsat", version)
+    return incumbent.result(ended, "cpsat", importlib.metadata.version("ortools"))
 
 
 def _search(incumbent: Incumbent, build: Callable[[], Neighbourhoods]) -> Termination | None:

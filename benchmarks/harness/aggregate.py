@@ -58,14 +58,14 @@ class Block:
 
     @property
     def table(self) -> pd.DataFrame:
-        """A row a heuristic: solved, none, infinite, mean over :attr:`common`, worst finite one, shares by factor."""
+        """A row a heuristic: solved, none, infinite, mean over :attr:`common`, worst, and the shares (by factor)."""
         columns = {
             "label": pd.Series(self.labels),
             "solved": self.ratios.notna().sum(),
             "none": self.ratios.isna().sum(),
             "infinite": np.isinf(self.ratios).sum(),
             "mean": self.common.agg(_mean) if len(self.common) else math.nan,
-            "worst": self.ratios.where(~np.isinf(self.ratios)).max(),
+            "worst": self.ratios.max(),
         }
         shares = {f: (self.to_best <= f * (1 + RELATIVE_TOLERANCE)).mean() for f in WITHIN}
         return pd.DataFrame(columns | shares)

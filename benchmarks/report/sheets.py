@@ -75,10 +75,14 @@ def _ratio_sheet(block: Block, problem: str, several: bool) -> Sheet:
     rows = []
     for one in block.table.to_dict("records"):
         cells = [one["label"], *(str(one[name]) for name in ("solved", "none", "infinite"))]
-        cells += [significant(one["mean"]), "zero" if one["infinite"] else significant(one["worst"])]
+        cells += [significant(one["mean"]), _worst(one["worst"])]
         cells += [percent(one[factor]) for factor in WITHIN]
         rows.append([*cells, worst_known(problem, one["label"]) if block.to == "optimum" else ""])
     return Sheet(f"{_TARGETS[block.to]}, {count} instance{'s' * (count > 1)}{where}", columns, rows)
+
+
+def _worst(ratio: float) -> str:
+    return "zero" if ratio == math.inf else significant(ratio)
 
 
 def worst_known(problem: str, label: str) -> str:
@@ -140,8 +144,8 @@ def _answer(problem: str, name: str, compared: list[Block], found: list[Claim]) 
         significant(shared.mean()),
         f"{len(shared)}/{len(every)}",
         str(int(every.isna().sum())),
-        str(int(every.map(math.isinf).sum())),
-        "zero" if every.map(math.isinf).any() else significant(every.max()),
+        str(int((every == math.inf).sum())),
+        _worst(every.max()),
         {"optimum": "opt", "bound": "bound"}[to] if every.notna().any() else "-",
         worst_known(problem, name),
         "-" if holds is None else span(holds.least, holds.most),

@@ -127,14 +127,14 @@ def test_a_kind_that_helps_is_chosen_more_often() -> None:
 def test_an_interrupt_keeps_what_was_found() -> None:
     incumbent, there = _ones(work_limit=100.0)
     there.interrupt = 3
-    result = searched(incumbent, lambda: there, "0")
+    result = searched(incumbent, lambda: there)
     assert result.termination is Termination.INTERRUPTED and result.status is Status.FEASIBLE
     assert result.objective is not None and 0 < result.objective < 40
 
 
 def test_a_deadline_that_has_passed_leaves_the_start() -> None:
     incumbent, there = _ones(deadline=Deadline(time.monotonic() - 1))
-    result = searched(incumbent, lambda: there, "0")
+    result = searched(incumbent, lambda: there)
     assert result.objective == 40 and not there.sizes and result.termination is Termination.TIME_LIMIT
 
 
@@ -142,7 +142,7 @@ def test_what_is_too_large_leaves_the_start() -> None:
     def build() -> Ones:
         raise InputError("too large")
 
-    result = searched(_ones()[0], build, "0")
+    result = searched(_ones()[0], build)
     assert result.objective == 40 and result.termination is Termination.TOO_LARGE
     assert result.info["reason"] == "too large"
 

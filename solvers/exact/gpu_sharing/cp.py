@@ -72,8 +72,7 @@ def solve_cp(instance: GpuSharingInstance, options: SolveOptions) -> Result:
     found = choices(instance)
     ended: Termination | None = None
     if found.blocked:
-        best.infeasible = True
-        best.info["reason"] = found.blocked
+        best.impossible(found.blocked)
     else:
         try:
             ended = _Stages(instance, best, found).run()

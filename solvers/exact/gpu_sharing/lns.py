@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from schedgap.formulations.gpu_sharing.schedule import simulate
 from schedgap.formulations.gpu_sharing.solution import GpuSharingSolution
 from schedgap.solvers.exact.gpu_sharing.bound import lower_bound
 from schedgap.solvers.incumbent import Incumbent
-from schedgap.solvers.neighbourhoods import Neighbourhoods, Outcome, searched
+from schedgap.solvers.neighbourhoods import Neighbourhoods, Outcome, searched, with_companions
 from schedgap.solvers.result import Result, SolveOptions
 
 if TYPE_CHECKING:
@@ -55,13 +54,11 @@ def solve_lns(instance: GpuSharingInstance, options: SolveOptions) -> Result:
     )
     reason = impossible(instance)
     if reason is not None:
-        best.infeasible = True
-        best.info["reason"] = reason
+        best.impossible(reason)
     else:
         simple = lower_bound(instance)
         best.tighten(None if simple is None else math.ceil(simple * jobs - 1e-6))
-    version = importlib.metadata.version("ortools")
-    return searched(best, lambda: SharingNeighbourhoods(instance, best), version)
+    return searched(best, lambda: SharingNeighbourhoods(instance, best))
 
 
 class SharingNeighbourhoods(Neighbourhoods):
@@ -117,17 +114,8 @@ class SharingNeighbourhoods(Neighbourhoods):
             moment = int(rng.integers(self._arrival.min(), self.end.max() + 1))
         away = np.maximum(0, np.maximum(self._arrival - moment, moment - self.end)) * rng.uniform(0.5, 1.5, self.parts)
         away += rng.uniform(0.0, 1e-3, self.parts)
-        chosen = {int(j) for j in np.argsort(away, kind="stable")[:size]}
-        waiting = list(chosen)
-        while waiting:
-            j = waiting.pop()
-            for pair in self.overlap:
-                if j in pair:
-                    other = pair[0] + pair[1] - j
-                    if other not in chosen:
-                        chosen.add(other)
-                        waiting.append(other)
-        return chosen
+        chosen = [int(j) for j in np.argsort(away, kind="stable")[:size]]
+        return with_companions(chosen, lambda j: (sum(pair) - j for pair in self.overlap if j in pair))
 
     # -- how it is solved ---------------------------------------------------------------------------------------
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -67,8 +66,7 @@ def solve_lns(instance: HadarInstance, options: SolveOptions) -> Result:
         if options.start is not None:
             best.propose(options.start, "start")
         return best.result(Termination.TOO_LARGE)
-    version = importlib.metadata.version("ortools")
-    return searched(best, lambda: WindowNeighbourhoods(instance, best), version)
+    return searched(best, lambda: WindowNeighbourhoods(instance, best))
 
 
 @dataclass

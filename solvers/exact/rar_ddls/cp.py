@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from schedgap.formulations.common.errors import Disagreement
-from schedgap.formulations.rar_ddls.bounds import is_infeasible, lower_bound
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.job_options import JobOptions, job_options
 from schedgap.solvers.exact.rar_ddls.incumbent import BestSchedule
@@ -51,12 +50,7 @@ def solve_cp(instance: RarDdlsInstance, options: SolveOptions) -> Result:
         Models and dynamics contradict each other, which would be an error in one of them.
     """
     incumbent = BestSchedule(instance, options)
-    reason = is_infeasible(instance)
-    if reason is not None:
-        incumbent.infeasible = True
-        incumbent.info["reason"] = reason
-    else:
-        incumbent.tighten(int(lower_bound(instance) or 1))
+    if incumbent.begin():
         try:
             _Stages(incumbent).run()
         except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""The best schedule and bound of one instance of rar-ddls while method ``cp`` works on it."""
+"""The best schedule and bound of one instance of rar-ddls while methods ``cp`` and ``lns`` work on it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import partial
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.formulations.common.solution import parsed
+from schedgap.formulations.rar_ddls.bounds import is_infeasible, lower_bound
 from schedgap.formulations.rar_ddls.check import check
 from schedgap.formulations.rar_ddls.dynamics import simulate
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
@@ -33,6 +34,15 @@ class BestSchedule(Incumbent):
         self.horizon = instance.horizon
         self._jobs = [job.id for job in instance.jobs]
         self._servers = [server.id for server in instance.servers]
+
+    def begin(self) -> bool:
+        """The simple bound, and whether there can be a schedule at all."""
+        reason = is_infeasible(self.instance)
+        if reason is None:
+            self.tighten(int(lower_bound(self.instance) or 1))
+        else:
+            self.impossible(reason)
+        return reason is None
 
     @property
     def makespan(self) -> int | None:

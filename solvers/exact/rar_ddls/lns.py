@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from schedgap.formulations.common.errors import Disagreement
-from schedgap.formulations.rar_ddls.bounds import is_infeasible, lower_bound
 from schedgap.formulations.rar_ddls.dynamics import simulate
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.job_options import job_options
@@ -16,7 +14,7 @@ from schedgap.solvers.exact.rar_ddls.incumbent import BestSchedule
 from schedgap.solvers.exact.rar_ddls.intervals import Fixed, IntervalModel
 from schedgap.solvers.exact.rar_ddls.overlaps import Overlaps
 from schedgap.solvers.exact.rar_ddls.rows import contention_grades
-from schedgap.solvers.neighbourhoods import Neighbourhoods, Outcome, searched
+from schedgap.solvers.neighbourhoods import Neighbourhoods, Outcome, searched, with_companions
 from schedgap.solvers.result import Result, SolveOptions
 
 ROUNDS = 4
@@ -36,13 +34,8 @@ def solve_lns(instance: RarDdlsInstance, options: SolveOptions) -> Result:
     Result; its bound is the certified one, its solution is accepted by the checker.
     """
     incumbent = BestSchedule(instance, options)
-    reason = is_infeasible(instance)
-    if reason is not None:
-        incumbent.infeasible = True
-        incumbent.info["reason"] = reason
-    else:
-        incumbent.tighten(int(lower_bound(instance) or 1))
-    return searched(incumbent, lambda: JobNeighbourhoods(incumbent), importlib.metadata.version("ortools"))
+    incumbent.begin()
+    return searched(incumbent, lambda: JobNeighbourhoods(incumbent))
 
 
 class JobNeighbourhoods(Neighbourhoods):
@@ -99,7 +92,7 @@ class JobNeighbourhoods(Neighbourhoods):
             if len(chosen) >= size:
                 break
             chosen[j] = None
-        return self._with_companions(chosen)
+        return with_companions(chosen, self._met)
 
     def _ranked(self, kind: str, seed: int, rng: np.random.Generator) -> list[int]:
         jobs = rng.permutation(self.parts)
@@ -120,20 +113,12 @@ class JobNeighbourhoods(Neighbourhoods):
             key = np.zeros(self.parts)
         return [int(j) for j in jobs[np.argsort(key, kind="stable")]]
 
-    def _with_companions(self, chosen: Mapping[int, None]) -> set[int]:
-        """The jobs, and all rings that meet one of them or one another in turn."""
-        waiting, found = list(chosen), set(chosen)
-        rings = [j for j in range(self.parts) if len(self._placement[j]) > 1]
-        while waiting:
-            j = waiting.pop()
-            if len(self._placement[j]) < 2:
-                continue
-            for k in rings:
-                together = self._start[k] <= self._end[j] and self._start[j] <= self._end[k]
-                if k not in found and together and self._placement[j].keys() & self._placement[k].keys():
-                    found.add(k)
-                    waiting.append(k)
-        return found
+    def _met(self, j: int) -> Iterator[int]:
+        """The rings that meet ring j; none where it does not cross."""
+        for k, placement in enumerate(self._placement if len(self._placement[j]) > 1 else ()):
+            together = self._start[k] <= self._end[j] and self._start[j] <= self._end[k]
+            if len(placement) > 1 and together and self._placement[j].keys() & placement.keys():
+                yield k
 
     # -- how it is solved ---------------------------------------------------------------------------------------
 
