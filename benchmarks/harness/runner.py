@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -232,7 +233,7 @@ def _work(store: Store, todo: Iterable[Item], workers: int, folder: Path, bar: P
         return None if limit is None else 2 * limit + 60
 
     work = list(todo)
-    solves = [item for item in work if item.instance is not None]
+    solves = _spread(item for item in work if item.instance is not None)
     measurements = [item for item in work if item.instance is None]
     run = partial(execute, disagreements=folder / DISAGREEMENTS)
     try:
@@ -247,6 +248,18 @@ def _work(store: Store, todo: Iterable[Item], workers: int, folder: Path, bar: P
     finally:
         bar.finish()
     return False
+
+
+def _spread(items: Iterable[Item]) -> list[Item]:
+    """The items of all problems side by side, so that workers begin with different problems.
+
+    On a new machine they then do not compile the same code at once: what one has compiled the other loads.
+    """
+    of_problem: dict[str, list[Item]] = {}
+    for item in items:
+        of_problem.setdefault(item.problem.id, []).append(item)
+    placed = [(k / len(own), item) for own in of_problem.values() for k, item in enumerate(own)]
+    return [item for _, item in sorted(placed, key=itemgetter(0))]
 
 
 def _write_instances(folder: Path, items: Iterable[Item]) -> None:
