@@ -9,7 +9,7 @@ from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import all_problems
 from schedgap.catalogue.workload import Importer
-from schedgap.formulations.common.errors import InputError, near
+from schedgap.formulations.common.errors import InputError, near, printable
 from schedgap.formulations.common.instance import Instance
 from schedgap.formulations.common.options import keywords, parse_settings
 
@@ -64,4 +64,5 @@ def import_instance(
     if throughputs is not None and not importer.throughputs:
         raise InputError(f"import {name}: takes no --throughputs file")
     extra = {"throughputs": throughputs} if importer.throughputs else {}
-    return importer.function(list(files), **extra, **keywords(chosen))
+    instance, told = importer.function(list(files), **extra, **keywords(chosen))
+    return instance, [printable(line) for line in told]

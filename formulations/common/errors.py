@@ -16,12 +16,12 @@ class SchedgapError(Exception):
     exit_status = 5
 
     def __init__(self, message: str = "") -> None:
-        super().__init__("".join(letter if letter.isprintable() else _code(letter) for letter in message))
+        super().__init__(printable(message))
 
 
-def _code(letter: str) -> str:
-    """A line break or another letter that cannot be shown, as a program writes it."""
-    return letter.encode("unicode_escape").decode("ascii")
+def printable(text: str) -> str:
+    """The text in one line: a line break or another letter that cannot be shown stands as a program writes it."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 class InputError(SchedgapError):

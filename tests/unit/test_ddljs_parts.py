@@ -60,6 +60,10 @@ def test_tables_are_the_utility_rounded_up(seed: int) -> None:
             assert -1e-14 <= above <= (count + 1) * unit
 
 
+def test_a_horizon_of_one_slot_is_drawn() -> None:
+    assert all(small(seed, horizon=1).horizon == 1 for seed in range(5))
+
+
 def test_the_program_is_as_large_as_estimated() -> None:
     for seed in range(5):
         instance = small(seed)

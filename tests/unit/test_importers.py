@@ -81,6 +81,14 @@ def test_values_come_from_the_named_columns(tmp_path: Path) -> None:
     assert ids(kept) == ["z"]
 
 
+def test_a_message_is_one_line_whatever_the_file_holds(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.csv"
+    path.write_text(FILES["pollux"].replace(",cifar10,", ",cifar\u202810,"), encoding="utf-8")
+    _, messages = make(path, "pollux", "rar-ddls")
+    assert any("cifar\\u202810" in message for message in messages), messages
+    assert all(len(message.splitlines()) == 1 for message in messages)
+
+
 def test_hadar_gets_measured_rates_and_steps(tmp_path: Path) -> None:
     path = tmp_path / "some.trace"
     path.write_text(FILES["gavel"])

@@ -108,7 +108,7 @@ def small(
                 "arrival": int(rng.integers(1, max(2, horizon // 2 + 1))),
                 "max_workers": int(rng.integers(1, workers + 1)),
                 "demand": {"gpu": 1},
-                "budget": {"gpu": int(rng.integers(2, 2 * horizon))} if rng.random() < 0.7 else {},
+                "budget": {"gpu": int(rng.integers(2, max(3, 2 * horizon)))} if rng.random() < 0.7 else {},
                 "bandwidth": round(float(rng.uniform(0.2, 2.0)), 1),
                 "efficiency": efficiency,
                 "utility": _utility(rng, utilities, efficiency),
