@@ -237,7 +237,7 @@ def simulate(instance: GpuSharingInstance, solution: Solution) -> Schedule:
 
     Parameters
     ----------
-    solution : start slots, GPU lists and valid accumulation steps of every job
+    solution : start slots, GPU lists and valid accumulation steps of every job; a GPU named twice counts once
 
     Returns
     -------
@@ -256,8 +256,8 @@ def simulate(instance: GpuSharingInstance, solution: Solution) -> Schedule:
         cluster.finish()
         while waiting and solution["start"][jobs[waiting[-1]].id] == cluster.slot:
             j = waiting.pop()
-            gpus = [number[server, index] for server, index in solution["gpus"][jobs[j].id]]
-            cluster.begin_with(j, solution["accumulation"][jobs[j].id], gpus)
+            gpus = dict.fromkeys(number[server, index] for server, index in solution["gpus"][jobs[j].id])
+            cluster.begin_with(j, solution["accumulation"][jobs[j].id], list(gpus))
     return Schedule(
         {job.id: int(cluster.end[j]) for j, job in enumerate(jobs)},
         {job.id: tuple(cluster.stretches[j]) for j, job in enumerate(jobs)},

@@ -227,7 +227,7 @@ def _scaled(arrays: ModelArrays, row: int) -> tuple[list[float], float, float] |
     least = -math.inf if math.isinf(low) else math.ceil(slackened(low, -1, size) * scale / common)
     most = math.inf if math.isinf(high) else math.floor(slackened(high, 1, size) * scale / common)
     numbers = [n // common for n in numbers]
-    largest = max(*map(abs, numbers), *(abs(x) for x in (least, most) if math.isfinite(x)))
+    largest = max(*map(abs, numbers), *(abs(x) for x in (least, most) if isinstance(x, int)))
     if largest > LARGEST_EXACT:
         return None
     return [float(n) for n in numbers], float(least), float(most)

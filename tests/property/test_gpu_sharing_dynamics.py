@@ -48,6 +48,13 @@ def test_gpu_sharing_three_replays_agree(seed: int) -> None:
         assert all(a.last + 1 == b.first for a, b in itertools.pairwise(stretches))
 
 
+def test_gpu_sharing_a_gpu_named_twice_counts_once() -> None:
+    instance = tiny(0)
+    plan = random_solution(instance, np.random.default_rng(0))
+    twice = {**plan, "gpus": {job: [*gpus, gpus[0]] for job, gpus in plan["gpus"].items()}}
+    assert simulate(instance, twice) == simulate(instance, plan)
+
+
 @given(st.integers(0, 10**6))
 @settings(max_examples=40, deadline=None)
 def test_gpu_sharing_overlap_counts_can_be_placed_again(seed: int) -> None:

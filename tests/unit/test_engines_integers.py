@@ -21,6 +21,14 @@ from schedgap.solvers.result import SolveOptions, Status
 ONE = SolveOptions(threads=1)
 
 
+def test_a_row_whose_limit_is_beyond_all_floats_stays_as_it_is() -> None:
+    maker = ModelMaker(-1)
+    x, y = maker.var(0, 9), maker.var(0, 9)
+    maker.minimise([(x, 1), (y, 1)], 0)
+    maker.row([(x, 5e-324), (y, 1.0)], ">=", 3)
+    assert whole_model(model_arrays(maker.model())).arrays.row_lower.tolist() == [3.0]
+
+
 def integers_of(maker: ModelMaker, restated: frozenset[str] = frozenset()) -> tuple[object, list[str]]:
     arrays = model_arrays(maker.model())
     return integer_model(arrays, restated), [v.name for v in arrays.variables]

@@ -44,6 +44,8 @@ ALLOWED = 90.0
 """Seconds of the wall clock after which its process is ended."""
 SEEDS = 6
 """Instances of a problem's first preset that cases are made of."""
+CERTIFIED = ("hadar", "g-vne", "comm-contention")
+"""Problems whose certificates are damaged."""
 NETWORKS = {
     "gml": "graph [\n node [\n id 0\n label \"a\"\n ]\n node [\n id 1\n label \"b\"\n ]\n node [\n id 2\n ]\n"
     " edge [\n source 0\n target 1\n bandwidth 3\n ]\n edge [\n source 1\n target 2\n bandwidth 2\n ]\n]\n",
@@ -243,7 +245,7 @@ def try_certificate(rng: random.Random) -> None:
     from schedgap.solvers.certificates.linear import Rejected
     from schedgap.solvers.certificates.make import check
 
-    problem = rng.choice(("hadar", "g-vne", "comm-contention"))
+    problem = rng.choice(CERTIFIED)
     certificate = _certificate(problem)
     try:
         check(base(problem, 0), change(certificate, rng)[0])
@@ -283,6 +285,8 @@ def warm() -> None:
     for name in all_problems():
         for seed in range(SEEDS):
             solved(name, seed)
+    for name in CERTIFIED:
+        _certificate(name)
 
 
 def try_case(case: tuple[str, int]) -> Outcome:
