@@ -153,17 +153,18 @@ class ClusterPool(Pool[_T, _R]):
         done: Callable[[_T, _R], None],
         died: Callable[[_T, str, float], None],
     ) -> None:
-        if future.status == "finished":
-            try:
-                value = future.result()
-            except OSError:  # what is done is at a worker, and only the scheduler knows at which
-                raise self._lost() from None
-            done(running.item, value)
-            return
         if future.status in ("cancelled", "lost"):
             raise self._lost()
+        finished = future.status == "finished"
+        try:
+            outcome = future.result() if finished else future.exception()
+        except (OSError, _dask().CancelledError):  # it is at a worker, and only the scheduler knows at which
+            raise self._lost() from None
+        if finished:
+            done(running.item, outcome)
+            return
         seconds = 0.0 if running.began is None else time.monotonic() - running.began
-        died(running.item, one_line(future.exception()), seconds)
+        died(running.item, one_line(outcome), seconds)
 
     def _end_late(self, died: Callable[[_T, str, float], None]) -> None:
         """Report what outlives its time, and start its worker anew: a thread cannot be ended."""
@@ -171,7 +172,7 @@ class ClusterPool(Pool[_T, _R]):
             return
         try:
             busy = {key: worker for worker, keys in self.client.processing().items() for key in keys}
-        except OSError:
+        except (OSError, _dask().CancelledError):
             raise self._lost() from None
         now = time.monotonic()
         for future, running in list(self._running.items()):

@@ -335,9 +335,8 @@ def duration(cell: str) -> float:
     clock = _CLOCK.fullmatch(text)
     if clock:
         days, hours, minutes, rest = (float(part or 0) for part in clock.groups())
-        found = 86400 * days + 3600 * hours + 60 * minutes + rest
-    else:
-        found = number(text, "seconds or a clock such as 1-02:03:04")
+        text = repr(86400 * days + 3600 * hours + 60 * minutes + rest)
+    found = number(text, "seconds or a clock such as 1-02:03:04")
     if found <= 0:
         raise LeftOut("lasts no time" if found == 0 else "lasts a negative time")
     return found

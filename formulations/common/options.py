@@ -82,8 +82,10 @@ class Option:
             if self.kind is float and not abs(float(given)) < _TOO_LARGE:  # type: ignore[arg-type]
                 raise InputError(f"option {self.name}: must be finite, got {given!r}")
             if text:
-                return adapter.validate_strings(given)
-            return adapter.validate_python(given, strict=not isinstance(given, int) or self.kind is not float)
+                found = adapter.validate_strings(given)
+            else:
+                found = adapter.validate_python(given, strict=not isinstance(given, int) or self.kind is not float)
+            return found or 0.0 if isinstance(found, float) else found  # -0.0 is not what numpy takes for 0
         except ValidationError as error:
             needed = self._needed(error)
         except (ValueError, TypeError):

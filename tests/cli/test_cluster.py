@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from distributed import CancelledError
 from distributed.comm import CommClosedError
 from support.work import wait_until
 
@@ -118,14 +119,15 @@ def test_a_scheduler_that_goes_away_is_one_line_and_nothing_finished_is_lost(clu
     assert done
 
 
-def test_a_result_that_cannot_be_fetched_means_that_the_scheduler_went_away() -> None:
+@pytest.mark.parametrize("error", [CommClosedError("gone"), CancelledError("gone")])
+def test_a_result_that_cannot_be_fetched_means_that_the_scheduler_went_away(error: BaseException) -> None:
     """It may go between the end of an item and the fetching of what it returned."""
 
     class Finished:
         status = "finished"
 
         def result(self) -> int:
-            raise CommClosedError("gone")
+            raise error
 
     pool: ClusterPool[int, int] = ClusterPool(_process_once_slowly, 1, address="tcp://x")
     with pytest.raises(ClusterLost, match="the scheduler went away"):

@@ -89,6 +89,13 @@ def test_a_message_is_one_line_whatever_the_file_holds(tmp_path: Path) -> None:
     assert all(len(message.splitlines()) == 1 for message in messages)
 
 
+def test_a_clock_beyond_all_time_is_counted(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.csv"
+    path.write_text(FILES["csv"].replace("01:02:03", "9" * 400 + ":02:03"))
+    _, messages = make(path, "csv", "ddl-cluster", servers=3)
+    assert any("must be seconds or a clock" in message for message in messages), messages
+
+
 def test_hadar_gets_measured_rates_and_steps(tmp_path: Path) -> None:
     path = tmp_path / "some.trace"
     path.write_text(FILES["gavel"])

@@ -122,6 +122,13 @@ def _signatures() -> dict[str, int]:
     return {f"{one.py_func.__module__}.{one.py_func.__qualname__}": len(one.signatures) for one in found}
 
 
+@pytest.mark.parametrize(("preset", "option"), [("bursts", "gap"), ("small", "load")])
+def test_minus_zero_is_zero(preset: str, option: str) -> None:
+    problem = all_problems()["comm-contention"]
+    minus, zero = (make_instance(problem, preset, 0, {option: text}) for text in ("-0.0", "0"))
+    assert minus.to_json() == zero.to_json()
+
+
 def test_cross_has_more_than_20_000_instances() -> None:
     rows = [row for problem in all_problems().values() for row in workload_of(problem).suites if row.suite == "cross"]
     assert sum(row.count for row in rows if isinstance(row, Batch)) > 20_000

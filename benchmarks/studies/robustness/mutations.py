@@ -24,6 +24,7 @@ from pathlib import Path
 
 from schedgap.benchmarks.harness.pool import Pool
 from schedgap.benchmarks.harness.store import Store
+from schedgap.benchmarks.harness.warm import warm_once
 from schedgap.benchmarks.importers import import_instance
 from schedgap.benchmarks.instances import figure_of, make_instance, workload_of
 from schedgap.benchmarks.records import Record
@@ -282,7 +283,9 @@ KINDS: Mapping[str, tuple[int, Callable[[random.Random], None]]] = {
 @functools.cache
 def warm() -> None:
     """Compile and make what cases are made of."""
-    for name in all_problems():
+    for name, desk in all_problems().items():
+        for method in desk.methods:
+            warm_once(desk, method, {})
         for seed in range(SEEDS):
             solved(name, seed)
     for name in CERTIFIED:
