@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
+from schedgap.formulations.common.substrate import common_step
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.heuristics.common.rings import Ring
 from schedgap.heuristics.ddljs.inner import SlotProblem
 from schedgap.heuristics.ddljs.progress import Progress
-
-SLACK = 1 + 2e-9
-"""Capacities may be exceeded by 1e-9, relative."""
 
 
 def by_marginals(progress: Progress, problem: SlotProblem) -> tuple[dict[int, Ring], float] | None:
@@ -16,7 +15,8 @@ def by_marginals(progress: Progress, problem: SlotProblem) -> tuple[dict[int, Ri
 
     Sizes are taken along the concave envelopes of pi, steepest step first, until the resource is used up; the part of
     the step that no longer fits counts in the bound and not in the rings. Where every ring finds its place and nothing
-    was left over, the rings are proven to be the best of the slot.
+    was left over, the rings are proven to be the best of the slot. The resource is counted in whole units, the largest
+    that all demands are multiples of: what no worker can use on a server is no room.
 
     Returns
     -------
@@ -33,7 +33,10 @@ def by_marginals(progress: Progress, problem: SlotProblem) -> tuple[dict[int, Ri
     if len(used) != 1:
         return None
     resource = used.pop()
-    left = sum(server.resources.get(resource, 0.0) for server in instance.servers) * SLACK
+    unit = common_step(job.demand[resource] for job in instance.jobs)
+    units = [int(exact(job.demand[resource]) / unit) for job in instance.jobs]
+    capacities = [exact(server.resources.get(resource, 0.0)) for server in instance.servers]
+    left = sum(int(capacity * (1 + CHECK_TOLERANCE) // unit) for capacity in capacities)
     steps = sorted(_steps(instance, resource), key=lambda step: -step[0])
     sizes = [0] * len(instance.jobs)
     closed: set[int] = set()
@@ -41,14 +44,13 @@ def by_marginals(progress: Progress, problem: SlotProblem) -> tuple[dict[int, Ri
     for slope, n, workers in steps:
         if n in closed:
             continue
-        demand = workers * instance.jobs[n].demand[resource]
-        if demand <= left:
-            left -= demand
+        if workers * units[n] <= left:
+            left -= workers * units[n]
             sizes[n] += workers
-            bound += slope * demand
-        elif left > 0:
-            bound += slope * left  # what follows is no steeper
-            left = 0.0
+            bound += slope * workers * instance.jobs[n].demand[resource]
+        elif left:
+            bound += slope * float(left * unit)  # what follows is no steeper
+            left = 0
             closed.add(n)
         else:
             break

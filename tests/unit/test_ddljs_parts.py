@@ -113,6 +113,26 @@ def test_the_knapsack_of_a_slot_is_a_bound(seed: int) -> None:
     assert not progress.network.used.any()
 
 
+def test_a_slot_that_is_used_up_exactly_has_a_bound_without_room() -> None:
+    """What no worker can use is no room, nor is the checker's 1e-9: else the inner method is asked without need."""
+    job = {"arrival": 1, "max_workers": 2, "demand": {"gpu": 1}, "budget": {}, "bandwidth": 0, "efficiency": 1}
+    worth = {"kind": "sqrt", "scale": 1}
+    data = {
+        "problem": "ddljs",
+        "horizon": 1,
+        "servers": [{"id": "s", "resources": {"gpu": 2}}],
+        "links": [],
+        "jobs": [{"id": name, "utility": worth, **job} for name in "ab"],
+    }
+    progress = Progress(DdljsInstance.parse(data))
+    problem = slot_problem(progress, list(progress.active()))
+    packed = by_marginals(progress, problem)
+    assert problem.instance is not None and packed is not None
+    where = {i: n for n, i in enumerate(problem.jobs)}
+    gained = sum(problem.instance.jobs[where[i]].utility[len(r.workers) - 1] for i, r in packed[0].items())
+    assert packed[1] == pytest.approx(gained, rel=1e-12)
+
+
 @pytest.mark.parametrize("inner", ["lp-rs-mde", "lp-rs-mde-mdk", "lp-rs-mde-printed"])
 def test_algorithm_2_inside(inner: str) -> None:
     for seed in range(4):
