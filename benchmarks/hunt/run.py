@@ -69,7 +69,7 @@ class _Hunt:
 
     @property
     def all_walks(self) -> tuple[Walked, ...]:
-        """Those that the budget cut off too: a resumed hunt repeats them, but what they met with counts."""
+        """Those too that the budget cut off, and those from presets where nothing counted: they were tried."""
         return (*self.walks.values(), *self.cut)
 
     @property
@@ -334,6 +334,7 @@ def _run(
             state.search()
             if state.best is None and limits.search["start"] == "presets":
                 bar.say("hunt: no instance of the presets counts; going on from the families that verify tries")
+                state.cut += state.walks.values()
                 state.starts, state.walks = starts_of(target, limits, families=True), {}
                 state.search()
             state.shrink()

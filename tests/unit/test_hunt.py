@@ -304,6 +304,8 @@ def test_the_instance_that_a_worker_died_of_is_told(tmp_path: Path) -> None:
 def test_nothing_that_counts_is_said(tmp_path: Path) -> None:
     found = hunt("toy/nothing", problem=toy("nothing"), limits={**SMALL, "evaluations": 100}, out=tmp_path)
     assert found.found is None and "nothing found that counts" in found.to_text()
+    walks = [line["walked"] for line in Journal(tmp_path / FILE).lines() if line["kind"] == "walked"]
+    assert found.evaluations == sum(walk["evaluations"] for walk in walks) >= 200, "presets and families"
 
 
 @pytest.mark.parametrize("problem", all_problems().values(), ids=lambda p: p.id)
