@@ -142,7 +142,7 @@ class Record:
             f"{self.instance_name}: {problem.title}",
             f"  method     {self.method}{engine}",
             f"  status     {result.status}, {result.termination}",
-            *([f"  proof      {result.proof}: {PROOFS[result.proof]}"] if result.status.settled else []),
+            *([f"  proof      {result.proof}: {PROOFS[result.proof]}"] if result.proof is not None else []),
             f"  {problem.objective_name:<10} {number(result.objective)}{unit}",
             f"  bound      {number(result.bound)}" + ("" if result.gap is None else f", gap {100 * result.gap:.3g}%"),
             f"  seconds    {seconds(result.seconds)}",

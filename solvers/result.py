@@ -219,13 +219,13 @@ class Result:
         }
 
     @property
-    def proof(self) -> str:
-        """How far the optimum, or else the bound, is proven.
+    def proof(self) -> str | None:
+        """How far an optimum, or that there is none, is proven; None where the status says neither.
 
         ``certified``: in exact rationals, by the checker of certificates; ``agreed``: by two engines of different
-        makes; ``claimed``: by one program; ``none``: nothing is known of the optimum.
+        makes; ``claimed``: by one program.
         """
-        return str(self.info.get("proof", "claimed")) if self.status.settled or self.bound is not None else "none"
+        return str(self.info.get("proof", "claimed")) if self.status.settled else None
 
     @property
     def gap(self) -> float | None:

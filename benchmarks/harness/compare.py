@@ -20,7 +20,7 @@ from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import Disagreement, EngineMissing, InputError, ModelRefused, near
 from schedgap.formulations.common.instance import Instance, Json
-from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, Termination
+from schedgap.solvers.result import PROOFS, Deadline, Result, SolveOptions, Status, Termination
 
 __all__ = ["Comparison", "MethodRuns", "certified_bound", "compare", "run_method"]
 
@@ -98,10 +98,10 @@ class MethodRuns:
         return self.results[0].bound if self.results else None
 
     @property
-    def proof(self) -> str:
+    def proof(self) -> str | None:
         """The weakest level of proof over the seeds, see :attr:`~schedgap.solvers.result.Result.proof`."""
         levels = {result.proof for result in self.results}
-        return next((level for level in ("none", "claimed", "agreed", "certified") if level in levels), "none")
+        return next((level for level in (None, *reversed(PROOFS)) if level in levels), None)
 
     @property
     def seconds(self) -> float | None:

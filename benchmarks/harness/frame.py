@@ -44,7 +44,7 @@ def _rows(one: Comparison) -> Iterable[dict[str, Json]]:
                 "ratio": ratio,
                 "ratio_to": "" if ratio is None else to,
                 "outside_model": row.outside_model,
-                "proof": result.proof,
+                "proof": result.proof or "",
                 "engine": result.engine or "",
                 "seconds": result.seconds,
                 "error": record.error,

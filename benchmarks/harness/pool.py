@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
@@ -116,7 +117,18 @@ class Pool(Generic[_T, _R]):
             for item in items:
                 done(item, self.function(item))
             return
-        queue = deque((item, 0) for item in items)
+        with warnings.catch_warnings():
+            # loky replaces a worker that has grown by 300 MB, and warns if the next item waits: here one always does
+            warnings.filterwarnings("ignore", "A worker stopped while some jobs were given to the executor", UserWarning)
+            self._run(deque((item, 0) for item in items), done, died, until)
+
+    def _run(
+        self,
+        queue: deque[tuple[_T, int]],
+        done: Callable[[_T, _R], None],
+        died: Callable[[_T, str, float], None],
+        until: float | None,
+    ) -> None:
         self._slots += [_Slot(sharers=self.workers) for _ in range(min(self.workers, len(queue)) - len(self._slots))]
         while queue or any(slot.future for slot in self._slots):
             for slot in self._slots:

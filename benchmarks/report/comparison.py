@@ -34,7 +34,7 @@ def _methods_table(found: Comparison) -> str:
         if repeated:
             worst = number(values[-1]) if row.complete else "nothing found"
             shown = [f"{len(values)} of {len(row.records)}", *shown, number(values[0]) if values else "-", worst]
-        proof = row.proof if row.status.settled else "-"
+        proof = row.proof or "-"
         lines.append([row.method.id, status, *shown, _bound_cell(row), _ratio_cell(row), seconds(row.seconds), proof])
     return table([*head, "seconds", "proof"], lines, "ll" + "r" * (5 if repeated else 2) + "lrl")
 
@@ -82,7 +82,7 @@ def _notes(found: Comparison) -> list[str]:
         notes.append(textwrap.fill(line, WIDTH, subsequent_indent="  "))
     if any(row.objectives and not row.complete for row in found.rows):
         notes.append("no mean, no ratio where a seed found nothing: it would be over the lucky seeds alone")
-    levels = [level for level in PROOFS if any(row.status.settled and row.proof == level for row in found.rows)]
+    levels = [level for level in PROOFS if any(row.proof == level for row in found.rows)]
     if levels:
         notes.append("proof of what is optimal or infeasible: " + ", ".join(f"{k} = {PROOFS[k]}" for k in levels))
     if any(row.outside_model and row.bound is not None for row in found.rows):

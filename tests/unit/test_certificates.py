@@ -279,7 +279,7 @@ def test_levels_of_proof() -> None:
     instance = schedgap.generate("g-vne", "tiny", seed=1)
     assert schedgap.solve(instance).proof == "claimed"
     assert schedgap.certify(instance).result.proof == "certified"
-    assert schedgap.solve(instance, "greedy").proof in ("claimed", "none")
+    assert schedgap.solve(instance, "greedy").proof is None
 
 
 BOUNDS: dict[str, dict[str, Any]] = {

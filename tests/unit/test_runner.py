@@ -8,12 +8,14 @@ import signal
 import subprocess
 import sys
 import textwrap
+import warnings
 from pathlib import Path
 
 import pytest
 from support.toy import ToyInstance, generate, toy
 from support.work import PATIENCE, wait_until
 
+from schedgap.benchmarks.harness.pool import Pool
 from schedgap.benchmarks.harness.runner import Run, run_suites
 from schedgap.benchmarks.harness.store import FILE, Store
 from schedgap.benchmarks.harness.suites import Item, check_names, plan
@@ -204,6 +206,28 @@ def test_workers_whose_parent_ends_while_they_start_end_too() -> None:
     assert done.returncode == -signal.SIGKILL
     (worker,) = map(int, done.stdout.split())
     wait_until(lambda: not Path(f"/proc/{worker}").exists() or "(zombie)" in Path(f"/proc/{worker}/status").read_text())
+
+
+def test_a_worker_that_has_grown_is_replaced_without_a_word() -> None:
+    pytest.importorskip("psutil")
+
+    def grown(item: int) -> int:
+        from joblib.externals.loky import process_executor
+
+        process_executor._MEMORY_LEAK_CHECK_DELAY = -1.0
+        process_executor._MAX_MEMORY_LEAK_SIZE = -(2**60)  # whatever it holds is too much from now on
+        return os.getpid()
+
+    def died(item: int, why: str, seconds: float) -> None:
+        raise AssertionError(f"{item}: {why}")
+
+    done: list[int] = []
+    with warnings.catch_warnings(record=True) as heard, Pool(grown, 1) as pool:
+        warnings.simplefilter("always")
+        pool.run(range(3), lambda item, pid: done.append(pid), died)
+        warnings.warn("A user's own warning", stacklevel=1)
+    assert len(done) == 3 and len(set(done)) > 1
+    assert [str(one.message) for one in heard] == ["A user's own warning"]
 
 
 def test_ctrl_c_keeps_every_finished_row_and_exits_130(tmp_path: Path, marks: Path) -> None:
