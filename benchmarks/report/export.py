@@ -14,6 +14,7 @@ from schedgap.benchmarks.report.run_page import read_run
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.files import write_bytes, write_text
+from schedgap.solvers.result import Result
 
 
 def export_csv(folder: Path, path: Path, problems: Sequence[Problem] | None = None) -> Path:
@@ -72,5 +73,10 @@ def exported(analysis: Analysis) -> pd.DataFrame:
     return runs.assign(
         settings=[json.dumps(dict(r.settings), sort_keys=True) for r in runs.record],
         error=[r.error.splitlines()[0] if r.error else "" for r in runs.record],
-        metrics=[json.dumps(metrics_of(problems[r.problem], r.result.info)) for r in runs.record],
+        metrics=[json.dumps(_metrics(problems[r.problem], r.result)) for r in runs.record],
     )[list(COLUMNS)]
+
+
+def _metrics(problem: Problem, result: Result) -> dict[str, float | None]:
+    """None of a run that found nothing: there a policy tells what it tried, which no checker has accepted."""
+    return {} if result.objective is None else metrics_of(problem, result.info)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from schedgap.benchmarks.harness.analysis import analyse, instance_path
 from schedgap.benchmarks.ledger.verdicts import LedgerVerdict
 from schedgap.benchmarks.library import Worst
 from schedgap.benchmarks.records import Record
+from schedgap.benchmarks.report.export import exported
 from schedgap.benchmarks.report.metrics import metrics_text
 from schedgap.benchmarks.report.sheet import Column, Marked, Sheet
 from schedgap.benchmarks.report.sheets import answer_sheet, claim_sheets, metrics_sheet, ratio_sheets
@@ -112,6 +114,9 @@ def test_no_metric_is_a_mean_over_the_runs_that_know_it(folder: Path, monkeypatc
     assert "lateness" not in found.text()
     assert metrics_sheet(analyse(_rows(), folder, [_problem()]).runs, _problem()).text() == ""
     assert metrics_text(problem, {"jct": 2.5, "late": None}) == "JCT 2.5"
+    cells = exported(analyse(rows, folder, [problem])).set_index("status").metrics
+    assert set(cells["unknown"]) == {"{}"}  # what found nothing has no metrics, whatever it told
+    assert json.loads(cells["feasible"].iloc[0]) == {"JCT": 1.0, "lateness": None, "part": None}
 
 
 def test_columns_say_what_they_refer_to_where_the_best_schedule_is_not_the_bound(folder: Path) -> None:
