@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ NARROW = 80
 """Characters to which text under a table is wrapped."""
 LABEL = 24
 """Characters after which a cell of text goes on in the next line."""
+NARROW_LABEL, NARROW_CELL = 18, 10
+"""The same where that is too wide: for the first column, and for every other."""
 
 
 class Marked(str):
@@ -39,6 +42,7 @@ class Column:
     page : only on a page, which has more room than text
     width : characters of text after which a cell goes on in the next line
     count : of what is seldom there: a column of zeros is as good as empty
+    heading : in text no column, but a line above the rows that share it
     """
 
     title: str
@@ -47,6 +51,7 @@ class Column:
     page: bool = False
     width: int = LABEL
     count: bool = False
+    heading: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,20 +79,31 @@ class Sheet:
         """As text of at most so many characters a line where its cells allow it; empty without rows."""
         if not self.rows:
             return ""
-        kept = self._kept(page=False)
-        rows = [[_folded(row[i], self.columns[i]) for i in kept] for row in self.rows]
+        kept = [i for i in self._kept(page=False) if not self.columns[i].heading]
+        above = [self._heading(row, width) for row in self.rows]
         right = "".join("r" if self.columns[i].right else "l" for i in kept)
-        titles = [self.columns[i].title for i in kept]
-        shown = table(titles, rows, right)
-        if max(map(len, shown.splitlines())) > width:  # then titles of several words go over several lines
-            short = ["\n".join(textwrap.wrap(title, 10, break_long_words=False)) for title in titles]
-            shown = table(short, rows, right, width=width)
-        lines = [self.title, shown]
+
+        def shown(title: int, cell: int, most: int | None = None) -> str:
+            """With titles and cells of at most so many characters a line, where words are that short."""
+            titles = [_wrapped(self.columns[i].title, title) for i in kept]
+            folded = [_folded(row, self.columns, kept, cell) for row in self.rows]
+            return table(titles, folded, right, width=most, above=above)
+
+        tries = (shown(WIDE, LABEL), shown(10, LABEL), shown(10, NARROW_LABEL))
+        fits = (text for text in tries if max(map(len, text.splitlines())) <= width)
+        lines = [self.title, next(fits, "") or shown(10, NARROW_LABEL, width)]
         for line in self.below(page=False):
             lines += textwrap.wrap(
                 line, min(NARROW, width), initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
             )
         return "\n".join(lines)
+
+    def _heading(self, row: Sequence[str], width: int) -> str:
+        """The line above a row, the first of its words a name, the others told by their titles."""
+        told = [i for i, column in enumerate(self.columns) if column.heading and row[i] not in ("", "-")]
+        words = [f"{self.columns[i].title} {row[i]}" if i != told[0] else row[i] for i in told]
+        line = "; ".join(words).replace("; ", ": ", 1)
+        return "\n".join(textwrap.wrap(line, width, subsequent_indent="  ")) if line else ""
 
     def page(self) -> tuple[list[str], list[list[str]], str]:
         """Titles, cells and alignments of the columns that a page shows."""
@@ -102,9 +118,22 @@ class Sheet:
         return [line for line in (legend and f"{legend}.", *self.notes) if line]
 
 
-def _folded(cell: str, column: Column) -> str:
-    """A long cell of text on several lines."""
-    if column.right or len(cell) <= column.width:
-        return cell
-    lines = textwrap.wrap(cell, column.width, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
-    return "\n".join(lines)
+def _folded(row: Sequence[str], columns: Sequence[Column], kept: Sequence[int], width: int) -> list[str]:
+    """Its long cells on several lines: those of text, and numbers too where little room is left."""
+    cells = []
+    for i in kept:
+        one, first = columns[i], i == kept[0]
+        most = one.width if width == LABEL or one.width != LABEL else width if first else NARROW_CELL
+        numbers = one.right and width == LABEL
+        hangs = first or (width == LABEL and not one.right)
+        cells.append(row[i] if numbers else _wrapped(row[i], most, "  " if hangs else ""))
+    if any(column.heading for column in columns):  # the rows below a heading
+        cells[0] = textwrap.indent(cells[0], "  ")
+    return cells
+
+
+def _wrapped(text: str, width: int, indent: str = "") -> str:
+    """On lines of at most so many characters; what stands in brackets stays on one."""
+    whole = re.sub(r"\([^)]*\)", lambda found: found[0].replace(" ", "\0"), text)
+    lines = textwrap.wrap(whole, width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False)
+    return "\n".join(lines).replace("\0", " ")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -85,6 +85,11 @@ def _worst(ratio: float) -> str:
     return "zero" if ratio == math.inf else significant(ratio)
 
 
+def _means(rows: Sequence[Sequence[str]], word: str) -> str:
+    """What a word in place of a ratio means, where it is there."""
+    return f"; {word}: it earned nothing of something" if any(word in row for row in rows) else ""
+
+
 def worst_known(problem: str, label: str) -> str:
     """The worst ratio known for a heuristic with its default options, whatever this run has seen."""
     one = known().get((problem, label))
@@ -107,20 +112,24 @@ def answer_sheet(analysis: Analysis) -> Sheet:
         named = mine.drop_duplicates("label")
         kept = named[named.label.isin(claimed) | ~named.method.isin(ours)]
         compared = [block for block in blocks(runs) if block.to in ("optimum", "bound")]
+        answers = []
         for name in (kept if len(kept) else named[named.method.isin(named.method.head(1))]).label:
             cells, claim = _answer(problem.id, name, compared, found)
-            rows.append([problem.id, *cells])
+            answers.append([problem.id, *cells])
             named_claims += [f"{claim.guarantee.id} ({claim.guarantee.method})"] if claim is not None else []
+        groups = list(dict.fromkeys(tuple(row[:3]) for row in answers))
+        rows += sorted(answers, key=lambda row: groups.index(tuple(row[:3])))
     columns = (
-        Column("problem", right=False),
+        Column("problem", right=False, heading=True),
+        Column("instances", "groups of them; methods of other groups are not compared", right=False, heading=True),
+        Column("ratio to", "the proven optimum, or a bound on it", right=False, heading=True),
         Column("heuristic", right=False),
         Column("mean", "mean ratio, 1 is optimal, over instances on which all beside it that solved any have one"),
         Column("over", "how many these are, of its instances on which that ratio can be known"),
         Column("none", "on how many of them it found nothing", count=True),
         Column("zero", "on how many it earned nothing of something: no ratio, and in no mean", count=True),
-        Column("worst", "the largest ratio on what it solved; zero: it earned nothing of something"),
-        Column("to", "what the ratio is to, the proven optimum or a bound on it", right=False),
-        Column("worst known", "the largest ratio that any hunt found, with default options; inf: it earned nothing"),
+        Column("worst", f"the largest ratio on what it solved{_means(rows, 'zero')}"),
+        Column("worst known", f"the largest ratio that any hunt found, with default options{_means(rows, 'inf')}"),
         Column("proven bound", "what is proven of the ratio on these instances, and not refuted"),
         Column("paper's claim", "what the ledger says of the paper's own bound on the ratio", right=False),
     )
@@ -140,13 +149,14 @@ def _answer(problem: str, name: str, compared: list[Block], found: list[Claim]) 
     holds = next((claim for claim in both if claim.kind != "refuted" and claim.least is not None), None)
     own = both[0] if both else None
     cells = [
+        ", ".join(dict.fromkeys(batch for block, _ in places for batch in block.batches)),
+        to if every.notna().any() else "-",
         name,
         significant(shared.mean()),
         f"{len(shared)}/{len(every)}",
         str(int(every.isna().sum())),
         str(int((every == math.inf).sum())),
         _worst(every.max()),
-        {"optimum": "opt", "bound": "bound"}[to] if every.notna().any() else "-",
         worst_known(problem, name),
         "-" if holds is None else span(holds.least, holds.most),
         own.ledger.words if own is not None else "-",

@@ -64,7 +64,12 @@ def seconds(value: float | None) -> str:
 
 
 def table(
-    head: Sequence[str], rows: Sequence[Sequence[str]], right: str = "", gap: int = 2, width: int | None = None
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    right: str = "",
+    gap: int = 2,
+    width: int | None = None,
+    above: Sequence[str] = (),
 ) -> str:
     """A fixed-width table.
 
@@ -75,6 +80,7 @@ def table(
     right : one letter per column, "r" for right-aligned, anything else left; short strings mean left
     gap : spaces between columns
     width : a table that is wider goes on below, its first column repeated, or its first two where both are names
+    above : for each row a line across that stands above it, unless the row before has the same
 
     Returns
     -------
@@ -83,7 +89,8 @@ def table(
     """
     columns = len(head)
     top = _lines(head, columns)
-    cells = [line for row in rows for line in _lines(row, columns)]
+    tall = [_lines(row, columns) for row in rows]
+    cells = [line for lines in tall for line in lines]
     sizes = [max(len(row[i]) for row in [*top, *cells]) for i in range(columns)]
 
     def line(row: Sequence[str], shown: Sequence[int]) -> str:
@@ -99,9 +106,12 @@ def table(
         parts[-1].append(i)
     rule = ["-" * size for size in sizes]
     blocks = []
+    across = ["" if k and words == above[k - 1] else words for k, words in enumerate(above)] or [""] * len(tall)
     for shown in parts:
-        kept = [row for row in [*top, rule, *cells] if any(row[i] for i in shown)]
-        blocks.append("\n".join(line(row, shown) for row in kept))
+        drawn = [line(row, shown) for row in [*top, rule] if any(row[i] for i in shown)]
+        for words, lines in zip(across, tall, strict=True):
+            drawn += ([words] if words else []) + [line(row, shown) for row in lines if any(row[i] for i in shown)]
+        blocks.append("\n".join(drawn))
     return "\n\n".join(blocks)
 
 

@@ -41,8 +41,8 @@ def without_times(table: str) -> list[str]:
 def test_bench_prints_its_table_and_resumes_without_repeating(command: Command, run_folder: Path) -> None:
     ran = command("bench", "--out", run_folder, "--resume")
     assert ran.out.startswith("The answer\n") and "Exact methods" not in ran.out
-    row = next(line.split() for line in ran.out.splitlines() if line.startswith("rar-ddls  sjf-bco"))
-    assert row[3] == "2/2" and row[5] == "opt" and "refuted" in row
+    row = next(line.split() for line in ran.out.splitlines() if line.startswith("  sjf-bco"))
+    assert row[2] == "2/2" and "refuted" in row
     ran = command("bench", "--out", run_folder, "--resume", "--tables")
     assert ran.status == 0 and "disagreements between methods, engines and checker: 0" in ran.out
     assert f"report: {run_folder / 'report.html'}" in ran.out.splitlines()

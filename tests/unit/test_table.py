@@ -174,7 +174,7 @@ def test_an_infinite_ratio_has_a_column_of_its_own(folder: Path, monkeypatch: py
     assert lines[4][:5] == ["shuffled", "2", "1", "2.500", "zero"]
     _claims_of_both(monkeypatch)
     analysis = analyse([_with(row, bound=10.0) for row in rows], folder, [problem])
-    assert [row[1:7] for row in answer_sheet(analysis).rows] == [
+    assert [row[3:9] for row in answer_sheet(analysis).rows] == [
         ["list", "1.250", "1/2", "0", "0", "2.000"],
         ["shuffled", "2.500", "1/2", "0", "1", "zero"],
     ]
@@ -190,11 +190,39 @@ def test_the_answer_has_the_means_of_the_detailed_tables(folder: Path, monkeypat
     _claims_of_both(monkeypatch)
     rows = _compared((11.0, 10.0), (20.0, None), (12.0, 12.0), (10.0, None))
     sheet = answer_sheet(analyse(rows, folder, [toy()]))
-    assert [row[1:7] for row in sheet.rows] == [
+    assert [row[3:9] for row in sheet.rows] == [
         ["list", "1.150", "2/4", "0", "0", "2.000"],
         ["shuffled", "1.100", "2/4", "2", "0", "1.200"],
     ]
-    assert sheet.text().splitlines()[1].split()[:6] == ["problem", "heuristic", "mean", "over", "none", "worst"]
+    assert sheet.text().splitlines()[1].split()[:5] == ["heuristic", "mean", "over", "none", "worst"]
+
+
+def test_the_answer_names_the_instances_of_each_comparison(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`list` ran with two settings on instances of their own, the second time without a known optimum."""
+    _claims_of_both(monkeypatch)
+    rows = _compared((11.0, 10.0), (20.0, 10.0))
+    other = [_row(9, 2, "list", "feasible", 12.0, 8.0, settings={"x": 1}), _row(10, 2, "shuffled", "unknown", None, 8.0)]
+    rows += [replace(row, batch="hard, as printed") for row in other]
+    lines = answer_sheet(analyse(rows, folder, [toy()])).text().splitlines()
+    assert lines[3] == "toy: instances random; ratio to optimum" and lines[4].startswith("  list  ")
+    assert [line.split()[0] for line in lines[4:6]] == ["list", "shuffled"]
+    assert lines[6] == "toy: instances hard, as printed; ratio to bound" and lines[7].startswith("  list x=1  ")
+
+
+def test_a_table_becomes_narrower_before_it_goes_on_below() -> None:
+    columns = (Column("group", right=False, heading=True), Column("heuristic", right=False))
+    columns += (Column("proven bound"), Column("paper's claim", right=False))
+    sheet = Sheet("T", columns, [["g", "lp-rs-mde ring_sizes=free", "1.500 to 13.88", "refuted (67 of 129)"]])
+    assert sheet.text(50).splitlines() == [
+        "T",
+        "heuristic              proven  paper's",
+        "                        bound  claim",
+        "-------------------  --------  -----------",
+        "g",
+        "  lp-rs-mde          1.500 to  refuted",
+        "    ring_sizes=free     13.88  (67 of 129)",
+    ]
+    assert "heuristic\n" not in sheet.text(70) and sheet.text(30).count("heuristic") == 2
 
 
 def test_the_headline_is_no_lemma_and_a_claim_that_applies(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
