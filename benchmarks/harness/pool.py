@@ -119,7 +119,7 @@ class Pool(Generic[_T, _R]):
             return
         with warnings.catch_warnings():
             # loky replaces a worker that has grown by 300 MB, and warns if the next item waits: here one always does
-            warnings.filterwarnings("ignore", "A worker stopped while some jobs were given to the executor", UserWarning)
+            warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
             self._run(deque((item, 0) for item in items), done, died, until)
 
     def _run(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from schedgap.benchmarks.hunt.target import SEED, Found, Target, finite_value
 from schedgap.benchmarks.records import plain
-from schedgap.benchmarks.report.text import fixed, number
+from schedgap.benchmarks.report.text import fixed, nearest, number
 from schedgap.formulations.common.files import write_text
 
 WORST = "worst.json"
@@ -92,7 +92,8 @@ def summary(target: Target, found: Found) -> str:
         objective, optimum = number(found.objective), number(found.optimum)
         return f"ratio {amount(found.value)} ({problem.objective_name} {objective}, optimum {optimum})"
     verdict = "refuted" if found.refuted else "held"
-    return f"{verdict}, left/right {amount(found.value)} ({number(found.left)} against {number(found.right)})"
+    quotient = nearest(found.value, found.refuted, amount)
+    return f"{verdict}, left/right {quotient} ({number(found.left)} against {number(found.right)})"
 
 
 def amount(value: float) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from schedgap.benchmarks.records import plain
+from schedgap.benchmarks.report.text import refuting
 from schedgap.catalogue.registry import all_problems
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.files import write_text
@@ -66,7 +67,9 @@ def write_counterexample(path: Path, guarantee: Guarantee, trial: Trial, evaluat
     case, result = trial.case, trial.result
     data = trial.instance.to_dict()
     data["name"] = f"counterexample-{guarantee.id}"
-    data["note"] = f"{guarantee.source}: {guarantee.statement}. Fails here: {evaluation.left} > {evaluation.right}"
+    data["note"] = (
+        f"{guarantee.source}: {guarantee.statement}. Fails here: {refuting(evaluation.left, evaluation.right)}"
+    )
     data["reference_counterexample"] = plain(
         {
             "guarantee": guarantee.id,

@@ -11,7 +11,7 @@ from schedgap.benchmarks.ledger.judge import finite
 from schedgap.benchmarks.ledger.rows import Ledger, LedgerRow
 from schedgap.benchmarks.report.page import Picture, picture, render
 from schedgap.benchmarks.report.sheet import Marked
-from schedgap.benchmarks.report.text import beside_one, fixed, number
+from schedgap.benchmarks.report.text import fixed, number
 from schedgap.catalogue.method import Kind
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import all_problems, parse_instance
@@ -69,7 +69,7 @@ def _verdict(row: LedgerRow) -> Marked:
 
 def _numbers(row: LedgerRow) -> list[str]:
     bounds = "" if row.bounds is None else " to ".join(dict.fromkeys(number(b, 4) for b in row.bounds))
-    return [beside_one(row.tightness), fixed(row.power), bounds, fixed(row.worst_ratio)]
+    return [row.nearest, fixed(row.power), bounds, fixed(row.worst_ratio)]
 
 
 def _counterexample(problem: Problem, row: LedgerRow) -> list[Picture]:

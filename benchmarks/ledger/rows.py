@@ -9,7 +9,7 @@ from pathlib import Path
 from schedgap.benchmarks.ledger.judge import finite
 from schedgap.benchmarks.ledger.verdicts import ledger_verdict
 from schedgap.benchmarks.records import plain
-from schedgap.benchmarks.report.text import beside_one, fixed, table
+from schedgap.benchmarks.report.text import fixed, nearest, table
 from schedgap.formulations.common.instance import Json
 from schedgap.heuristics.common.guarantee import Evaluation, Guarantee, Verdict
 
@@ -66,6 +66,11 @@ class LedgerRow:
         """The verdict, except that trials which do not refute what the ledger refutes do not make it hold."""
         held = self.verdict is Verdict.HELD
         return "not refuted here" if held and self.elsewhere else str(self.verdict)
+
+    @property
+    def nearest(self) -> str:
+        """left/right on the trial where it is nearest to failing."""
+        return nearest(self.tightness, self.refuted > 0)
 
     @property
     def elsewhere(self) -> str:
@@ -242,7 +247,14 @@ class Ledger:
             bounds = "-" if row.bounds is None else " to ".join(dict.fromkeys(fixed(b, 2) for b in row.bounds))
             short = row.words.split(":")[0] + (")" if row.counterexample is not None else "")
             cells.append(
-                [row.guarantee.id, row.guarantee.kind, short, beside_one(row.tightness), bounds, fixed(row.worst_ratio)]
+                [
+                    row.guarantee.id,
+                    row.guarantee.kind,
+                    short,
+                    row.nearest,
+                    bounds,
+                    fixed(row.worst_ratio),
+                ]
                 + ([fixed(row.power)] if power else [])
             )
             notes.append(f"{row.guarantee.id}: {row.guarantee.statement}")

@@ -15,7 +15,7 @@ from schedgap.benchmarks.ledger.claims import claims_of
 from schedgap.benchmarks.ledger.counterexample import Trial, instance_size, write_counterexample
 from schedgap.benchmarks.ledger.judge import evaluate
 from schedgap.benchmarks.ledger.rows import Ledger, LedgerRow, Tally
-from schedgap.benchmarks.report.text import fixed
+from schedgap.benchmarks.report.text import refuting
 from schedgap.catalogue.agreement import Answer, agree, certified, certified_bound, write_disagreement
 from schedgap.catalogue.method import Method, full_settings
 from schedgap.catalogue.methods import find_method
@@ -274,7 +274,7 @@ def _row(
     _, trial, evaluation = smallest
     path = folder / f"{guarantee.id}.json"
     write_counterexample(path, guarantee, trial, evaluation)
-    sides = f"{fixed(evaluation.left)} > {fixed(evaluation.right)}"
+    sides = refuting(evaluation.left, evaluation.right)
     return tally.row(guarantee, path, f"{sides} ({evaluation.reason})" if evaluation.reason else sides)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from schedgap.benchmarks.report.text import fixed, number, seconds, significant, table
+from schedgap.benchmarks.report.text import apart, fixed, number, seconds, significant, table
 from schedgap.heuristics.common.guarantee import Evaluation, Verdict, at_most
 from schedgap.solvers.result import PROOFS
 
@@ -121,7 +121,9 @@ def _judgement_cells(judgement: Judgement) -> list[str]:
     """Claim, its bound on the ratio, its verdict here, both sides, and what the ledger says of it."""
     held, refuted = judgement.verdict is Verdict.HELD, judgement.verdict is Verdict.REFUTED
     verdict = "not refuted here" if held else "refuted" if refuted else str(judgement.verdict)
-    sides = (significant(judgement.evaluation.left), significant(judgement.evaluation.right))
+    left, right = judgement.evaluation.left, judgement.evaluation.right
+    sides = apart(left, right) if refuted else (significant(left), significant(right))
+    verdict += ": not <" if refuted and sides[0] == sides[1] else ""
     name = judgement.guarantee.id
     return [f"  {name}", significant(judgement.ratio_bound), verdict, *sides, judgement.ledger]
 

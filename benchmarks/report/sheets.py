@@ -27,7 +27,7 @@ from schedgap.benchmarks.ledger.verdicts import FOLDER
 from schedgap.benchmarks.library import known
 from schedgap.benchmarks.records import Record
 from schedgap.benchmarks.report.sheet import Column, Marked, Sheet
-from schedgap.benchmarks.report.text import number, percent, seconds, significant, span
+from schedgap.benchmarks.report.text import nearest, number, percent, seconds, significant, span
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.workload import Measurement
 
@@ -177,7 +177,14 @@ def claim_sheets(runs: pd.DataFrame) -> list[Sheet]:
         file = f"instances/{claim.worst[:16]}.json" if claim.worst else ""
         name = names.get(claim.worst, "") or claim.worst[:12]
         cells = [claim.label, g.id, "-" if claim.least is None else span(claim.least, claim.most)]
-        rows.append([*cells, significant(claim.tightness), Marked(name, "", file), *_verdicts(claim)])
+        rows.append(
+            [
+                *cells,
+                nearest(claim.tightness, claim.refuted > 0, significant),
+                Marked(name, "", file),
+                *_verdicts(claim),
+            ]
+        )
     columns = (
         Column("heuristic", right=False),
         Column("claim", right=False, width=26),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 
 def number(value: float | None, digits: int = 6) -> str:
@@ -28,6 +28,25 @@ def beside_one(value: float | None) -> str:
     """As :func:`fixed`, with as many places as it takes to tell it from 1, at most 9."""
     places = next((k for k in range(3, 9) if value is None or value == 1 or f"{value:.{k}f}" != f"{1:.{k}f}"), 9)
     return fixed(value, places)
+
+
+def nearest(tightness: float | None, refuted: bool, shown: Callable[[float | None], str] = beside_one) -> str:
+    """left/right of a claim where it is nearest to failing; equal sides refute a claim of less."""
+    strict = refuted and tightness is not None and math.isclose(tightness, 1)
+    return "1, not < 1" if strict else shown(tightness)
+
+
+def apart(left: float | None, right: float | None) -> tuple[str, str]:
+    """Two numbers with four significant digits, or as many as it takes to tell them apart where they differ."""
+    places = range(4, 16) if left is not None and right is not None and not math.isclose(left, right) else range(4, 5)
+    shown = [(significant(left, k), significant(right, k)) for k in places]
+    return next((pair for pair in shown if pair[0] != pair[1]), shown[-1])
+
+
+def refuting(left: float | None, right: float | None) -> str:
+    """The sides of a claim that they refute."""
+    a, b = apart(left, right)
+    return f"{a} = {b}, where less is claimed" if a == b else f"{a} > {b}"
 
 
 def significant(value: float | None, digits: int = 4) -> str:

@@ -121,6 +121,8 @@ def test_the_ledger_as_text() -> None:
     for k, cut in enumerate((7, 7, 7, 7, 7, 7)):
         short[k] = short[k][:-cut]
     assert ledger.to_text().splitlines() == short
+    strict = Ledger((replace(ROWS[0], tightness=1.0),), 7)
+    assert "1, not < 1" in strict.to_text() and "1, not < 1" not in ledger.to_text()
     told = ledger.to_dict()
     rows: Any = told["guarantees"]
     assert told["seed"] == 7 and [row["verdict"] for row in rows] == ["refuted", "held", "not applicable", "measured"]

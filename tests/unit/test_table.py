@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from schedgap.benchmarks.report.metrics import metrics_text
 from schedgap.benchmarks.report.sheet import Column, Marked, Sheet
 from schedgap.benchmarks.report.sheets import answer_sheet, claim_sheets, metrics_sheet, ratio_sheets
 from schedgap.benchmarks.report.table import run_text
-from schedgap.benchmarks.report.text import fixed, number, percent, seconds, significant, table
+from schedgap.benchmarks.report.text import fixed, nearest, number, percent, refuting, seconds, significant, table
 from schedgap.catalogue.problem import Problem
 from schedgap.solvers.result import Result, Status
 
@@ -201,7 +202,10 @@ def test_the_answer_names_the_instances_of_each_comparison(folder: Path, monkeyp
     """`list` ran with two settings on instances of their own, the second time without a known optimum."""
     _claims_of_both(monkeypatch)
     rows = _compared((11.0, 10.0), (20.0, 10.0))
-    other = [_row(9, 2, "list", "feasible", 12.0, 8.0, settings={"x": 1}), _row(10, 2, "shuffled", "unknown", None, 8.0)]
+    other = [
+        _row(9, 2, "list", "feasible", 12.0, 8.0, settings={"x": 1}),
+        _row(10, 2, "shuffled", "unknown", None, 8.0),
+    ]
     rows += [replace(row, batch="hard, as printed") for row in other]
     lines = answer_sheet(analyse(rows, folder, [toy()])).text().splitlines()
     assert lines[3] == "toy: instances random; ratio to optimum" and lines[4].startswith("  list  ")
@@ -372,3 +376,18 @@ def test_the_worst_ratio_known_stands_beside_the_bounds(folder: Path, monkeypatc
     assert lines[1].split()[-1] == "known"
     assert [line.split()[-1] for line in lines if line.startswith("list")] == ["1.750"]
     assert "1.750" not in ratio_sheets(runs)[1].text()
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "shown", "quotient"),
+    [
+        (18, 6, "18.00 > 6.000", "3.000"),
+        (4 / 9, 4 / 9, "0.4444 = 0.4444, where less is claimed", "1, not < 1"),
+        (1.0000001, 1, "1.0000001 > 1.0000000", "1.0000001"),
+        (1, 0, "1.000 > 0", "inf"),
+    ],
+)
+def test_a_refutation_is_seen_in_its_numbers(left: float, right: float, shown: str, quotient: str) -> None:
+    assert refuting(left, right) == shown
+    assert nearest(left / right if right else math.inf, True) == quotient
+    assert nearest(1.0, False) == "1.000" and nearest(None, True) == "-"
