@@ -217,7 +217,7 @@ def evaluate(
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / "card.json", json.dumps(card.to_dict(), indent=1, allow_nan=False) + "\n")
     title = f"{scheduler} on {problem}"
-    page = render("card.html", title, headline=card.headline(), sections=card.sections(), problem=chosen, seed=seed)
+    page = render("card.html", title, headline=card.headline(), sheets=card.sheets(), problem=chosen, seed=seed)
     write_text(folder / "card.html", page)
     return card
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from schedgap.benchmarks.hunt.result import Hunted
 from schedgap.benchmarks.hunt.target import finite_value
-from schedgap.benchmarks.report.text import fixed, table
+from schedgap.benchmarks.report.sheet import Column, Marked, Sheet
+from schedgap.benchmarks.report.text import fixed
 from schedgap.benchmarks.report.text import seconds as in_seconds
 from schedgap.catalogue.agreement import Agreement
 from schedgap.catalogue.problem import Problem
@@ -20,6 +21,8 @@ from schedgap.heuristics.common.guarantee import Guarantee
 
 SCHEMA = 1
 """Version of the JSON form; keys are only ever added to it."""
+MOST_FAILURES = 20
+"""Failures that are listed for a person; the JSON has all."""
 
 
 @dataclass(frozen=True)
@@ -128,9 +131,15 @@ class Card:
             for trial in self.trials:
                 count[_compared(trial.objective, trial.others.get(name), self.problem.sense)] += 1
             sense = self.problem.sense
-            found = [trial.known.ratio(trial.others.get(name), sense)[0] for trial in self.trials]
-            known = [value for value in found if value is not None and not math.isinf(value)]
-            rows.append({"method": name, **count, "mean_ratio": statistics.fmean(known) if known else None})
+            pairs = [
+                (t.known.ratio(t.objective, sense)[0], t.known.ratio(t.others.get(name), sense)[0]) for t in self.trials
+            ]
+            both = [
+                (mine, its) for mine, its in pairs if mine is not None and its is not None and mine + its < math.inf
+            ]
+            own, theirs = ([pair[k] for pair in both] for k in (0, 1))
+            means = {"own_mean_ratio": own, "mean_ratio": theirs}
+            rows.append({"method": name, **count, "both": len(both), **{k: _mean(v) for k, v in means.items()}})
         return rows
 
     def to_dict(self) -> dict[str, Json]:
@@ -187,40 +196,54 @@ class Card:
             "trials": [trial.to_dict(self.problem.sense) for trial in self.trials],
         }
 
-    def sections(self) -> list[tuple[str, list[str], list[list[str]], str]]:
-        """Title, head, rows and alignment of every table, for text and page."""
+    def sheets(self) -> list[Sheet]:
+        """Every table, for text and page."""
         data = self.to_dict()
-        out: list[tuple[str, list[str], list[list[str]], str]] = []
-        rows = []
-        for family, part in [*data["families"].items(), ("all", {**data["ratio"], **data})]:
+        names = (Column("family", right=False), Column("feasible"))
+        optima = (Column("optima"), Column("mean"), Column("median"), Column("worst"))
+        bounds = (Column("bounds", count=True), *(Column(f"{name} to bound") for name in ("mean", "median", "worst")))
+        rows: list[list[str]] = []
+        for family, part in [*data["families"].items(), ("all", data)]:
             cells = [family, f"{part['feasible']} of {part['instances']}"]
             for to in ("optimum", "bound"):
-                one = part[to]
-                cells += [str(one["count"]), fixed(one["mean"]), fixed(one["median"]), fixed(one["worst"])]
+                ratios = self.ratios(to, None if part is data else family)
+                known = _figures(ratios)
+                cells += [str(len(ratios)), *(fixed(known[name]) for name in ("mean", "median", "worst"))]
             rows.append(cells)
-        head = ["family", "feasible", *("optima", "mean", "median", "worst"), *("bounds", "mean", "median", "worst")]
-        out.append(
-            ("ratio to proven optima, and to certified bounds where no optimum is proven", head, rows, "lrrrrrrrrr")
+        infinite = ("inf: it earned nothing of something.",) if any("inf" in row for row in rows) else ()
+        title = "Ratio to proven optima, and to certified bounds where no optimum is proven"
+        found = [Sheet(title, (*names, *optima, *bounds), rows, infinite)]
+        columns = (
+            Column("method", right=False),
+            *(Column("it is better", "on how many instances the scheduler is; what finds nothing is worse"),),
+            *(Column(name) for name in ("equal", "worse")),
+            *(Column("over", "instances on which both have a finite ratio"), Column("its mean", "ratio, over these")),
+            Column("their mean"),
         )
+        counts = ("better", "equal", "worse", "both")
         rows = [
-            [row["method"], *(str(row[key]) for key in ("better", "equal", "worse")), fixed(row["mean_ratio"])]
+            [row["method"], *(str(row[key]) for key in counts), fixed(row["own_mean_ratio"]), fixed(row["mean_ratio"])]
             for row in data["against"]
         ]
-        out.append(
-            (
-                "against the shipped methods, instance by instance",
-                ["method", "it is better", "equal", "worse", "their mean ratio"],
-                rows,
-                "lrrrr",
-            )
-        )
-        if data["claims"]:
-            rows = [[c["id"], c["statement"], c["verdict"], f"{c['held']}", f"{c['refuted']}"] for c in data["claims"]]
-            out.append(("claims", ["claim", "statement", "verdict", "held", "refuted"], rows, "lllrr"))
+        found.append(Sheet("Against the shipped methods, instance by instance", columns, rows))
+        columns = tuple(Column(name, right=False) for name in ("claim", "statement", "verdict"))
+        rows = [
+            [
+                c["id"],
+                c["statement"],
+                Marked(c["verdict"], "refuted" if c["refuted"] else ""),
+                f"{c['held']}",
+                f"{c['refuted']}",
+            ]
+            for c in data["claims"]
+        ]
+        found.append(Sheet("Claims", (*columns, Column("held"), Column("refuted")), rows))
+        columns = (Column("family", right=False), Column("seed"), Column("what", right=False))
         failed = [[t.family, str(t.seed), t.failure, t.message] for t in self.trials if t.failure]
-        if failed:
-            out.append(("failures", ["family", "seed", "what", "why"], failed[:20], "lrll"))
-        return out
+        more = (f"{len(failed) - MOST_FAILURES} more.",) if len(failed) > MOST_FAILURES else ()
+        why = Column("why", right=False, width=72)
+        found.append(Sheet("Failures", (*columns, why), failed[:MOST_FAILURES], more))
+        return [sheet for sheet in found if sheet.rows]
 
     def headline(self) -> list[str]:
         """What matters, a line each."""
@@ -247,8 +270,8 @@ class Card:
     def to_text(self) -> str:
         """For a terminal."""
         parts = [f"{self.scheduler} on {self.problem.id}, seed {self.seed}", *self.headline()]
-        for title, head, rows, right in self.sections():
-            parts += ["", title, table(head, rows, right)]
+        for sheet in self.sheets():
+            parts += ["", sheet.text()]
         if self.folder is not None:
             parts += ["", f"page: {self.folder / 'card.html'}"]
         return "\n".join(parts)
@@ -266,15 +289,22 @@ def _compared(one: float | None, other: float | None, sense: int) -> str:
     return "better" if sense * (other - one) > 0 else "worse"
 
 
-def _summary(values: Sequence[float]) -> dict[str, Json]:
-    """Count, mean, median, 90th percentile and worst; None where there are none."""
+def _mean(values: Sequence[float]) -> float | None:
+    return statistics.fmean(values) if values else None
+
+
+def _figures(values: Sequence[float]) -> dict[str, float | None]:
+    """Mean, median, 90th percentile and worst; None where there are none, infinite where it earned nothing."""
     if not values:
-        return {"count": 0, "mean": None, "median": None, "p90": None, "worst": None}
+        return dict.fromkeys(("mean", "median", "p90", "worst"))
     ordered = sorted(values)
-    numbers = {
+    return {
         "mean": statistics.fmean(ordered),
         "median": statistics.median(ordered),
         "p90": ordered[math.ceil(0.9 * len(ordered)) - 1],
         "worst": ordered[-1],
     }
-    return {"count": len(ordered), **{name: finite_value(value) for name, value in numbers.items()}}
+
+
+def _summary(values: Sequence[float]) -> dict[str, Json]:
+    return {"count": len(values), **{name: finite_value(value) for name, value in _figures(values).items()}}

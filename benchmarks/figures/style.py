@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -108,8 +109,9 @@ def as_svg(figure: Figure) -> str:
     buffer = io.StringIO()
     with matplotlib.rc_context({"svg.hashsalt": "schedgap", "svg.fonttype": "none"}):
         figure.savefig(buffer, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
-    text = buffer.getvalue()
-    return text[text.index("<svg") :]
+    text = buffer.getvalue()[buffer.getvalue().index("<svg") :]
+    # Of lengths in points two decimals are seen; what stands between the tags is text, with numbers of its own
+    return re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\d+\.\d\d)\d+", r"\1", tag[0]), text)
 
 
 def save(figure: Figure, path: str | Path) -> None:

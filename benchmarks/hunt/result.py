@@ -96,9 +96,9 @@ def summary(target: Target, found: Found) -> str:
     return f"{verdict}, left/right {quotient} ({number(found.left)} against {number(found.right)})"
 
 
-def amount(value: float) -> str:
+def amount(value: float | None) -> str:
     """A ratio: three decimals, or six digits where it is large."""
-    return fixed(value) if value < 1e6 or math.isinf(value) else f"{value:.6g}"
+    return fixed(value) if value is None or value < 1e6 or math.isinf(value) else f"{value:.6g}"
 
 
 def shape(data: Mapping[str, object]) -> str:

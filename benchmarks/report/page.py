@@ -43,7 +43,7 @@ def render(template: str, title: str, **values: object) -> str:
 
 def packed(data: Json) -> str:
     """JSON that the page's script unpacks: compressed, in base64."""
-    return base64.b64encode(gzip.compress(json.dumps(data).encode(), mtime=0)).decode("ascii")
+    return base64.b64encode(gzip.compress(json.dumps(data, separators=(",", ":")).encode(), mtime=0)).decode("ascii")
 
 
 def pack_figures(page: str) -> str:

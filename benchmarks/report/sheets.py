@@ -62,23 +62,26 @@ def _ratio_sheet(block: Block, problem: str, several: bool) -> Sheet:
     shares = f"share of all {count} on which it has a schedule within this factor of {best}; {others} likewise"
     apart = block.to == "bound"  # there the best schedule is something else than what the ratio is to
     to, of = (" to bound", " of best") if apart else ("", "")
-    columns = (
-        Column("heuristic", right=False),
-        Column("solved", f"on how many of the {count} it found a schedule"),
-        Column("none", "on how many it found nothing", count=True),
-        Column("zero", "on how many it earned nothing of something: no ratio, and in no mean", count=True),
-        Column(f"mean{to}", f"over the {len(common)} of {count} on which all that solved any have a finite ratio"),
-        Column(f"worst{to}", "the largest ratio on what it solved; zero: it earned nothing of something"),
-        *(Column(f"<= {factor:g}{of}", shares if factor == WITHIN[0] else "") for factor in WITHIN),
-        Column("known", "the largest ratio to an optimum that any hunt found, default options; inf: it earned nothing"),
-    )
     rows = []
     for one in block.table.to_dict("records"):
         cells = [one["label"], *(str(one[name]) for name in ("solved", "none", "infinite"))]
         cells += [significant(one["mean"]), _worst(one["worst"])]
         cells += [percent(one[factor]) for factor in WITHIN]
         rows.append([*cells, worst_known(problem, one["label"]) if block.to == "optimum" else ""])
-    return Sheet(f"{_TARGETS[block.to]}, {count} instance{'s' * (count > 1)}{where}", columns, rows)
+    columns = (
+        Column("heuristic", right=False),
+        Column("solved", f"on how many of the {count} it found a schedule"),
+        Column("none", "on how many it found nothing", count=True),
+        Column("zero", "on how many it earned nothing of something: no ratio, and in no mean", count=True),
+        Column(f"mean{to}"),
+        Column(f"worst{to}", f"the largest ratio on what it solved{_means(rows, 'zero')}"),
+        *(Column(f"<= {factor:g}{of}", shares if factor == WITHIN[0] else "") for factor in WITHIN),
+        Column("known", f"the largest ratio to an optimum that any hunt found, default options{_means(rows, 'inf')}"),
+    )
+    notes = (
+        f"Means are over the {len(common)} of {count} instances on which all that solved any have a finite ratio.",
+    )
+    return Sheet(f"{_TARGETS[block.to]}, {count} instance{'s' * (count > 1)}{where}", columns, rows, notes)
 
 
 def _worst(ratio: float) -> str:
@@ -117,12 +120,10 @@ def answer_sheet(analysis: Analysis) -> Sheet:
             cells, claim = _answer(problem.id, name, compared, found)
             answers.append([problem.id, *cells])
             named_claims += [f"{claim.guarantee.id} ({claim.guarantee.method})"] if claim is not None else []
-        groups = list(dict.fromkeys(tuple(row[:3]) for row in answers))
-        rows += sorted(answers, key=lambda row: groups.index(tuple(row[:3])))
+        groups = list(dict.fromkeys(tuple(row[-2:]) for row in answers))
+        rows += sorted(answers, key=lambda row: groups.index(tuple(row[-2:])))
     columns = (
         Column("problem", right=False, heading=True),
-        Column("instances", "groups of them; methods of other groups are not compared", right=False, heading=True),
-        Column("ratio to", "the proven optimum, or a bound on it", right=False, heading=True),
         Column("heuristic", right=False),
         Column("mean", "mean ratio, 1 is optimal, over instances on which all beside it that solved any have one"),
         Column("over", "how many these are, of its instances on which that ratio can be known"),
@@ -132,6 +133,8 @@ def answer_sheet(analysis: Analysis) -> Sheet:
         Column("worst known", f"the largest ratio that any hunt found, with default options{_means(rows, 'inf')}"),
         Column("proven bound", "what is proven of the ratio on these instances, and not refuted"),
         Column("paper's claim", "what the ledger says of the paper's own bound on the ratio", right=False),
+        Column("instances", "groups of them; methods of other groups are not compared", right=False, heading=True),
+        Column("ratio to", "the proven optimum, or a bound on it", right=False, heading=True),
     )
     notes = (f"The papers' own bounds: {', '.join(dict.fromkeys(named_claims))}.",) if named_claims else ()
     return Sheet("The answer", columns, rows, notes)
@@ -149,8 +152,6 @@ def _answer(problem: str, name: str, compared: list[Block], found: list[Claim]) 
     holds = next((claim for claim in both if claim.kind != "refuted" and claim.least is not None), None)
     own = both[0] if both else None
     cells = [
-        ", ".join(dict.fromkeys(batch for block, _ in places for batch in block.batches)),
-        to if every.notna().any() else "-",
         name,
         significant(shared.mean()),
         f"{len(shared)}/{len(every)}",
@@ -160,6 +161,8 @@ def _answer(problem: str, name: str, compared: list[Block], found: list[Claim]) 
         worst_known(problem, name),
         "-" if holds is None else span(holds.least, holds.most),
         own.ledger.words if own is not None else "-",
+        ", ".join(dict.fromkeys(batch for block, _ in places for batch in block.batches)),
+        to if every.notna().any() else "-",
     ]
     return cells, own
 

@@ -2,11 +2,13 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -18,12 +20,16 @@ from support.work import wait_until
 import schedgap
 from schedgap import InputError
 from schedgap.benchmarks.evaluation import run as runs
+from schedgap.benchmarks.evaluation.card import Card, Trial
 from schedgap.benchmarks.evaluation.contained import Bounds, Contained, Failed
 from schedgap.benchmarks.instances import make_instance
+from schedgap.catalogue.agreement import Agreement
 from schedgap.catalogue.rar_ddls import PROBLEM
+from schedgap.catalogue.registry import all_problems
 from schedgap.catalogue.workload import Preset, Workload
 
 FILE = Path(foreign.__file__)
+PAGE = Path(__file__).parents[2] / "docs" / "evaluating.md"
 INSTANCE = make_instance(PROBLEM, "tiny", 0, {"ample": True})
 BOUNDS = Bounds(seconds=300.0, memory=1 << 30, warm=False)
 
@@ -192,19 +198,41 @@ def test_the_card_of_a_scheduler(command: Command, folder: Path, small: None) ->
     assert json.loads((folder / "card" / "card.json").read_text()) == data
     assert (data["schema"], data["instances"], data["feasible"], data["failures"]) == (1, 3, 3, {})
     assert 0 < data["score"] <= 1
+    documented = re.findall(r"`(\w+)", "".join(re.findall(r"^\| (`.*?) \|", PAGE.read_text(), re.MULTILINE)))
+    assert set(data) == set(documented)
     ratios = [trial["objective"] / trial["optimum"] for trial in data["trials"]]
     assert [trial["ratio"] for trial in data["trials"]] == pytest.approx(ratios)
     assert data["score"] == pytest.approx(sum(1 / ratio for ratio in ratios) / 3)
     assert data["ratio"]["optimum"]["worst"] == pytest.approx(max(ratios))
     assert {row["method"] for row in data["against"]} == {"ls", "lpt-colocate"}
-    assert all(row["better"] + row["equal"] + row["worse"] == 3 for row in data["against"])
+    assert all(row["better"] + row["equal"] + row["worse"] == row["both"] == 3 for row in data["against"])
+    assert [row["own_mean_ratio"] for row in data["against"]] == 2 * [pytest.approx(sum(ratios) / 3)]
     (claim,) = data["claims"]
     # Its hunt's worst instance counts too: a claim that it refutes is not held.
     assert claim["refuted"] == sum(ratio > 1 + 1e-9 for ratio in [*ratios, data["worst"]["ratio"]])
     assert claim["held"] + claim["refuted"] == 4
     assert data["worst"]["ratio"] >= 1 and Path(data["worst"]["file"]).is_file()
     page = (folder / "card" / "card.html").read_text()
-    assert "score" in page and "against the shipped methods" in page
+    assert "score" in page and "Against the shipped methods" in page
+
+
+def test_a_card_of_one_that_earns_nothing() -> None:
+    """Its ratio is infinite: no number of JSON, and in no mean beside another's."""
+    problem = all_problems()["g-vne"]
+    known = Agreement(4.0, 4.0, False, ())
+    trials = [Trial("tiny", 0, INSTANCE, 0.0, "", "", 0.5, known, {"greedy": 2.0, "other": None})]
+    trials.append(replace(trials[0], seed=1, objective=2.0))
+    card = Card("mine.py:f", problem, 0, trials)
+    data = json.loads(json.dumps(card.to_dict(), allow_nan=False))
+    assert data["ratio"]["optimum"] == {"count": 2, "mean": "inf", "median": "inf", "p90": "inf", "worst": "inf"}
+    assert data["score"] == 0.25
+    greedy, other = data["against"]
+    assert (greedy["worse"], greedy["equal"], greedy["both"]) == (1, 1, 1)
+    assert greedy["mean_ratio"] == greedy["own_mean_ratio"] == 2.0
+    assert (other["better"], other["both"], other["mean_ratio"], other["own_mean_ratio"]) == (2, 0, None, None)
+    text = card.to_text()
+    assert "worst of these: ratio inf" in text and "inf: it earned nothing of something." in text
+    assert "bounds" not in text.replace("certified bounds", "")
 
 
 def test_a_scheduler_that_fails_everywhere_scores_0(command: Command, folder: Path, small: None) -> None:
