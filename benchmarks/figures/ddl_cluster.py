@@ -247,4 +247,4 @@ def _legend(axes: Axes, instance: DdlClusterInstance) -> None:
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= 12 else name[:11] + "\u2026"
+    return name if len(name) <= 14 else name[:13] + "\u2026"

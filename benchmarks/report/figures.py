@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -40,28 +42,32 @@ def ratio_figure(problem: Problem, runs: pd.DataFrame) -> Figure | None:
     largest = max([1.1, *(1.08 * v for v in finite), *(1.1 * b for b in least if b < 50)])
     height = 0.7 * len(rows) + 1.75
     figure = new_figure(9.0, height)
-    left = max(0.16, 0.03 + 0.0085 * max(len(name) for name, _ in rows))  # room for the longest name
+    names = [textwrap.fill(name, 24, break_on_hyphens=False) for name, _ in rows]
+    left = max(0.16, 0.03 + 0.0085 * max(len(line) for name in names for line in name.splitlines()))
     axes = figure.add_axes((left, 0.95 / height, 0.9 - left, (height - 1.5) / height))
     for y, (name, part) in enumerate(rows):
         _draw_ratios(axes, y, part, largest)
         _draw_bounds(axes, y, [headline(bounds, name, kind) for kind in ("printed", "repaired")], largest)
-    axes.set_yticks(range(len(rows)), [name for name, _ in rows], fontsize=10)
+    axes.set_yticks(range(len(rows)), names, fontsize=10)
     axes.set_ylim(len(rows) - 0.35, -0.5)
     _ratio_axis(axes, largest)
     axes.axvline(1.0, color="#888888", linewidth=0.8, zorder=0)
     axes.set_title(f"{problem.id}: ratio of each heuristic, one dot per instance", fontsize=11, loc="left", color=INK)
     axes.set_xlabel("ratio (1 is optimal)", fontsize=10, color=INK)
     plain_axes(axes)
+    dot: dict[str, Any] = {"linestyle": "", "color": INK, "markersize": 5}
+    bar: dict[str, Any] = {"linewidth": 2.5, "marker": "|", "markersize": 8}
+    kinds = {claim.guarantee.kind for claim in heads if claim.least is not None}
     handles = [
-        Line2D([], [], marker="o", linestyle="", color=INK, markersize=5, label="to optimum"),
-        Line2D([], [], marker="o", linestyle="", color=INK, markersize=5, markerfacecolor="white", label="to bound"),
-        Line2D([], [], marker="|", linestyle="", color=INK, markersize=12, markeredgewidth=2, label="mean to optimum"),
-        Line2D([], [], color=MARK, linewidth=2.5, marker="|", markersize=8, label="printed bound"),
-        Line2D([], [], color=REPAIRED, linewidth=2.5, marker="|", markersize=8, label="repaired bound"),
+        Line2D([], [], marker="o", label="to optimum", **dot),
+        Line2D([], [], marker="o", markerfacecolor="white", label="to bound", **dot),
+        *([Line2D([], [], marker=">", label="earned nothing", **dot)] if (mine.shown == math.inf).any() else []),
+        Line2D([], [], marker="|", markeredgewidth=2, label="mean, to optimum where known", **dot | {"markersize": 12}),
+        *([Line2D([], [], color=MARK, label="printed bound", **bar)] if "printed" in kinds else []),
+        *([Line2D([], [], color=REPAIRED, label="repaired bound", **bar)] if "repaired" in kinds else []),
     ]
-    figure.legend(
-        handles=handles, loc="lower left", bbox_to_anchor=(0.1, 0.0), ncols=5, fontsize=9, frameon=False, borderpad=0.2
-    )
+    spacing = {"borderpad": 0.2, "columnspacing": 1.0, "handletextpad": 0.4}
+    figure.legend(handles=handles, loc="lower center", ncols=6, fontsize=8, frameon=False, **spacing)
     return figure
 
 
@@ -78,10 +84,13 @@ def _draw_ratios(axes: Axes, y: int, mine: pd.DataFrame, largest: float) -> None
         # Equal values fan out around the row's middle, so that none hides another.
         seen: dict[float, int] = {}
         xs, ys = [], []
-        for value in sorted(values):
+        if (values == math.inf).any():  # beyond every ratio: an arrow at the end, no dot
+            edge = {"markeredgecolor": INK, "markeredgewidth": 0.5}
+            axes.plot([largest], [y - 0.05], ">", color=hue, markersize=7, clip_on=False, **edge)
+        for value in sorted(values[values < math.inf]):
             key = round(value, 3)
             k = seen[key] = seen.get(key, -1) + 1
-            xs.append(min(value, largest))
+            xs.append(value)
             ys.append(y - 0.05 + min(0.2, 0.035 * ((k + 1) // 2)) * (1 if k % 2 else -1))
         axes.plot(
             xs,
@@ -133,7 +142,8 @@ def _ratio_axis(axes: Axes, largest: float) -> None:
     if largest > 6:
         axes.set_xscale("log")
         axes.set_xlim(0.97, largest)
-        axes.xaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 1.5, 2.0, 3.0, 5.0, 7.0)))
+        subs = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0) if largest <= 50 else (1.0, 2.0, 5.0) if largest <= 1e4 else (1.0,)
+        axes.xaxis.set_major_locator(LogLocator(base=10, subs=subs))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.xaxis.set_minor_formatter(NullFormatter())
     else:

@@ -17,6 +17,7 @@ from schedgap.benchmarks.ledger.verdicts import LedgerVerdict
 from schedgap.benchmarks.library import Worst
 from schedgap.benchmarks.records import Record
 from schedgap.benchmarks.report.export import exported
+from schedgap.benchmarks.report.figures import ratio_figure
 from schedgap.benchmarks.report.metrics import metrics_text
 from schedgap.benchmarks.report.sheet import Column, Marked, Sheet
 from schedgap.benchmarks.report.sheets import answer_sheet, claim_sheets, metrics_sheet, ratio_sheets
@@ -169,6 +170,13 @@ def test_an_infinite_ratio_has_a_column_of_its_own(folder: Path, monkeypatch: py
     monkeypatch.setattr(type(problem), "sense", -1)
     rows = _compared((8.0, 4.0), (5.0, 0.0))
     runs = analyse([_with(row, bound=10.0) for row in rows], folder, [problem]).runs
+    figure = ratio_figure(problem, runs)
+    assert figure is not None
+    dots, arrows = (
+        [x for line in figure.axes[0].lines if line.get_marker() == m for x in line.get_xdata()] for m in "o>"
+    )
+    assert sorted(dots) == [1.25, 2.0, 2.5] and len(arrows) == 1 and arrows[0] > 2.5
+    assert "earned nothing" in [text.get_text() for text in figure.legends[0].get_texts()]
     lines = [line.split() for line in ratio_sheets(runs)[0].text().splitlines()]
     assert lines[1][:5] == ["heuristic", "solved", "zero", "mean", "worst"]
     assert lines[3][:5] == ["list", "2", "0", "1.250", "2.000"]
