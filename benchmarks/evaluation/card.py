@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 import statistics
 from collections.abc import Mapping, Sequence
@@ -141,6 +142,15 @@ class Card:
             means = {"own_mean_ratio": own, "mean_ratio": theirs}
             rows.append({"method": name, **count, "both": len(both), **{k: _mean(v) for k, v in means.items()}})
         return rows
+
+    def __repr__(self) -> str:
+        """One line; :meth:`to_text` has the tables."""
+        told = f"score {self.score:.4f}, feasible on {self.feasible} of {len(self.trials)} instances"
+        return f"<card of {self.scheduler} on {self.problem.id}: {told}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return f"<pre>{html.escape(self.to_text())}</pre>"
 
     def to_dict(self) -> dict[str, Json]:
         """The stable form: keys are only added. See docs/evaluating.md."""

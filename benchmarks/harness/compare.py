@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from schedgap.benchmarks.harness.progress import Watcher
 from schedgap.benchmarks.harness.warm import warm_once
@@ -21,6 +22,9 @@ from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import Disagreement, EngineMissing, InputError, ModelRefused, near
 from schedgap.formulations.common.instance import Instance, Json
 from schedgap.solvers.result import PROOFS, Deadline, Result, SolveOptions, Status, Termination
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Comparison", "MethodRuns", "certified_bound", "compare", "run_method"]
 
@@ -169,6 +173,28 @@ class Comparison:
     def __repr__(self) -> str:
         """One line; :meth:`to_text` is the table."""
         return f"<comparison of {len(self.rows)} methods on {self.problem.id} {self.instance.name!r}>"
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each run, as :func:`schedgap.run` gives them."""
+        from schedgap.benchmarks.harness.frame import tidy
+
+        return tidy([self])
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        columns = [
+            "method",
+            "settings",
+            "seed",
+            "status",
+            "objective",
+            "bound",
+            "ratio",
+            "ratio_to",
+            "seconds",
+            "proof",
+        ]
+        return self.to_frame()[columns].to_html(index=False, na_rep="unknown")
 
     @property
     def exit_status(self) -> int:

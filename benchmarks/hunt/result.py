@@ -65,6 +65,10 @@ class Hunted:
             return None
         return self.folder / (FOUND if self.smallest is None else WORST)
 
+    def __repr__(self) -> str:
+        """One line."""
+        return f"<hunt for {self.to_text().splitlines()[0]}>"
+
     def to_text(self) -> str:
         """A few lines for a person."""
         tried = f"{self.evaluations} instances tried" + ("" if self.finished else ", interrupted")

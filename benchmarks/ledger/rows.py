@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from schedgap.benchmarks.ledger.judge import finite
 from schedgap.benchmarks.ledger.verdicts import ledger_verdict
@@ -12,6 +14,9 @@ from schedgap.benchmarks.records import plain
 from schedgap.benchmarks.report.text import fixed, nearest, table
 from schedgap.formulations.common.instance import Json
 from schedgap.heuristics.common.guarantee import Evaluation, Guarantee, Verdict
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 REASONS = 4
 """Reasons for not applying that are shown for a row; the JSON has all."""
@@ -229,6 +234,24 @@ class Ledger:
 
     rows: tuple[LedgerRow, ...]
     seed: int
+
+    def __repr__(self) -> str:
+        """One line; :meth:`to_text` is the table."""
+        told = Counter(row.shown for row in self.rows)
+        return f"<ledger of {len(self.rows)} claim{'s' * (len(self.rows) != 1)}: {', '.join(f'{n} {verdict}' for verdict, n in told.items())}>"
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each claim, what :meth:`to_dict` has of it."""
+        import pandas as pd
+
+        return pd.DataFrame([row.to_dict() for row in self.rows])
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        import pandas as pd
+
+        cells = [[row.guarantee.id, row.guarantee.statement, row.words, row.nearest] for row in self.rows]
+        return pd.DataFrame(cells, columns=["claim", "statement", "verdict", "left/right"]).to_html(index=False)
 
     def to_dict(self) -> dict[str, Json]:
         """JSON-compatible form, as ``verify --json`` prints it."""

@@ -272,3 +272,15 @@ def test_what_a_notebook_shows_is_short_and_unknowns_stay_unknown() -> None:
     odd = schedgap.Result(schedgap.Status.ERROR, engine="<b>")
     assert "&lt;b&gt;" in odd._repr_html_() and "<td>unknown</td>" in odd._repr_html_()
     assert odd.to_frame()["objective"].isna().all()
+    found = schedgap.compare(instance, ["cp", "ls", f"{__file__}:nothing"])
+    assert repr(found) == "<comparison of 3 methods on rar-ddls 'rar-14-mixed'>"
+    assert list(found.to_frame().objective.isna()) == [False, False, True]
+    assert "<td>unknown</td>" in found._repr_html_()
+
+
+def test_a_ledger_and_a_hunt_are_shown_in_a_line(tmp_path: Path) -> None:
+    ledger = schedgap.verify(["001-theorem-1"], instances=1, out=tmp_path)
+    assert repr(ledger) == "<ledger of 1 claim: 1 held>" and list(ledger.to_frame().id) == ["001-theorem-1"]
+    assert "<td>held (1 instances)</td>" in ledger._repr_html_()
+    found = schedgap.hunt("rar-ddls/ff", limits={"jobs": 2, "servers": 1, "evaluations": 4}, out=tmp_path / "hunt")
+    assert repr(found).startswith("<hunt for rar-ddls/ff: ratio ") and "\n" not in repr(found)
