@@ -238,7 +238,8 @@ class Ledger:
     def __repr__(self) -> str:
         """One line; :meth:`to_text` is the table."""
         told = Counter(row.shown for row in self.rows)
-        return f"<ledger of {len(self.rows)} claim{'s' * (len(self.rows) != 1)}: {', '.join(f'{n} {verdict}' for verdict, n in told.items())}>"
+        counts = ", ".join(f"{count} {verdict}" for verdict, count in told.items())
+        return f"<ledger of {len(self.rows)} claim{'s' * (len(self.rows) != 1)}: {counts}>"
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each claim, what :meth:`to_dict` has of it."""

@@ -85,8 +85,7 @@ def _draw_ratios(axes: Axes, y: int, mine: pd.DataFrame, largest: float) -> None
         seen: dict[float, int] = {}
         xs, ys = [], []
         if (values == math.inf).any():  # beyond every ratio: an arrow at the end, no dot
-            edge = {"markeredgecolor": INK, "markeredgewidth": 0.5}
-            axes.plot([largest], [y - 0.05], ">", color=hue, markersize=7, clip_on=False, **edge)
+            axes.plot([largest], [y - 0.05], ">", color=hue, markersize=7, markeredgecolor=INK, clip_on=False)
         for value in sorted(values[values < math.inf]):
             key = round(value, 3)
             k = seen[key] = seen.get(key, -1) + 1
