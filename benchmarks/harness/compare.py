@@ -182,7 +182,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
-        columns = "method settings seed status objective bound ratio ratio_to seconds proof".split()
+        columns = ["method", "settings", "status", "objective", "bound", "ratio", "ratio_to", "seconds", "proof"]
         return self.to_frame()[columns].to_html(index=False, na_rep="unknown")
 
     @property
