@@ -142,7 +142,8 @@ class Item:
     ----------
     id, title : its name after ``--item``, and one line
     plots : what the paper shows there, in our words
-    left_open : what the paper does not say and what is chosen here; beside it what stands in for a testbed
+    left_open : what the paper does not say and what is chosen here
+    instead : why the paper's own measurement cannot be repeated here, and what stands in; empty where it can
     problem, preset, workload : where instances come from; empty where the item runs nothing
     series, axis, metrics : what is measured; `metrics` are the columns of the tables
     choices : second choices
@@ -158,6 +159,7 @@ class Item:
     title: str
     plots: str = ""
     left_open: str = ""
+    instead: str = ""
     problem: str = ""
     preset: str = ""
     workload: Mapping[str, Any] = field(default_factory=dict)

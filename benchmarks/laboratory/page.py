@@ -76,6 +76,10 @@ def _verdicts(paper: Paper, findings: Sequence[Finding]) -> dict[str, Any]:
         "page": page_name(paper),
         "missing": [item.title for item in paper.items if item.id not in {finding.item.id for finding in findings}],
         "claims": rows,
+        "instead": {
+            finding.item.title: " ".join(finding.item.instead.split()) for finding in findings if finding.item.instead
+        },
+        "processor": {finding.item.id: round(finding.processor, 1) for finding in findings},
         "without": dict(paper.without),
     }
 
@@ -129,7 +133,7 @@ def _anchor(item: Item) -> str:
 
 def _section(paper: Paper, finding: Finding) -> list[str]:
     item, data = finding.item, finding.data
-    parts = [f"## {item.title}", wrapped(item.plots), wrapped(item.left_open)]
+    parts = [f"## {item.title}", wrapped(item.plots), wrapped(item.instead), wrapped(item.left_open)]
     if item.series:
         count = len(data.seeds)
         parts.append(f"Draws: {count}." if count > 1 else "Deterministic: one draw.")

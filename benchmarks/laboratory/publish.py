@@ -119,8 +119,10 @@ def table(papers: Sequence[dict[str, Json]]) -> str:
     for paper in papers:
         counts = Counter(str(claim["verdict"]) for claim in paper["claims"])
         name = f"[{paper['paper']} {paper['name']}]({paper['page']})"
-        rows.append((name, str(len(paper["claims"])), *(str(counts[verdict]) for verdict in verdicts)))
-    parts += ["## Pages", markdown_table(("paper", "claims", *verdicts), rows)]
+        seconds = paper.get("processor")
+        minutes = f"{sum(seconds.values()) / 60:.0f}" if seconds else "-"
+        rows.append((name, str(len(paper["claims"])), *(str(counts[verdict]) for verdict in verdicts), minutes))
+    parts += ["## Pages", markdown_table(("paper", "claims", *verdicts, "processor minutes"), rows)]
     absent = [f"{number} ({name})" for number, name in NAMES.items() if number not in {p["paper"] for p in papers}]
     if absent:
         text = f"No page is written yet for {', '.join(absent)}; `schedgap list` names their experiments."
@@ -150,7 +152,10 @@ def table(papers: Sequence[dict[str, Json]]) -> str:
         for claim in paper["claims"]
         if claim["cannot"]
     ]
-    parts += ["## What nothing here can decide", markdown_table(("paper", "item", "why, and what stands in"), cannot)]
+    instead = [(str(paper["paper"]), item, why) for paper in papers for item, why in paper.get("instead", {}).items()]
+    head = ("paper", "item", "why, and what stands in")
+    parts += ["## What cannot be repeated as the paper did it", markdown_table(head, instead)]
+    parts += ["## What nothing here can decide", markdown_table(head, cannot)]
     without = [(str(paper["paper"]), item, why) for paper in papers for item, why in paper["without"].items()]
     parts += ["## No experiment", markdown_table(("paper", "item", "why"), without)]
     return "\n\n".join(parts) + "\n"

@@ -6,7 +6,7 @@ import hashlib
 import inspect
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -47,11 +47,15 @@ class Work:
 
 @dataclass(frozen=True)
 class Finding:
-    """An item with its data and its judged claims."""
+    """An item with its data and its judged claims.
+
+    `processor` is the processor seconds of its runs; a run that two items need counts for the first.
+    """
 
     item: Item
     data: Data
     judged: tuple[Judged, ...]
+    processor: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,6 @@ class Reproduction:
     folder : where the run, the page and the figures are
     page : the page's path; None where Ctrl-C ended the run
     findings : one per item
-    processor : by item the processor seconds of its runs; a run that two items need counts for the first
     interrupted : Ctrl-C ended it; every finished draw is kept
     errors : runs that failed, one line each
     """
@@ -71,7 +74,6 @@ class Reproduction:
     folder: Path
     page: Path | None
     findings: tuple[Finding, ...]
-    processor: Mapping[str, float]
     interrupted: bool
     errors: tuple[str, ...]
 
@@ -192,9 +194,10 @@ def reproduce(
             counts |= {item.id: longer[item.id] for item in again}
             interrupted = session.run(again, counts)
             findings = tuple(session.finding(item, counts[item.id]) for item in chosen) if not interrupted else ()
+        seconds = session.processor(chosen, counts)
+        findings = tuple(replace(one, processor=seconds[one.item.id]) for one in findings)
         page = write(paper, findings, folder) if write is not None and not interrupted else None
-        processor = session.processor(chosen, counts)
-    return Reproduction(folder, page, findings, processor, interrupted, tuple(session.errors))
+    return Reproduction(folder, page, findings, interrupted, tuple(session.errors))
 
 
 def _chosen(paper: Paper, names: Sequence[str] | None) -> list[Item]:

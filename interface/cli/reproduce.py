@@ -47,10 +47,10 @@ def run_reproduce(arguments: argparse.Namespace) -> int:
         print(f"schedgap: interrupted, every finished run is kept; goes on with: {again}", file=sys.stderr)
         return 130
     for finding in found.findings:
-        print(f"{finding.item.title} ({found.processor[finding.item.id]:.0f} s of processor)")
+        print(f"{finding.item.title} ({finding.processor:.0f} s of processor)")
         for judged in finding.judged:
             print(f"  {judged.text}: {judged.claim.text}")
-    print(f"\n{sum(found.processor.values()):.0f} s of processor in all\npage: {found.page}")
+    print(f"\n{sum(finding.processor for finding in found.findings):.0f} s of processor in all\npage: {found.page}")
     for line in found.errors[:10]:
         print(f"schedgap: error: {line}", file=sys.stderr)
     return 5 if found.errors else 0

@@ -18,7 +18,7 @@ from support.work import wait_until
 from schedgap.benchmarks.harness.store import FILE, Store
 from schedgap.benchmarks.laboratory.page import MARK, VERDICTS, page_name, write_page
 from schedgap.benchmarks.laboratory.papers import NAMES, find_paper
-from schedgap.benchmarks.laboratory.publish import publish
+from schedgap.benchmarks.laboratory.publish import DATA, publish
 from schedgap.benchmarks.laboratory.running import draws_of, reproduce
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -59,6 +59,22 @@ def test_published_pages_keep_what_is_written_below_and_tell_what_is_missing(tmp
     assert "Only 1 of its 2 items ran." in " ".join(page.split()) and page.endswith(f"{MARK}\nkept\n")
     assert (docs / "toy-bars.png").is_file()
     assert publish(docs, []).read_text() == table, "verdicts of papers that are not run again are kept"
+
+
+def test_what_stands_in_and_processor_time_are_told(tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    found = reproduce(PAPER, items=["lines"], seeds=2, out=tmp_path / "run", workers=1, write=write_page)
+    table = publish(docs, [tmp_path / "run"]).read_text()
+    assert "| 999 | Lines | Their cluster is not here. |" in table
+    assert "Their cluster is not here." in (docs / page_name(PAPER)).read_text()
+    (seconds,) = json.loads((tmp_path / "run" / VERDICTS).read_text())["processor"].values()
+    assert found.findings[0].processor > 0 and seconds == round(found.findings[0].processor, 1)
+    data = json.loads((docs / DATA).read_text())
+    data[0]["processor"] = {"bars": 90.0, "lines": 600.0}
+    (docs / DATA).write_text(json.dumps(data))
+    (row,) = (line for line in publish(docs, []).read_text().splitlines() if line.startswith("| [999 toy]"))
+    assert row.endswith("| 12 |"), "690 s"
 
 
 def test_it_goes_on_after_kill_9(tmp_path: Path) -> None:
@@ -143,12 +159,21 @@ ITEMS = {
     "004": {"figure-4", "figure-5", "figure-6", "figure-6-fixed", "figure-7", "figure-7-slots"},
 }
 """What has to be there: every table and figure of the evaluations that is an experiment."""
+ELSEWHERE = {
+    "000": set(),
+    "001": {"section-1", "figure-2"},
+    "002": {"figure-6", "table-iv"} | {name for name in ITEMS["002"] if name.endswith(("-aws", "-testbed"))},
+    "003": {"figure-2", "figure-3", "table-ii"},
+    "004": set(),
+}
+"""Measured in the paper on machines that are not here: these say so, and what stands in."""
 
 
 @pytest.mark.parametrize("number", list(NAMES))
 def test_no_item_is_missing(number: str) -> None:
     items = find_paper(number).items
     assert {item.id for item in items} == ITEMS[number]
+    assert {item.id for item in items if item.instead} == ELSEWHERE[number]
     for item in items:
         assert item.claims and item.plots, item.id
         labels = {series.label for series in item.series}

@@ -46,6 +46,7 @@ PAPER = Paper(
             "lines",
             "Lines",
             "Over the number of jobs.",
+            instead="Their\ncluster is not here.",
             problem="rar-ddls",
             preset="small",
             workload={"ample": True},

@@ -106,7 +106,7 @@ ITEM = Item(
     plots="(a) The time of one all-reduce over the message size, with the line a + b M; (b) the mean time of 1 to 8 "
     "all-reduces of 100 MB at once on two nodes with 10 Gbps (section III-A2). Printed: a = 6.69e-4 s, b = 8.53e-10 "
     "s per byte; eta of eq. (5) is not in the text.",
-    left_open="The measurement needs those two nodes and cannot be repeated. What stands in: the 48 measurements "
+    instead="The measurement needs those two nodes and cannot be repeated. What stands in: the 48 measurements "
     "published with the paper's code (1 to 16 all-reduces at once, 10.5, 21 and 42 MB), whose link is about eleven "
     "times slower than the printed one, so they are not those of the figure. The eta that schedgap's presets use, "
     "2.6e-4 s/MB, has another source ([comm-contention](comm-contention.md)).",

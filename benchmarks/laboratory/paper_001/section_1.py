@@ -50,8 +50,9 @@ ITEM = Item(
     title="Section I: four jobs at once",
     plots="A job of 4 GPUs takes 295 s alone; four such jobs at once, each with its GPUs on different nodes, take "
     "675 s (section I).",
-    left_open="That cluster is not here. Simulated instead: four servers of 4 GPUs, placements given, each model of "
-    "Table III, the paper's link. Open: the model, the iterations (500 here; the ratio hardly depends on them), and "
+    instead="That cluster is not here. Simulated instead: four servers of 4 GPUs, placements given, each model of "
+    "Table III, the paper's link.",
+    left_open="Open: the model, the iterations (500 here; the ratio hardly depends on them), and "
     "whether the single job is spread over nodes, too (here it is; second choice: it is on one node). SRSF(4), "
     "under which none of four waits, is the paper's situation; SRSF(2) and SRSF(3) stand beside.",
     series=(

@@ -9,7 +9,7 @@ _TABLE_4 = Item(
     id="table-iv",
     title="Table IV: quality of the trained models",
     plots="Inference quality of five models trained with and without forking (section VI-E).",
-    left_open="Not reproducible: no model is trained here, and nothing in a simulation of schedules stands in for it.",
+    instead="Not reproducible: no model is trained here, and nothing in a simulation of schedules stands in for it.",
     claims=(
         Claim(
             "Forking does not lower the quality of the trained models.",

@@ -32,15 +32,12 @@ _CHOICES = (
     Choice("rounds of 90 s", {"slot": 90.0}),
     Choice("rates by teraflops", {"rates": "teraflops"}),
 )
-_LEFT_OPEN = """The machines (AWS; a laboratory) are not here and the paper prints no rates, epochs, overheads or
-slot time. Simulated
-instead: five machines of one device (preset `mixes`), measured rates on V100 and K80, others by eq. (10); 1,000 to
-3,000 s of
-work on a V100; rounds of 360 s; 10 s lost when a node's job changes. Second choices: no delay, rounds of 90 s,
-rates by teraflops.
+_INSTEAD = """The machines (AWS; a laboratory) are not here. Simulated instead: five machines of one device (preset
+`mixes`), measured rates on V100 and K80, others by eq. (10)."""
+_LEFT_OPEN = """The paper prints no rates, epochs, overheads or slot time. Chosen: 1,000 to 3,000 s of work on a V100;
+rounds of 360 s; 10 s lost when a node's job changes. Second choices: no delay, rounds of 90 s, rates by teraflops.
 HadarE places copies by Algorithm 2's payoff; *copies in turn* is our simpler rule. A job ends inside its last
-round. HadarE's
-copies are outside the model: no ratio to the bound."""
+round. HadarE's copies are outside the model: no ratio to the bound."""
 _TTD = Metric("ttd", "TTD", "s", digits=0)
 _JCT = Metric("mean", "average JCT", "s", digits=0)
 _RANGE = Metric("range", "largest minus least JCT", "s", digits=0)
@@ -92,6 +89,7 @@ def _figure(cluster: str, name: str) -> Item:
         title=f"Figures 8 to 10: mixes on {name}",
         plots="Cluster resource utilisation (CRU), total time duration and average JCT with its range of Gavel, "
         "Hadar and HadarE for seven mixes (section VI).",
+        instead=_INSTEAD,
         left_open=_LEFT_OPEN,
         problem="hadar",
         preset="mixes",
@@ -193,7 +191,7 @@ def _slot_time(number: int, method: str, cluster: str, large: tuple[str, ...], d
         id=f"figure-{number}-{cluster}",
         title=f"Figure {number}: slot time, {who} on {name}",
         plots=f"CRU of {who} over the mixes for several slot times (section VI-D).",
-        left_open="Not reproducible: the overheads of a round (messages, aggregation, transfers) are measurements of "
+        instead="Not reproducible: the overheads of a round (messages, aggregation, transfers) are measurements of "
         "those machines and carry the result. What stands in: rounds of 90, 180, 360 and 720 s, in which every node "
         f"that runs loses 0, 2, 5, 10 or 20 s first; the time lost is not busy. {_HORIZON:,} rounds.",
         problem="hadar",
@@ -273,8 +271,8 @@ FIGURE_6 = Item(
     title="Figure 6: rounds under Hadar and HadarE",
     plots="Three jobs round by round on the testbed: Hadar leaves nodes idle, HadarE none in the first rounds "
     "(section V).",
-    left_open="Open: jobs, epochs and speeds. One draw of M-3 on the testbed of preset `mixes`. "
-    + " ".join(_LEFT_OPEN.split()),
+    instead=_INSTEAD,
+    left_open="Open: jobs, epochs and speeds; here one draw of M-3 on the testbed. " + _LEFT_OPEN,
     problem="hadar",
     preset="mixes",
     workload={"cluster": "testbed", "mix": "M-3"},

@@ -80,7 +80,7 @@ FIGURE_2 = Item(
     title="Figure 2: throughput and its model",
     plots="Throughput over the batch size for several numbers of GPUs, six tasks: measured points and the model of "
     "eq. (7) (section IV).",
-    left_open="The measurements on 2080 Ti are not here. What stands in: the measured iteration times of the Pollux "
+    instead="The measurements on 2080 Ti are not here. What stands in: the measured iteration times of the Pollux "
     "artifact (other GPUs), medians for 1 to 16 GPUs packed on servers of 4, and the models that the presets use, "
     "fitted to all of that artifact (root mean square errors 8.9 to 13.1%, [gpu-sharing](gpu-sharing.md)). Points "
     "are measured, lines the model.",
@@ -135,7 +135,7 @@ FIGURE_3 = Item(
     id="figure-3",
     title="Figure 3: interference of pairs",
     plots="Throughput of pairs of jobs that share a GPU, by configuration (section IV).",
-    left_open="Not reproducible for these six tasks without their GPUs. The closest measured data are the packed "
+    instead="Not reproducible for these six tasks without their GPUs. The closest measured data are the packed "
     "pairs of the Gavel repository (one GPU each, other models, three GPU types): the ratio of a job's rate alone "
     "to its rate beside the other. The presets take them with `--set pairs=v100`.",
     series=tuple(Series(worker, worker) for worker in QUANTILES),

@@ -32,10 +32,10 @@ ITEM = Item(
     title="Table II and Figure 4: the physical cluster",
     plots="Makespan and average JCT of five policies on 4 servers of 4 GPUs with 30 jobs (Table II), the "
     "distribution of JCT (Figure 4(a)) and the average queuing time by model (Figure 4(b)), section VI-B.",
-    left_open="The testbed cannot be reproduced. Simulated instead: preset `table-ii`, 30 jobs of the printed "
-    "sizes, solo times from 30 to 300 s (ours). The paper puts its own simulator within 5% of its testbed. Figure "
-    "4(a) contradicts itself: its 0.75 hours are more than every makespan of Table II, so every job of every policy "
-    "is within them; the curve is read at 750 s as well (ours).",
+    instead="The testbed cannot be reproduced. Simulated instead: preset `table-ii`, 30 jobs of the printed "
+    "sizes, solo times from 30 to 300 s (ours). The paper puts its own simulator within 5% of its testbed.",
+    left_open="Figure 4(a) contradicts itself: its 0.75 hours are more than every makespan of Table II, so every job "
+    "of every policy is within them; the curve is read at 750 s as well (ours).",
     problem="gpu-sharing",
     preset="table-ii",
     series=(*BASELINES, FFS, BSBF, PLUS),

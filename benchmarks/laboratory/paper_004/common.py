@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from schedgap.benchmarks.laboratory.declare import RATIO, Axis, Claim, Item, Metric, Series
+from schedgap.benchmarks.laboratory.declare import RATIO, Axis, Choice, Claim, Item, Metric, Series
 from schedgap.benchmarks.laboratory.draw import lines
 
 FILLED = Series("GADGET, filled", "gadget", {"inner": "lp-rs-mde"})
@@ -35,6 +35,7 @@ def embedded_ratio(
     axis: Axis,
     claims: tuple[Claim, ...],
     workload: Mapping[str, float] | None = None,
+    choices: tuple[Choice, ...] = (),
 ) -> Item:
     """Figures 5 and 6: the embedded ratio over a capacity. A tenth of the printed slots, as it is a mean over slots."""
     return Item(
@@ -48,6 +49,7 @@ def embedded_ratio(
         series=(FILLED, UNFILLED, *BASELINES),
         axis=axis,
         metrics=(EMBEDDED, UTILITY, RATIO),
+        choices=choices,
         claims=claims,
         panels=(lines(EMBEDDED), lines(UTILITY), lines(RATIO)),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schedgap.benchmarks.laboratory.declare import RATIO, Axis, Claim, Item, Metric, Series
+from schedgap.benchmarks.laboratory.declare import RATIO, Axis, Choice, Claim, Item, Metric, Series
 from schedgap.benchmarks.laboratory.draw import lines
 from schedgap.benchmarks.laboratory.paper_004.common import EMBEDDED, embedded_ratio
 from schedgap.benchmarks.laboratory.rules import Trend, Value, Within
@@ -17,9 +17,10 @@ ELASTIC = embedded_ratio(
     plots="Embedded ratio by edge resources in units of 200 Gbit/s (section VI).",
     left_open="As in Figure 5. The model's rings are elastic: a ring of one worker needs no link, so a job can "
     "always shrink, and rings of at most five workers mostly fit one server. GPUs are cut to a quarter so that "
-    "rings span servers; factors on the bandwidth of every link from 0.005 to 1.",
+    "rings span servers (second choice: servers as printed); factors on the bandwidth of every link from 0.005 to 1.",
     workload={"gpu_factor": 0.25},
     axis=Axis("factor on bandwidths", "bandwidth_factor", _FACTORS, log=True),
+    choices=(Choice("servers as printed", {"gpu_factor": 1.0}),),
     claims=(
         Claim(
             "With elastic rings, as the model is printed, wider links embed more jobs.",
