@@ -31,6 +31,13 @@ def _job_shop(instance: Instance, tighten: bool) -> DeclarativeModel:
     return build_model(PROBLEM.own(instance))
 
 
+def _events(instance: Instance, tighten: bool) -> DeclarativeModel:
+    from schedgap.formulations.ddl_cluster.models.events import build_events
+
+    del tighten
+    return build_events(PROBLEM.own(instance))
+
+
 def _heuristics() -> Mapping[str, Function]:
     from schedgap.heuristics.ddl_cluster.policies import ada_srsf, srsf_1, srsf_2, srsf_3, srsf_4
 
@@ -58,7 +65,12 @@ class DdlCluster(ProblemOf[DdlClusterInstance]):
         "makespan": "makespan",
         "utilisation": "GPU utilisation",
     }
-    forms = (Form("job-shop", "at most one all-reduce active on a server; placement given", "ours", _job_shop),)
+    forms = (
+        Form("job-shop", "at most one all-reduce active on a server; placement given", "ours", _job_shop),
+        Form(
+            "events", "contention and placement, tiny instances", "ours, with (5) of paper 001", _events, tightens=False
+        ),
+    )
     methods = (
         _exact_method("cp", "CP-SAT on a fine time grid with a certified bound, schedule exact; placement given"),
         _exact_method("job-shop", "CP-SAT on the restriction to one all-reduce per server at a time; placement given"),

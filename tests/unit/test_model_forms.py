@@ -10,7 +10,7 @@ import schedgap
 from schedgap.benchmarks.studies.brute_force.ddl_cluster import optimum
 from schedgap.benchmarks.studies.brute_force.schedules import CASES
 from schedgap.benchmarks.studies.g_vne_relaxations import plain_relaxation
-from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.errors import InputError, ModelRefused
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.solvers.exact.ddl_cluster import placement as module
 from schedgap.solvers.exact.ddl_cluster.placement import placed, placements, ways
@@ -78,6 +78,15 @@ def test_the_best_placement_is_the_best_of_all(seed: int) -> None:
     every = [optimum(placed(instance, chosen)) for chosen in placements(instance)]
     assert found.status == "optimal" and found.objective == pytest.approx(min(every), rel=1e-9)
     assert found.info["placements"] == len(every) <= ways(instance)
+    model = schedgap.model(instance, "events")
+    best = model.solve("highs")
+    assert best.status == "optimal" and best.objective == pytest.approx(min(every), rel=1e-6)
+    policy = schedgap.solve(instance, "ada-srsf")
+    assert policy.solution is not None
+    point = model.point(policy.solution)  # a policy's run is a schedule
+    finish = [point[model.variables["end"][job.id, job.iterations - 1]] for job in instance.jobs]
+    flow = sum(finish) - sum(job.arrival for job in instance.jobs)
+    assert flow / len(instance.jobs) == pytest.approx(policy.objective, rel=1e-9)
     for rule in ("lwf", "ff", "ls", "rand"):
         assert (schedgap.solve(instance, "srsf-1", settings={"placement": rule}).objective or 0) >= min(every) - 1e-9
 
@@ -87,6 +96,16 @@ def test_preset_small_is_solved_with_drawn_placements(monkeypatch: pytest.Monkey
     found = schedgap.solve(schedgap.generate("ddl-cluster", "small", seed=1), "placement", seed=3)
     assert found.status == "feasible" and found.objective is not None and found.bound is not None
     assert found.info["placements"] == 2 and found.bound <= found.objective
+
+
+def test_contention_and_placement_are_for_tiny_instances() -> None:
+    with pytest.raises(ModelRefused, match=r"events: [0-9]+ pairs of tasks on a GPU, at most 2000"):
+        schedgap.model(schedgap.generate("ddl-cluster", "small", seed=1), "events")
+    tiny = schedgap.generate("ddl-cluster", "tiny", seed=1).to_dict()
+    short = [{**job, "forward": 1e-6} for job in tiny["jobs"]]
+    assert schedgap.model({**tiny, "jobs": short}, "events").declarative.restriction
+    with pytest.raises(ModelRefused, match="continuous"):
+        schedgap.model(tiny, "events").solve("cpsat")
 
 
 def test_points_of_a_relaxation_are_no_schedules() -> None:

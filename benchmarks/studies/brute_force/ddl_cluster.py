@@ -47,7 +47,8 @@ def _count(lengths: list[int]) -> int:
     return math.factorial(sum(lengths)) // math.prod(math.factorial(length) for length in lengths)
 
 
-def _parts(instance: DdlClusterInstance) -> tuple[list[int], list[tuple[Any, list[int]]], list[set[int]]]:
+def parts_of(instance: DdlClusterInstance) -> tuple[list[int], list[tuple[Any, list[int]]], list[set[int]]]:
+    """Jobs on several servers, GPUs with several jobs, and the servers of each job."""
     servers = [{server for server, _ in given or ()} for given in instance.given]
     spanning = [j for j, there in enumerate(servers) if len(there) > 1]
     on_gpu: dict[Any, list[int]] = {}
@@ -59,7 +60,7 @@ def _parts(instance: DdlClusterInstance) -> tuple[list[int], list[tuple[Any, lis
 
 def orders(instance: DdlClusterInstance) -> int:
     """How many linear programs `optimum` solves."""
-    spanning, shared, _ = _parts(instance)
+    spanning, shared, _ = parts_of(instance)
     jobs = instance.jobs
     total = _count([2 * jobs[j].iterations for j in spanning])
     for _, here in shared:
@@ -80,16 +81,16 @@ def solve_brute_force(instance: DdlClusterInstance, options: SolveOptions) -> Re
 
 def optimum(instance: DdlClusterInstance, *, exclusive: bool = False) -> float:
     """The least mean of finish - arrival; with `exclusive`, of schedules that obey srsf-1's limit."""
-    spanning, shared, servers = _parts(instance)
+    spanning, shared, servers = parts_of(instance)
     jobs = instance.jobs
     gpu_orders = [list(merges([2 * jobs[j].iterations for j in here])) for _, here in shared]
     programs: list[tuple[float, list[tuple[Terms, Fraction]]]] = []
     for events in merges([2 * jobs[j].iterations for j in spanning]):
-        levels = _levels(instance, events, spanning, servers)
+        levels = levels_of(instance, events, spanning, servers)
         if exclusive and any(k > 1 for active in levels for k in active.values()):
             continue
         for chosen in product(*gpu_orders):
-            rows = _rows(instance, events, levels, list(zip(shared, chosen, strict=True)), spanning, exclusive)
+            rows = rows_of(instance, events, levels, list(zip(shared, chosen, strict=True)), spanning, exclusive)
             programs.append((_in_floats(rows), rows))
     least = min(value for value, _ in programs)
     exactly = [_exactly(rows) for value, rows in programs if value <= least * (1 + NEAR)]
@@ -97,7 +98,7 @@ def optimum(instance: DdlClusterInstance, *, exclusive: bool = False) -> float:
     return float((best - sum(exact(job.arrival) for job in jobs)) / len(jobs))
 
 
-def _levels(
+def levels_of(
     instance: DdlClusterInstance, events: tuple[int, ...], spanning: list[int], servers: list[set[int]]
 ) -> list[dict[int, int]]:
     """After each event, k of every job that transfers then."""
@@ -110,17 +111,19 @@ def _levels(
     return levels
 
 
-def _rows(
+def rows_of(
     instance: DdlClusterInstance,
     events: tuple[int, ...],
     levels: list[dict[int, int]],
     gpu_orders: list[tuple[tuple[Any, list[int]], tuple[int, ...]]],
     spanning: list[int],
     exclusive: bool,
+    whole: bool = False,
 ) -> list[tuple[Terms, Fraction]]:
     """What holds with this order of begins and ends of transfers, and these orders on the GPUs.
 
-    Each row: coefficients by variable, whose sum of products is at most the right side.
+    Each row: coefficients by variable, whose sum of products is at most the right side. With `whole`, a transfer ends
+    when its message is moved; else it may end later.
     """
     jobs, link = instance.jobs, instance.link
     rows: list[tuple[Terms, Fraction]] = []
@@ -163,6 +166,8 @@ def _rows(
                 terms[line[position + 1]] = terms.get(line[position + 1], ZERO) - rate
     for (j, _), terms in moved.items():
         rows.append((terms, -exact(jobs[j].message)))
+        if whole:
+            rows.append(({name: -c for name, c in terms.items()}, exact(jobs[j].message)))
     if exclusive:  # active from its admission, a latency before it begins
         for before, (kind, j, i) in enumerate(line):
             if kind == "begin":

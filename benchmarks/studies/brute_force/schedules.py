@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 from schedgap.benchmarks.instances.comm_contention.random import tiny as tiny_comm
 from schedgap.benchmarks.instances.ddljs.random import tiny as tiny_ddljs
 from schedgap.benchmarks.instances.gpu_sharing.random import tiny as tiny_gpu_sharing
-from schedgap.benchmarks.studies.brute_force import g_vne, gpu_sharing, hadar, rar_ddls
+from schedgap.benchmarks.studies.brute_force import ddl_cluster_rows, g_vne, gpu_sharing, hadar, rar_ddls
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
 from schedgap.formulations.comm_contention.models.events import horizon
@@ -337,6 +337,11 @@ def _comm_optimum(
     return best
 
 
+def _ddl_cluster(seed: int) -> Made:
+    instance = ddl_cluster_rows.draw(seed)
+    return instance, _feasible(instance, ddl_cluster_rows.schedules(instance, seed))
+
+
 def _unit(width: int, entries: dict[int, float]) -> Any:
     row = np.zeros(width)
     for place, value in entries.items():
@@ -347,6 +352,9 @@ def _unit(width: int, entries: dict[int, float]) -> Any:
 CASES = {
     "comm-contention": Case(
         "comm-contention", "events", _comm_contention, engines=("highs", "cbc"), optimum=_comm_optimum
+    ),
+    "ddl-cluster": Case(
+        "ddl-cluster", "events", _ddl_cluster, engines=("highs", "cbc"), optimum=ddl_cluster_rows.optimum_under
     ),
     "ddljs": Case("ddljs", "slots", _ddljs),
     "gpu-sharing": Case("gpu-sharing", "time-indexed", _gpu_sharing),
