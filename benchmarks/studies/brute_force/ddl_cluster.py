@@ -19,7 +19,7 @@ from scipy.optimize import linprog
 
 from schedgap.benchmarks.studies.brute_force.exact_lp import ZERO, minimum
 from schedgap.formulations.common.numbers import exact
-from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
 MOST_ORDERS = 90
@@ -47,11 +47,11 @@ def _count(lengths: list[int]) -> int:
     return math.factorial(sum(lengths)) // math.prod(math.factorial(length) for length in lengths)
 
 
-def parts_of(instance: DdlClusterInstance) -> tuple[list[int], list[tuple[Any, list[int]]], list[set[int]]]:
+def parts_of(instance: DdlClusterInstance) -> tuple[list[int], list[tuple[Gpu, list[int]]], list[set[int]]]:
     """Jobs on several servers, GPUs with several jobs, and the servers of each job."""
     servers = [{server for server, _ in given or ()} for given in instance.given]
     spanning = [j for j, there in enumerate(servers) if len(there) > 1]
-    on_gpu: dict[Any, list[int]] = {}
+    on_gpu: dict[Gpu, list[int]] = {}
     for j, given in enumerate(instance.given):
         for gpu in given or ():
             on_gpu.setdefault(gpu, []).append(j)
@@ -115,7 +115,7 @@ def rows_of(
     instance: DdlClusterInstance,
     events: tuple[int, ...],
     levels: list[dict[int, int]],
-    gpu_orders: list[tuple[tuple[Any, list[int]], tuple[int, ...]]],
+    gpu_orders: list[tuple[tuple[Gpu, list[int]], tuple[int, ...]]],
     spanning: list[int],
     exclusive: bool,
     whole: bool = False,

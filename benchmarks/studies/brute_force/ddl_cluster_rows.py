@@ -43,9 +43,11 @@ def draw(seed: int) -> DdlClusterInstance:
 
 
 def _drawn(rng: random.Random) -> DdlClusterInstance:
-    servers = [{"id": f"s{s}", "gpus": rng.choice([1, 1, 2])} for s in range(rng.choice([1, 2, 2, 2, 3]))]
+    servers: list[dict[str, Any]] = [
+        {"id": f"s{s}", "gpus": rng.choice([1, 1, 2])} for s in range(rng.choice([1, 2, 2, 2, 3]))
+    ]
     most = sum(server["gpus"] for server in servers)
-    jobs = [
+    jobs: list[dict[str, Any]] = [
         {
             "id": f"j{j}",
             "arrival": rng.choice([0.0, 0.0, 1.5, 4.0]),
@@ -154,7 +156,7 @@ def _all_rows(own: DdlClusterInstance) -> Iterator[list[tuple[Terms, Fraction]]]
             orders_here = list(zip(shared, chosen, strict=True))
             rows = rows_of(own, events, levels, orders_here, spanning, exclusive=False, whole=True)
             for lasts in product(*(own.given[j] or () for j, _ in alone)):
-                last = [
+                last: list[tuple[Terms, Fraction]] = [
                     ({("barrier", j, i): ONE, ("c", j, i, 1, gpu): -ONE}, exact(jobs[j].backward))
                     for (j, i), gpu in zip(alone, lasts, strict=True)
                 ]
@@ -162,11 +164,10 @@ def _all_rows(own: DdlClusterInstance) -> Iterator[list[tuple[Terms, Fraction]]]
                     apart: list[tuple[Terms, Fraction]] = []
                     for (j, k), turn in zip(rivals, turned, strict=True):
                         first, second = (k, j) if turn else (j, k)
+                        finish = _end(first, jobs[first].iterations - 1, spanning)
                         for gpu in own.given[second] or ():
-                            after = {("c", second, 0, 0, gpu): -ONE}
-                            apart.append(
-                                ({_end(first, jobs[first].iterations - 1, spanning): ONE, **after}, Fraction(0))
-                            )
+                            terms: Terms = {finish: ONE, ("c", second, 0, 0, gpu): -ONE}
+                            apart.append((terms, Fraction(0)))
                     yield [*rows, *last, *apart]
 
 
