@@ -122,9 +122,10 @@ class GVne(ProblemOf[GVneInstance]):
         return upper_bound(self.own(instance))
 
     def warm_up(self, instance: Instance) -> None:
-        from schedgap.solvers.exact.g_vne.graph_pricing import warm_up
+        from schedgap.solvers.exact.g_vne import graph_pricing, tree
 
-        warm_up(self.own(instance))
+        graph_pricing.warm_up(self.own(instance))
+        tree.warm_up()
 
     def guarantees(self) -> tuple[Guarantee, ...]:
         from schedgap.heuristics.g_vne.guarantees import GUARANTEES

@@ -45,8 +45,7 @@ from schedgap.formulations.common.instance import Instance, Json, read_json
 REPORT = "report.html"
 COMPARISON = "comparison.html"
 WORST_CASES = 3
-LARGE = 40
-"""Charts of instances with at most so many jobs are preferred: they can be read."""
+"""Heuristics of a problem whose worst case is drawn."""
 LARGEST_PACK = 200_000
 """Characters of compressed instances in a page, at most."""
 LARGEST_CHART = 400
@@ -227,19 +226,22 @@ def _worst_cases(folder: Path, problem: Problem, runs: pd.DataFrame) -> list[dic
     cases = drawable[drawable.heuristic & (drawable.ratio > 1) & (drawable.ratio_to == "optimum")]
     cases = cases[cases.one.isin(best.index)]
     sizes = {digest: _size(load(folder, problem, digest)) for digest in cases.instance_hash.unique()}
-    cases = cases.assign(size=cases.instance_hash.map(sizes))
-    cases = cases[cases["size"] <= LARGEST_CHART].assign(large=cases["size"] > LARGE)
-    cases = cases.sort_values(["large", "ratio", "instance_hash", "label"], ascending=[True, False, True, True])
-    # One chart per instance and per heuristic: the worst of each, not the same story several times.
+    worst = cases.groupby("label").ratio.max()
+    cases = cases[cases.instance_hash.map(sizes) <= LARGEST_CHART]
+    cases = cases.sort_values(["ratio", "instance_hash", "label"], ascending=[False, True, True])
+    # One chart for each heuristic; where its worst instance is too large to be drawn, the next is only a bad one.
     shown: list[dict[str, object]] = []
-    seen: set[str] = set()
-    for one, record, ratio in zip(cases.one, cases.record, cases.ratio, strict=True):
-        if len(shown) == WORST_CASES or {record.instance_hash, record.label} & seen:
-            continue
-        seen |= {record.instance_hash, record.label}
-        name, digest = record.instance_name or record.instance_hash[:12], record.instance_hash
-        pair = _pair(problem, load(folder, problem, digest), record, best[one], ratio)
-        shown.append({"label": record.label, "hash": digest, "name": name, "figures": pair})
+    for case in cases.drop_duplicates("label").head(WORST_CASES).itertuples():
+        record, digest = case.record, case.instance_hash
+        told = {
+            "kind": "Worst" if case.ratio == worst[case.label] else "Bad",
+            "label": case.label,
+            "hash": digest,
+            "name": record.instance_name or digest[:12],
+            "batch": case.batch,
+        }
+        pair = _pair(problem, load(folder, problem, digest), record, best[case.one], case.ratio)
+        shown.append({**told, "figures": pair})
     return shown
 
 

@@ -12,12 +12,13 @@ from schedgap.benchmarks.library import file_name, known
 from schedgap.benchmarks.library.renew import renew
 from schedgap.catalogue.method import Kind
 from schedgap.catalogue.methods import find_method
-from schedgap.catalogue.registry import all_problems, parse_instance
+from schedgap.catalogue.registry import all_problems, load_instance, parse_instance
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.numbers import ratio
 from schedgap.solvers.result import SolveOptions, Status
 
 KNOWN = known()
+COUNTEREXAMPLES = sorted((Path(__file__).parents[2] / "docs" / "counterexamples").glob("*.json"))
 
 
 @pytest.mark.parametrize("key", KNOWN, ids="/".join)
@@ -32,6 +33,18 @@ def test_the_ratio_is_what_it_was(key: tuple[str, str]) -> None:
     seen = ratio(run.objective, exact.objective, problem.sense)
     assert seen == pytest.approx(worst.ratio, rel=1e-6)
     assert exact.objective == pytest.approx(worst.data["reference"]["optimum"], rel=1e-6)
+
+
+@pytest.mark.parametrize("path", COUNTEREXAMPLES, ids=lambda path: path.stem)
+def test_no_shipped_counterexample_is_worse(path: Path) -> None:
+    problem, instance = load_instance(path)
+    exact = run_method(problem, instance, problem.default_method(), SolveOptions(threads=1, work_limit=20.0))
+    assert exact.status is Status.OPTIMAL
+    for (problem_id, method), worst in KNOWN.items():
+        if problem_id == problem.id:
+            run = run_method(problem, instance, method, SolveOptions())
+            seen = ratio(run.objective, exact.objective, problem.sense)
+            assert seen is None or seen <= worst.ratio * (1 + 1e-9), method
 
 
 def test_every_heuristic_has_one() -> None:

@@ -149,3 +149,14 @@ def split_links(parent: Ints, hosts: Ints, counts: Ints) -> Ints:
             v = parent[v]
     found = [v for v, n in below.items() if v >= 0 and n < total]
     return np.array(found, dtype=np.int64)
+
+
+def warm_up() -> None:
+    """Compile both functions, or load them from the cache: the instance that warms a worker may be no tree."""
+    one = np.zeros(1, dtype=np.int64)
+    root = np.full(1, -1, dtype=np.int64)
+    price_tree(
+        one, root, np.zeros(2, dtype=np.int64), one[:0], np.zeros((1, 1, 2)), np.zeros((1, 1)), np.ones((1, 1), np.int64),
+        np.ones(1, dtype=np.int64), np.zeros((1, 2)), np.zeros(1),
+    )  # fmt: skip
+    split_links(root, one, np.ones(1, dtype=np.int64))
