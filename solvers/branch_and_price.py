@@ -7,6 +7,7 @@ branch on; queue, bounds, incumbent, limits and Ctrl-C are here. Values are maxi
 from __future__ import annotations
 
 import heapq
+import importlib.metadata
 import itertools
 import math
 import time
@@ -263,7 +264,7 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
         """
         self._confirm()
         self.facts.update({"nodes": self.nodes, "pricings": self.pricings})
-        return self.best.result(self._ended, engine="highs")
+        return self.best.result(self._ended, engine="highs", version=importlib.metadata.version("highspy"))
 
     def _confirm(self) -> None:
         """The checker's objective in place of the search's, which is a sum of floats, and the bound in its unit."""

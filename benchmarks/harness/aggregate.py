@@ -205,6 +205,12 @@ class Claim:
         return ledger_verdict(self.guarantee.id)
 
     @property
+    def applied(self) -> str:
+        """On how many of the instances it applied; empty where on all."""
+        tried = self.held + self.refuted
+        return f"{tried} of {tried + self.reasons.total()}" if self.reasons else ""
+
+    @property
     def verdict(self) -> str:
         """In words, with the number of instances: what does not refute a claim does not prove it either."""
         return run_verdict(self.held, self.refuted)

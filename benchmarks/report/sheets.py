@@ -131,7 +131,7 @@ def answer_sheet(analysis: Analysis) -> Sheet:
         Column("zero", "on how many it earned nothing of something: no ratio, and in no mean", count=True),
         Column("worst", f"the largest ratio on what it solved{_means(rows, 'zero')}"),
         Column("worst known", f"the largest ratio that any hunt found, with default options{_means(rows, 'inf')}"),
-        Column("proven bound", "what is proven of the ratio on these instances, and not refuted"),
+        Column("proven bound", "what is proven of the ratio, and not refuted; on n of m: the other runs have none"),
         Column("paper's claim", "what the ledger says of the paper's own bound on the ratio", right=False),
         Column("instances", "groups of them; methods of other groups are not compared", right=False, heading=True),
         Column("ratio to", "the proven optimum, or a bound on it", right=False, heading=True),
@@ -159,7 +159,7 @@ def _answer(problem: str, name: str, compared: list[Block], found: list[Claim]) 
         str(int((every == math.inf).sum())),
         _worst(every.max()),
         worst_known(problem, name),
-        "-" if holds is None else span(holds.least, holds.most),
+        "-" if holds is None else " on ".join(filter(None, (span(holds.least, holds.most), holds.applied))),
         own.ledger.words if own is not None else "-",
         ", ".join(dict.fromkeys(batch for block, _ in places for batch in block.batches)),
         to if every.notna().any() else "-",
@@ -173,8 +173,8 @@ def claim_sheets(runs: pd.DataFrame) -> list[Sheet]:
     rows, said, missing = [], {}, []
     for claim in claims(runs):
         g = claim.guarantee
+        missing += [(g.id, reason, f"{claim.label} (on {n} run{'s' * (n > 1)})") for reason, n in claim.reasons.items()]
         if not claim.held + claim.refuted:
-            missing.append((g.id, claim.reasons.most_common(1)[0][0], claim.label))
             continue
         said[g.id] = [g.id, g.source, g.statement, str(g.needs_text)]
         file = f"instances/{claim.worst[:16]}.json" if claim.worst else ""
@@ -191,7 +191,7 @@ def claim_sheets(runs: pd.DataFrame) -> list[Sheet]:
     columns = (
         Column("heuristic", right=False),
         Column("claim", right=False, width=26),
-        Column("bound", "values that the proven bound on the ratio takes on these instances"),
+        Column("bound", "values that the claim's bound on the ratio takes on these instances"),
         Column("left/right", "the claim where it is nearest to failing, 1 is tight and more refutes it"),
         Column("on", "the instance where that is", right=False, page=True),
         Column("these runs", "a run can refute a claim; one that does not has not proven it", right=False),

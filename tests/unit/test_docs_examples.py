@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
+from schedgap.catalogue.problem import Problem
+from schedgap.catalogue.registry import all_problems
 from schedgap.cli.main import COMMANDS, _parser, main
 
 ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def _python_blocks(page: str) -> list[str]:
@@ -142,3 +145,9 @@ def test_commands_of_the_page_on_certificates(
     words = alone.split()
     run = subprocess.run([sys.executable, str(ROOT / words[1]), *words[2:]], capture_output=True, text=True, check=True)
     assert run.stdout.startswith("proven: ") and "optimal, if the schedule is feasible" in run.stdout
+
+
+@pytest.mark.parametrize("problem", all_problems().values(), ids=lambda p: p.id)
+def test_the_readme_names_every_method(problem: Problem) -> None:
+    row = next(line for line in README.splitlines() if line.startswith(f"| `{problem.id}`"))
+    assert {method.id for method in problem.methods} == set(re.findall(r"`([^`]+)`", row)) - {problem.id}

@@ -287,7 +287,7 @@ def test_the_table_tells_ratios_bounds_and_verdicts(folder: Path) -> None:
     assert false.split("  ")[-1] == graham.split("  ")[-1] == "not in the ledger"
     assert "  refuted (2 of 2)  " in false and "  not refuted here (2)  " in graham
     assert "0.9333" in graham  # 14 / (1.5 * 10)
-    assert "  Not applicable: toy-never to list: never applies." in lines
+    assert "  Not applicable: toy-never to list (on 4 runs): never applies." in lines
     assert any(line.split()[:2] == ["toy-graham", "makespan"] for line in lines)
     brute = next(line for line in lines if line.startswith("random"))
     assert brute.split() == ["random", "brute", "3", "2", "1", "3", "0.67", "1.25"]  # claimed: 3

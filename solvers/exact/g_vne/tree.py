@@ -156,7 +156,7 @@ def warm_up() -> None:
     one = np.zeros(1, dtype=np.int64)
     root = np.full(1, -1, dtype=np.int64)
     price_tree(
-        one, root, np.zeros(2, dtype=np.int64), one[:0], np.zeros((1, 1, 2)), np.zeros((1, 1)), np.ones((1, 1), np.int64),
-        np.ones(1, dtype=np.int64), np.zeros((1, 2)), np.zeros(1),
+        one, root, np.zeros(2, dtype=np.int64), one[:0], np.zeros((1, 1, 2)), np.zeros((1, 1)),
+        np.ones((1, 1), dtype=np.int64), np.ones(1, dtype=np.int64), np.zeros((1, 2)), np.zeros(1),
     )  # fmt: skip
     split_links(root, one, np.ones(1, dtype=np.int64))
