@@ -112,6 +112,7 @@ FIGURE_3 = Item(
         ),
     ),
     panels=(distribution(HELD, "GPUs held (%)"), bars(GRU), bars(RATIO)),
+    most=20,
 )
 FIGURE_4 = Item(
     id="figure-4",
@@ -167,4 +168,5 @@ FIGURE_4 = Item(
         ),
     ),
     panels=(distribution(CURVE, "hours"), bars(TTD), bars(RATIO)),
+    most=20,
 )

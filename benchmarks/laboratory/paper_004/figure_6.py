@@ -17,7 +17,8 @@ ELASTIC = embedded_ratio(
     plots="Embedded ratio by edge resources in units of 200 Gbit/s (section VI).",
     left_open="As in Figure 5. The model's rings are elastic: a ring of one worker needs no link, so a job can "
     "always shrink, and rings of at most five workers mostly fit one server. GPUs are cut to a quarter so that "
-    "rings span servers (second choice: servers as printed); factors on the bandwidth of every link from 0.005 to 1.",
+    "rings span servers (second choice, servers as printed: all of their GPUs); factors on the bandwidth of every "
+    "link from 0.005 to 1.",
     workload={"gpu_factor": 0.25},
     axis=Axis("factor on bandwidths", "bandwidth_factor", _FACTORS, log=True),
     choices=(Choice("servers as printed", {"gpu_factor": 1.0}),),
