@@ -122,7 +122,7 @@ def table(papers: Sequence[dict[str, Json]]) -> str:
         seconds = paper.get("processor")
         minutes = f"{sum(seconds.values()) / 60:.0f}" if seconds else "-"
         rows.append((name, str(len(paper["claims"])), *(str(counts[verdict]) for verdict in verdicts), minutes))
-    parts += ["## Pages", markdown_table(("paper", "claims", *verdicts, "processor minutes"), rows)]
+    parts += ["## Pages", markdown_table(("paper", "claims", *verdicts, "processor minutes of its runs"), rows)]
     absent = [f"{number} ({name})" for number, name in NAMES.items() if number not in {p["paper"] for p in papers}]
     if absent:
         text = f"No page is written yet for {', '.join(absent)}; `schedgap list` names their experiments."
