@@ -21,6 +21,7 @@ from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.models.job_shop import build_model, model_nonzeros
 from schedgap.solvers.cp_sat.session import CpAnswer, search_cp
 from schedgap.solvers.declarative import solve_declarative
+from schedgap.solvers.exact.ddl_cluster import methods, placement
 from schedgap.solvers.exact.ddl_cluster.methods import solve_cp, solve_job_shop
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
@@ -120,6 +121,15 @@ def test_free_placement_is_refused_in_one_line() -> None:
     for method in (solve_cp, solve_job_shop):
         with pytest.raises(ModelRefused, match=r"job j1 has no placement.*ada-srsf"):
             method(instance, OPTIONS)
+
+
+def test_placements_are_not_simulated_where_a_run_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 10^8 tasks one run of a policy takes many minutes of compiled code, which no limit can stop."""
+    monkeypatch.setattr(methods, "_SECONDS_PER_TASK", 1e6)
+    monkeypatch.setattr(placement, "MOST", 0)
+    result = placement.solve_placement(tiny(0), SolveOptions(deadline=Deadline.after(PATIENCE), threads=1))
+    assert result.termination is Termination.TOO_LARGE and result.solution is None and result.bound is not None
+    assert "cannot be simulated" in result.info["reason"]
 
 
 def test_tight_memory_keeps_jobs_apart() -> None:

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 from support.checks import rar_ddls as check
 from support.rar_brute_force import brute_force, random_tiny
+from support.work import PATIENCE
 
 from schedgap.benchmarks.instances.rar_ddls.grid import FAMILIES, contended_grid
 from schedgap.benchmarks.studies.scale_rar_ddls import contended_slots, cp_reach, method_reach
 from schedgap.formulations.rar_ddls.bounds import is_infeasible, lower_bound
+from schedgap.solvers import size
 from schedgap.solvers.exact.rar_ddls.cp import solve_cp
-from schedgap.solvers.result import SolveOptions, Status
+from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -52,6 +54,14 @@ def test_a_limit_leaves_a_checked_schedule_and_a_bound() -> None:
     assert report.feasible
     assert report.objective == result.objective
     assert lower_bound(instance) <= result.bound <= result.objective  # type: ignore[operator]
+
+
+def test_the_interval_model_is_left_out_where_it_cannot_be_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(size, "seconds_per_nonzero", lambda: 1e6)
+    instance = contended_grid(0, jobs=20, servers=6, family="pairs")
+    result = solve_cp(instance, SolveOptions(deadline=Deadline.after(PATIENCE), threads=1))
+    assert result.termination is Termination.TOO_LARGE and result.info["reason"].startswith("interval model: ")
+    assert result.solution is not None and result.bound is not None and check(instance, result.solution).feasible
 
 
 def test_the_bound_never_exceeds_the_optimum() -> None:

@@ -49,6 +49,15 @@ _EARLY = 100
 Without contention nothing is gained by waiting: only the order of the job shop's points is taken."""
 
 
+def too_late(instance: DdlClusterInstance, best: Incumbent) -> bool:
+    """Whether a run of a policy and its check do not fit in the time that is left; the reason is told."""
+    tasks, left = task_count(instance), best.seconds_left()
+    if left is None or tasks * _SECONDS_PER_TASK <= left:
+        return False
+    best.info["reason"] = f"{tasks} compute tasks cannot be simulated and checked in {left:.3g} s"
+    return True
+
+
 def solve_cp(instance: DdlClusterInstance, options: SolveOptions) -> Result:
     """The best schedule of all tasks, on a time grid so fine that its error is measured in the gap.
 
@@ -161,9 +170,7 @@ class _Stages:
             self.best.propose(self.best.options.start, "start")
         tasks = task_count(self.instance)
         small = tasks <= LARGEST_TASKS
-        left = self.best.seconds_left()
-        if left is not None and tasks * _SECONDS_PER_TASK > left:
-            self.best.info["reason"] = f"{tasks} compute tasks cannot be simulated and checked in {left:.3g} s"
+        if too_late(self.instance, self.best):
             return None
         runs: list[tuple[float, str, Run]] = []
         for policy in POLICIES:

@@ -16,7 +16,7 @@ from schedgap.formulations.ddl_cluster.check import check
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
 from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES, simulate_plain, solution_of
 from schedgap.formulations.ddl_cluster.solution import DdlClusterSolution
-from schedgap.solvers.exact.ddl_cluster.methods import solve_cp
+from schedgap.solvers.exact.ddl_cluster.methods import solve_cp, too_late
 from schedgap.solvers.incumbent import Incumbent, optimal
 from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, Termination
 
@@ -151,6 +151,8 @@ def _drawn_placements(instance: DdlClusterInstance, best: Incumbent) -> Terminat
     for _ in range(DRAWN):
         if best.out_of_time() or best.proven:
             return None
+        if too_late(instance, best):
+            return Termination.TOO_LARGE if best.objective is None else None
         load = dict.fromkeys(gpus, 0.0)
         chosen = []
         for job, given in zip(instance.jobs, instance.given, strict=True):

@@ -6,6 +6,8 @@ import importlib.metadata
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from schedgap.formulations.common.errors import Disagreement
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.job_options import JobOptions, job_options
@@ -14,7 +16,8 @@ from schedgap.solvers.exact.rar_ddls.intervals import IntervalModel
 from schedgap.solvers.exact.rar_ddls.overlaps import Overlaps
 from schedgap.solvers.exact.rar_ddls.packing import SlotPacking
 from schedgap.solvers.exact.rar_ddls.search import LocalSearch
-from schedgap.solvers.result import Result, SolveOptions
+from schedgap.solvers.result import Result, SolveOptions, Termination
+from schedgap.solvers.size import too_large
 
 if TYPE_CHECKING:
     from schedgap.solvers.cp_sat.session import CpAnswer
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 _FIRST_EFFORT = 2.0
 _SECOND_EFFORT = 20.0
 _PACKING_SHARE = 0.25
+_NONZEROS_OF_PART = 8
+"""What a job on a server costs in the interval model, in nonzeros of PuLP's; 10 to 16 measured."""
 
 
 def solve_cp(instance: RarDdlsInstance, options: SolveOptions) -> Result:
@@ -50,12 +55,13 @@ def solve_cp(instance: RarDdlsInstance, options: SolveOptions) -> Result:
         Models and dynamics contradict each other, which would be an error in one of them.
     """
     incumbent = BestSchedule(instance, options)
+    ended: Termination | None = None
     if incumbent.begin():
         try:
-            _Stages(incumbent).run()
+            ended = _Stages(incumbent).run()
         except KeyboardInterrupt:
             incumbent.interrupted = True
-    return incumbent.result(engine="cpsat", version=importlib.metadata.version("ortools"))
+    return incumbent.result(ended, engine="cpsat", version=importlib.metadata.version("ortools"))
 
 
 class _Stages:
@@ -65,8 +71,8 @@ class _Stages:
         self.incumbent = incumbent
         self.options: list[JobOptions] = []
 
-    def run(self) -> None:
-        """All stages."""
+    def run(self) -> Termination | None:
+        """All stages; too large where the last one was left out."""
         incumbent = self.incumbent
         if incumbent.options.start is not None:
             incumbent.propose(incumbent.options.start)
@@ -74,17 +80,25 @@ class _Stages:
         search.run(incumbent, _FIRST_EFFORT)
         incumbent.log("local search")
         if incumbent.finished():
-            return
+            return None
         self.options = job_options(incumbent.instance)
         packing = SlotPacking(incumbent, self.options)
         packing.raise_bound(incumbent, _PACKING_SHARE)
         incumbent.log("slot packing")
         if incumbent.finished():
-            return
+            return None
         search.run(incumbent, _SECOND_EFFORT)
         incumbent.log("local search")
-        if not incumbent.finished():
-            self.overlaps(packing)
+        if incumbent.finished():
+            return None
+        parts = sum(len(option.local) + int(np.count_nonzero(option.share)) for option in self.options)
+        asked = incumbent.options
+        reason = too_large(_NONZEROS_OF_PART * parts, asked.deadline, memory_limit=asked.memory_limit)
+        if reason is not None:
+            incumbent.info["reason"] = f"interval model: {reason}"
+            return Termination.TOO_LARGE
+        self.overlaps(packing)
+        return None
 
     def overlaps(self, packing: SlotPacking) -> None:
         """The interval model with contention, refined until it is exact."""
