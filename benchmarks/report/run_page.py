@@ -231,17 +231,19 @@ def _worst_cases(folder: Path, problem: Problem, runs: pd.DataFrame) -> list[dic
     cases = cases.sort_values(["ratio", "instance_hash", "label"], ascending=[False, True, True])
     # One chart for each heuristic; where its worst instance is too large to be drawn, the next is only a bad one.
     shown: list[dict[str, object]] = []
-    for case in cases.drop_duplicates("label").head(WORST_CASES).itertuples():
-        record, digest = case.record, case.instance_hash
-        told = {
-            "kind": "Worst" if case.ratio == worst[case.label] else "Bad",
-            "label": case.label,
-            "hash": digest,
-            "name": record.instance_name or digest[:12],
-            "batch": case.batch,
-        }
-        pair = _pair(problem, load(folder, problem, digest), record, best[case.one], case.ratio)
-        shown.append({**told, "figures": pair})
+    drawn = cases.drop_duplicates("label").head(WORST_CASES)
+    for one, record, ratio in zip(drawn.one, drawn.record, drawn.ratio, strict=True):
+        digest = record.instance_hash
+        shown.append(
+            {
+                "kind": "Worst" if ratio == worst[record.label] else "Bad",
+                "label": record.label,
+                "hash": digest,
+                "name": record.instance_name or digest[:12],
+                "batch": record.batch,
+                "figures": _pair(problem, load(folder, problem, digest), record, best[one], ratio),
+            }
+        )
     return shown
 
 
