@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -145,8 +146,20 @@ def test_two_tasks_on_one_gpu() -> None:
 def test_more_memory_than_a_gpu_has() -> None:
     data = DATA | {"gpu_memory": 9.0}
     instance = DdlClusterInstance.parse(data)
-    found = {violation.constraint for violation in audit(instance, PLACEMENT, "srsf-1", _log("srsf-1"), 10)}
-    assert found == {"memory"}
+    found = audit(instance, PLACEMENT, "srsf-1", _log("srsf-1"), 10)
+    assert {(violation.constraint, violation.amount) for violation in found} == {("memory", 1.0)}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_short_messages_of_an_honest_run_pass(policy: str) -> None:
+    """A link that is busy to the last tick with messages far shorter than 10^9 ticks."""
+    data = copy.deepcopy(DATA)
+    for job in data["jobs"]:
+        job["message"] = 0.01
+    data["link"] = {"latency": 0.0, "seconds_per_unit": 1.0, "contention_penalty": 0.0}
+    instance = DdlClusterInstance.parse(data)
+    log = simulate_plain(instance, PLACEMENT, policy, record=True).log
+    assert log is not None and not audit(instance, PLACEMENT, policy, log, 10)
 
 
 def test_messages_that_outrun_their_link() -> None:

@@ -12,7 +12,9 @@ import pytest
 from support.checks import ddl_cluster as check
 from support.ddl_cluster_random import placed_instance
 
+from schedgap.formulations.common.check import Violation
 from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.ddl_cluster import check as checker
 from schedgap.formulations.ddl_cluster.bounds import lower_bound
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.sharing import given_placement
@@ -68,6 +70,12 @@ def test_policies_by_hand(policy: str, finish: tuple[float, float]) -> None:
     assert report.feasible
     assert report.objective == Fraction(sum(map(int, finish)), 2)
     assert report.details == {"finish": solution["finish"], "audited": True}
+
+
+def test_what_the_audit_of_a_policys_run_finds_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checker, "audit", lambda *_: [Violation("link", "found by the audit", 1.0)])
+    solution = {"placement": PLACEMENT, "policy": "srsf-1", "finish": {"a": 14.0, "b": 16.0}}
+    assert [violation.constraint for violation in check(INSTANCE, solution).violations] == ["link"]
 
 
 def test_the_schedule_that_srsf_2_makes() -> None:

@@ -134,11 +134,12 @@ def tables_of(command: Command, folder: Path) -> list[object]:
         path = folder / name
         if name.endswith(".sqlite"):
             with Store(path, read_only=True) as store:
-                rows = [plain(row.flat()) for row in store.rows()]
+                rows = [plain({**row.flat(), "finished": None}) for row in store.rows()]
             found.append(sorted(json.dumps(row, sort_keys=True, default=str) for row in rows))
         else:
             content = path.read_bytes()
             content = gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content
+            content = content.replace(str(folder).encode(), b"FOLDER")
             found.append(content.decode() if name.endswith(".md") else plain(json.loads(content)))
     return found
 
