@@ -102,6 +102,7 @@ COMMANDS: Mapping[str, Command] = {
 }
 TIMES = (
     "seconds",
+    "processor",
     "worker",
     "at",
     "load",
