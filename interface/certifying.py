@@ -16,6 +16,7 @@ from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.check import CheckReport, Violation
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance, Json, Solution
+from schedgap.interrupt import at_work
 from schedgap.reading import InstanceLike, read_instance
 from schedgap.solvers.incumbent import optimal
 from schedgap.solvers.result import Deadline, Result, Status
@@ -114,6 +115,7 @@ class Certified:
         return f"certified bound: the optimum is {side} {shown}; {size}; not the optimum: {self.reason}"
 
 
+@at_work()
 def certify(
     instance: InstanceLike,
     method: str | None = None,

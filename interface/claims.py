@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from schedgap.catalogue.problem import Problem
+from schedgap.interrupt import at_work
 
 if TYPE_CHECKING:
     import pytest
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from schedgap.benchmarks.ledger.rows import Ledger
 
 
+@at_work()
 def verify(
     guarantees: Sequence[str] | None = None,
     *,
@@ -79,6 +81,7 @@ def verify(
     return ledger
 
 
+@at_work()
 def hunt(
     target: str | Callable[..., object],
     *,
@@ -142,6 +145,7 @@ def hunt(
         )
 
 
+@at_work()
 def evaluate(
     scheduler: str,
     problem: str,

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -13,6 +14,12 @@ from types import FrameType
 _Handler = Callable[[int, FrameType | None], object]
 INTERRUPTED = 130
 """Exit status after Ctrl-C (128 + SIGINT)."""
+POLL = 0.02
+"""Seconds between two looks at whether an import has ended."""
+PATIENCE = 3.0
+"""Seconds that Ctrl-C waits for one."""
+LOADERS = frozenset({"importlib", "_frozen_importlib", "_frozen_importlib_external", "numba", "llvmlite"})
+"""Packages that import modules or load compiled code."""
 
 
 def terminate_like_ctrl_c() -> None:
@@ -58,31 +65,77 @@ def leave(status: int) -> None:
 def at_once() -> Iterator[None]:
     """Within it Ctrl-C ends the process, but for what is :func:`at_work`; for commands, not for a user's own program.
 
-    KeyboardInterrupt in the midst of a native module's import makes an ImportError of it, or leaves the module half
-    made for whoever imports it next. Where Ctrl-C is handled by someone else already, nothing is changed.
+    Where Ctrl-C is handled by someone else already, nothing is changed.
     """
-    with _handled(signal.default_int_handler, _end):
+    with _handled((signal.default_int_handler,), _end):
         yield
 
 
 @contextmanager
 def at_work() -> Iterator[None]:
-    """Within it Ctrl-C is KeyboardInterrupt also below :func:`at_once`: there is something to tell of."""
-    with _handled(_end, signal.default_int_handler):
+    """Within it Ctrl-C is KeyboardInterrupt, also below :func:`at_once`, but not in the midst of an import.
+
+    KeyboardInterrupt there makes an ImportError of a native module, or leaves it half made for whoever imports it
+    next, who may crash. The same holds for compiled code while numba loads it. So it comes right after that, or after
+    :data:`PATIENCE`, or when Ctrl-C comes again. Where Ctrl-C is handled by someone else already, nothing is changed.
+    """
+    waiting = _Waiting()
+    with _handled((signal.default_int_handler, _end), waiting):
         yield
+    if waiting.since is not None:
+        raise KeyboardInterrupt
 
 
 @contextmanager
-def _handled(before: _Handler, within: _Handler) -> Iterator[None]:
+def _handled(before: tuple[_Handler, ...], within: _Handler) -> Iterator[None]:
     main = threading.current_thread() is threading.main_thread()
-    if not main or signal.getsignal(signal.SIGINT) is not before:
+    replaced = signal.getsignal(signal.SIGINT)
+    if not main or replaced not in before:
         yield
         return
     signal.signal(signal.SIGINT, within)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, replaced)
+
+
+class _Waiting:
+    """Handles Ctrl-C: KeyboardInterrupt, as soon as nothing is being imported or loaded."""
+
+    def __init__(self) -> None:
+        self.since: float | None = None
+        self.asked_again = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        again, self.asked_again = self.asked_again, False
+        if again and self.since is None:
+            return
+        now = time.monotonic()
+        if self.since is None:
+            self.since = now
+        elif not again or now - self.since > PATIENCE:
+            frame = None
+        if not _loading(frame):
+            self.since = None
+            raise KeyboardInterrupt
+        timer = threading.Timer(POLL, self._ask_again, (number,))
+        timer.daemon = True
+        timer.start()
+
+    def _ask_again(self, number: int) -> None:
+        if self.since is not None and signal.getsignal(number) is self:
+            self.asked_again = True
+            signal.pthread_kill(threading.main_thread().ident or 0, number)
+
+
+def _loading(frame: FrameType | None) -> bool:
+    """Whether a module is being imported, or compiled code loaded, by what runs in this frame."""
+    while frame is not None:
+        if str(frame.f_globals.get("__name__", "")).partition(".")[0] in LOADERS:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _end(_signal: int, _frame: FrameType | None) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from schedgap.interrupt import at_work
+
 if TYPE_CHECKING:
     from schedgap.benchmarks.harness.progress import Sink
     from schedgap.benchmarks.laboratory.running import Reproduction
@@ -21,6 +23,7 @@ def experiments() -> Mapping[str, Sequence[tuple[str, str]]]:
     }
 
 
+@at_work()
 def reproduce(
     paper: str,
     *,

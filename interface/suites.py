@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance
+from schedgap.interrupt import at_work
 from schedgap.reading import InstanceLike
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from schedgap.benchmarks.harness.runner import Run
 
 
+@at_work()
 def bench(
     suites: Sequence[str] = (),
     *,
@@ -72,6 +74,7 @@ def bench(
     )
 
 
+@at_work()
 def run(
     instances: InstanceLike | Iterable[InstanceLike],
     methods: Sequence[str] | None = None,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from schedgap import SchedgapError
 from schedgap.cli import completion
 from schedgap.cli.arguments import Parser, split_settings
-from schedgap.interrupt import INTERRUPTED, at_once, engines_left, leave, terminate_like_ctrl_c
+from schedgap.interrupt import INTERRUPTED, at_once, at_work, engines_left, leave, terminate_like_ctrl_c
 
 PIPE_CLOSED = 141
 """As for every command whose reader went away (128 + SIGPIPE)."""
@@ -128,7 +128,8 @@ def _dispatch(arguments: list[str]) -> int:
         run: Callable[[argparse.Namespace], int] = getattr(module, f"run_{parsed.command}")
         if parsed.command in PREPARING:
             return run(parsed)
-    return run(parsed)
+        with at_work():
+            return run(parsed)
 
 
 def _parser(wanted: str | None) -> argparse.ArgumentParser:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from support.work import PATIENCE
+from support.work import PATIENCE, wait_until
 
+from schedgap import interrupt
 from schedgap.interrupt import at_once, at_work
 
 DATA = Path(__file__).parents[1] / "data"
@@ -93,6 +95,34 @@ def test_who_handles_interrupts_himself_is_left_alone() -> None:
     with at_once():
         assert signal.getsignal(signal.SIGINT) is not before
         with at_work():
-            assert signal.getsignal(signal.SIGINT) is before
+            assert isinstance(signal.getsignal(signal.SIGINT), interrupt._Waiting)
         assert signal.getsignal(signal.SIGINT) is not before
     assert signal.getsignal(signal.SIGINT) is before
+
+
+INTERRUPTED_IMPORT = """
+import os, signal
+for _ in range({times}):
+    os.kill(os.getpid(), signal.SIGINT)
+whole = True
+"""
+
+
+def test_ctrl_c_waits_until_an_import_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hunt of one worker imports engines while it works; half an import was a wrong answer, or a crash."""
+    (tmp_path / "half_made_module.py").write_text(INTERRUPTED_IMPORT.format(times=1))
+    (tmp_path / "twice_module.py").write_text(INTERRUPTED_IMPORT.format(times=2))
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(KeyboardInterrupt), at_work():
+        whole = importlib.import_module("half_made_module").whole
+        wait_until(lambda: False, lambda: True)
+    assert whole
+    with pytest.raises(KeyboardInterrupt), at_work():  # also where what is at work ends at once
+        assert importlib.import_module("half_made_module").whole and "half_made_module" in sys.modules
+        del sys.modules["half_made_module"]
+        importlib.import_module("half_made_module")
+    with pytest.raises(KeyboardInterrupt), at_work():  # a second Ctrl-C does not wait
+        importlib.import_module("twice_module")
+    assert "twice_module" not in sys.modules
+    with pytest.raises(KeyboardInterrupt), at_work():
+        signal.raise_signal(signal.SIGINT)
