@@ -124,7 +124,8 @@ class _Waiting:
         timer.start()
 
     def _ask_again(self, number: int) -> None:
-        if self.since is not None and signal.getsignal(number) is self:
+        handler: object = signal.getsignal(number)
+        if self.since is not None and handler is self:
             self.asked_again = True
             signal.pthread_kill(threading.main_thread().ident or 0, number)
 
