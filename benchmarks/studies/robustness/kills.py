@@ -263,6 +263,8 @@ def aftermath(command: Command, folder: Path, process: subprocess.Popen[bytes]) 
 def try_command(name: str, kills: int, seed: int = 0) -> list[str]:
     """Kill one command so many times; every fault in a line."""
     command, rng, faults = COMMANDS[name], random.Random(seed), []
+    # A shell starts what is in the background with SIGINT ignored, which a command would inherit: no kill at all.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with tempfile.TemporaryDirectory() as home:
         whole = Path(home) / "whole"
         began = time.monotonic()
