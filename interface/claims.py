@@ -157,6 +157,8 @@ def evaluate(
     instances: int | None = None,
     time_limit: float = 10.0,
     memory_limit: float = 4.0,
+    workers: int | None = None,
+    cluster: str | None = None,
     progress: Sink | None = None,
 ) -> Card:
     """A report card: is it feasible everywhere, how far from the optimum, better or worse than the shipped methods?
@@ -177,6 +179,9 @@ def evaluate(
     instances : of each family; 5 where not given
     time_limit : seconds for an instance
     memory_limit : GB of its process
+    workers : processes that find out what is known of the instances, after the scheduler has run on all of them; all
+        cores where not given. The scheduler itself, and its hunt, are one process of this machine
+    cluster : address of a Dask scheduler, whose workers are taken for that instead
     progress : a stream, or a function that is told whole lines
 
     Returns
@@ -217,7 +222,18 @@ def evaluate(
     bounds = Bounds(seconds=time_limit, memory=int(memory_limit * 2**30))
     with claims_from(claims):
         chosen = find_problem(problem, "--problem")
-        card = run(scheduler, chosen, budget=budget, seed=seed, out=folder, each=each, bounds=bounds, progress=progress)
+        card = run(
+            scheduler,
+            chosen,
+            budget=budget,
+            seed=seed,
+            out=folder,
+            each=each,
+            bounds=bounds,
+            workers=workers,
+            cluster=cluster,
+            progress=progress,
+        )
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / "card.json", json.dumps(card.to_dict(), indent=1, allow_nan=False) + "\n")
     title = f"{scheduler} on {problem}"

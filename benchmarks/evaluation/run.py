@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from schedgap.benchmarks.evaluation.card import Card, Trial
 from schedgap.benchmarks.evaluation.contained import Bounds, Contained, Failed
+from schedgap.benchmarks.harness.cluster import check_cluster, pool_of
 from schedgap.benchmarks.harness.progress import Progress, Sink
 from schedgap.benchmarks.hunt.result import Hunted
 from schedgap.benchmarks.hunt.run import hunt
@@ -17,9 +19,10 @@ from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.ledger.claims import claims_of, users_claims
 from schedgap.benchmarks.ledger.judge import evaluate as judge_claim
 from schedgap.catalogue.agreement import Answer, agree, certified_bound, write_disagreement
+from schedgap.catalogue.methods import one_line
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.run import run_method
-from schedgap.formulations.common.errors import Disagreement, InputError
+from schedgap.formulations.common.errors import Disagreement, InputError, SchedgapError
 from schedgap.formulations.common.instance import Instance
 from schedgap.heuristics.common.guarantee import Case, Guarantee, Verdict
 from schedgap.solvers.result import SolveOptions, Status
@@ -43,19 +46,25 @@ def evaluate(
     out: Path,
     each: int = EACH,
     bounds: Bounds | None = None,
+    workers: int | None = None,
+    cluster: str | None = None,
     progress: Sink | None = None,
 ) -> Card:
     """Judge a scheduler that runs in a process of its own; see :func:`schedgap.evaluate`.
 
-    It runs on all instances before any optimum is looked for, so there is none that it could find.
+    It runs on all instances before any optimum is looked for, so there is none that it could find, and no other work
+    slows it down. What is known of the instances is found out by workers; its hunt is one chain of steps again.
 
     Raises
     ------
     InputError
         The scheduler cannot be imported.
+    ClusterLost
+        No Dask scheduler answers.
     Disagreement
         A feasible solution is better than a proven optimum; the instance is written to a file.
     """
+    check_cluster(cluster)
     given = bounds or Bounds()
     closed = [*given.closed, *([out] if out.exists() else [])]
     fenced = replace(given, closed=tuple(closed))
@@ -68,9 +77,11 @@ def evaluate(
     with Contained(scheduler, problem, fenced) as contained:
         try:
             answers = list(_answers(contained, chosen, seed, bar))
+            questions = [_Question(problem, family, number, instance) for family, number, instance in chosen]
+            references = _references(questions, workers or os.cpu_count() or 1, cluster, bar)
             trials = [
-                _judged(problem, scheduler, family, number, instance, answer, bar)
-                for (family, number, instance), answer in zip(chosen, answers, strict=True)
+                _judged(question, reference, scheduler, answer)
+                for question, reference, answer in zip(questions, references, answers, strict=True)
             ]
             hunted = None
             if any(trial.objective is not None for trial in trials):
@@ -115,11 +126,75 @@ def _answers(
             )
 
 
-def _judged(
-    problem: Problem, scheduler: str, family: str, seed: int, instance: Instance, answer: _Answer, bar: Progress
-) -> Trial:
-    """Check the answer, then find what is proven of the instance and what others reach."""
-    bar.step(f"{family} {seed}")
+@dataclass(frozen=True)
+class _Question:
+    """An instance of which a worker finds out what is known."""
+
+    problem: Problem
+    family: str
+    seed: int
+    instance: Instance
+
+
+@dataclass(frozen=True)
+class _Reference:
+    """What the exact method and the shipped heuristics say of an instance; the heuristics' objectives by id."""
+
+    answers: tuple[Answer, ...] = ()
+    others: Mapping[str, float | None] = field(default_factory=dict)
+    disagreement: str = ""
+    """Or a fault of a method, which ends the evaluation."""
+
+
+def _reference(question: _Question) -> _Reference:
+    problem, instance, seed = question.problem, question.instance, question.seed
+    options = SolveOptions(threads=1, work_limit=WORK_LIMIT, seed=seed)
+    try:
+        exact = run_method(problem, instance, problem.default_method(instance), options)
+        found = [Answer("the exact method", exact.status, exact.objective, exact.bound, exact=True)]
+        others: dict[str, float | None] = {}
+        for method in problem.heuristics():
+            if method.outside_model or method.users:
+                continue
+            run = run_method(problem, instance, method, SolveOptions(seed=seed))
+            if run.info.get("outside_model"):
+                continue
+            others[method.id] = run.objective
+            found.append(Answer(method.id, run.status, run.objective, run.bound))
+    except Exception as error:  # also a fault of ours is told where the card is made
+        said = str(error) if isinstance(error, SchedgapError) else one_line(error)
+        return _Reference(disagreement=f"{question.family} {seed}: {said}")
+    return _Reference(tuple(found), others)
+
+
+def _references(questions: Sequence[_Question], workers: int, cluster: str | None, bar: Progress) -> list[_Reference]:
+    """Of each instance; of one whose worker died twice nothing is known, which is said."""
+    found: dict[int, _Reference] = {}
+
+    def done(number: int, reference: _Reference) -> None:
+        found[number] = reference
+        bar.step(f"{questions[number].family} {questions[number].seed}")
+        if reference.disagreement:
+            raise Disagreement(reference.disagreement)
+
+    def died(number: int, reason: str, _seconds: float) -> None:
+        question = questions[number]
+        bar.say(f"evaluate: {question.family} {question.seed}: no optimum is known: {reason}")
+        done(number, _Reference())
+
+    numbers = {id(question): number for number, question in enumerate(questions)}
+    with pool_of(_reference, min(workers, len(questions)), inside=True, cluster=cluster) as pool:
+        pool.run(
+            questions,
+            lambda question, reference: done(numbers[id(question)], reference),
+            lambda question, reason, seconds: died(numbers[id(question)], reason, seconds),
+        )
+    return [found[number] for number in range(len(questions))]
+
+
+def _judged(question: _Question, reference: _Reference, scheduler: str, answer: _Answer) -> Trial:
+    """Check the answer, and compare it with what is known of the instance."""
+    problem, instance = question.problem, question.instance
     solution, failure, message, took = answer
     objective: float | None = None
     if solution is not None:
@@ -133,25 +208,14 @@ def _judged(
                 message = report.violations[0].message if report.violations else "has no objective"
             else:
                 objective = float(report.objective)
-    options = SolveOptions(threads=1, work_limit=WORK_LIMIT, seed=seed)
-    exact = run_method(problem, instance, problem.default_method(instance), options)
-    found = [Answer("the exact method", exact.status, exact.objective, exact.bound, exact=True)]
-    others: dict[str, float | None] = {}
-    for method in problem.heuristics():
-        if method.outside_model or method.users:
-            continue
-        run = run_method(problem, instance, method, SolveOptions(seed=seed))
-        if run.info.get("outside_model"):
-            continue
-        others[method.id] = run.objective
-        found.append(Answer(method.id, run.status, run.objective, run.bound))
+    found = list(reference.answers)
     if objective is not None:
         found.append(Answer(scheduler, Status.FEASIBLE, objective, None))
     known = agree(found, problem.sense, certified_bound(problem, instance))
     if known.contradictions:
         path = write_disagreement(instance, message="; ".join(known.contradictions), solution=solution)
         raise Disagreement(f"{'; '.join(known.contradictions)}; the instance is in {path}")
-    return Trial(family, seed, instance, objective, failure, message, took, known, others)
+    return Trial(question.family, question.seed, instance, objective, failure, message, took, known, reference.others)
 
 
 def _claims(

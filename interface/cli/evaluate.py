@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from schedgap.cli.arguments import add_memory_limit, add_seed, add_time_limit, count, seconds, to_json
+from schedgap.cli.arguments import add_cluster, add_memory_limit, add_seed, add_time_limit, count, seconds, to_json
 
 
 def add_evaluate(parser: argparse.ArgumentParser) -> None:
@@ -19,6 +19,10 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
     add_time_limit(parser, "seconds for an instance (default 10)")
     add_memory_limit(parser, "of its process (default 4)", 4.0)
     add_seed(parser)
+    parser.add_argument(
+        "--workers", type=count, metavar="N", help="processes that look for optima (default: one per core)"
+    )
+    add_cluster(parser)
     parser.add_argument(
         "--out", type=Path, default=Path("evaluation"), metavar="DIR", help="card.json, card.html (default: evaluation)"
     )
@@ -39,6 +43,8 @@ def run_evaluate(arguments: argparse.Namespace) -> int:
         instances=arguments.instances,
         time_limit=10.0 if arguments.time_limit is None else arguments.time_limit,
         memory_limit=arguments.memory_limit,
+        workers=arguments.workers,
+        cluster=arguments.cluster,
         progress=sys.stderr,
     )
     print(to_json(card.to_dict()) if arguments.json else card.to_text())

@@ -191,7 +191,8 @@ def test_the_card_of_a_scheduler(command: Command, folder: Path, small: None) ->
     )
     (folder / "claims.py").write_text(claims)
     arguments = (f"{FILE}:good", "--problem", "rar-ddls", "--instances", "3", "--claims", "claims.py")
-    arguments += ("--time-limit", "600")  # of each instance; the default is too short on a busy machine
+    # The default limit of each instance is too short on a busy machine.
+    arguments += ("--workers", "1", "--time-limit", "600")
     ran = command("evaluate", *arguments, "--out", "card", "--json")
     assert ran.status == 0, ran.err
     data = json.loads(ran.out)
@@ -237,14 +238,27 @@ def test_a_card_of_one_that_earns_nothing() -> None:
 
 def test_a_scheduler_that_fails_everywhere_scores_0(command: Command, folder: Path, small: None) -> None:
     for name, failure in (("infeasible", "infeasible"), ("nothing", "none")):
-        ran = command(
-            "evaluate", f"{FILE}:{name}", "--problem", "rar-ddls", "--instances", "2", "--json", "--out", name
-        )
+        arguments = ("--problem", "rar-ddls", "--instances", "2", "--workers", "1", "--json", "--out", name)
+        ran = command("evaluate", f"{FILE}:{name}", *arguments)
         assert ran.status == 4, ran.err
         data = json.loads(ran.out)
         assert data["score"] == 0 and data["failures"] == {failure: 2}
     ran = command("evaluate", f"{FILE}:absent", "--problem", "rar-ddls", "--out", "x")
     assert ran.status == 2 and "has no function 'absent'" in ran.err.splitlines()[-1] and "Traceback" not in ran.err
+
+
+def test_a_fault_of_a_shipped_method_ends_the_evaluation(
+    command: Command, folder: Path, small: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is no instance without an optimum, which a mean would leave out."""
+
+    def fails(*_: object) -> None:
+        raise ArithmeticError("no")
+
+    monkeypatch.setattr(runs, "run_method", fails)
+    arguments = ("--problem", "rar-ddls", "--instances", "1", "--workers", "1", "--time-limit", "600", "--out", "x")
+    ran = command("evaluate", f"{FILE}:nothing", *arguments)
+    assert ran.status == 5 and ran.err.splitlines()[-1].endswith(" 0: ArithmeticError: no")
 
 
 @pytest.mark.parametrize("kind", ["heuristic", "problem"])

@@ -19,9 +19,12 @@ from distributed.comm import CommClosedError
 from support.work import wait_until
 
 import schedgap
+from schedgap.benchmarks.evaluation.run import _Question, _references
 from schedgap.benchmarks.harness.cluster import ClusterLost, ClusterPool, _Running, pool_of
+from schedgap.benchmarks.harness.progress import Progress
 from schedgap.benchmarks.harness.suites import Item, plan
 from schedgap.benchmarks.harness.worker import execute
+from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.records import Record
 from schedgap.catalogue.comm_contention import PROBLEM as COMM_CONTENTION
 from schedgap.formulations.common.errors import InputError
@@ -89,6 +92,16 @@ def test_rows_are_the_same_as_those_of_this_machine(cluster: Cluster, tmp_path: 
         rows.append(found)
     assert len(rows[0]) == len(items) > 5
     assert rows[0] == rows[1]
+
+
+def test_an_evaluation_learns_the_same_of_its_instances(cluster: Cluster) -> None:
+    preset = workload_of(COMM_CONTENTION).presets[0]
+    questions = [_Question(COMM_CONTENTION, "tiny", seed, preset.generator(seed, **preset.settings)) for seed in (0, 1)]
+    bar = Progress(len(questions), None, "evaluate")
+    ways = ((1, None), (2, None), (1, cluster.address))
+    here, processes, there = (_references(questions, workers, address, bar) for workers, address in ways)
+    assert here == processes == there
+    assert all(one.answers[0].objective == one.answers[0].bound and len(one.others) > 3 for one in here)
 
 
 def test_the_work_of_a_worker_that_dies_is_done_by_another(cluster: Cluster) -> None:
