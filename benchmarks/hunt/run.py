@@ -66,6 +66,7 @@ class _Hunt:
     shrunk_of: Found | None = None
     walks: dict[tuple[int, int], Walked] = field(default_factory=dict)
     cut: list[Walked] = field(default_factory=list)
+    families: bool = False
 
     @property
     def all_walks(self) -> tuple[Walked, ...]:
@@ -89,8 +90,20 @@ class _Hunt:
                 self.take(Found.from_dict(line["found"]))
             elif line.get("kind") == "shrunk":
                 self.shrunk, self.shrunk_of = Found.from_dict(line["found"]), self.best
-            elif line.get("kind") == "walked":
+            elif line.get("kind") == "walked" and line.get("families", False) == self.families:
                 self.walks[line["round"], line["island"]] = Walked.from_dict(line["walked"])
+
+    def search_everywhere(self) -> None:
+        """From the presets; where nothing counts there, from the families that ``verify`` tries, round 0 again."""
+        self.search()
+        began = any(line.get("families") for line in self.journal.lines())
+        if self.limits.search["start"] == "presets" and (began or self.best is None):
+            self.bar.say("hunt: no instance of the presets counts; going on from the families that verify tries")
+            self.cut += self.walks.values()
+            self.starts, self.walks = starts_of(self.target, self.limits, families=True), {}
+            self.families = True
+            self.recall()
+            self.search()
 
     def search(self) -> None:
         """Rounds until a limit is met."""
@@ -166,6 +179,7 @@ class _Hunt:
         else:
             self.walks[stretch.round, stretch.island] = walked
             place = {"round": stretch.round, "island": stretch.island}
+            place |= {"families": True} if self.families else {}
             self.journal.add({"kind": "walked", **place, "walked": walked.to_dict()})
         told = "nothing yet" if self.best is None else summary(self.target, self.best)
         # With a budget the bar counts its seconds, otherwise the islands of all rounds.
@@ -331,12 +345,7 @@ def _run(
     with _told(bar):
         try:
             state.recall()
-            state.search()
-            if state.best is None and limits.search["start"] == "presets":
-                bar.say("hunt: no instance of the presets counts; going on from the families that verify tries")
-                state.cut += state.walks.values()
-                state.starts, state.walks = starts_of(target, limits, families=True), {}
-                state.search()
+            state.search_everywhere()
             state.shrink()
         except KeyboardInterrupt:
             finished = False

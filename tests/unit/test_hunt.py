@@ -308,6 +308,18 @@ def test_nothing_that_counts_is_said(tmp_path: Path) -> None:
     assert found.evaluations == sum(walk["evaluations"] for walk in walks) >= 200, "presets and families"
 
 
+@pytest.mark.parametrize("kept", [1.0, 0.7, 0.4])
+def test_a_hunt_that_left_the_presets_goes_on_where_it_was(tmp_path: Path, kept: float) -> None:
+    """Rounds of the families have the same numbers as those of the presets."""
+    limits = {**SMALL, "evaluations": 100}
+    whole = hunt("toy/nothing", problem=toy("nothing"), limits=limits, out=tmp_path)
+    lines = (tmp_path / FILE).read_text().splitlines(keepends=True)
+    (tmp_path / FILE).write_text("".join(lines[: round(kept * len(lines))]))
+    again = hunt("toy/nothing", problem=toy("nothing"), limits=limits, out=tmp_path, resume=True)
+    assert again.evaluations == whole.evaluations
+    assert sorted((tmp_path / FILE).read_text().splitlines(keepends=True)) == sorted(lines)
+
+
 @pytest.mark.parametrize("problem", all_problems().values(), ids=lambda p: p.id)
 def test_mutations_stay_in_the_space_and_are_mostly_valid(problem: Any) -> None:
     heuristic = next(m for m in problem.methods if m.kind == "heuristic" and not m.outside_model)
