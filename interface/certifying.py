@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import time
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 CertificateLike = Mapping[str, Json] | str | Path
 """A certificate object, or the path of its file, compressed or not."""
+LARGEST_CERTIFICATE = 256 * 2**20
+"""Bytes of one that is read, unpacked."""
 _FOR_SOLVING = 0.5
 """Of a time limit; the rest is for the proof."""
 _GRACE = 0.5
@@ -201,14 +205,20 @@ def read_certificate(certificate: CertificateLike) -> str:
     Raises
     ------
     InputError
-        The file cannot be read.
+        The file cannot be read, or has more than LARGEST_CERTIFICATE bytes, of which no more are read or unpacked.
     """
     if isinstance(certificate, Mapping):
         return json.dumps(certificate)
+    from schedgap.formulations.common.files import bounded
+
     try:
-        raw = Path(certificate).read_bytes()
-        return (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode()
-    except (OSError, EOFError, ValueError) as error:
+        with Path(certificate).open("rb") as file:
+            raw = bounded(file, certificate, LARGEST_CERTIFICATE)
+        if raw[:2] == b"\x1f\x8b":
+            with gzip.open(io.BytesIO(raw)) as unpacked:
+                raw = bounded(unpacked, certificate, LARGEST_CERTIFICATE)
+        return raw.decode()
+    except (OSError, EOFError, ValueError, zlib.error) as error:
         text = getattr(error, "strerror", None) or str(error)
         raise InputError(f"{certificate}: cannot be read as a certificate: {text}") from None
 
@@ -228,7 +238,7 @@ def with_certificate(
     try:
         mapped = not report.violations and problem.id not in ("comm-contention", "ddl-cluster")  # times are floats
         verdict = check(instance, text, solution if mapped else None)
-    except (Rejected, json.JSONDecodeError) as fault:
+    except (Rejected, ValueError, RecursionError) as fault:  # no JSON, nested too deeply, or a number too long to read
         violation = Violation("certificate", f"rejected: {fault}")
         return CheckReport((*report.violations, violation), report.objective, report.details), None
     value, bound = report.objective, verdict.bound

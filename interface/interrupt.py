@@ -25,18 +25,10 @@ LOADERS = frozenset({"importlib", "_frozen_importlib", "_frozen_importlib_extern
 def terminate_like_ctrl_c() -> None:
     """From here on SIGTERM, as batch systems and ``timeout`` send it, is handled as Ctrl-C is; for commands.
 
-    Where nobody handles that (a shell starts what is in the background with SIGINT ignored), it ends the process.
+    Also where Ctrl-C is ignored: a shell starts what a script puts in the background so.
     """
-
-    def terminated(number: int, _frame: FrameType | None) -> None:
-        if callable(signal.getsignal(signal.SIGINT)):
-            signal.raise_signal(signal.SIGINT)
-        else:
-            signal.signal(number, signal.SIG_DFL)
-            signal.raise_signal(number)
-
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, terminated)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def engines_left() -> bool:
@@ -88,16 +80,18 @@ def at_work() -> Iterator[None]:
 
 @contextmanager
 def _handled(before: tuple[_Handler, ...], within: _Handler) -> Iterator[None]:
-    main = threading.current_thread() is threading.main_thread()
-    replaced = signal.getsignal(signal.SIGINT)
-    if not main or replaced not in before:
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
-    signal.signal(signal.SIGINT, within)
+    found = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    replaced = {number: handler for number, handler in found.items() if handler in before}
+    for number in replaced:
+        signal.signal(number, within)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, replaced)
+        for number, handler in replaced.items():
+            signal.signal(number, handler)
 
 
 class _Waiting:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import json
 import math
@@ -22,6 +23,8 @@ MISSING = frozenset({"", "na", "n/a", "nan", "none", "null", "unknown", "-"})
 """What logs write where they have no value."""
 _SHOWN_LINES = 5
 _LONGEST_CELL = 131_072
+_LONGEST_LINE = 1 << 20
+_LONGEST_ELEMENT = 1 << 22
 _CLOCK = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d{1,2}):(\d{1,2}(?:\.\d+)?)")
 
 
@@ -159,11 +162,11 @@ def _lines(form: Format, path: str | Path, file: IO[str]) -> Iterator[tuple[int,
         known = tuple(dict.fromkeys(column for _, *columns in form.fields.values() for column in columns))
         yield from ((line, known, element) for line, element in _elements(path, file))
         return
-    first = file.readline()
+    first = next(_short_lines(path, file), "")
     separator = form.separator or max(",;\t", key=first.count)
     file.seek(0)
     quoting: Literal[0, 3] = csv.QUOTE_NONE if separator == "\t" else csv.QUOTE_MINIMAL
-    rows = csv.reader(file, delimiter=separator, quoting=quoting, strict=True)
+    rows = csv.reader(_short_lines(path, file), delimiter=separator, quoting=quoting, strict=True)
     layouts = {len(names): names for names in form.names}
     names: tuple[str, ...] = ()
     before = 0
@@ -194,6 +197,16 @@ def _lines(form: Format, path: str | Path, file: IO[str]) -> Iterator[tuple[int,
                 by = "tabs" if separator == "\t" else f"{separator!r}"
                 raise InputError(f"{path}: line {line}: {len(cells)} columns separated by {by}, expected {wanted}")
         yield line, names, cells
+
+
+def _short_lines(path: str | Path, file: IO[str]) -> Iterator[str]:
+    """The lines of a table; one that never ends is refused, of which no more is read."""
+    number = 0
+    while line := file.readline(_LONGEST_LINE + 1):
+        number += 1
+        if len(line) > _LONGEST_LINE:
+            raise InputError(f"{path}: line {number}: has more than {_LONGEST_LINE:,} characters")
+        yield line
 
 
 def _require(form: Format, positions: Mapping[str, int], path: str | Path, keep: str | None) -> None:
@@ -240,13 +253,15 @@ def opened(path: str | Path) -> Iterator[IO[str]]:
 
 
 def _undecodable(path: str | Path) -> int:
+    decoder, line = codecs.getincrementaldecoder("utf-8")(), 1
     with Path(path).open("rb") as file:
-        for line, raw in enumerate(file, start=1):
+        while piece := file.read(1 << 16):
             try:
-                raw.decode()
-            except UnicodeDecodeError:
-                return line
-    return 1
+                decoder.decode(piece)
+            except UnicodeDecodeError as error:
+                return line + bytes(error.object[: error.start]).count(b"\n")
+            line += piece.count(b"\n")
+    return line
 
 
 def _elements(path: str | Path, file: IO[str]) -> Iterator[tuple[int, Any]]:
@@ -272,7 +287,7 @@ def _elements(path: str | Path, file: IO[str]) -> Iterator[tuple[int, Any]]:
             yield line, element
             line += text[:end].count("\n")
             text = text[end:]
-        if not piece or len(text) > 1 << 24:
+        if not piece or len(text) > _LONGEST_ELEMENT:
             raise InputError(f"{path}: line {line}: not JSON, or the list does not end")
 
 

@@ -17,6 +17,7 @@ from schedgap.benchmarks.importers.rows import name as own_name
 from schedgap.benchmarks.instances.substrates import PAPER_GPUS, Substrate
 from schedgap.catalogue.workload import Importer
 from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.files import decoded
 from schedgap.formulations.common.options import options_of, passes_on_to
 from schedgap.formulations.common.substrate import SubstrateInstance
 
@@ -206,6 +207,8 @@ def _read_gml(path: str | Path) -> tuple[Any, list[str]]:
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         if isinstance(error, AttributeError):  # networkx takes the value of "node" and "edge" for a list of keys
             error = ValueError(f'"node", "edge" and "graph" must be followed by [ ... ]; {error}')
+        if isinstance(error, RecursionError):
+            error = ValueError("brackets within brackets too deep")
         raise InputError(f"{path}: not a GML graph: {_line(error)}") from None
     if not len(graph):
         raise InputError(f"{path}: the graph has no node")
@@ -264,9 +267,8 @@ def _single(files: Sequence[str | Path], what: str) -> str | Path:
 
 def _text(path: str | Path) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 text (byte {error.start})") from None
+        with Path(path).open("rb") as file:
+            return decoded(file, path)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from None
 

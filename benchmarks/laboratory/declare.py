@@ -124,6 +124,7 @@ class Claim:
     printed : what the paper prints for it, in short; empty where it prints no number
     choices : labels of the second choices it is judged under, too; None is all of the item's
     cannot : why no data can decide it; it then has no parts
+    ours : not said in the paper; judged beside its claims, and counted apart
     """
 
     text: str
@@ -132,6 +133,7 @@ class Claim:
     printed: str = ""
     choices: tuple[str, ...] | None = None
     cannot: str = ""
+    ours: bool = False
 
 
 @dataclass(frozen=True)

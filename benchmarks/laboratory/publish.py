@@ -27,11 +27,13 @@ HEADLINE = "<!-- reproduction: written by benchmarks/laboratory/publish.py -->"
 """The line of README.md that the headline follows."""
 _RULES = """Every table and figure of the five papers' evaluations, measured again: `schedgap reproduce PAPER
 [--item ITEM]`
-writes the page of a paper, [papers' pages below](#pages). Claims are in our words.
+writes the page of a paper, [papers' pages below](#pages). Claims are in our words. Statements that no paper makes
+are judged beside them, marked *ours*, and are in no count.
 
-**Draws.** Seeds from 1000 on; settings were chosen on others: 10 draws of every item, up to 40 where something
+**Draws.** Seeds from 1000 on; settings were chosen on others: 10 draws of every item, and more where an item declares them and something
 is still
-undecided (a page says how many). Every method runs on the same draws; a difference is taken draw by draw, and its
+undecided: of each item its page says how many were drawn. `schedgap reproduce` without `--seeds` goes on to 40 draws, or
+to what the item allows (16 to 20 of the long ones, 10 of the longest). Every method runs on the same draws; a difference is taken draw by draw, and its
 mean has a
 95% confidence interval by Student's t. A difference *holds* when the whole interval is on the claimed side of 0,
 *fails* when it is
@@ -91,11 +93,12 @@ def _read(path: Path) -> Any:
 
 
 def headline(papers: Sequence[dict[str, Json]]) -> str:
-    """One sentence: how many claims there are, and how many have which verdict."""
-    counts = Counter(str(claim["verdict"]) for paper in papers for claim in paper["claims"])
+    """One sentence: how many claims the papers make, and how many have which verdict; without those that are ours."""
+    theirs = [claim for paper in papers for claim in paper["claims"] if not claim.get("ours")]
+    counts = Counter(str(claim["verdict"]) for claim in theirs)
     told = ", ".join(f"{counts[verdict]} {_PLURAL[verdict]}" for verdict in Verdict)
-    total = sum(counts.values())
-    hang = sum(bool(claim["depends_on"]) for paper in papers for claim in paper["claims"])
+    total = len(theirs)
+    hang = sum(bool(claim["depends_on"]) for claim in theirs)
     names = ", ".join(str(paper["paper"]) for paper in papers)
     return (
         f"Of {total} claims of the evaluations of papers {names}, {told}; {hang} of these verdicts depend on a choice "
@@ -117,11 +120,12 @@ def table(papers: Sequence[dict[str, Json]]) -> str:
     verdicts = [str(verdict) for verdict in Verdict]
     rows = []
     for paper in papers:
-        counts = Counter(str(claim["verdict"]) for claim in paper["claims"])
+        theirs = [claim for claim in paper["claims"] if not claim.get("ours")]
+        counts = Counter(str(claim["verdict"]) for claim in theirs)
         name = f"[{paper['paper']} {paper['name']}]({paper['page']})"
         seconds = paper.get("processor")
         minutes = f"{sum(seconds.values()) / 60:.0f}" if seconds else "-"
-        rows.append((name, str(len(paper["claims"])), *(str(counts[verdict]) for verdict in verdicts), minutes))
+        rows.append((name, str(len(theirs)), *(str(counts[verdict]) for verdict in verdicts), minutes))
     parts += ["## Pages", markdown_table(("paper", "claims", *verdicts, "processor minutes of its runs"), rows)]
     absent = [f"{number} ({name})" for number, name in NAMES.items() if number not in {p["paper"] for p in papers}]
     if absent:
@@ -135,7 +139,7 @@ def table(papers: Sequence[dict[str, Json]]) -> str:
     claims = [
         (
             str(paper["paper"]),
-            str(claim["section"]),
+            "ours" if claim.get("ours") else str(claim["section"]),
             str(claim["claim"]),
             str(claim["printed"]),
             str(claim["verdict"]),

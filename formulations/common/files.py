@@ -3,6 +3,7 @@ large those may be that are read."""
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from contextlib import suppress
@@ -16,6 +17,9 @@ os.umask(_UMASK)
 """Asked once, while there is one thread: the only way to ask is to change it for a moment."""
 
 
+_IN_PLACE = frozenset({errno.EACCES, errno.EPERM, errno.EBUSY, errno.EROFS})
+_NAMED = 100
+"""Characters of its name that the second file has: the name of a file is at most 255 bytes."""
 LARGEST_FILE = 64 * 2**20
 """Bytes of a JSON file that is read; decoded it takes at most some thirty times that."""
 
@@ -28,13 +32,25 @@ def decoded(file: IO[bytes], path: str | Path) -> str:
     InputError
         It has more than LARGEST_FILE bytes, of which no more are read, or is not UTF-8.
     """
-    content = file.read(LARGEST_FILE + 1)
-    if len(content) > LARGEST_FILE:
-        raise InputError(f"{path}: has more than {LARGEST_FILE:,} bytes")
+    content = bounded(file, path)
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 text (byte {error.start})") from None
+
+
+def bounded(file: IO[bytes], path: str | Path, most: int = LARGEST_FILE) -> bytes:
+    """The rest of a file that is open.
+
+    Raises
+    ------
+    InputError
+        It has more than so many bytes, of which no more are read.
+    """
+    content = file.read(most + 1)
+    if len(content) > most:
+        raise InputError(f"{path}: has more than {most:,} bytes")
+    return content
 
 
 def check_writable(path: Path) -> None:
@@ -65,7 +81,8 @@ def write_text(path: Path, text: str) -> Path:
 def write_bytes(path: Path, content: bytes) -> Path:
     """Write `content` to `path`: all of it, or nothing where that fails.
 
-    A crash never leaves half of it: it goes to a second file first.
+    A crash never leaves half of it: it goes to a second file first. Only a file that cannot be replaced, since it is a
+    mount of its own or its folder takes no new file, is written in place.
 
     Raises
     ------
@@ -77,18 +94,27 @@ def write_bytes(path: Path, content: bytes) -> Path:
             path.write_bytes(content)
             return path
         target = path.resolve()  # a link stays a link
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            Path(name).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_UMASK)
-            Path(name).replace(target)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+            _replace(target, content)
+        except OSError as error:
+            if error.errno not in _IN_PLACE or not target.exists():
+                raise
+            target.write_bytes(content)
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
     return path
+
+
+def _replace(target: Path, content: bytes) -> None:
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:_NAMED]}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        Path(name).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_UMASK)
+        Path(name).replace(target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
 
 
 def check_folder(folder: Path) -> None:

@@ -156,7 +156,7 @@ def add_memory_limit(parser: argparse.ArgumentParser, what: str, default: float 
 
 def _float(text: str) -> float | None:
     try:
-        return float(text)
+        return float(text) if text.isascii() else None
     except ValueError:
         return None
 
@@ -181,12 +181,16 @@ def once(*paths: str | None) -> None:
         raise InputError("standard input (-) can be read only once")
 
 
-def check_out(out: Path | None) -> None:
-    """Refuse a file that cannot be written before any work is done."""
+def check_out(out: Path | None, *inputs: str | Path | None) -> None:
+    """Refuse a file that cannot be written, or that is read too, before any work is done."""
     from schedgap.reading import check_writable
 
-    if out is not None and str(out) != "-":
-        check_writable(out)
+    if out is None or str(out) == "-":
+        return
+    for path in inputs:
+        if path is not None and str(path) != "-" and out.exists() and Path(path).exists() and out.samefile(path):
+            raise InputError(f"--out: {out} is an input too, and would be overwritten")
+    check_writable(out)
 
 
 def write_or_print(text: str, out: Path | None) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 from pathlib import Path
 
+from schedgap import InputError
 from schedgap.cli.arguments import add_memory_limit, add_seed, add_time_limit, check_out, given, to_json
 
 
@@ -24,7 +26,7 @@ def run_certify(arguments: argparse.Namespace) -> int:
     """Certify an instance: 0 an optimum or a bound is proven, 3 that there is no schedule, 4 nothing is."""
     from schedgap.certifying import certify
 
-    check_out(arguments.out)
+    check_out(arguments.out, arguments.instance)
     made = certify(
         given(arguments.instance),
         arguments.method,
@@ -33,7 +35,12 @@ def run_certify(arguments: argparse.Namespace) -> int:
         seed=arguments.seed,
         progress=sys.stderr,
     )
-    if made.certificate is not None:
-        made.write(arguments.out)
     print(to_json(made.to_dict()) if arguments.json else made.to_text())
+    if made.certificate is not None:
+        try:
+            made.write(arguments.out)
+        except InputError as error:  # a disk that is full by now: it is kept where there may be room
+            kept = Path(tempfile.mkdtemp(prefix="schedgap-")) / "certificate.json.gz"
+            made.write(kept)
+            raise InputError(f"{error}; the certificate is in {kept}") from None
     return 4 if made.certificate is None else 3 if made.infeasible else 0

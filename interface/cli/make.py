@@ -41,7 +41,7 @@ def run_import(arguments: argparse.Namespace) -> int:
     """An instance made of somebody else's files; what could not be used as it is goes to standard error."""
     from schedgap.instances import convert
 
-    check_out(arguments.out)
+    check_out(arguments.out, *arguments.files, arguments.throughputs)
     instance, messages = convert(
         arguments.format, arguments.files, arguments.problem, arguments.throughputs, settings_of(arguments)
     )

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from schedgap import Disagreement
+from schedgap import Disagreement, InputError
 from schedgap.cli.arguments import (
     add_memory_limit,
     add_seed,
@@ -46,7 +46,7 @@ def run_solve(arguments: argparse.Namespace) -> int:
     from schedgap.solving import SolveOptions, in_bytes, solve_record, solved_text
 
     once(arguments.instance, arguments.start)
-    check_out(arguments.out)
+    check_out(arguments.out, arguments.instance, arguments.start)
     try:
         solved = solve_record(
             given(arguments.instance),
@@ -61,14 +61,22 @@ def run_solve(arguments: argparse.Namespace) -> int:
         if arguments.out is not None and error.accepted is not None:
             write_or_print(to_json(error.accepted, indent=1), arguments.out)
         raise
+    unwritten: InputError | None = None
     if arguments.out is not None and solved.result.solution is not None:
-        write_or_print(to_json(solved.result.solution, indent=1), arguments.out)
+        try:
+            write_or_print(to_json(solved.result.solution, indent=1), arguments.out)
+        except InputError as error:  # a disk that is full by now: the solution is printed all the same
+            unwritten = error
     if arguments.json:
         if solved.shortfall is not None:
             note(solved.shortfall)
         print(to_json(solved.to_dict()))
+    elif unwritten is not None:
+        print(to_json(solved.result.solution, indent=1))
     else:
         print(solved_text(solved, arguments.out))
+    if unwritten is not None:
+        raise InputError(f"{unwritten}; the solution is on standard output instead")
     return solved.exit_status
 
 

@@ -43,5 +43,7 @@ def test_what_is_measured_of_a_run_is_not_compared() -> None:
     """The peak memory of a scheduler made the cards of two runs differ."""
     first, second = ({"score": 0.5, "memory": memory, "seconds": {"mean": memory}} for memory in (1, 2))
     assert difference(plain(first), plain(second)) == ""
+    for key in ("ratio", "status", "worst_ratio", "certificate", "iterations", "payload", "file", "load", "batch"):
+        assert difference(plain([{key: 1}]), plain([{key: 2}])) != "", "what is found is compared"
     assert difference([{"a": [1, 2]}], [{"a": [1, 3]}]) == "/0/a/1: '2' and '3'"
     assert difference([1], [1, 2]) != ""

@@ -50,6 +50,10 @@ FLIPS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
         {"*": {"objective": 34.0}, "column generation": {"bound": 100.0}},
         {"*": {"objective": 33.0}, "column generation": {"bound": 100.0}},
     ),
+    "every slot's share of its bound above a third": (
+        {"*": {"least slot share": 0.34}},
+        {"*": {"least slot share": 0.33}},
+    ),
 }
 """By a part of the question: what has to hold, and what has to fail; ``*`` is every series that is not named."""
 

@@ -197,7 +197,7 @@ def test_print_counts_every_variable_and_row(problem: str, form: str) -> None:
     layout = model.declarative.layout
     assert layout is not None
     assert sum(len(of) for of in layout.variables.values()) == len(layout.family_of) == len(model.problem.variables())
-    assert sum(len(names) for names in layout.rows.values()) == len(model.problem._constraints)
+    assert sum(len(names) for names in layout.rows.values()) == model.problem.numConstraints()
     for family, kind in layout.kinds.items():
         assert (family in text and kind.meaning.split()[0] in text) or family not in layout.variables
     for family, law in layout.laws.items():

@@ -214,6 +214,7 @@ def _slot_time(number: int, method: str, cluster: str, large: tuple[str, ...], d
                 "Without any overhead rounds of 90 s are best for every mix (ours: short rounds only cost overhead).",
                 where,
                 shortest,
+                ours=True,
             ),
             Claim(
                 "The slot times at which CRU peaks, with the machines' own overheads.",

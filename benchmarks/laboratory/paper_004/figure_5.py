@@ -46,6 +46,7 @@ ITEM = embedded_ratio(
                 for other in ("FIFO", "DRF", "LAS")
                 for factor in _FACTORS[:3]
             ),
+            ours=True,
         ),
     ),
 )

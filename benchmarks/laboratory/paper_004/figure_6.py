@@ -66,6 +66,7 @@ FIXED = Item(
                 Within(Value("links bind", one, _NARROW[0]), low=0.5, what=f"{one}: a full link in half of the slots")
                 for one in ("Algorithm 2", "greedy")
             ),
+            ours=True,
         ),
     ),
     panels=(lines(EMBEDDED), lines(_BIND), lines(RATIO)),

@@ -100,32 +100,19 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "certify": Command(("certify", "FOLDER/x.json", "--out", "FOLDER/proof.json"), ("proof.json",)),
 }
-TIMES = (
-    "seconds",
-    "processor",
-    "worker",
-    "at",
-    "load",
-    "date",
-    "began",
-    "ended",
-    "versions",
-    "limits",
-    "memory",
-    "time",
-    "folder",
-    "path",
-    "counterexample",
-    "file",
-)
-"""Keys of what is measured in seconds or bytes, or tells where and when it ran."""
+MEASURED = frozenset({"worker", "finished", "processor", "memory"})
+"""Keys of what a run measures of itself, besides those that end in ``seconds``; all else must be the same."""
 
 
 def plain(value: object) -> object:
     """A table without what is measured of the run itself."""
     if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items() if not any(word in str(key) for word in TIMES)}
+        return {key: plain(item) for key, item in value.items() if not _measured(str(key))}
     return [plain(item) for item in value] if isinstance(value, list) else value
+
+
+def _measured(key: str) -> bool:
+    return key in MEASURED or key.endswith("seconds")
 
 
 def tables_of(command: Command, folder: Path) -> list[object]:
