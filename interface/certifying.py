@@ -20,7 +20,7 @@ from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance, Json, Solution
 from schedgap.interrupt import at_work
 from schedgap.reading import InstanceLike, read_instance
-from schedgap.solvers.incumbent import optimal
+from schedgap.solvers.incumbent import agrees
 from schedgap.solvers.result import Deadline, Result, Status
 
 if TYPE_CHECKING:
@@ -112,9 +112,12 @@ class Certified:
         size = f"{self.leaves} leaves, {self.size} bytes compressed, {self.seconds:.2f} s"
         if self.bound is None:
             return f"certified: there is no schedule; {size}"
+        if self.optimal and self.result.solution is not None:
+            value = _value(self.problem, self.instance, self.result.solution)
+            exactly = f"exactly {value}" if value == self.bound else f"to 1e-9: the bound is {self.bound}"
+            shown = f"{self.problem.objective_name} {float(value):.12g} {self.problem.unit}".rstrip()
+            return f"certified: optimal, {shown} ({exactly}); {size}"
         shown = f"{self.problem.objective_name} {float(self.bound):.12g} {self.problem.unit}".rstrip()
-        if self.optimal:
-            return f"certified: optimal, {shown} (exactly {self.bound}); {size}"
         side = "at least" if self.problem.sense > 0 else "at most"
         return f"certified bound: the optimum is {side} {shown}; {size}; not the optimum: {self.reason}"
 
@@ -271,4 +274,4 @@ def _closed(problem: Problem, instance: Instance, solution: Solution | None, bou
     if value == bound:
         return True
     smooth = problem.id in ("comm-contention", "ddl-cluster", "ddljs")
-    return smooth and optimal(float(value), float(bound), problem.sense)
+    return smooth and agrees(float(value), float(bound))  # also not where the schedule is better than what is proven

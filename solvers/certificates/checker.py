@@ -18,6 +18,7 @@ import importlib
 import json
 import math
 import sys
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -41,6 +42,7 @@ RULES = {
     "ddljs": "ring_prices",
 }
 """The file of ``rules/`` that knows a problem."""
+_LARGEST = 10**300
 _KEYS = {"certificate", "problem", "instance", "form", "options", "claim", "tree"}
 
 
@@ -189,8 +191,17 @@ def _plain(value: Any) -> Any:
 
 
 def parse(text: str | bytes) -> Any:
-    """JSON whose decimal numbers become fractions, as they are written (read through the nearest double)."""
-    return json.loads(text, parse_float=lambda digits: Fraction(repr(float(digits))))
+    """JSON whose decimal numbers become fractions, as they are written (read through the nearest double).
+
+    Raises
+    ------
+    Rejected
+        It is none, or has numbers or brackets beyond what is read.
+    """
+    try:
+        return json.loads(text, parse_float=lambda digits: Fraction(repr(float(digits))))
+    except (ValueError, RecursionError, MemoryError) as fault:  # 1e999 and NaN are none of its numbers either
+        raise Rejected(f"not JSON: {fault}") from None
 
 
 def model_of(instance: Mapping[str, Any], form: str, options: Mapping[str, Any]) -> Model:
@@ -246,6 +257,8 @@ def _proven(instance: Mapping[str, Any], certificate: Any, options: Mapping[str,
         bound, target = None, None
     else:
         bound = fraction(claim, "claim")
+        if abs(bound) > _LARGEST:
+            reject("claim: beyond all numbers that can be shown")
         target = model.sense * bound
     if model.most is not None and (target is None or target > model.most):
         reject("the claim goes beyond the schedules that the model is about")
@@ -306,7 +319,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         instance, certificate = load(given.instance), load(given.certificate)
         solution = load(given.solution) if given.solution else None
-    except (OSError, EOFError, ValueError) as fault:
+    except (OSError, EOFError, ValueError, zlib.error, Rejected) as fault:
         print(f"cannot be read: {fault}", file=sys.stderr)
         return 2
     try:

@@ -165,7 +165,8 @@ def number(value: Any, what: str) -> Fraction:
 
 def fraction(value: Any, what: str) -> Fraction:
     """A fraction written as text, such as "-7/3"."""
-    if not isinstance(value, str) or len(value) > _LONGEST:
+    parts = value.removeprefix("-").split("/") if isinstance(value, str) and len(value) <= _LONGEST else []
+    if not 1 <= len(parts) <= 2 or not all(part.isascii() and part.isdigit() for part in parts):
         reject(f'{what}: must be a whole number or a fraction as text, such as "-7/3"')
     try:
         return Fraction(value)

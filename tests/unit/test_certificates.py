@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import ast
+import gzip
 import itertools
 import json
 import random
 import subprocess
 import sys
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.work import PATIENCE
 
 import schedgap
 from schedgap.benchmarks.harness.aggregate import exact_methods
@@ -39,7 +42,7 @@ FOLDER = ROOT / "solvers" / "certificates"
 STANDARD = {
     "argparse", "bisect", "collections.abc", "dataclasses", "decimal",
     "fractions", "gzip", "hashlib", "heapq", "importlib",
-    "itertools", "json", "linear", "math", "pathlib", "sys", "typing", "__future__",
+    "itertools", "json", "linear", "math", "pathlib", "sys", "typing", "zlib", "__future__",
     "schedgap.solvers.certificates.linear", "schedgap.solvers.certificates.rules.rings", "rules.rings",
     "schedgap.solvers.certificates.rules.comm_orders", "rules.comm_orders",
 }  # fmt: skip
@@ -416,3 +419,65 @@ def test_nothing_is_fixed_without_a_value_to_prove() -> None:
         checker.Prover(_knapsack(), None).walk(tree)
     with pytest.raises(Rejected, match="exactly fix and then"):
         checker.Prover(_knapsack(), Fraction(-1)).walk({"fix": {}})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"claim": "1e99999999"}, "must be a whole number or a fraction"),
+        ({"claim": "1" + 5000 * "0"}, "claim: '10000"),
+        ({"claim": "1" + 400 * "0"}, "beyond all numbers"),
+        ({"claim": "-1/0"}, "is no fraction"),
+    ],
+)
+def test_absurd_numbers_are_rejected_at_once(change: dict[str, str], message: str, made: dict[str, Any]) -> None:
+    """The first one alone kept the checker busy for minutes."""
+    for certified in made.values():
+        with pytest.raises(Rejected, match=message):
+            check(certified.instance, {**certified.certificate, **change})
+
+
+@pytest.mark.parametrize("text", ["1e999", 5000 * "1", 100_000 * "[", "{", "\x00", "NaN"])
+def test_text_that_is_no_certificate_is_rejected_everywhere(text: str, tmp_path: Path, made: dict[str, Any]) -> None:
+    certified = made["g-vne"]
+    with pytest.raises(Rejected):
+        check(certified.instance, text)
+    names = ("i.json", "s.json", "c.json", "c.json.gz", "broken.gz")
+    instance, solution, file, packed, broken = (tmp_path / name for name in names)
+    instance.write_text(certified.instance.to_json())
+    solution.write_text(json.dumps(certified.result.solution))
+    file.write_text(text)
+    packed.write_bytes(gzip.compress(text.encode()))
+    broken.write_bytes(gzip.compress(json.dumps(certified.certificate).encode())[:12] + 40 * b"\xff")
+    for path in (file, packed):
+        report = schedgap.check(instance, solution, certificate=path)
+        assert [one.constraint for one in report.violations] == ["certificate"]
+    with pytest.raises(schedgap.InputError, match=r"broken\.gz: cannot be read as a certificate"):
+        schedgap.check(instance, solution, certificate=broken)
+    for path in (file, broken):
+        command = [sys.executable, str(FOLDER / "checker.py"), str(instance), str(path)]
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        assert ran.returncode in (1, 2) and "Traceback" not in ran.stderr
+
+
+def test_a_certificate_that_is_too_large_is_refused_while_it_is_read(
+    tmp_path: Path, made: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("schedgap.certifying.LARGEST_CERTIFICATE", 10_000)
+    certified, bomb = made["g-vne"], tmp_path / "bomb.gz"
+    bomb.write_bytes(gzip.compress(1_000_000 * b" "))
+    for path in (bomb, Path("/dev/zero")):
+        with pytest.raises(schedgap.InputError, match=f"{path}: has more than 10,000 bytes"):
+            schedgap.check(certified.instance, certified.result.solution, certificate=path)
+
+
+def test_a_schedule_better_than_what_is_proven_is_no_optimum(made: dict[str, Any]) -> None:
+    """It would show that the rules are wrong."""
+    for problem in ("comm-contention", "ddl-cluster", "ddljs"):
+        certified = made[problem]
+        assert certified.optimal
+        worse = certified.bound + certified.problem.sense * certified.bound
+        assert not replace(certified, bound=worse).optimal
+        assert "certified: optimal" in certified.to_text()
+        if certified.result.objective != float(certified.bound):
+            assert "to 1e-9: the bound is" in certified.to_text()
