@@ -18,9 +18,9 @@ from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.check import CheckReport, Violation
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance, Json, Solution
+from schedgap.formulations.common.numbers import agrees
 from schedgap.interrupt import at_work
 from schedgap.reading import InstanceLike, read_instance
-from schedgap.solvers.incumbent import agrees
 from schedgap.solvers.result import Deadline, Result, Status
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from schedgap.solvers.engine_run import Check
 from schedgap.solvers.engines import engine as find_engine
 from schedgap.solvers.engines.arrays import rows_of
 from schedgap.solvers.engines.lp import write_model
-from schedgap.solvers.result import Deadline, Result, SolveOptions
+from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, Termination
 
 CONTINUOUS_TOLERANCE = Fraction(1, 10**6)
 """Own rows with continuous variables hold within this, relatively: what engines allow."""
@@ -114,7 +114,8 @@ class Model:
         Returns
         -------
         Result, its objective the model's; where that was replaced, ``info["problem_objective"]`` is the problem's own
-        objective of the same solution.
+        objective of the same solution. Where a changed model has only the schedules that end by some moment
+        (comm-contention, ddl-cluster), ``feasible`` is the best of those, and ``unknown`` says that there is none.
 
         Raises
         ------
@@ -126,11 +127,29 @@ class Model:
             return self._solve_abstract(engine, options)
         # engines may add cuts of their own: they get a copy
         model = replace(self.declarative, problem=self.problem.copy())
-        result = solve_declarative(lambda: model, engine, options, self.check)
+        result = self._within(solve_declarative(lambda: model, engine, options, self.check))
         if result.solution is None or not self._own_objective:
             return result
         own = self._check(result.solution).objective
         return replace(result, info={**result.info, "problem_objective": None if own is None else float(own)})
+
+    def _within(self, result: Result) -> Result:
+        """What is true of all schedules, not of those alone that end in the time that the model has."""
+        until, later = self._declarative.until, self._declarative.later
+        if until is None or not (self.own_rows or self._own_objective):
+            return result
+        if result.status is Status.INFEASIBLE:
+            status, bound = Status.UNKNOWN, None
+        elif result.status is Status.OPTIMAL and (self._own_objective or (result.objective or 0.0) > later):
+            status, bound = Status.FEASIBLE, None if self._own_objective else later
+        else:
+            return result
+        reason = f"best in the model, which has no schedule that ends after {until:g} s"
+        reason = (
+            reason if status is Status.FEASIBLE else f"no schedule that ends by {until:g} s; the model has no others"
+        )
+        info = {**result.info, "until": until, "reason": reason}
+        return replace(result, status=status, bound=bound, termination=Termination.FINISHED, info=info)
 
     def _solve_abstract(self, name: str, options: SolveOptions) -> Result:
         solver = find_engine(name)
@@ -214,6 +233,8 @@ class Model:
             goal = f"{goal[:200]} ..."
         kind = "tightened for the solvers" if self._declarative.tightened else "the paper's own constraints"
         kind = "its points are no schedules" if self._declarative.abstract else kind
+        until = self._declarative.until
+        kind += "" if until is None else f"; schedules that end by {until:g} s"
         lines = [f"{self.title} ({kind})", f"{direction} {goal}", "", "sets"]
         lines += [f"  {name:<10} {len(members):>6}  {_members(members)}" for name, members in layout.sets.items()]
         lines += ["", f"variables ({len(layout.family_of)})"]

@@ -38,6 +38,8 @@ class DeclarativeModel:
     tightened : something in it relies on the objective; False where every feasible schedule is a feasible point and
         every feasible integer point a schedule
     abstract : its points are no schedules (a relaxation, a dual), so there is nothing that a checker could judge
+    until, later : the last moment of its schedules, in seconds, where the instance has none, and a bound on the
+        objective of all schedules that end later: rows of a user's own may need those
     """
 
     problem: pulp.LpProblem
@@ -54,6 +56,8 @@ class DeclarativeModel:
     layout: Layout | None = None
     tightened: bool = True
     abstract: bool = False
+    until: float | None = None
+    later: float = 0.0
     info: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -7,6 +7,7 @@ import errno
 import os
 import tempfile
 from contextlib import suppress
+from gzip import GzipFile
 from pathlib import Path
 from typing import IO
 
@@ -39,7 +40,7 @@ def decoded(file: IO[bytes], path: str | Path) -> str:
         raise InputError(f"{path}: not UTF-8 text (byte {error.start})") from None
 
 
-def bounded(file: IO[bytes], path: str | Path, most: int = LARGEST_FILE) -> bytes:
+def bounded(file: IO[bytes] | GzipFile, path: str | Path, most: int = LARGEST_FILE) -> bytes:
     """The rest of a file that is open.
 
     Raises

@@ -15,6 +15,7 @@ from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import InputError
 from schedgap.solvers.engines.cbc import _program
 from schedgap.solvers.engines.lp import file_names, write_model
+from schedgap.solvers.result import Result
 
 FORMS = [(case.problem, case.form) for case in CASES.values()]
 
@@ -127,6 +128,29 @@ def test_a_row_that_a_cut_horizon_would_make_infeasible() -> None:
     result = model.solve("cpsat")
     assert (result.status, result.objective) == ("optimal", 6)
     assert result.solution is not None and result.solution["start"]["j0"] > 3
+
+
+def test_a_row_that_only_late_schedules_keep_refutes_nothing() -> None:
+    """comm-contention has no horizon; its model needs one, and called this infeasible, agreed by two engines."""
+    instance = schedgap.generate("comm-contention", "tiny", seed=1, tasks=2)
+    one, other = (task.id for task in instance.tasks)
+
+    def under(level: float) -> Result:
+        model = schedgap.model(instance)
+        assert model.declarative.until is not None and f"end by {model.declarative.until:g} s" in str(model)
+        model.add(model.variables["finish"][one] >= level * model.declarative.until)
+        return model.solve("highs")
+
+    late = under(1.01)
+    assert (late.status, late.bound, late.proof) == ("unknown", None, None)
+    assert "the model has no others" in late.info["reason"]
+    start = {one: 1.01 * late.info["until"], other: max(task.release for task in instance.tasks)}
+    assert schedgap.check(instance, {**schedgap.solve(instance).solution, "start": start}).feasible
+    assert under(0.01).status == "optimal"
+    whole = schedgap.model(instance)
+    whole.minimise(whole.variables["finish"][other])
+    found = whole.solve("highs")
+    assert (found.status, found.bound) == ("feasible", None) and "no schedule that ends after" in found.info["reason"]
 
 
 def test_an_own_objective_is_shown_with_the_problems_own_beside_it() -> None:

@@ -156,6 +156,8 @@ class _Builder:
             tightened=self.tighten,
             restriction=self._spread() > WIDEST,
             resolution=self._resolution(),
+            until=None if self.tighten else horizon(self.instance),
+            later=(horizon(self.instance) - max(task.release for task in self.instance.tasks)) / self.n,
         )
 
     def _resolution(self) -> float:

@@ -65,6 +65,8 @@ def build_events(instance: DdlClusterInstance) -> DeclarativeModel:
         tightened=False,
         restriction=parts.last > WIDEST * shortest,
         resolution=CONTINUOUS * parts.last,
+        until=parts.last,
+        later=(parts.last - max(job.arrival for job in parts.jobs)) / len(parts.jobs),
     )
 
 
