@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from support.command import Command
 
+import schedgap
 from schedgap.formulations.common.errors import Disagreement
 
 
@@ -32,3 +33,34 @@ def test_a_memory_limit_is_a_number_of_gigabytes(command: Command, data: Path, g
 def test_a_model_beyond_the_memory_limit_is_not_built(command: Command, data: Path) -> None:
     ran = command("solve", data / "rar-01-single-colocated.json", "--method", "highs", "--memory-limit", "1e-6")
     assert ran.status == 0 and "too large to build" in ran.out and "0.0 GB may be used" in ran.out
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
+def test_what_was_found_is_not_lost_on_a_full_disk(command: Command, data: Path) -> None:
+    instance = data / "rar-02-colocated-optimum.json"
+    for more in ((), ("--json",)):
+        ran = command("solve", instance, "--out", "/dev/full", *more)
+        assert ran.status == 2 and "No space left" in ran.message and "standard output instead" in ran.message
+        found = json.loads(ran.out)
+        assert schedgap.check(instance, found).feasible
+    ran = command("certify", instance, "--out", "/dev/full")
+    assert ran.status == 2 and "certified: optimal" in ran.out
+    kept = Path(ran.message.partition("the certificate is in ")[2].strip())
+    report = schedgap.check(instance, found, certificate=kept)
+    assert report.feasible and report.details["certificate"]["optimal"]
+    kept.unlink()
+    kept.parent.rmdir()
+
+
+def test_an_input_is_not_overwritten(command: Command, data: Path, tmp_path: Path) -> None:
+    instance = tmp_path / "i.json"
+    before = (data / "rar-02-colocated-optimum.json").read_bytes()
+    instance.write_bytes(before)
+    (tmp_path / "link.json").symlink_to(instance)
+    for name in ("i.json", "link.json"):
+        for arguments in (("solve",), ("certify",)):
+            ran = command(*arguments, instance, "--out", tmp_path / name)
+            assert ran.status == 2 and "is an input too" in ran.message
+    ran = command("import", "csv", instance, "--problem", "rar-ddls", "--out", instance)
+    assert ran.status == 2 and "is an input too" in ran.message
+    assert instance.read_bytes() == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import tracemalloc
 from pathlib import Path
@@ -17,7 +18,7 @@ from schedgap.benchmarks.report import export
 from schedgap.benchmarks.studies.robustness.samples import FILES, philly_job
 from schedgap.catalogue.registry import find_problem, parse_instance
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.common.files import LARGEST_FILE
+from schedgap.formulations.common.files import LARGEST_FILE, write_text
 from schedgap.formulations.common.instance import read_json
 
 DATA = Path(__file__).parents[1] / "data"
@@ -157,6 +158,48 @@ def test_a_file_is_not_read_beyond_its_largest_size(tmp_path: Path) -> None:
         assert tracemalloc.get_traced_memory()[1] < 3 * LARGEST_FILE
     finally:
         tracemalloc.stop()
+
+
+ENDLESS = {"csv": b"id,gpus\n" + 3_000_000 * b"1", "json": b"[{" + 6_000_000 * b" ", "gml": 70_000_000 * b" "}
+
+
+@pytest.mark.parametrize(
+    ("form", "problem", "ending", "said"),
+    [
+        ("csv", "rar-ddls", "csv", "line 2: has more than 1,048,576 characters"),
+        ("gavel", "rar-ddls", "csv", "line 2: has more than 1,048,576 characters|line 1: "),
+        ("philly", "rar-ddls", "json", "line 1: not JSON, or the list does not end"),
+        ("gml", "g-vne", "gml", "has more than 67,108,864 bytes"),
+    ],
+)
+def test_a_log_without_an_end_is_not_read_on(form: str, problem: str, ending: str, said: str, tmp_path: Path) -> None:
+    """Such a line, element or graph was read into memory as a whole."""
+    file = tmp_path / f"x.{ending}"
+    file.write_bytes(ENDLESS[ending])
+    settings = {"jobs": 2} if form == "gml" else {"id": "id", "gpus": "gpus", "duration": "gpus"} if form == "csv" else {}
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match=f"x.{ending}: ({said})"):
+            import_instance(find_problem(problem), form, [file], settings=settings)
+        assert tracemalloc.get_traced_memory()[1] < 3 * LARGEST_FILE
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_file_that_cannot_be_replaced_is_written_in_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a mount of its own in a container, or in a folder that takes no new file."""
+    there, name = tmp_path / "x.json", tmp_path / ("n" * 250 + ".json")
+    there.write_text("before, and longer")
+
+    def busy(*_: object) -> None:
+        raise OSError(errno.EBUSY, "busy")
+
+    assert write_text(name, "{}").read_text() == "{}"
+    monkeypatch.setattr(Path, "replace", busy)
+    assert write_text(there, "{}").read_text() == "{}"
+    with pytest.raises(InputError, match="busy"):
+        write_text(tmp_path / "new.json", "{}")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [name.name, "x.json"]
 
 
 def test_a_picture_has_a_largest_size() -> None:
