@@ -65,7 +65,6 @@ def _verdicts(paper: Paper, findings: Sequence[Finding]) -> dict[str, Any]:
             "verdict": str(judged.verdict),
             "depends_on": list(judged.depends_on),
             "cannot": judged.claim.cannot,
-            "ours": judged.claim.ours,
         }
         for finding in findings
         for judged in finding.judged

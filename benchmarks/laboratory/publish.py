@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from schedgap.benchmarks.laboratory.page import MARK, VERDICTS, markdown_table, wrapped
-from schedgap.benchmarks.laboratory.papers import NAMES
+from schedgap.benchmarks.laboratory.papers import NAMES, find_paper
 from schedgap.benchmarks.laboratory.verdicts import Verdict
 from schedgap.formulations.common.errors import InputError, SchedgapError
 from schedgap.formulations.common.files import write_text
@@ -78,10 +78,16 @@ def publish(docs: Path, runs: Sequence[Path]) -> Path:
         write_text(target, text)
         for figure in run.glob(f"{paper['name']}-*.png"):
             shutil.copyfile(figure, docs / figure.name)
-    papers = [known[number] for number in sorted(known)]
+    papers = [_marked(known[number]) for number in sorted(known)]
     write_text(kept, json.dumps(papers, indent=1) + "\n")
     _write_headline(docs.parent / "README.md", headline(papers))
     return write_text(docs / PAGE, table(papers))
+
+
+def _marked(paper: Any) -> Any:
+    """With ``ours`` at every claim: whether no paper makes it."""
+    ours = {claim.text for item in find_paper(str(paper["paper"])).items for claim in item.claims if claim.ours}
+    return {**paper, "claims": [{**claim, "ours": claim["claim"] in ours} for claim in paper["claims"]]}
 
 
 def _read(path: Path) -> Any:
