@@ -10,10 +10,12 @@ is stated.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations_with_replacement
+
+import numpy as np
 
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.gpu_sharing.dynamics import Tables, exact_work, tables
@@ -122,22 +124,32 @@ def choices(instance: GpuSharingInstance, scale: int | None = None) -> Choices:
     """
     data = tables(instance)
     reason = impossible(instance)
-    n = len(instance.jobs)
     if reason is not None:
         return Choices(data, (), (), reason)
-    pairs = tuple((j, k) for j in range(n) for k in range(j + 1, n) if data.may_share[j, k])
-    wanted: list[set[int]] = [{own[0]} for own in data.steps]
-    for j, k in pairs:
-        for one, other in ((j, k), (k, j)):
-            for steps in data.steps[other]:
-                fit = data.smallest_fit(one, other, steps)
-                if fit is not None:
-                    wanted[one].add(fit)
+    pairs = tuple((j, k) for j, k in np.argwhere(np.triu(data.may_share)).tolist())
     rows = []
-    for j in range(n):
-        xs = {float(data.slowdown[j, k]) for k in range(n) if data.may_share[j, k]}
-        rows.append(_job_modes(instance, j, sorted(wanted[j]), tuple(sorted(x for x in xs if x > 1.0)), scale))
+    for j, wanted in enumerate(_wanted(data)):
+        levels = np.unique(data.slowdown[j][data.may_share[j]])
+        rows.append(_job_modes(instance, j, sorted(wanted), tuple(levels[levels > 1.0].tolist()), scale))
     return Choices(data, tuple(rows), pairs, None)
+
+
+def _wanted(data: Tables) -> list[set[int]]:
+    """The accumulation steps that are kept of each job; which fit beside which is asked once for jobs of one kind."""
+    kinds: dict[Hashable, list[int]] = {}
+    for j, job in enumerate(data.instance.jobs):
+        kinds.setdefault((job.memory.fixed, job.memory.per_sample, job.batch_size, data.steps[j]), []).append(j)
+    wanted: list[set[int]] = [set() for _ in data.steps]
+    for own in kinds.values():
+        steps = {data.steps[own[0]][0]}
+        for others in kinds.values():
+            partner = next((k for k in others if k != own[0]), None)
+            if partner is not None and data.may_share[own[0], partner]:
+                fits = (data.smallest_fit(own[0], partner, s) for s in data.steps[partner])
+                steps.update(fit for fit in fits if fit is not None)
+        for j in own:
+            wanted[j] = steps
+    return wanted
 
 
 def _job_modes(

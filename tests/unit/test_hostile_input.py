@@ -176,7 +176,9 @@ def test_a_log_without_an_end_is_not_read_on(form: str, problem: str, ending: st
     """Such a line, element or graph was read into memory as a whole."""
     file = tmp_path / f"x.{ending}"
     file.write_bytes(ENDLESS[ending])
-    settings = {"jobs": 2} if form == "gml" else {"id": "id", "gpus": "gpus", "duration": "gpus"} if form == "csv" else {}
+    settings = (
+        {"jobs": 2} if form == "gml" else {"id": "id", "gpus": "gpus", "duration": "gpus"} if form == "csv" else {}
+    )
     tracemalloc.start()
     try:
         with pytest.raises(InputError, match=f"x.{ending}: ({said})"):

@@ -244,7 +244,9 @@ def aftermath(command: Command, folder: Path, process: subprocess.Popen[bytes]) 
     if again.wait(PATIENCE) not in (0, 1, 4):
         wrong.append(f"the repetition ends with {again.returncode}")
     said = (folder / "said").read_text(encoding="utf-8")
-    return [f"{one}: {said[-300:]}" for one in wrong] + (["a traceback"] if "Traceback" in said else [])
+    # Ctrl-C while Python itself still starts is told by Python, before any line of ours.
+    ours = "Traceback" in said and ", in main\n" in said
+    return [f"{one}: {said[-300:]}" for one in wrong] + (["a traceback"] if ours else [])
 
 
 def try_command(name: str, kills: int, seed: int = 0) -> list[str]:

@@ -37,7 +37,7 @@ LARGE: tuple[Case, ...] = (
     ("g-vne", "racks", {"jobs": "30000"}, ("colgen", "highs", "greedy", "lp-rs-mde")),
     ("g-vne", "racks", {"jobs": "100000"}, ("colgen", "greedy")),
     ("hadar", "small", {"jobs": "3000", "horizon": "300"}, ("colgen", "highs", "hadar-online")),
-    ("gpu-sharing", "table-iii", {"jobs": "3000"}, ("cp", "highs", "sjf-bsbf")),
+    ("gpu-sharing", "table-iii", {"jobs": "1000"}, ("cp", "highs", "sjf-bsbf")),
     ("comm-contention", "small", {"tasks": "3000"}, ("bb", "highs", "srsf-1")),
     ("ddl-cluster", "large", {}, ("cp", "job-shop", "placement", "ada-srsf")),
 )
@@ -96,20 +96,21 @@ def kept(run: Json) -> bool:
 def table(runs: Sequence[Json]) -> str:
     """What the runs of each problem come to, and every run that did not keep a limit."""
     lines = [
-        "| problem | runs | used up | time kept | most beyond | memory kept | most GB |",
-        "|---|---|---|---|---|---|---|",
+        "| problem | runs | used up | time kept | most beyond | memory kept | most GB | refused |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for problem in dict.fromkeys(run["problem"] for run in runs):
-        own = [run for run in runs if run["problem"] == problem]
+        refused = sum(run["problem"] == problem and "refused" in run for run in runs)
+        own = [run for run in runs if run["problem"] == problem and "refused" not in run]
         ended = [run for run in own if "seconds" in run]
         used = [run for run in ended if run["seconds"] >= 0.8 * run["limit"]]
         beyond = max((run["seconds"] - run["limit"] for run in used), default=0.0)
         memory = sum(run["memory"] <= run["memory limit"] for run in ended)
         lines.append(
             f"| {problem} | {len(own)} | {len(used)} | {sum(map(kept, ended))} | {beyond:.2f} s | {memory} | "
-            f"{max((run['memory'] for run in ended), default=0.0):.2f} |"
+            f"{max((run['memory'] for run in ended), default=0.0):.2f} | {refused} |"
         )
-    wrong = [r for r in runs if "seconds" not in r or not kept(r) or r["memory"] > r["memory limit"]]
+    wrong = [r for r in runs if "seconds" not in r or not kept(r) or r["memory"] > r["memory limit"]]  # or refused
     return "\n".join([*lines, "", *(json.dumps(run) for run in wrong)])
 
 
@@ -157,10 +158,10 @@ def _apart(problem: str, preset: str, settings: dict[str, str], method: str, cho
             "endless",
         )
     print(out, end="")
-    if failed and "InputError" not in failed and "ModelRefused" not in failed:
-        print(
-            json.dumps({"problem": problem, "preset": preset, "settings": settings, "method": method, "error": failed})
-        )
+    if failed:
+        refused = "InputError" in failed or "ModelRefused" in failed
+        about = {"problem": problem, "preset": preset, "settings": settings, "method": method}
+        print(json.dumps({**about, "refused" if refused else "error": failed}))
     sys.stdout.flush()
 
 
