@@ -30,9 +30,9 @@ _RULES = """Every table and figure of the five papers' evaluations, measured aga
 writes the page of a paper, [papers' pages below](#pages). Claims are in our words. Statements that no paper makes
 are judged beside them, marked *ours*, and are in no count.
 
-**Draws.** Seeds from 1000 on; settings were chosen on others: 10 draws of every item, and more where something
-is still undecided and the item declares more: up to 40, 16 to 20 of the long ones, 10 of the longest.
-Of every item its page says how many were drawn. Every method runs on the same draws; a difference is taken draw by
+**Draws.** Seeds from 1000 on; settings were chosen on others. At least 10 draws of every item; of each its page says
+how many were drawn. Without `--seeds` `schedgap reproduce` goes on where something is still undecided: to 40 draws,
+16 to 20 of the long items, 10 of the longest. Every method runs on the same draws; a difference is taken draw by
 draw, and its mean has a
 95% confidence interval by Student's t. A difference *holds* when the whole interval is on the claimed side of 0,
 *fails* when it is

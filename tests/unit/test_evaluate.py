@@ -274,7 +274,7 @@ def test_each_method_has_the_time_limit_for_itself(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr("support.toy.too_good", spy)
     compare(toy("too-good"), INSTANCE, ["brute", "too-good"], SolveOptions(deadline=Deadline.after(1e6)))
-    assert left[0] is not None and 9e5 < left[0] <= 1e6
+    assert left[-1] is not None and 9e5 < left[-1] <= 1e6  # warming it may have come first, without a limit
 
 
 def test_agreement_sees_what_is_proven_and_what_contradicts() -> None:
