@@ -6,9 +6,9 @@ from schedgap.certifying import certify
 from schedgap.checking import check
 from schedgap.claims import check_scheduler, evaluate, hunt, new_package, parametrize_with_checks, verify
 from schedgap.figures import plot, plot_pair, plot_ratios
-from schedgap.instances import generate, import_trace, load, methods, parse, problems, schema
+from schedgap.instances import export, generate, import_trace, load, methods, model, parse, problems, schema
+from schedgap.library import library_faults, library_records, library_solve, library_submit
 from schedgap.listing import listing
-from schedgap.modelling import export, model
 from schedgap.reproducing import reproduce
 from schedgap.solving import compare, solve
 from schedgap.suites import bench, report, run
@@ -24,6 +24,10 @@ __all__ = [
     "generate",
     "hunt",
     "import_trace",
+    "library_faults",
+    "library_records",
+    "library_solve",
+    "library_submit",
     "listing",
     "load",
     "methods",

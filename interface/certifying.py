@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import gzip
-import io
-import json
 import time
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from schedgap.benchmarks.proving import closed_by, compressed, exact_value
 from schedgap.benchmarks.records import plain_number
 from schedgap.catalogue.problem import Problem
-from schedgap.formulations.common.check import CheckReport, Violation
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.common.instance import Instance, Json, Solution
-from schedgap.formulations.common.numbers import agrees
+from schedgap.formulations.common.instance import Instance, Json
 from schedgap.interrupt import at_work
 from schedgap.reading import InstanceLike, read_instance
 from schedgap.solvers.result import Deadline, Result, Status
@@ -27,10 +22,6 @@ if TYPE_CHECKING:
     from schedgap.benchmarks.harness.progress import Sink
     from schedgap.solvers.certificates.checker import Verdict
 
-CertificateLike = Mapping[str, Json] | str | Path
-"""A certificate object, or the path of its file, compressed or not."""
-LARGEST_CERTIFICATE = 256 * 2**20
-"""Bytes of one that is read, unpacked."""
 _FOR_SOLVING = 0.5
 """Of a time limit; the rest is for the proof."""
 _GRACE = 0.5
@@ -68,12 +59,12 @@ class Certified:
     @property
     def optimal(self) -> bool:
         """Whether it proves the schedule that was found to be an optimum."""
-        return self.bound is not None and _closed(self.problem, self.instance, self.result.solution, self.bound)
+        return self.bound is not None and closed_by(self.problem, self.instance, self.result.solution, self.bound)
 
     @property
     def size(self) -> int:
         """Bytes, compressed."""
-        return 0 if self.certificate is None else len(gzip.compress(json.dumps(self.certificate).encode(), mtime=0))
+        return 0 if self.certificate is None else len(compressed(self.certificate))
 
     def write(self, path: str | Path) -> None:
         """Write the certificate, compressed.
@@ -87,7 +78,7 @@ class Certified:
             raise InputError(f"{path}: no certificate to write: {self.reason}")
         from schedgap.formulations.common.files import write_bytes
 
-        write_bytes(Path(path), gzip.compress(json.dumps(self.certificate, separators=(",", ":")).encode(), mtime=0))
+        write_bytes(Path(path), compressed(self.certificate))
 
     def to_dict(self) -> dict[str, Json]:
         """The object that ``certify --json`` prints."""
@@ -113,7 +104,7 @@ class Certified:
         if self.bound is None:
             return f"certified: there is no schedule; {size}"
         if self.optimal and self.result.solution is not None:
-            value = _value(self.problem, self.instance, self.result.solution)
+            value = exact_value(self.problem, self.instance, self.result.solution)
             exactly = f"exactly {value}" if value == self.bound else f"to 1e-9: the bound is {self.bound}"
             shown = f"{self.problem.objective_name} {float(value):.12g} {self.problem.unit}".rstrip()
             return f"certified: optimal, {shown} ({exactly}); {size}"
@@ -178,7 +169,7 @@ def certify(
                 except Unproven as fault:
                     reason = str(fault)
             if result.status is Status.OPTIMAL and result.solution is not None:
-                value = _value(problem, given, result.solution)
+                value = exact_value(problem, given, result.solution)
             elif result.status is not Status.INFEASIBLE:
                 raise Unproven(f"the method ends with status {result.status.value}")
             found = prove(given, value, result.solution, Effort(ends), certificate)
@@ -200,78 +191,3 @@ def certify(
         reason,
         time.monotonic() - began,
     )
-
-
-def read_certificate(certificate: CertificateLike) -> str:
-    """Its JSON text.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read, or has more than LARGEST_CERTIFICATE bytes, of which no more are read or unpacked.
-    """
-    if isinstance(certificate, Mapping):
-        return json.dumps(certificate)
-    from schedgap.formulations.common.files import bounded
-
-    try:
-        with Path(certificate).open("rb") as file:
-            raw = bounded(file, certificate, LARGEST_CERTIFICATE)
-        if raw[:2] == b"\x1f\x8b":
-            with gzip.open(io.BytesIO(raw)) as unpacked:
-                raw = bounded(unpacked, certificate, LARGEST_CERTIFICATE)
-        return raw.decode()
-    except (OSError, EOFError, ValueError, zlib.error) as error:
-        text = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"{certificate}: cannot be read as a certificate: {text}") from None
-
-
-def with_certificate(
-    problem: Problem, instance: Instance, solution: Solution, report: CheckReport, certificate: CertificateLike
-) -> tuple[CheckReport, Verdict | None]:
-    """The report with what a certificate proves of the solution.
-
-    A certificate that is rejected, or that contradicts the solution, is a violation. ``details["certificate"]`` says
-    what is proven.
-    """
-    from schedgap.solvers.certificates.linear import Rejected
-    from schedgap.solvers.certificates.make import check
-
-    text = read_certificate(certificate)
-    try:
-        mapped = not report.violations and problem.id not in ("comm-contention", "ddl-cluster")  # times are floats
-        verdict = check(instance, text, solution if mapped else None)
-    except (Rejected, ValueError, RecursionError) as fault:  # no JSON, nested too deeply, or a number too long to read
-        violation = Violation("certificate", f"rejected: {fault}")
-        return CheckReport((*report.violations, violation), report.objective, report.details), None
-    value, bound = report.objective, verdict.bound
-    found = list(report.violations)
-    details: dict[str, Any] = {"bound": None if bound is None else str(bound), "leaves": verdict.leaves}
-    if not report.violations and value is not None:
-        closed = bound is not None and _closed(problem, instance, solution, bound)
-        if bound is None:
-            found.append(Violation("certificate", "there is no schedule, says the certificate"))
-        elif not closed and problem.sense * (value - bound) < 0:
-            text = f"{problem.objective_name} {float(value):.12g} is better than the certified {float(bound):.12g}"
-            found.append(Violation("certificate", text))
-        else:
-            details |= {"optimal": closed, "exact": value == bound, "gap": float(abs(value - bound))}
-    return CheckReport(tuple(found), report.objective, {**report.details, "certificate": details}), verdict
-
-
-def _value(problem: Problem, instance: Instance, solution: Solution) -> Fraction:
-    """The exact objective, by the problem's checker."""
-    objective = problem.check(instance, solution).objective
-    assert objective is not None  # the solution was confirmed
-    return Fraction(objective)
-
-
-def _closed(problem: Problem, instance: Instance, solution: Solution | None, bound: Fraction) -> bool:
-    """Whether the bound meets the solution: exactly, or to 1e-9 where times or utilities are not rational."""
-    if solution is None:
-        return False
-    value = _value(problem, instance, solution)
-    if value == bound:
-        return True
-    smooth = problem.id in ("comm-contention", "ddl-cluster", "ddljs")
-    return smooth and agrees(float(value), float(bound))  # also not where the schedule is better than what is proven

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from schedgap.benchmarks.proving import CertificateLike, with_certificate
 from schedgap.benchmarks.records import plain_number
 from schedgap.catalogue.method import Method
 from schedgap.catalogue.problem import Problem
-from schedgap.certifying import CertificateLike, with_certificate
 from schedgap.formulations.common.check import CheckReport, Violation
 from schedgap.formulations.common.instance import Instance, Json
 from schedgap.formulations.common.numbers import agrees

@@ -1,16 +1,19 @@
-"""Instances: read, validated, generated, made of files of other formats; and what they are made for."""
+"""Instances: read, validated, generated, made of files of other formats; what solves them, and their models."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from schedgap.catalogue.method import Method
 from schedgap.catalogue.registry import all_problems, find_problem, parse_instance
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance, Json
-from schedgap.reading import Text, as_instance
+from schedgap.reading import InstanceLike, Text, as_instance, read_instance
+
+if TYPE_CHECKING:
+    from schedgap.solvers.model import Model
 
 
 def problems() -> tuple[str, ...]:
@@ -157,3 +160,39 @@ def schema(problem: str) -> dict[str, Json]:
         found["properties"] = {**found["properties"], "note": {"description": "ignored"}}
         found["patternProperties"] = {"^reference": {"description": "ignored"}}
     return found
+
+
+def model(instance: InstanceLike, form: str | None = None, tighten: bool = False) -> Model:
+    """A declarative model of an instance, to read, change, solve and write.
+
+    Parameters
+    ----------
+    instance : an instance, its JSON object, or the path of its file
+    form : one of the problem's forms (``schedgap list``); its first where not given
+    tighten : what the solvers use, which keeps an optimum of its own objective only and cannot be changed; otherwise
+        only the paper's own constraints: every feasible schedule of the instance is a feasible point
+
+    Raises
+    ------
+    InputError
+        The problem has no such form.
+
+    Examples
+    --------
+    >>> model = schedgap.model("two-jobs.json")  # doctest: +SKIP
+    >>> model.add(model.variables["start"]["j0", 3] == 0, name="not_in_slot_3")  # doctest: +SKIP
+    >>> model.solve("highs").objective  # doctest: +SKIP
+    """
+    problem, given = read_instance(instance)
+    declarative = problem.model(given, form, tighten)
+    if declarative is None:
+        raise InputError(f"problem {problem.id}: has no declarative model")
+    from schedgap.solvers.model import Model
+
+    name = problem.forms[0].id if form is None and problem.forms else form
+    return Model(declarative, lambda solution: problem.check(given, solution), f"{problem.id}, form {name}")
+
+
+def export(instance: InstanceLike, out: str | Path, form: str = "mps") -> None:
+    """Write the untightened model of an instance to a file: ``model(instance).write(out, form)``."""
+    model(instance).write(out, form)

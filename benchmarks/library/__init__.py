@@ -50,7 +50,7 @@ def known() -> dict[tuple[str, str], Worst]:
     here = files(__package__)
     folders = (folder for folder in here.iterdir() if folder.is_dir())
     names = (f"{folder.name}/{entry.name}" for folder in folders for entry in folder.iterdir())
-    for name in sorted(name for name in names if name.endswith(SUFFIX)):
+    for name in sorted(name for name in names if "/worst-" in name and name.endswith(SUFFIX)):
         data = read_json(name, here.joinpath(*name.split("/")).read_text(encoding="utf-8"))
         facts = data["reference_hunt"]
         ratio = float(facts["ratio"])  # infinity is written as the text "inf"

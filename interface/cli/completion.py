@@ -24,7 +24,9 @@ def complete(parser: argparse.ArgumentParser, command: str | None) -> None:
 
     subs = next((a.choices for a in parser._actions if isinstance(a.choices, dict)), {})
     sub = subs.get(command or "")
-    for action in sub._actions if sub is not None else ():
+    own = [] if sub is None else list(sub._actions)
+    inner = [one for a in own if isinstance(a.choices, dict) for one in a.choices.values()]  # library list, ...
+    for action in [*own, *(action for one in inner for action in one._actions)]:
         named = _NAMES.get(f"{command} {action.dest}") or _NAMES.get(action.dest)
         if named is not None:
             action.completer = _Names(named)
@@ -59,6 +61,12 @@ def _methods(problem: str | None) -> Iterable[str]:
     return dict.fromkeys(method.id for one in chosen for method in api.methods(one))
 
 
+def _records(problem: str | None) -> Iterable[str]:
+    from schedgap import api
+
+    return (record.id for record in api.library_records(problem if problem in api.problems() else None))
+
+
 def _from(part: str) -> Callable[[str | None], Iterable[str]]:
     """What ``schedgap list`` tells under this head, of the problem on the line or of all."""
 
@@ -75,6 +83,8 @@ _NAMES: Mapping[str, Callable[[str | None], Iterable[str]]] = {
     "method": _methods,
     "methods": _methods,
     "preset": _from("presets"),
+    "library id": _records,
+    "library ids": _records,
     "import format": _from("formats"),
     "form": _from("forms"),
     "suites": _from("suites"),

@@ -32,6 +32,7 @@ COMMANDS = {
     "evaluate": ("evaluate", "a report card of a scheduler of your own, which runs in a process of its own"),
     "new": ("evaluate", "a package of your own with a heuristic or a problem that passes its own tests"),
     "reproduce": ("reproduce", "measure a paper's tables and figures again, with verdicts"),
+    "library": ("library", "frozen instances with the best known: list, solve by a method, submit what is better"),
     "generate": ("make", "a random instance"),
     "import": ("make", "an instance made of a real trace"),
     "plot": ("show", "draw a solution"),

@@ -463,7 +463,7 @@ def test_text_that_is_no_certificate_is_rejected_everywhere(text: str, tmp_path:
 def test_a_certificate_that_is_too_large_is_refused_while_it_is_read(
     tmp_path: Path, made: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("schedgap.certifying.LARGEST_CERTIFICATE", 10_000)
+    monkeypatch.setattr("schedgap.benchmarks.proving.LARGEST_CERTIFICATE", 10_000)
     certified, bomb = made["g-vne"], tmp_path / "bomb.gz"
     bomb.write_bytes(gzip.compress(1_000_000 * b" "))
     for path in (bomb, Path("/dev/zero")):

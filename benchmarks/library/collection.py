@@ -1,0 +1,309 @@
+"""The library's records: frozen instances with the best schedule and bound known, one JSON file each.
+
+``collection/<problem>/<name>.json`` is the instance itself with a ``reference_record`` beside it, which readers of
+instances ignore; a certificate of its bound is ``<name>-<digest>.cert``. A folder of one's own has the same form, and
+its records stand before the shipped ones of the same id.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from schedgap.benchmarks.proving import compressed, read_certificate, with_certificate
+from schedgap.benchmarks.records import plain_number
+from schedgap.catalogue.problem import Problem
+from schedgap.catalogue.registry import all_problems, find_problem, parse_instance
+from schedgap.formulations.common.check import CheckReport
+from schedgap.formulations.common.errors import InputError, near
+from schedgap.formulations.common.files import check_folder, write_bytes, write_text
+from schedgap.formulations.common.instance import Instance, Json, Part, Solution, read_json, validated
+from schedgap.formulations.common.numbers import agrees, ratio
+from schedgap.solvers.incumbent import contradicts, optimal
+
+SHIPPED = Path(__file__).parent / "collection"
+ABOUT = "collection.json"
+KEY = "reference_record"
+Kind = Literal["generated", "imported-like", "hunted", "reference"]
+Level = Literal["certified", "agreed", "claimed"]
+
+
+class Credit(Part):
+    """Who found a schedule or a bound, by what, and when (a day, as 2026-01-31)."""
+
+    by: Annotated[str, Field(min_length=1, max_length=200)]
+    method: str | None = None
+    settings: dict[str, Json] = Field(default={})
+    seed: int | None = None
+    engine: str | None = None
+    engine_version: str | None = None
+    schedgap: str
+    date: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\d$")]
+
+
+class BestKnown(Part):
+    """What is known of an instance: the content of ``reference_record``.
+
+    Attributes
+    ----------
+    id : ``<problem>/<name>``
+    kind, made : where the instance comes from, and exactly how
+    hash : of the instance
+    status : ``optimal`` where the bound meets the schedule, otherwise ``open``
+    objective, solution, found : the best schedule, and who found it; None where none is known
+    bound, proof, proven : the best bound, how far it is proven, and who did
+    certificate : file of the certificate, where `proof` is certified
+    """
+
+    id: Annotated[str, Field(pattern=r"^[a-z0-9-]+/[A-Za-z0-9_.+-]+$")]
+    kind: Kind
+    made: dict[str, Json]
+    hash: str
+    status: Literal["optimal", "open"] = "open"
+    objective: float | None = None
+    found: Credit | None = None
+    bound: float | None = None
+    proof: Level | None = None
+    proven: Credit | None = None
+    certificate: Annotated[str, Field(pattern=r"^[A-Za-z0-9_+][A-Za-z0-9_.+-]*\.cert$")] | None = None
+    solution: dict[str, Json] | None = None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An instance of the library with what is known of it.
+
+    Attributes
+    ----------
+    known : the record
+    data : the instance as a JSON object
+    path : its file; None before it is written
+    """
+
+    known: BestKnown
+    data: Mapping[str, Json]
+    path: Path | None = None
+
+    @property
+    def id(self) -> str:
+        """``<problem>/<name>``."""
+        return self.known.id
+
+    @property
+    def problem(self) -> Problem:
+        """The problem of the instance."""
+        return find_problem(self.id.partition("/")[0])
+
+    @cached_property
+    def instance(self) -> Instance:
+        """The instance, validated."""
+        return parse_instance(self.data, str(self.path or self.id))[1]
+
+    @property
+    def certificate(self) -> Path | None:
+        """The file of the certificate, where the bound has one."""
+        name = self.known.certificate
+        return None if name is None or self.path is None else self.path.parent / name
+
+    def ratio(self, objective: float | None) -> tuple[float | None, str]:
+        """How far `objective` is from the best possible, and from what: "optimum", "bound", or "" where unknown."""
+        if self.known.bound is None:
+            return None, ""
+        if self.known.status == "optimal":
+            return ratio(objective, self.known.objective, self.problem.sense), "optimum"
+        return ratio(objective, self.known.bound, self.problem.sense), "bound"
+
+    def write(self, folder: Path, certificate: Mapping[str, Json] | str | None = None) -> Entry:
+        """Write the record into a library, the certificate first; what it replaces goes last.
+
+        Parameters
+        ----------
+        folder : of the library
+        certificate : of the bound; where it is not given and the record has one, that is copied
+        """
+        problem, _, name = self.id.partition("/")
+        home = folder / problem.replace("-", "_")
+        check_folder(home)
+        home.mkdir(parents=True, exist_ok=True)
+        known, path = self.known, home / f"{name}.json"
+        if known.proof == "certified":
+            content = None if self.certificate is None else _bytes(self.certificate)
+            if certificate is not None:
+                whole = json.loads(certificate) if isinstance(certificate, str) else certificate
+                content = compressed(whole)
+            if content is None:
+                raise InputError(f"{self.id}: a certified bound without its certificate")
+            file = f"{name}-{hashlib.sha256(content).hexdigest()[:8]}.cert"
+            known = known.model_copy(update={"certificate": file})
+            write_bytes(home / file, content)
+        elif known.certificate is not None:
+            known = known.model_copy(update={"certificate": None})
+        record = known.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+        record = {**record, "status": known.status}
+        for key in record.keys() & {"objective", "bound"}:
+            record[key] = plain_number(record[key])
+        lines = {**self.data, KEY: record}
+        write_text(path, _text(lines))
+        for old in home.glob(f"{name}-????????.cert"):
+            if old.name != known.certificate:
+                old.unlink()
+        _shipped.cache_clear()
+        return replace(self, known=known, path=path)
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+
+
+def _text(data: Mapping[str, Json]) -> str:
+    """JSON with a line for each part of the instance and of the record: small, and differences can be read."""
+
+    def lines(part: Mapping[str, Json], indent: str) -> str:
+        rows = [f"{indent}{json.dumps(key)}: {inner(key, value)}" for key, value in part.items()]
+        return "{\n" + ",\n".join(rows) + "\n" + indent[1:] + "}"
+
+    def inner(key: str, value: Json) -> str:
+        return lines(value, "  ") if key == KEY else json.dumps(value, allow_nan=False, separators=(",", ":"))
+
+    return lines(data, " ") + "\n"
+
+
+def read(path: Path) -> Entry:
+    """The record in a file.
+
+    Raises
+    ------
+    InputError
+        It is not an instance with a record; one line that names the place.
+    """
+    data = read_json(path)
+    if not isinstance(data, Mapping) or KEY not in data:
+        raise InputError(f"{path}: {KEY}: is missing")
+    known = validated(BestKnown, data[KEY], f"{path}: {KEY}")
+    problem, _, name = known.id.partition("/")
+    if (problem.replace("-", "_"), name) != (path.parent.name, path.stem):
+        raise InputError(f"{path}: {KEY}.id: does not belong to this file, got {known.id!r}")
+    return Entry(known, {key: value for key, value in data.items() if key != KEY}, path)
+
+
+@cache
+def _shipped() -> dict[str, Entry]:
+    return _within(SHIPPED)
+
+
+def _within(folder: Path) -> dict[str, Entry]:
+    found = (read(path) for path in sorted(folder.glob("*/*.json")))
+    return {entry.id: entry for entry in found}
+
+
+def entries(problem: str | None = None, folder: str | Path | None = None) -> tuple[Entry, ...]:
+    """The records of the library.
+
+    Parameters
+    ----------
+    problem : only this one
+    folder : a library of one's own, whose records stand before the shipped ones of the same id, and beside them
+
+    Raises
+    ------
+    InputError
+        An unknown problem, or a file that is not a record.
+    """
+    if problem is not None:
+        find_problem(problem)
+    known = dict(_shipped())
+    if folder is not None:
+        if Path(folder).exists() and not Path(folder).is_dir():
+            raise InputError(f"{folder}: is not a folder")
+        known |= _within(Path(folder))
+    order = list(all_problems())
+    places = {name: number for number, name in enumerate(order)}
+    chosen = [entry for entry in known.values() if problem in (None, entry.id.partition("/")[0])]
+    return tuple(sorted(chosen, key=lambda entry: (places.get(entry.id.partition("/")[0], len(order)), entry.id)))
+
+
+def find(name: str, folder: str | Path | None = None) -> Entry:
+    """The record of this id.
+
+    Raises
+    ------
+    InputError
+        There is none.
+    """
+    known = {entry.id: entry for entry in entries(folder=folder)}
+    if name not in known:
+        raise InputError(f"library: unknown record {name!r} (see: schedgap library list){near(name, known)}")
+    return known[name]
+
+
+def about() -> Mapping[str, Json]:
+    """The collection's version, licence and citation."""
+    found: Mapping[str, Json] = read_json(SHIPPED / ABOUT)
+    return found
+
+
+def judged(entry: Entry, solution: Solution, certificate: Path | str | None) -> tuple[CheckReport, float | None]:
+    """What the problem's checker says of a schedule, and what a certificate proves.
+
+    Parameters
+    ----------
+    certificate : its file, or its JSON text
+
+    Raises
+    ------
+    InputError
+        The certificate cannot be read.
+
+    Returns
+    -------
+    The report, with ``details["certificate"]``, and the certified bound; None where there is none.
+    """
+    report = entry.problem.check(entry.instance, solution)
+    if certificate is None:
+        return report, None
+    text = certificate if isinstance(certificate, str) else read_certificate(certificate)
+    try:
+        given = json.loads(text)
+    except (ValueError, RecursionError) as fault:
+        raise InputError(f"{entry.id}: the certificate is not JSON: {fault}") from None
+    if not isinstance(given, Mapping):
+        raise InputError(f"{entry.id}: the certificate must be a JSON object, got {type(given).__name__}")
+    report, verdict = with_certificate(entry.problem, entry.instance, solution, report, given)
+    return report, None if verdict is None or verdict.bound is None else float(verdict.bound)
+
+
+def faults(entry: Entry) -> list[str]:
+    """What does not hold in a record; empty where everything does. All is computed anew, nothing is believed."""
+    known, problem = entry.known, entry.problem
+    found = []
+    if entry.instance.content_hash() != known.hash:
+        found.append("the instance is not the one that was recorded: another hash")
+    if (known.bound is None) != (known.proof is None) or (known.bound is None) != (known.proven is None):
+        found.append("a bound has a level of proof and who proved it, nothing else has")
+    if (known.proof == "certified") != (known.certificate is not None):
+        found.append("certified, and a certificate, go together")
+    if known.solution is None or known.objective is None or known.found is None:
+        return [*found, "there is no schedule with its objective and who found it"]
+    report, bound = judged(entry, known.solution, entry.certificate)
+    found += [f"{one.constraint}: {one.message}" for one in report.violations]
+    if report.objective is None or not agrees(float(report.objective), known.objective):
+        found.append(f"{problem.objective_name} {known.objective:.12g} recorded, {report.objective} recomputed")
+    if contradicts(known.objective, known.bound, problem.sense):
+        found.append(f"the schedule's {known.objective:.12g} is better than the bound {known.bound:.12g}")
+    if known.certificate is not None and (bound is None or known.bound is None or not agrees(bound, known.bound)):
+        found.append(f"bound {known.bound} recorded, the certificate proves {bound}")
+    closed = report.details.get("certificate", {}).get("optimal") if known.proof == "certified" else None
+    met = optimal(known.objective, known.bound, problem.sense) if closed is None else closed
+    if (known.status == "optimal") != met:
+        found.append(f"recorded as {known.status}, but the bound {'meets' if met else 'does not meet'} the schedule")
+    return found

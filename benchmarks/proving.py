@@ -1,0 +1,105 @@
+"""What a certificate proves of a solution: the checker of certificates beside the problem's own."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from schedgap.catalogue.problem import Problem
+from schedgap.formulations.common.check import CheckReport, Violation
+from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.files import bounded
+from schedgap.formulations.common.instance import Instance, Json, Solution
+from schedgap.formulations.common.numbers import agrees
+
+if TYPE_CHECKING:
+    from schedgap.solvers.certificates.checker import Verdict
+
+CertificateLike = Mapping[str, Json] | str | Path
+"""A certificate object, or the path of its file, compressed or not."""
+LARGEST_CERTIFICATE = 256 * 2**20
+"""Bytes of one that is read, unpacked."""
+
+
+def compressed(certificate: Mapping[str, Json]) -> bytes:
+    """The content of a certificate's file."""
+    return gzip.compress(json.dumps(certificate, separators=(",", ":")).encode(), mtime=0)
+
+
+def read_certificate(certificate: CertificateLike) -> str:
+    """Its JSON text.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, or has more than LARGEST_CERTIFICATE bytes, of which no more are read or unpacked.
+    """
+    if isinstance(certificate, Mapping):
+        return json.dumps(certificate)
+    try:
+        with Path(certificate).open("rb") as file:
+            raw = bounded(file, certificate, LARGEST_CERTIFICATE)
+        if raw[:2] == b"\x1f\x8b":
+            with gzip.open(io.BytesIO(raw)) as unpacked:
+                raw = bounded(unpacked, certificate, LARGEST_CERTIFICATE)
+        return raw.decode()
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        text = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"{certificate}: cannot be read as a certificate: {text}") from None
+
+
+def with_certificate(
+    problem: Problem, instance: Instance, solution: Solution, report: CheckReport, certificate: CertificateLike
+) -> tuple[CheckReport, Verdict | None]:
+    """The report with what a certificate proves of the solution.
+
+    A certificate that is rejected, or that contradicts the solution, is a violation. ``details["certificate"]`` says
+    what is proven.
+    """
+    from schedgap.solvers.certificates.linear import Rejected
+    from schedgap.solvers.certificates.make import check
+
+    text = read_certificate(certificate)
+    try:
+        mapped = not report.violations and problem.id not in ("comm-contention", "ddl-cluster")  # times are floats
+        verdict = check(instance, text, solution if mapped else None)
+    except Rejected as fault:
+        violation = Violation("certificate", f"rejected: {fault}")
+        return CheckReport((*report.violations, violation), report.objective, report.details), None
+    value, bound = report.objective, verdict.bound
+    found = list(report.violations)
+    details: dict[str, Any] = {"bound": None if bound is None else str(bound), "leaves": verdict.leaves}
+    if not report.violations and value is not None:
+        closed = bound is not None and closed_by(problem, instance, solution, bound)
+        if bound is None:
+            found.append(Violation("certificate", "there is no schedule, says the certificate"))
+        elif not closed and problem.sense * (value - bound) < 0:
+            text = f"{problem.objective_name} {float(value):.12g} is better than the certified {float(bound):.12g}"
+            found.append(Violation("certificate", text))
+        else:
+            details |= {"optimal": closed, "exact": value == bound, "gap": float(abs(value - bound))}
+    return CheckReport(tuple(found), report.objective, {**report.details, "certificate": details}), verdict
+
+
+def exact_value(problem: Problem, instance: Instance, solution: Solution) -> Fraction:
+    """The exact objective, by the problem's checker."""
+    objective = problem.check(instance, solution).objective
+    assert objective is not None  # the solution was confirmed
+    return Fraction(objective)
+
+
+def closed_by(problem: Problem, instance: Instance, solution: Solution | None, bound: Fraction) -> bool:
+    """Whether the bound meets the solution: exactly, or to 1e-9 where times or utilities are not rational."""
+    if solution is None:
+        return False
+    value = exact_value(problem, instance, solution)
+    if value == bound:
+        return True
+    smooth = problem.id in ("comm-contention", "ddl-cluster", "ddljs")
+    return smooth and agrees(float(value), float(bound))  # also not where the schedule is better than what is proven

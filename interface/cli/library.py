@@ -1,0 +1,85 @@
+"""``schedgap library list|solve|submit``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from schedgap.cli.arguments import add_seed, add_settings, add_time_limit, given, note, settings_of, to_json
+
+
+def add_library(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``library list``, ``library solve`` and ``library submit``."""
+    actions = parser.add_subparsers(dest="action", metavar="list|solve|submit", required=True)
+    listed = actions.add_parser(
+        "list", help="the records: best schedule and bound known, how far it is proven, by whom"
+    )
+    solved = actions.add_parser("solve", help="run a method, or one of your own, over the records")
+    solved.add_argument("ids", nargs="*", metavar="ID", help="records (default: all, or all of --problem)")
+    solved.add_argument("--method", metavar="M", help="an id, or file.py:function (default: strongest exact)")
+    add_time_limit(solved, "seconds for each instance (default 60)")
+    add_seed(solved)
+    add_settings(solved, "options of the method")
+    solved.add_argument("--out", type=Path, metavar="DIR", help="write each result to DIR, for submit")
+    for one in (listed, solved):
+        one.add_argument("--problem", metavar="P", help="only the records of this problem")
+    listed.add_argument("--check", action="store_true", help="check every record anew; exit status 1 where one fails")
+    submitted = actions.add_parser("submit", help="check a schedule or a certificate, and improve the record")
+    submitted.add_argument("id", metavar="ID", help="of the record")
+    submitted.add_argument("solution", nargs="?", metavar="SOLUTION", help="a solution, or what solve --json prints")
+    submitted.add_argument("--certificate", metavar="FILE", help="of a bound, as certify writes it")
+    submitted.add_argument("--by", required=True, metavar="NAME", help="who is named in the record")
+    for one in (listed, solved, submitted):
+        text = "records of your own, before the shipped ones"
+        one.add_argument("--library", type=Path, metavar="DIR", help=f"{text}; submit writes there")
+        one.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run_library(arguments: argparse.Namespace) -> int:
+    """0 done; 1 a record or what is submitted does not check; 4 nothing solved; 5 better than a proven bound."""
+    return {"list": _list, "solve": _solve, "submit": _submit}[arguments.action](arguments)
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    from schedgap import library
+
+    records = library.library_records(arguments.problem, library=arguments.library)
+    print(to_json(library.records_dict(records)) if arguments.json else library.records_text(records))
+    faults = library.library_faults(records) if arguments.check else {}
+    for name, lines in faults.items():
+        for line in lines:
+            note(f"{name}: {line}")
+    return 1 if faults else 0
+
+
+def _solve(arguments: argparse.Namespace) -> int:
+    from schedgap import library
+
+    runs = library.library_solve(
+        arguments.ids,
+        arguments.method,
+        problem=arguments.problem,
+        time_limit=arguments.time_limit or library.TIME_LIMIT,
+        seed=arguments.seed,
+        settings=settings_of(arguments),
+        out=arguments.out,
+        library=arguments.library,
+        progress=sys.stderr,
+    )
+    print(to_json([run.to_dict() for run in runs]) if arguments.json else library.runs_text(runs))
+    return library.runs_status(runs)
+
+
+def _submit(arguments: argparse.Namespace) -> int:
+    from schedgap import library
+
+    judged = library.library_submit(
+        arguments.id,
+        None if arguments.solution is None else given(arguments.solution),
+        arguments.certificate,
+        by=arguments.by,
+        library=arguments.library,
+    )
+    print(to_json(judged.to_dict()) if arguments.json else judged.to_text())
+    return 1 if judged.violations else 0

@@ -1,0 +1,335 @@
+"""The library of frozen instances: its records, a method run over them, and what somebody has that is better."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from schedgap.benchmarks.library.collection import SHIPPED, Entry, about, entries, faults, find
+from schedgap.benchmarks.library.improve import Judged, Offer, credit, judge
+from schedgap.benchmarks.proving import CertificateLike, read_certificate
+from schedgap.benchmarks.records import Record, plain, plain_number
+from schedgap.benchmarks.report.text import fixed, number, table
+from schedgap.catalogue.methods import find_method
+from schedgap.formulations.common.errors import Disagreement, InputError, SchedgapError
+from schedgap.formulations.common.files import check_folder, write_text
+from schedgap.formulations.common.instance import Json
+from schedgap.formulations.common.numbers import better
+from schedgap.interrupt import at_work
+from schedgap.reading import SolutionLike, checked, name_of, read_result
+from schedgap.solvers.incumbent import contradicts
+from schedgap.solvers.result import SolveOptions, Termination
+from schedgap.solving import solve_record
+
+if TYPE_CHECKING:
+    from schedgap.benchmarks.harness.progress import Sink
+
+TIME_LIMIT = 60.0
+"""Seconds for each instance where nothing is said."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A method on an instance of the library.
+
+    Attributes
+    ----------
+    entry : the instance with what was known of it
+    record : of the run; None where it failed
+    error : why, where it failed
+    outside : the method's schedules are not those of the problem: nothing is compared
+    file : its result, which ``library_submit`` takes; None without one
+    """
+
+    entry: Entry
+    record: Record | None
+    error: str = ""
+    outside: bool = False
+    disagreement: bool = False
+    file: Path | None = None
+
+    @property
+    def objective(self) -> float | None:
+        """The checker's objective of what was found."""
+        return None if self.record is None else self.record.result.objective
+
+    @property
+    def improves(self) -> bool:
+        """Whether the schedule is better than the best known."""
+        known, found = self.entry.known.objective, self.objective
+        if self.outside or found is None:
+            return False
+        return known is None or better(found, known, self.entry.problem.sense)
+
+    @property
+    def ratio(self) -> tuple[float | None, str]:
+        """The ratio, and what it is to: "optimum", "bound", or "" where nothing is compared."""
+        return (None, "") if self.outside or self.record is None else self.entry.ratio(self.objective)
+
+    def to_dict(self) -> dict[str, Json]:
+        """One object of what ``library solve --json`` prints."""
+        known, result = self.entry.known, None if self.record is None else self.record.result
+        value, to = self.ratio
+        return {
+            "id": self.entry.id,
+            "method": None if self.record is None else self.record.method,
+            "status": "error" if result is None else str(result.status),
+            "objective": plain_number(self.objective),
+            "best_known": plain_number(known.objective),
+            "bound": plain_number(known.bound),
+            "proof": known.proof,
+            "ratio": plain(value),
+            "ratio_to": to or None,
+            "improves": self.improves,
+            "seconds": None if result is None or result.seconds is None else round(result.seconds, 6),
+            "outside_model": self.outside,
+            "error": self.error or None,
+            "file": None if self.file is None else str(self.file),
+        }
+
+
+def library_records(problem: str | None = None, *, library: str | Path | None = None) -> tuple[Entry, ...]:
+    """The frozen instances of the library, with the best schedule and bound known of each.
+
+    Parameters
+    ----------
+    problem : only this one
+    library : a folder of records of one's own, which stand before the shipped ones of the same id, and beside them
+
+    Returns
+    -------
+    tuple of Entry
+        Each with `id`, `instance`, and `known`: objective, solution, bound, level of proof, who found them.
+
+    Raises
+    ------
+    InputError
+        An unknown problem, or a file in `library` that is not a record.
+
+    Examples
+    --------
+    >>> record = library_records("rar-ddls")[0]
+    >>> schedgap.check(record.instance, record.known.solution, record.certificate).feasible  # doctest: +SKIP
+    True
+    """
+    return entries(problem, library)
+
+
+@at_work()
+def library_solve(
+    ids: Sequence[str] = (),
+    method: str | None = None,
+    *,
+    problem: str | None = None,
+    time_limit: float | None = TIME_LIMIT,
+    seed: int = 0,
+    settings: Mapping[str, object] | None = None,
+    out: str | Path | None = None,
+    library: str | Path | None = None,
+    progress: Sink | None = None,
+) -> list[Run]:
+    """Run a method over instances of the library.
+
+    Parameters
+    ----------
+    ids : of records; all, or all of `problem`, where empty
+    method : an id, or ``file.py:function`` of one's own; the strongest exact one of each problem where not given
+    time_limit : seconds for each
+    seed, settings : of the method
+    out : a folder for the results, ``<problem>-<name>.json`` each, which :func:`library_submit` takes
+    library : as of :func:`library_records`
+    progress : a stream, or a function that is told whole lines
+
+    Returns
+    -------
+    list of Run
+        One that fails on an instance is told with its reason. After Ctrl-C those that were done.
+
+    Raises
+    ------
+    InputError
+        An unknown id, problem or method.
+    """
+    chosen = [find(name, library) for name in ids] if ids else list(entries(problem, library))
+    wrong = next((one.id for one in chosen if problem not in (None, one.problem.id)), None)
+    if wrong is not None:
+        raise InputError(f"library: {wrong} is not of {problem}")
+    for one in {entry.problem.id: entry.problem for entry in chosen}.values():
+        if method is not None:
+            find_method(one, method)
+    if out is not None:
+        check_folder(Path(out))
+        Path(out).mkdir(parents=True, exist_ok=True)
+    runs: list[Run] = []
+    for entry in chosen:
+        runs.append(_solved(entry, method, time_limit, seed, settings, out, progress))
+        record = runs[-1].record
+        if record is not None and record.result.termination is Termination.INTERRUPTED:
+            break
+    return runs
+
+
+def _solved(
+    entry: Entry,
+    method: str | None,
+    time_limit: float | None,
+    seed: int,
+    settings: Mapping[str, object] | None,
+    out: str | Path | None,
+    progress: Sink | None,
+) -> Run:
+    try:
+        record = solve_record(
+            entry.instance,
+            method,
+            SolveOptions(seed=seed),
+            time_limit=time_limit,
+            settings=settings,
+            progress=progress,
+        )
+        used = find_method(entry.problem, method) if method is not None else entry.problem.default_method()
+        solution, outside = record.result.solution, used.outside_model
+        path = None
+        if solution is not None and out is not None:
+            path = write_text(Path(out) / f"{entry.id.replace('/', '-')}.json", _json(record.to_dict()))
+        if solution is not None and not outside and _impossible(entry, record):
+            judge(entry, Offer(credit("library solve"), solution))  # raises, and leaves both in a file
+    except Disagreement as error:
+        return Run(entry, None, str(error), disagreement=True)
+    except SchedgapError as error:
+        return Run(entry, None, str(error))
+    return Run(entry, record, outside=outside, file=path)
+
+
+def _impossible(entry: Entry, record: Record) -> bool:
+    return contradicts(record.result.objective, entry.known.bound, entry.problem.sense)
+
+
+def _json(data: Mapping[str, Json]) -> str:
+    import json
+
+    return json.dumps(data, indent=1, allow_nan=False) + "\n"
+
+
+@at_work()
+def library_submit(
+    name: str,
+    solution: SolutionLike | None = None,
+    certificate: CertificateLike | None = None,
+    *,
+    by: str,
+    library: str | Path | None = None,
+) -> Judged:
+    """Offer a schedule or a certificate for a record, which gets better where it is one.
+
+    Everything is checked: the schedule by the problem's checker, the certificate by the checker of certificates. A
+    record gets better by a strictly better schedule, a strictly better bound, or the same bound with a higher level of
+    proof. A bound counts only with its certificate.
+
+    Parameters
+    ----------
+    name : the record's id
+    solution : a schedule, or the whole object of ``solve --json``, whose method and engine are then named
+    certificate : as ``certify`` writes it
+    by : who is named for what gets better
+    library : the folder that the record is written to; in a source checkout the collection itself where not given
+
+    Returns
+    -------
+    Judged
+        What got better and what did not; `violations` where something was refused.
+
+    Raises
+    ------
+    InputError
+        An unknown id, nothing offered, or nowhere to write: an installed package is not written into.
+    Disagreement
+        A schedule better than a proven bound; instance and schedule are in a file.
+    """
+    entry = find(name, library)
+    home = SHIPPED if library is None else Path(library)
+    if library is None and not (SHIPPED.parents[2] / "pyproject.toml").is_file():
+        raise InputError("library submit: --library DIR is needed: what is installed is not written into")
+    if solution is None and certificate is None:
+        raise InputError(f"library submit {name}: a schedule or a certificate is needed")
+    check_folder(home)
+    bare, whole = (None, None) if solution is None else read_result(solution, entry.problem)
+    facts = {key: whole[key] for key in ("method", "engine", "seed") if key in whole} if whole is not None else {}
+    if bare is not None and solution is not None:  # what cannot be read is told with its file
+        checked(entry.problem, entry.instance, bare, name_of(solution, "solution"))
+    text = None if certificate is None else read_certificate(certificate)
+    found = judge(entry, Offer(credit(by, **facts), bare, text))
+    if not found.improved:
+        return found
+    return Judged(entry, found.write(home), found.violations, found.gains, found.lacks, found.certificate)
+
+
+def library_faults(records: Sequence[Entry]) -> dict[str, list[str]]:
+    """What does not hold in records, by id: schedules, objectives, bounds and certificates are checked anew."""
+    found = {entry.id: faults(entry) for entry in records}
+    return {name: lines for name, lines in found.items() if lines}
+
+
+def records_text(records: Sequence[Entry]) -> str:
+    """What ``library list`` prints for a person."""
+    rows = []
+    for entry in records:
+        known = entry.known
+        value, to = entry.ratio(known.objective)
+        state = "optimal" if to == "optimum" else "open" if value is None else f"open, {fixed(value, 4)} to bound"
+        who = known.found.by if known.found is not None else "-"
+        bound = "the same" if to == "optimum" else number(known.bound)
+        cells = (number(known.objective), bound, state, known.proof or "-", who)
+        rows.append([entry.id, known.kind, *cells])
+    head = ["id", "kind", "best known", "bound", "state", "proof", "found by"]
+    facts = about()
+    closed = sum(entry.known.status == "optimal" for entry in records)
+    certified = sum(entry.known.proof == "certified" for entry in records)
+    last = f"{len(records)} records, {closed} optimal, {certified} certified"
+    return "\n".join([table(head, rows), f"{last}; version {facts['version']}, {facts['license']}"])
+
+
+def records_dict(records: Sequence[Entry]) -> dict[str, Json]:
+    """The object that ``library list --json`` prints; schedules are in the files."""
+    return {
+        **about(),
+        "records": [
+            {
+                **entry.known.model_dump(mode="json", exclude={"solution"}),
+                "ratio_to_bound": plain(entry.ratio(entry.known.objective)[0]),
+                "file": str(entry.path),
+            }
+            for entry in records
+        ],
+    }
+
+
+def runs_text(runs: Sequence[Run]) -> str:
+    """What ``library solve`` prints for a person."""
+    rows, notes = [], []
+    for run in runs:
+        known, (value, to) = run.entry.known, run.ratio
+        shown = "outside the model" if run.outside else "-" if value is None else f"{fixed(value, 4)} to {to}"
+        status = "error" if run.record is None else str(run.record.result.status)
+        told = "improves the record" if run.improves else ""
+        rows.append([run.entry.id, status, number(run.objective), number(known.objective), shown, told])
+        if run.error:
+            notes.append(f"{run.entry.id}: {run.error}")
+    head = ["id", "status", "objective", "best known", "ratio", ""]
+    better_ones = sum(run.improves for run in runs)
+    solved = sum(run.objective is not None for run in runs)
+    last = f"{solved} of {len(runs)} solved, {better_ones} better than the best known"
+    return "\n".join([table(head, rows), *notes, last + (": see library submit" if better_ones else "")])
+
+
+def runs_status(runs: Sequence[Run]) -> int:
+    """The exit status of ``library solve``: 5 disagreement, 130 interrupted, 2 no run was possible, 4 nothing found."""
+    if any(run.disagreement for run in runs):
+        return 5
+    if runs and runs[-1].record is not None and runs[-1].record.exit_status == 130:
+        return 130
+    if runs and all(run.record is None for run in runs):
+        return 2
+    return 0 if any(run.objective is not None for run in runs) else 4

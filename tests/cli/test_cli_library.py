@@ -1,0 +1,175 @@
+"""``schedgap library``: what is submitted is checked, a record gets better or stays, proofs are not contradicted."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.command import Command
+
+from schedgap.benchmarks.library import collection
+from schedgap.benchmarks.library.collection import Entry, find, read
+
+ID = "rar-ddls/worst-ff"
+HEURISTIC = """
+import json
+from pathlib import Path
+
+def best(instance, *, seed=0):
+    return json.loads(Path("best.json").read_text())
+
+def nothing(instance, *, seed=0):
+    return None
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A library where the record of ID has a poor schedule and no bound, in a folder with best.json and poor.json."""
+    from schedgap.api import solve
+
+    monkeypatch.chdir(tmp_path)
+    entry = find(ID)
+    poor = solve(entry.instance, "sjf-bco")
+    assert poor.solution is not None and poor.objective is not None and entry.known.objective is not None
+    assert poor.objective > entry.known.objective and entry.known.proof == "certified"
+    (tmp_path / "best.json").write_text(json.dumps(entry.known.solution))
+    (tmp_path / "poor.json").write_text(json.dumps(poor.solution))
+    rewritten(entry, tmp_path / "lib", objective=poor.objective, solution=poor.solution, **NO_BOUND)
+    return tmp_path / "lib"
+
+
+NO_BOUND: Mapping[str, Any] = {"bound": None, "proof": None, "proven": None, "status": "open"}
+
+
+def rewritten(entry: Entry, folder: Path, **change: Any) -> Path:
+    path = Entry(entry.known.model_copy(update=change), entry.data, entry.path).write(folder).path
+    assert path is not None
+    return path
+
+
+def record(folder: Path) -> Entry:
+    return read(folder / "rar_ddls" / "worst-ff.json")
+
+
+def submit(command: Command, folder: Path, *arguments: object) -> tuple[int, str]:
+    before = sorted((path.name, path.read_bytes()) for path in folder.rglob("*.*"))
+    ran = command("library", "submit", ID, *arguments, "--by", "A. N. Other", "--library", folder)
+    if "improved" not in ran.out or "no improvement" in ran.out:
+        assert sorted((path.name, path.read_bytes()) for path in folder.rglob("*.*")) == before
+    return ran.status, ran.out + ran.err
+
+
+def test_a_better_schedule_and_then_its_certificate(command: Command, folder: Path) -> None:
+    shipped = find(ID)
+    status, text = submit(command, folder, "best.json")
+    known = record(folder).known
+    assert status == 0 and "improved, open" in text and known.found is not None
+    assert (known.objective, known.found.by, known.status) == (shipped.known.objective, "A. N. Other", "open")
+    for again, told in (("best.json", "the same as"), ("poor.json", "worse than")):
+        status, text = submit(command, folder, again)
+        assert status == 0 and told in text and "no improvement" in text
+    status, text = submit(command, folder, "--certificate", shipped.certificate)
+    known = record(folder).known
+    assert status == 0 and "improved, optimal" in text and known.proven is not None
+    assert (known.status, known.proof, known.proven.by) == ("optimal", "certified", "A. N. Other")
+    assert not collection.faults(record(folder))
+    status, text = submit(command, folder, "--certificate", shipped.certificate)
+    assert status == 0 and "no improvement" in text
+
+
+def test_a_certificate_raises_the_level_of_proof(command: Command, folder: Path) -> None:
+    shipped = find(ID)
+    rewritten(shipped, folder, proof="claimed")
+    assert record(folder).known.certificate is None
+    status, text = submit(command, folder, "--certificate", shipped.certificate)
+    assert status == 0 and "certified" in text and record(folder).known.proof == "certified"
+    rewritten(shipped, folder, proof="claimed", bound=shipped.known.bound - 1, status="open")  # type: ignore[operator]
+    status, text = submit(command, folder, "best.json", "--certificate", shipped.certificate)
+    assert status == 0 and "the same as" in text and "improved, optimal" in text
+
+
+def test_what_is_wrong_is_refused(command: Command, folder: Path, tmp_path: Path) -> None:
+    shipped = find(ID)
+    best = json.loads((tmp_path / "best.json").read_text())
+    moved = {**best, "start": {job: start + 1000 for job, start in best["start"].items()}}
+    (tmp_path / "moved.json").write_text(json.dumps(moved))
+    assert submit(command, folder, "moved.json")[0] == 1
+    assert shipped.certificate is not None
+    forged = json.loads(gzip.decompress(shipped.certificate.read_bytes()))
+    forged["claim"] = str(int(forged["claim"]) + 5)
+    (tmp_path / "forged.cert").write_text(json.dumps(forged))
+    status, text = submit(command, folder, "best.json", "--certificate", "forged.cert")
+    assert status == 1 and "certificate: rejected" in text and "refused" in text
+    other = find("rar-ddls/tiny-0").certificate
+    status, text = submit(command, folder, "best.json", "--certificate", other)
+    assert status == 1 and "certificate: rejected" in text
+    for text in ("no JSON", "[]"):
+        (tmp_path / "none.cert").write_text(text)
+        status, told = submit(command, folder, "best.json", "--certificate", "none.cert")
+        assert status == 2 and "the certificate " in told
+    (tmp_path / "half.json").write_text("{}")
+    status, told = submit(command, folder, "half.json")
+    assert status == 2 and "half.json: " in told
+    assert submit(command, folder)[0] == 2
+    ran = command("library", "submit", "rar-ddls/worst-f", "best.json", "--by", "N", "--library", folder)
+    assert ran.status == 2 and "did you mean 'rar-ddls/worst-ff'" in ran.message
+    ran = command("library", "submit", ID, "best.json", "--by", " ", "--library", folder)
+    assert ran.status == 2 and "by: must be a name" in ran.message
+
+
+def test_better_than_a_proven_optimum_stops_everything(command: Command, folder: Path, tmp_path: Path) -> None:
+    poor = record(folder).known
+    shipped = find(ID).known
+    forged = {"bound": poor.objective, "proof": "agreed", "proven": shipped.proven, "status": "optimal"}
+    rewritten(record(folder), folder, **forged)
+    status, text = submit(command, folder, "best.json")
+    assert status == 5 and "accepted by the checker" in text
+    (kept,) = (tmp_path / "disagreements").glob("*.json")
+    assert json.loads(kept.read_text())["reference_solution"] == shipped.solution
+    (tmp_path / "mine.py").write_text(HEURISTIC)
+    ran = command("library", "solve", ID, "--method", "mine.py:best", "--library", folder)
+    assert ran.status == 5 and "accepted by the checker" in ran.out
+
+
+def test_an_installed_collection_is_not_written_into(
+    command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("schedgap.library.SHIPPED", folder / "a" / "b" / "c")
+    ran = command("library", "submit", ID, "best.json", "--by", "N")
+    assert ran.status == 2 and "--library DIR is needed" in ran.message
+
+
+def test_a_method_of_ones_own_over_the_records(command: Command, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(HEURISTIC)
+    ran = command("library", "solve", ID, "--method", "mine.py:best", "--library", folder, "--out", "runs")
+    assert ran.status == 0 and "improves the record" in ran.out and "1 better than the best known" in ran.out
+    status, text = submit(command, folder, "runs/rar-ddls-worst-ff.json")
+    found = record(folder).known.found
+    assert status == 0 and "improved" in text and found is not None and found.method == "mine.py:best"
+    ran = command("library", "solve", ID, "--method", "sjf-bco", "--json")
+    (run,) = json.loads(ran.out)
+    assert ran.status == 0 and run["ratio_to"] == "optimum" and not run["improves"]
+    assert run["ratio"] == run["objective"] / run["best_known"] > 1
+    assert command("library", "solve", ID, "--method", "mine.py:nothing").status == 4
+    assert command("library", "solve", ID, "--problem", "hadar").status == 2
+    assert command("library", "solve", ID, "--method", "greedy").status == 2
+
+
+def test_the_list_and_its_check(command: Command, folder: Path) -> None:
+    ran = command("library", "list", "--problem", "rar-ddls", "--library", folder)
+    assert ran.status == 0 and any(line.startswith(ID) and " open " in line for line in ran.out.splitlines())
+    ran = command("library", "list", "--json")
+    listed = json.loads(ran.out)
+    assert len(listed["records"]) == len(collection.entries()) and listed["license"] == "MIT"
+    assert not {"solution"} & listed["records"][0].keys()
+    path = rewritten(record(folder), folder / "wrong", objective=1.0)
+    ran = command("library", "list", "--problem", "rar-ddls", "--library", folder / "wrong", "--check")
+    assert ran.status == 1 and f"{ID}: makespan 1 recorded" in ran.err
+    path.write_text("{}")
+    ran = command("library", "list", "--library", folder / "wrong")
+    assert ran.status == 2 and "reference_record: is missing" in ran.message

@@ -1,0 +1,70 @@
+"""Every record of the library checks: instance, schedule, objective, bound, certificate, and who found them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from schedgap.benchmarks.library.collection import SHIPPED, Entry, about, entries, faults, find
+from schedgap.benchmarks.library.sources import sources
+from schedgap.catalogue.registry import all_problems
+
+RECORDS = entries()
+
+
+@pytest.mark.parametrize("entry", RECORDS, ids=lambda entry: entry.id)
+def test_a_record_checks(entry: Entry) -> None:
+    assert not faults(entry)
+
+
+def test_there_are_some_forty_instances_a_problem_and_no_two_are_the_same() -> None:
+    counts = Counter(entry.problem.id for entry in RECORDS)
+    assert set(counts) == set(all_problems()) == set(about()["problems"])
+    assert all(37 <= number <= 55 for number in counts.values()), counts
+    assert len({entry.known.hash for entry in RECORDS}) == len({entry.id for entry in RECORDS}) == len(RECORDS)
+    kinds = {(entry.problem.id, entry.known.kind) for entry in RECORDS}
+    for problem in counts:
+        assert {(problem, "generated"), (problem, "hunted")} <= kinds
+        assert (problem, "imported-like") in kinds or problem == "comm-contention"  # which no trace becomes
+
+
+def test_no_certificate_is_left_without_its_record_and_the_collection_stays_small() -> None:
+    named = {entry.certificate for entry in RECORDS}
+    assert set(SHIPPED.rglob("*.cert")) == named - {None}
+    assert sum(path.stat().st_size for path in SHIPPED.rglob("*.*")) < 6_000_000
+
+
+def test_versions_of_the_collection_and_of_its_citation_agree() -> None:
+    citation = (Path(__file__).parents[2] / "CITATION.cff").read_text(encoding="utf-8")
+    facts = about()
+    assert facts["title"] in citation and f'version: "{facts["version"]}"' in citation and facts["license"] == "MIT"
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"objective": 1.0}, "recorded, "),
+        ({"bound": 1.0}, "the certificate proves"),
+        ({"bound": 10.0**6}, "is better than the bound"),
+        ({"status": "open"}, "recorded as open, but the bound meets"),
+        ({"hash": "0" * 64}, "another hash"),
+        ({"certificate": None}, "certified, and a certificate, go together"),
+        ({"proof": None}, "a level of proof"),
+        ({"solution": None}, "no schedule"),
+    ],
+)
+def test_what_is_wrong_in_a_record_is_found(change: dict[str, object], told: str) -> None:
+    entry = find("rar-ddls/tiny-1")
+    assert entry.known.proof == "certified" and not faults(entry)
+    assert any(told in line for line in faults(replace(entry, known=entry.known.model_copy(update=change))))
+
+
+def test_what_is_drawn_is_drawn_again() -> None:
+    """The declaration still makes the instances that are frozen; hunts may have found others since."""
+    frozen = {entry.id: entry.known.hash for entry in RECORDS if entry.known.kind in ("generated", "imported-like")}
+    drawn = {one.id: one.instance.content_hash() for problem in ("rar-ddls", "g-vne") for one in sources(problem)}
+    assert sum(drawn[name] == frozen[name] for name in drawn.keys() & frozen.keys()) > 60
+    assert all(drawn[name] == frozen[name] for name in drawn.keys() & frozen.keys())
