@@ -57,19 +57,53 @@ class _Named:
         return {self.name: import_users(self.name)}
 
 
+_FOLDERS: dict[str, None] = {}
+"""Of the users' files that this process has imported, in this order."""
+
+
 @contextmanager
-def users_code() -> Iterator[None]:
-    """While a user's code is imported or runs: the working directory is importable, prints go to stderr."""
-    here = str(Path.cwd())
-    added = here not in sys.path
-    if added:  # an installed console script does not search the working directory
-        sys.path.append(here)
+def users_code(file: Path | None = None) -> Iterator[None]:
+    """While a user's code is imported or runs: what lies beside its files and in the working directory is importable.
+
+    What it prints goes to stderr.
+
+    Parameters
+    ----------
+    file : what is imported, where it is a file
+
+    Raises
+    ------
+    ImportError
+        Two of the folders have a module of one name, and it is imported: whose it is depends on the order.
+    """
+    if file is not None:
+        _FOLDERS[str(file.resolve().parent)] = None
+    folders = list(dict.fromkeys([*_FOLDERS, str(Path.cwd())]))
+    added = [folder for folder in folders if folder not in sys.path]
+    known = len(sys.modules)
+    sys.path += added  # an installed console script does not search the working directory
     try:
         with redirect_stdout(sys.stderr):  # standard output is for results
             yield
+        if len(folders) > 1 and len(sys.modules) != known:
+            _alone(folders)
     finally:
-        if added and here in sys.path:
-            sys.path.remove(here)
+        for folder in added:
+            if folder in sys.path:
+                sys.path.remove(folder)
+
+
+def _alone(folders: list[str]) -> None:
+    """Python keeps one module of a name: a second heuristic would silently run with the first one's."""
+    for name, module in list(sys.modules.items()):
+        if "." in name or not getattr(module, "__file__", None):
+            continue
+        file = Path(str(module.__file__))
+        home = file.parent.parent if file.name == "__init__.py" else file.parent
+        for other in map(Path, folders):
+            twice = (other / f"{name}.py").is_file() or (other / name / "__init__.py").is_file()
+            if str(home) in folders and home != other and twice:
+                raise ImportError(f"both {home} and {other} have a module {name}: rename one, or run them one by one")
 
 
 def import_users(name: str) -> Function:
@@ -85,10 +119,9 @@ def import_users(name: str) -> Function:
     if not module_name or not function_name:
         raise InputError(f"{what}: must look like {SHAPE}")
     try:
-        with users_code():
-            module = (
-                users_file(Path(module_name)) if module_name.endswith(".py") else importlib.import_module(module_name)
-            )
+        file = Path(module_name) if module_name.endswith(".py") else None
+        with users_code(file):
+            module = importlib.import_module(module_name) if file is None else users_file(file)
     except (Exception, SystemExit) as error:  # whatever the user's module raises while it is imported
         raise InputError(f"{what}: cannot import {module_name}: {one_line(error)}") from error
     function = getattr(module, function_name, None)

@@ -279,13 +279,15 @@ def run_heuristic(
         As :func:`run_method`, but no file is written.
     """
     users, call = method.users, method.call
+    # What a user's method changes is a copy: the checker and other methods do not see it.
+    handed = type(instance).parse(instance.to_dict()) if users else instance
     given: dict[str, Any] = {**keywords(settings), "seed": options.seed}
     if method.takes("deadline"):
         given["deadline"] = options.deadline
     began = time.monotonic()
     try:
         with users_code() if users else nullcontext():
-            answer = call(instance, **given)
+            answer = call(handed, **given)
     except (Exception, SystemExit) as error:
         if users:  # a user's code may raise anything; it is their error, told in one line
             place = last_line_of(error)

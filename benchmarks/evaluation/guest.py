@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from schedgap.benchmarks.evaluation.landlock import restrict
+from schedgap.benchmarks.evaluation.seccomp import give_up_rights, refuse_calls
 from schedgap.benchmarks.instances import workload_of
-from schedgap.catalogue.methods import import_users, one_line
+from schedgap.catalogue.methods import import_users, one_line, users_code
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.instance import Json
@@ -27,7 +28,7 @@ from schedgap.heuristics.common.run import HeuristicRun
 
 _PROCESSES = frozenset(
     {"os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system", "subprocess.Popen", "os.kill"}
-    | {"os.killpg", "pty.spawn", "signal.pthread_kill"}
+    | {"os.killpg", "pty.spawn", "signal.pthread_kill", "resource.prlimit"}
 )
 _NETWORK = frozenset({"socket.connect", "socket.bind", "socket.sendto", "socket.getaddrinfo"})
 _CHANGES = frozenset(
@@ -58,7 +59,8 @@ def fence(folder: str, closed: list[str]) -> None:
     No file is read in `closed` either, nor beside the records of a run, a hunt, a ledger or a card.
 
     An audit hook cannot be taken away again. It stops what Python does, not what machine code does; what machine code
-    may change is for :func:`~schedgap.benchmarks.evaluation.landlock.restrict`.
+    may do is for :func:`~schedgap.benchmarks.evaluation.landlock.restrict` and
+    :func:`~schedgap.benchmarks.evaluation.seccomp.refuse_calls`.
     """
     home = os.path.realpath(folder)
     shut = tuple(os.path.realpath(path) for path in closed)
@@ -85,8 +87,12 @@ def fence(folder: str, closed: list[str]) -> None:
             raise PermissionError(f"a scheduler may not start or signal processes ({event})")
         elif event in _NETWORK:
             raise PermissionError(f"a scheduler may not use the network ({event})")
-        elif event in _CHANGES and not all(inside(path, (home,)) for path in arguments[:1]):
-            raise PermissionError(f"a scheduler may not change {arguments[0]}")
+        elif event in _CHANGES:
+            path, *rest = arguments
+            if event in ("os.remove", "os.rmdir") and rest != [-1]:  # by a folder that is open: shutil.rmtree
+                path = os.path.join(os.readlink(f"/proc/self/fd/{rest[0]}"), os.fsdecode(path))  # noqa: PTH115, PTH118
+            if not inside(path, (home,)):
+                raise PermissionError(f"a scheduler may not change {path}")
 
     sys.addaudithook(hook)
 
@@ -101,7 +107,7 @@ def _warm_up(problem: Problem) -> None:
 
 def main(argv: list[str]) -> None:
     """Serve until the other side ends."""
-    end_with_parent(int(argv[0]))
+    end_with_parent(int(argv[0]), watch=False)
     incoming, outgoing = os.fdopen(int(argv[1]), "rb"), os.fdopen(int(argv[2]), "wb")
     setup = receive(incoming)
     sys.dont_write_bytecode = True
@@ -115,6 +121,9 @@ def main(argv: list[str]) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (setup["file"], setup["file"]))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     restrict(setup["folder"])
+    give_up_rights()
+    end_with_parent(int(argv[0]))  # only now: its thread is restricted with what it is started by
+    refuse_calls()
     fence(setup["folder"], setup["closed"])
     answer: dict[str, Any]
     function: Callable[..., Any] | None = None
@@ -128,7 +137,8 @@ def main(argv: list[str]) -> None:
         instance = problem.instance_class.parse(request["instance"])
         answer = {"token": request["token"]}
         try:
-            found = function(instance, seed=request["seed"])
+            with users_code():
+                found = function(instance, seed=request["seed"])
             answer["solution"] = found.solution if isinstance(found, HeuristicRun) else found
             send(outgoing, answer)
         except MemoryError:

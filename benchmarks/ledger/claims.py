@@ -68,7 +68,7 @@ def claims_of(problem: Problem) -> tuple[Guarantee, ...]:
 @cache
 def _load(path: str) -> tuple[Guarantee, ...]:
     try:
-        with users_code():
+        with users_code(Path(path)):
             module = users_file(Path(path))
     except (Exception, SystemExit) as error:
         raise InputError(f"{path}: cannot be imported: {one_line(error)}") from error

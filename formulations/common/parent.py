@@ -14,7 +14,7 @@ POLL = 0.5
 _PR_SET_PDEATHSIG = 1
 
 
-def end_with_parent(parent: int) -> None:
+def end_with_parent(parent: int, *, watch: bool = True) -> None:
     """End this process, and the process group it leads, as soon as its parent ends; at once if it already has.
 
     Linux kills it with its parent. Everywhere a thread looks who the parent is, which changes when the first one
@@ -23,6 +23,7 @@ def end_with_parent(parent: int) -> None:
     Parameters
     ----------
     parent : the parent's process id as the parent itself gave it: asked for here, it may be that of init already
+    watch : start the thread
     """
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -31,15 +32,18 @@ def end_with_parent(parent: int) -> None:
         return os.getppid() != parent
 
     def end() -> None:
-        if os.getpgid(0) == os.getpid():
-            os.killpg(0, signal.SIGKILL)
-        os.kill(os.getpid(), signal.SIGKILL)
+        try:
+            if os.getpgid(0) == os.getpid():
+                os.killpg(0, signal.SIGKILL)
+        finally:  # a process that may send no signals
+            os._exit(1)
 
-    def watch() -> None:
+    def look() -> None:
         while not gone():
             time.sleep(POLL)
         end()
 
     if gone():
         end()
-    threading.Thread(target=watch, daemon=True, name="parent watch").start()
+    if watch:
+        threading.Thread(target=look, daemon=True, name="parent watch").start()

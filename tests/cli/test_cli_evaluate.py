@@ -148,13 +148,41 @@ def test_what_its_process_survives_is_told_and_harms_nothing(folder: Path) -> No
             assert untouched(folder), name
 
 
-KERNEL = ("writes_in_c", "patches_the_fence")
+KERNEL = ("writes_in_c", "patches_the_watch", "patches_the_fence")
 """What only the kernel can stop."""
 
 
 def landlocked() -> bool:
     tried = "import sys; from schedgap.benchmarks.evaluation.landlock import restrict; sys.exit(not restrict('/tmp'))"
     return subprocess.run([sys.executable, "-c", tried]).returncode == 0
+
+
+def kernel_refuses() -> bool:
+    tried = "import sys; from schedgap.benchmarks.evaluation.seccomp import refuse_calls; sys.exit(not refuse_calls())"
+    return subprocess.run([sys.executable, "-c", tried]).returncode == 0
+
+
+@pytest.mark.skipif(not kernel_refuses(), reason="the kernel has no seccomp")
+def test_machine_code_reaches_no_other_process_and_changes_no_rights(folder: Path) -> None:
+    before = (folder / "victim.txt").stat()
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as victim:
+        with Contained(f"{FILE}:reaches_out", PROBLEM, BOUNDS) as contained, pytest.raises(Failed) as caught:
+            contained(INSTANCE, seed=victim.pid)
+        victim.kill()
+    assert str(caught.value) == "OSError: could:"
+    assert (folder / "victim.txt").stat() == before
+
+
+def test_a_scheduler_may_use_threads_and_what_lies_beside_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(FILE.parents[1]), prepend=os.pathsep)
+    (folder / "code").mkdir()
+    (folder / "code" / "beside.py").write_text("from support.foreign import threads\n")
+    (folder / "code" / "lazy.py").write_text(
+        "def lazy(instance, *, seed):\n    import beside\n    return beside.threads(instance, seed=seed)\n"
+    )
+    with Contained(f"{folder / 'code' / 'lazy.py'}:lazy", PROBLEM, BOUNDS) as contained:
+        solution = contained(INSTANCE, seed=0)
+    assert solution is not None and PROBLEM.check(INSTANCE, solution).feasible
 
 
 def test_patching_the_checker_reaches_nobody_and_answers_are_checked_outside(folder: Path) -> None:

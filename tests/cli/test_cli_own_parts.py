@@ -1,14 +1,17 @@
 """A heuristic and claims of one's own, files in the working directory: bench, compare, verify, hunt."""
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from support.command import Command
+from support.foreign import good
 from support.small_suite import ROWS
 
 from schedgap.benchmarks.instances import workload_of
+from schedgap.catalogue import methods
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 
 MINE = '''
@@ -127,3 +130,60 @@ def test_bad_claims_are_refused(command: Command, tmp_path: Path, text: str, mes
     (tmp_path / "bad.py").write_text(text)
     ran = command("verify", "--claims", "bad.py", "--instances", "1")
     assert ran.status == 2 and message in ran.message
+
+
+APART = """
+def {name}(instance, *, seed):
+    from {module} import answer
+    return answer(instance)
+"""
+ANSWER = """
+from support.foreign import good
+
+
+def answer(instance):
+    solution = good(instance, seed=0)
+    for job in instance.jobs:
+        object.__setattr__(job, "iterations", 1)
+    return solution
+"""
+
+
+@pytest.fixture
+def elsewhere(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two folders with a heuristic each that imports the other file of its folder, and a third to work in."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "mine.py").write_text(APART.format(name=name, module="answers"))
+        (tmp_path / name / "answers.py").write_text(ANSWER)
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    monkeypatch.setattr(methods, "_FOLDERS", {})
+    monkeypatch.delitem(sys.modules, "answers", raising=False)
+    command("generate", "rar-ddls", "--preset", "tiny", "--set", "ample=true", "--out", "i.json")
+    return tmp_path
+
+
+def test_a_file_of_another_folder_imports_what_lies_beside_it(command: Command, elsewhere: Path) -> None:
+    ran = command("solve", "i.json", "--method", "../one/mine.py:one", "--json")
+    assert ran.status == 0, ran.err
+    assert str(elsewhere / "one") not in sys.path
+
+
+@pytest.mark.parametrize("order", [("one", "two"), ("two", "one")])
+def test_two_modules_of_one_name_are_not_taken_for_one(command: Command, elsewhere: Path, order: list[str]) -> None:
+    (elsewhere / "two" / "mine.py").write_text("from answers import answer\n" + APART.format(name="two", module="sys"))
+    ran = command("compare", "i.json", "--methods", ",".join(f"../{name}/mine.py:{name}" for name in order))
+    assert "have a module answers: rename one" in ran.out + ran.err
+
+
+def test_what_it_does_to_the_instance_changes_no_result(command: Command, elsewhere: Path) -> None:
+    """With jobs of one iteration it would have an optimum, proven, of another instance."""
+    objectives = {}
+    for methods_in_turn in ("../one/mine.py:one,cp", "cp"):
+        ran = command("compare", "i.json", "--methods", methods_in_turn, "--json")
+        assert ran.status == 0, ran.err
+        objectives[methods_in_turn] = [row["objective"] for row in json.loads(ran.out)["rows"]]
+    instance = RAR_DDLS.instance_class.parse(json.loads(Path("i.json").read_text()))
+    own = RAR_DDLS.check(instance, good(instance, seed=0)).objective
+    assert list(objectives.values()) == [[own, *objectives["cp"]], objectives["cp"]] and own != objectives["cp"][0]

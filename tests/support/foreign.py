@@ -133,6 +133,85 @@ def writes_in_c(instance: Any, *, seed: int) -> None:
     raise OSError("could not write")
 
 
+def reaches_out(instance: Any, *, seed: int) -> None:
+    """Slows, limits and signals the process `seed`, forks, and changes what a file has beside its content."""
+    import resource
+    import socket
+    from collections.abc import Callable
+
+    system = ctypes.CDLL(None, use_errno=True)
+    victim = os.fsencode(Path("victim.txt").resolve())
+    limit, parameter = (ctypes.c_ulong * 2)(0, 0), (ctypes.c_int * 1)(0)
+    mask = (ctypes.c_ulong * 16)(1)
+
+    def in_c(function: Any, *arguments: Any) -> None:
+        if function(*arguments) == -1:
+            raise OSError(ctypes.get_errno(), "refused")
+
+    harms: dict[str, Callable[[], object]] = {
+        "prlimit": lambda: resource.prlimit(seed, resource.RLIMIT_CORE, (0, 0)),
+        "affinity": lambda: os.sched_setaffinity(seed, {0}),
+        "priority": lambda: os.setpriority(os.PRIO_PROCESS, seed, 19),
+        "scheduler": lambda: os.sched_setscheduler(seed, os.SCHED_BATCH, os.sched_param(0)),
+        "more memory": lambda: resource.setrlimit(resource.RLIMIT_AS, (-1, -1)),
+        "datagrams": lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).close(),
+        "prlimit in C": lambda: in_c(system.prlimit, seed, resource.RLIMIT_CORE, limit, None),
+        "affinity in C": lambda: in_c(system.sched_setaffinity, seed, ctypes.c_size_t(128), mask),
+        "priority in C": lambda: in_c(system.setpriority, os.PRIO_PROCESS, seed, 19),
+        "scheduler in C": lambda: in_c(system.sched_setscheduler, seed, os.SCHED_BATCH, parameter),
+        "stop": lambda: in_c(system.kill, seed, 0),
+        "chmod": lambda: in_c(system.chmod, victim, 0o777),
+        "chown": lambda: in_c(system.chown, victim, os.getuid(), os.getgid()),
+        "utime": lambda: in_c(system.utimes, victim, None),
+        "orphan": lambda: in_c(system.prctl, 1, 0, 0, 0, 0),
+        "fork": lambda: in_c(system.fork) or system.getppid() != seed,
+        "namespace": lambda: in_c(system.unshare, 0x200),
+    }
+    worked = []
+    for name, harm in harms.items():
+        try:
+            harm()
+        except (OSError, ValueError):
+            continue
+        worked.append(name)
+    raise OSError("could: " + ", ".join(worked))
+
+
+def patches_the_watch(instance: Any, *, seed: int) -> None:
+    """Writes in the thread that looks after the parent, which was there before."""
+    tried = []
+
+    def instead(seconds: float) -> None:
+        if not tried:
+            tried.append(ctypes.CDLL(None).truncate(os.fsencode(Path("victim.txt").resolve()), ctypes.c_long(0)))
+
+    before, time.sleep = time.sleep, instead  # type: ignore[assignment]
+    while not tried:
+        before(0.05)
+    time.sleep = before
+    raise OSError("could not write")
+
+
+def threads(instance: Any, *, seed: int) -> dict[str, Any]:
+    """Works on several threads, its own and those of a solver, and in a temporary folder."""
+    import tempfile
+    from concurrent.futures import ThreadPoolExecutor
+
+    from ortools.sat.python import cp_model
+
+    model = cp_model.CpModel()
+    numbers = [model.new_int_var(0, 9, "") for _ in range(4)]
+    model.add_all_different(numbers)
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 2
+    if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        raise ValueError("no solution")
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "notes").write_text("of its own")
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(lambda _: good(instance, seed=seed), range(2)))[1]
+
+
 def patches_the_fence(instance: Any, *, seed: int) -> None:
     """Makes every path look like one of its own folder, then writes."""
     own = os.environ["HOME"]
@@ -153,7 +232,7 @@ def reads(instance: Any, *, seed: int) -> Any:
     raise OSError("may not read")
 
 
-SURVIVED = ("writes", "writes_in_c", "reads", "nan", "text", "patches_the_fence")
+SURVIVED = ("writes", "writes_in_c", "patches_the_watch", "reads", "nan", "text", "patches_the_fence")
 """What its process survives, in an order in which none disturbs the next."""
 
 
