@@ -199,10 +199,11 @@ def _run(
 
 
 def _run_exact(method: Method, instance: Instance, options: SolveOptions, settings: Mapping[str, Any]) -> Result:
+    began = time.monotonic()
     result = method.call(instance, options, **keywords(settings))
     if not isinstance(result, Result):
         raise TypeError(f"exact method {method.id}: must return a Result, got {type(result).__name__}")
-    return result
+    return result if result.seconds is not None else replace(result, solve_seconds=time.monotonic() - began)
 
 
 def _run_engine(problem: Problem, instance: Instance, method: Method, options: SolveOptions, check: Check) -> Result:

@@ -30,24 +30,31 @@ from schedgap.formulations.rar_ddls.dynamics import simulate
 
 
 def NAME(instance, *, seed: int):
-    """One job after another, the shortest first, each on the largest servers.
+    """In every slot the jobs that still find room, the shortest first, each on the servers with most idle GPUs.
 
     Further keywords with a type and a default, such as ``kappa: int = 4``, are options: ``--set kappa=8``.
     All randomness must come from `seed`. None means that nothing was found.
     """
-    start, placement, now = {}, {}, 1
-    servers = sorted(instance.servers, key=lambda server: -server.gpus)
-    for job in sorted(instance.jobs, key=lambda job: (job.iterations, job.id)):
-        left, placed = job.gpus, {}
-        for server in servers:
-            taken = min(left, server.gpus)
-            if taken:
-                placed[server.id] = taken
-                left -= taken
-        now_done = simulate(instance, {job.id: now}, {job.id: placed}).completion[job.id]
-        if left or now_done is None or now_done > instance.horizon:
+    start, placement, ends, now = {}, {}, {}, 1
+    waiting = sorted(instance.jobs, key=lambda job: (job.iterations, job.id))
+    while waiting:
+        idle = {server.id: server.gpus for server in instance.servers}
+        for job, placed in placement.items():
+            for server, gpus in placed.items():
+                idle[server] -= gpus if ends[job] >= now else 0
+        for job in list(waiting):
+            if job.gpus <= sum(idle.values()):
+                waiting.remove(job)
+                start[job.id], placement[job.id], left = now, {}, job.gpus
+                for server in sorted(idle, key=lambda server: -idle[server]):
+                    if taken := min(left, idle[server]):
+                        placement[job.id][server] = taken
+                        idle[server] -= taken
+                        left -= taken
+        ends = simulate(instance, start, placement).completion
+        if None in ends.values() or max(ends.values()) > instance.horizon:
             return None
-        start[job.id], placement[job.id], now = now, placed, now_done + 1
+        now = min((end for end in ends.values() if end >= now), default=instance.horizon) + 1
     return {"start": start, "placement": placement}
 '''
 _HEURISTIC_TEST = """import schedgap

@@ -24,9 +24,12 @@ from schedgap.benchmarks.evaluation.card import Card, Trial
 from schedgap.benchmarks.evaluation.contained import Bounds, Contained, Failed
 from schedgap.benchmarks.instances import make_instance
 from schedgap.catalogue.agreement import Agreement
+from schedgap.catalogue.methods import users_file
 from schedgap.catalogue.rar_ddls import PROBLEM
 from schedgap.catalogue.registry import all_problems
+from schedgap.catalogue.run import run_method
 from schedgap.catalogue.workload import Preset, Workload
+from schedgap.solvers.result import SolveOptions
 
 FILE = Path(foreign.__file__)
 PAGE = Path(__file__).parents[2] / "docs" / "evaluating.md"
@@ -112,7 +115,8 @@ def test_nothing_is_left_of_it_when_its_parent_is_killed(tmp_path: Path) -> None
         from support import foreign
         from schedgap.benchmarks.evaluation.contained import Bounds, Contained
         from schedgap.benchmarks.instances import make_instance
-        from schedgap.catalogue.rar_ddls import PROBLEM
+        from schedgap.catalogue.methods import users_file
+from schedgap.catalogue.rar_ddls import PROBLEM
         contained = Contained(f"{foreign.__file__}:endless", PROBLEM, Bounds(seconds=600.0, warm=False))
         contained._start()
         print(contained._process.pid, flush=True)
@@ -297,6 +301,12 @@ def test_a_new_package_passes_its_own_tests(command: Command, folder: Path, kind
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "mine"], capture_output=True, text=True
     )
     assert tested.returncode == 0, tested.stdout
+    module = users_file(folder / "mine" / "src" / "mine" / "__init__.py")
+    if kind == "heuristic":  # on the instance of the README, too, it finds something
+        instance = make_instance(PROBLEM, "small", 2)
+        assert PROBLEM.check(instance, module.mine(instance, seed=0)).feasible
+    else:  # its exact method tells no seconds
+        assert run_method(module.PROBLEM, module.generate(0), "exhaustive", SolveOptions()).seconds is not None
     assert "is there already" in command("new", kind, "mine").message
     assert "must be of small letters" in command("new", kind, "My-Thing").message
 
