@@ -7,10 +7,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from schedgap.benchmarks.figures.style import FAINT, GRID, INK, MARK, ink_on, job_colour, new_figure
+from schedgap.benchmarks.figures.style import FAINT, GRID, INK, MARK, ink_on, job_colour, new_figure, whole_numbers
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.ddljs.reach import reaches
@@ -93,6 +92,7 @@ def _bands(axes: Axes, instance: DdljsInstance, grid: Ints) -> bool:
     axes.set_ylim(0, max(1.0, 1.06 * float(below.max()), 1.06 * room if shown else 0.0))
     axes.set_ylabel("workers", color=INK, fontsize=10)
     axes.set_xlabel("slot", color=INK, fontsize=10)
+    whole_numbers(axes.xaxis)
     _plain(axes)
     return shown
 
@@ -130,7 +130,7 @@ def _reached(axes: Axes, instance: DdljsInstance, done: Ints) -> None:
 
 
 def _plain(axes: Axes) -> None:
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    whole_numbers(axes.xaxis)
     axes.tick_params(colors=INK, labelsize=9, width=0.6, length=3)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)

@@ -8,9 +8,17 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
-from matplotlib.ticker import MaxNLocator
 
-from schedgap.benchmarks.figures.style import FAINT, INK, MARK, ink_on, job_colour, new_figure, plain_axes
+from schedgap.benchmarks.figures.style import (
+    FAINT,
+    INK,
+    MARK,
+    ink_on,
+    job_colour,
+    new_figure,
+    plain_axes,
+    whole_numbers,
+)
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
@@ -134,7 +142,7 @@ def _finish(axes: Axes, instance: GpuSharingInstance, latest: int, row: float) -
     """Axes, servers and the horizon."""
     axes.set_xlim(0.5, latest + 0.5)
     axes.set_ylim(instance.total_gpus, 0)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    whole_numbers(axes.xaxis)
     axes.set_xlabel("slot")
     plain_axes(axes)
     middle, names, edge = [], [], 0
@@ -164,7 +172,7 @@ def _stacked(instance: GpuSharingInstance, solution: Solution) -> Figure:
                 low += gpus
     axes.set_xlim(edges[0] - 0.5, edges[-1] - 0.5)
     axes.set_ylim(0, instance.total_gpus)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    whole_numbers(axes.xaxis)
     axes.set_xlabel("slot")
     axes.set_ylabel("GPUs held, one colour a job")
     axes.set_title("outside the model: GPUs of each job over time", loc="left", fontsize=9, color=INK)

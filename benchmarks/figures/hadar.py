@@ -9,10 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from schedgap.benchmarks.figures.style import FAINT, INK, MARK, ink_on, job_colour, new_figure, row_label
+from schedgap.benchmarks.figures.style import FAINT, INK, MARK, ink_on, job_colour, new_figure, row_label, whole_numbers
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.hadar.check import check
 from schedgap.formulations.hadar.check_forked import check_forked
@@ -121,7 +120,7 @@ def devices(instance: HadarInstance, solution: Solution) -> Figure:
     axes.set_xlim(0.5, slots + 0.5)
     axes.set_ylim(total - 0.5, -1.1)
     axes.set_yticks([])
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    whole_numbers(axes.xaxis)
     axes.tick_params(colors=INK, labelsize=9, width=0.6, length=3)
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)

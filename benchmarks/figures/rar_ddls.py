@@ -11,9 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
-from matplotlib.ticker import MaxNLocator
 
-from schedgap.benchmarks.figures.style import FAINT, INK, MARK, ink_on, job_colour, new_figure, row_label
+from schedgap.benchmarks.figures.style import FAINT, INK, MARK, ink_on, job_colour, new_figure, row_label, whole_numbers
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.rar_ddls.dynamics import simulate
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
@@ -191,7 +190,7 @@ def _finish(axes: Axes, instance: RarDdlsInstance, makespan: int | None, latest:
     axes.set_yticks([])
     axes.tick_params(axis="x", labelsize=9, colors=INK)
     axes.set_xlabel("slot", fontsize=10, color=INK)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    whole_numbers(axes.xaxis)
     if makespan is not None:
         axes.axvline(makespan + 0.5, color=MARK, linewidth=1.4, linestyle=(0, (5, 2)), zorder=4)
         if makespan > instance.horizon:

@@ -12,8 +12,10 @@ from typing import cast
 
 import matplotlib
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, SubFigure
+from matplotlib.ticker import MaxNLocator
 
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.files import write_bytes
@@ -97,6 +99,11 @@ def plain_axes(axes: Axes) -> None:
     for side in ("left", "bottom"):
         axes.spines[side].set_color("#888888")
     axes.tick_params(colors=INK, labelsize=9, width=0.6, length=3)
+
+
+def whole_numbers(axis: Axis) -> None:
+    """Ticks at whole numbers alone, also where the axis shows a single one."""
+    axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
 
 def row_label(axes: Axes, y: float, text: str, size: float) -> None:

@@ -13,6 +13,7 @@ from schedgap.benchmarks.report.page import Picture, picture, render
 from schedgap.benchmarks.report.sheet import Marked
 from schedgap.benchmarks.report.text import fixed, number
 from schedgap.catalogue.method import Kind
+from schedgap.catalogue.methods import find_method
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import all_problems, parse_instance
 from schedgap.catalogue.run import run_method
@@ -80,12 +81,13 @@ def _counterexample(problem: Problem, row: LedgerRow) -> list[Picture]:
     _, instance = parse_instance(data, str(row.counterexample))
     solution = data.get("reference_solution")
     info = data.get("reference_counterexample", {}).get("run") or {}
-    method = next((m for m in problem.methods if m.id == row.guarantee.method), None)
+    named = row.guarantee.method
+    method = None if named is None else find_method(problem, named)
     outside = method is None or method.kind is not Kind.HEURISTIC or method.outside_model or info.get("outside_model")
     pictures = []
     if solution is not None and not outside:
         objective = data["reference_counterexample"]["objective"]
-        pictures.append(_drawn(problem, instance, solution, f"{row.guarantee.method}: {_told(problem, objective)}"))
+        pictures.append(_drawn(problem, instance, solution, f"{named}: {_told(problem, objective)}"))
     exact = problem.default_method(instance)
     best = run_method(problem, instance, exact, SolveOptions(threads=1, work_limit=WORK_LIMIT))
     if best.solution is not None:

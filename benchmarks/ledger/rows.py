@@ -115,6 +115,11 @@ class LedgerRow:
         return ranked[:REASONS] + ([("other reasons", rest)] if rest else [])
 
     @property
+    def lost_words(self) -> str:
+        """How many trials do not count, and why the first of them does not."""
+        return f"lost ({self.lost}): no feasible solution, the first in {self.first_lost}"
+
+    @property
     def power_words(self) -> str:
         """What the trials say of the constant."""
         if self.power is None:
@@ -292,7 +297,7 @@ class Ledger:
             if row.not_applicable:
                 notes += [f"    not applicable ({count}): {why}" for why, count in row.most_reasons]
             if row.lost:
-                notes.append(f"    lost ({row.lost}): no feasible solution, the first in {row.first_lost}")
+                notes.append(f"    {row.lost_words}")
             if power and row.power is not None:
                 notes.append(f"    {row.power_words}")
         return table([*head, "power"] if power else head, cells, "lllrrrr"[: 6 + power]) + "\n\n" + "\n".join(notes)

@@ -11,9 +11,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from schedgap.benchmarks.figures.style import GRID, INK, MARK, PALETTE, new_figure, plain_axes
+from schedgap.benchmarks.figures.style import GRID, INK, MARK, PALETTE, new_figure, plain_axes, whole_numbers
 from schedgap.benchmarks.harness.aggregate import Block, Claim, blocks, claims, headline
 from schedgap.benchmarks.report.text import number
 from schedgap.catalogue.problem import Problem
@@ -227,7 +227,7 @@ def proof_figure(problem: Problem, runs: pd.DataFrame) -> Figure | None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_ylim(bottom=0)
-    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    whole_numbers(axes.yaxis)
     axes.grid(color=GRID, linewidth=0.8)
     axes.set_axisbelow(True)
     axes.set_xlabel("seconds, one thread, building included", fontsize=10, color=INK)

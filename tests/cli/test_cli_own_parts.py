@@ -88,6 +88,9 @@ def test_verify_and_hunt_know_the_claims_and_share_what_they_found(command: Comm
     rows = {row["id"]: row for row in json.loads(ran.out)["guarantees"]}
     assert set(rows) == {"mine-optimal", "mine-thousand"}
     assert (rows["mine-optimal"]["verdict"], rows["mine-thousand"]["verdict"]) == ("refuted", "held")
+    page = (tmp_path / "c" / "ledger.html").read_text()
+    failing, best = page.index("<figcaption>mine.py:shipped: makespan "), page.index("<figcaption>optimum: makespan ")
+    assert page.index("mine-optimal fails: ") < failing < best
     limits = ("--set", "jobs=3", "servers=2", "evaluations=60", "--workers", "1")
     hunted = command("hunt", "mine-optimal", "--claims", "claims.py", *limits)
     assert hunted.status == 0 and "refuted" in hunted.out
@@ -106,7 +109,8 @@ def test_verify_counts_trials_without_a_solution_and_goes_on(command: Command, t
     assert "own" in ran.out and "raised KeyError: 'only three'" in ran.out
     (row,) = json.loads((tmp_path / "c" / "ledger.json").read_text())["guarantees"]
     assert row["lost"] and row["lost"] + row["held"] + row["refuted"] + row["not_applicable"] == 20
-    assert f"lost ({row['lost']}): no feasible solution" in ran.out
+    told = f"lost ({row['lost']}): no feasible solution"
+    assert told in ran.out and told in (tmp_path / "c" / "ledger.html").read_text()
 
 
 def test_an_instance_on_which_it_raises_is_lost_and_the_hunt_goes_on(command: Command) -> None:

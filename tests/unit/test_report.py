@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from support.toy import toy
 
-from schedgap.benchmarks.figures.style import new_figure, save
+from schedgap.benchmarks.figures.style import new_figure, save, whole_numbers
 from schedgap.benchmarks.harness.analysis import COLUMNS
 from schedgap.benchmarks.harness.runner import Run, run_suites
 from schedgap.benchmarks.harness.store import FILE, Store, StoreError
@@ -276,6 +276,14 @@ def test_the_gantt_chart_shows_a_reference_schedule(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="must end in"):
         save(figure, tmp_path / "g.gif")
     assert dict(matplotlib.rcParams) == before
+
+
+def test_an_axis_of_one_slot_is_marked_with_a_whole_number() -> None:
+    figure = new_figure(4, 2)
+    axes = figure.add_subplot()
+    axes.set_xlim(0.5, 1.8)
+    whole_numbers(axes.xaxis)
+    assert all(tick == int(tick) for tick in axes.get_xticks()) and 1 in axes.get_xticks()
 
 
 def test_gantt_rows_never_hold_two_jobs_at_once() -> None:
