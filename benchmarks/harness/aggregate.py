@@ -18,6 +18,7 @@ import pandas as pd
 
 from schedgap.benchmarks.ledger.judge import Judgement
 from schedgap.benchmarks.ledger.verdicts import LedgerVerdict, ledger_verdict, run_verdict, verdict_kind
+from schedgap.benchmarks.records import Record
 from schedgap.benchmarks.report.metrics import metrics_of
 from schedgap.catalogue.methods import label
 from schedgap.catalogue.problem import Problem
@@ -147,11 +148,16 @@ def mean_metrics(runs: pd.DataFrame, problem: Problem) -> pd.DataFrame:
     return grouped.mean().mask(unknown.any()).assign(runs=grouped.size()).reset_index()
 
 
+def name_in_series(record: Record) -> str:
+    """The method with its settings, but for the one that a series varies."""
+    return label(record.method, {k: v for k, v in record.settings.items() if k != record.axis})
+
+
 def series_points(runs: pd.DataFrame) -> dict[tuple[Json, str], tuple[float, float]]:
     """By (x, method without the axis) the mean objective and ratio (NaN: unknown) over what every method solved."""
     mine = survivors(runs)
     mine = mine[mine.objective.notna()]
-    methods = [label(r.method, {k: v for k, v in r.settings.items() if k != r.axis}) for r in mine.record]
+    methods = [name_in_series(record) for record in mine.record]
     places = [r.at if r.axis else "" for r in mine.record]
     keys = [pd.Series(places, mine.index, dtype=object, name="at"), pd.Series(methods, mine.index, name="method")]
     means = mine.groupby(keys, sort=False)[["objective", "ratio"]].mean()

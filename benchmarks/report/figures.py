@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from schedgap.benchmarks.figures.style import GRID, INK, MARK, PALETTE, new_figure, plain_axes, whole_numbers
-from schedgap.benchmarks.harness.aggregate import Block, Claim, blocks, claims, headline
+from schedgap.benchmarks.harness.aggregate import Block, Claim, blocks, claims, headline, name_in_series
 from schedgap.benchmarks.report.text import number
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.instance import Json
@@ -22,9 +22,17 @@ from schedgap.formulations.common.instance import Json
 REPAIRED = "#0072B2"
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
 MARKERS = "osD^vPX*"
+WRAP = 36
+"""Characters of a line of a legend."""
 
 
-def ratio_figure(problem: Problem, runs: pd.DataFrame) -> Figure | None:
+def places_of(runs: pd.DataFrame) -> dict[str, int]:
+    """A number for each method of a report, heuristics first: its colour and its line in every figure."""
+    ordered = runs.assign(exact=~runs.heuristic, late=runs.series != "").sort_values(["exact", "late"], kind="stable")
+    return {name: place for place, name in enumerate(dict.fromkeys(map(name_in_series, ordered.record)))}
+
+
+def ratio_figure(problem: Problem, runs: pd.DataFrame, places: Mapping[str, int] | None = None) -> Figure | None:
     """Every heuristic's ratios, one dot per instance, with the values of its proven bounds.
 
     Filled dots are ratios to a proven optimum, hollow ones to a bound. The thin bar spans the values that a
@@ -34,6 +42,7 @@ def ratio_figure(problem: Problem, runs: pd.DataFrame) -> Figure | None:
     rows = [(str(name), part) for name, part in mine.groupby("label", sort=False) if part.shown.notna().any()]
     if not rows:
         return None
+    places = places_of(runs) if places is None else places
     bounds = claims(runs)
     heads = [claim for name, _ in rows for kind in ("printed", "repaired") if (claim := headline(bounds, name, kind))]
     least = [claim.least for claim in heads if claim.least is not None and math.isfinite(claim.least)]
@@ -46,7 +55,7 @@ def ratio_figure(problem: Problem, runs: pd.DataFrame) -> Figure | None:
     left = max(0.16, 0.03 + 0.0085 * max(len(line) for name in names for line in name.splitlines()))
     axes = figure.add_axes((left, 0.95 / height, 0.9 - left, (height - 1.5) / height))
     for y, (name, part) in enumerate(rows):
-        _draw_ratios(axes, y, part, largest)
+        _draw_ratios(axes, y, part, largest, _line_colour(places[name]))
         _draw_bounds(axes, y, [headline(bounds, name, kind) for kind in ("printed", "repaired")], largest)
     axes.set_yticks(range(len(rows)), names, fontsize=10)
     axes.set_ylim(len(rows) - 0.35, -0.5)
@@ -71,9 +80,8 @@ def ratio_figure(problem: Problem, runs: pd.DataFrame) -> Figure | None:
     return figure
 
 
-def _draw_ratios(axes: Axes, y: int, mine: pd.DataFrame, largest: float) -> None:
+def _draw_ratios(axes: Axes, y: int, mine: pd.DataFrame, largest: float, hue: str) -> None:
     """The dots of one heuristic, and its mean."""
-    hue = PALETTE[y % len(PALETTE)]
     kinds = [
         mine.shown[mine.ratio_to == "optimum"],
         mine.shown[mine.ratio_to == "bound"],
@@ -151,7 +159,7 @@ def _ratio_axis(axes: Axes, largest: float) -> None:
     axes.set_axisbelow(True)
 
 
-def profile_figures(problem: Problem, runs: pd.DataFrame) -> list[Figure]:
+def profile_figures(problem: Problem, runs: pd.DataFrame, places: Mapping[str, int]) -> list[Figure]:
     """Performance profiles: the share of instances on which a method is within a factor of the best schedule known.
 
     One for each set of heuristics that ran on the same instances, those with a proven optimum and the others
@@ -166,20 +174,23 @@ def profile_figures(problem: Problem, runs: pd.DataFrame) -> list[Figure]:
         names = dict.fromkeys(batch for block in members for batch in block.batches)
         where = f" ({', '.join(names)})" if len(groups) > 1 else ""
         pooled = pd.concat([block.to_best for block in members])
-        figures.append(_profile_figure(problem, dict(zip(labels, pooled.T.to_numpy().tolist(), strict=True)), where))
+        to_best = dict(zip(labels, pooled.T.to_numpy().tolist(), strict=True))
+        figures.append(_profile_figure(problem, to_best, where, places))
     return figures
 
 
-def _profile_figure(problem: Problem, to_best: Mapping[str, Sequence[float]], where: str) -> Figure:
+def _profile_figure(
+    problem: Problem, to_best: Mapping[str, Sequence[float]], where: str, places: Mapping[str, int]
+) -> Figure:
     finite = [value for values in to_best.values() for value in values if math.isfinite(value)]
     largest = 1.05 * max([1.5, *finite])
     figure = new_figure(9.0, 3.9)
-    axes = figure.add_axes((0.09, 0.15, 0.62, 0.74))
-    for position, (name, values) in enumerate(to_best.items()):
+    axes = figure.add_subplot()
+    for name, values in to_best.items():
         ordered = sorted(value for value in values if math.isfinite(value))
         xs = [1.0, *(max(1.0, value) for value in ordered), largest]
         ys = [0.0, *((k + 1) / len(values) for k in range(len(ordered))), len(ordered) / len(values)]
-        _staircase(axes, position, xs, ys, f"{name} ({len(ordered)} of {len(values)} solved)")
+        _staircase(axes, places[name], xs, ys, f"{name} ({len(ordered)} of {len(values)} solved)")
     _ratio_axis(axes, largest)
     axes.set_xlim(1.0 if largest > 6 else 1 - 0.01 * (largest - 1), largest)
     axes.set_ylim(0, 1.03)
@@ -190,16 +201,16 @@ def _profile_figure(problem: Problem, to_best: Mapping[str, Sequence[float]], wh
     title = f"{problem.id}: instances solved within a factor of the best{where}"
     axes.set_title(title, fontsize=11, loc="left", color=INK)
     plain_axes(axes)
-    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=9, frameon=False)
+    _legend(figure, axes)
     return figure
 
 
-def _staircase(axes: Axes, position: int, xs: Sequence[float], ys: Sequence[float], label: str) -> None:
-    colour, line = _line_colour(position), LINES[position % len(LINES)]
-    axes.step(xs, ys, where="post", color=colour, linestyle=line, linewidth=1.9, label=label)
+def _staircase(axes: Axes, place: int, xs: Sequence[float], ys: Sequence[float], label: str) -> None:
+    colour, line = _line_colour(place), LINES[place % len(LINES)]
+    axes.step(xs, ys, where="post", color=colour, linestyle=line, linewidth=1.9, label=textwrap.fill(label, WRAP))
 
 
-def proof_figure(problem: Problem, runs: pd.DataFrame) -> Figure | None:
+def proof_figure(problem: Problem, runs: pd.DataFrame, places: Mapping[str, int]) -> Figure | None:
     """How many instances each exact method has proven within t seconds, building included.
 
     Only groups on which at least two exact methods ran are counted, each method on the same instances.
@@ -213,14 +224,14 @@ def proof_figure(problem: Problem, runs: pd.DataFrame) -> Figure | None:
     if not any(times.values()):
         return None
     figure = new_figure(9.0, 3.9)
-    axes = figure.add_axes((0.09, 0.15, 0.70, 0.74))
+    axes = figure.add_subplot()
     slowest = max(value for values in times.values() for value in values)
     fastest = min(value for values in times.values() for value in values)
-    for position, (name, values) in enumerate(times.items()):
+    for name, values in times.items():
         ordered = sorted(values)
         xs = [fastest * 0.8, *ordered, slowest * 1.3]
         ys = [0, *range(1, len(ordered) + 1), len(ordered)]
-        _staircase(axes, position, xs, ys, f"{name} ({len(ordered)} of {tried[name]})")
+        _staircase(axes, places[name], xs, ys, f"{name} ({len(ordered)} of {tried[name]})")
     axes.set_xscale("log")
     axes.set_xlim(fastest * 0.8, slowest * 1.3)
     axes.xaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
@@ -236,51 +247,63 @@ def proof_figure(problem: Problem, runs: pd.DataFrame) -> Figure | None:
         f"{problem.id}: instances proven within t seconds by each exact method", fontsize=11, loc="left", color=INK
     )
     plain_axes(axes)
-    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=9, frameon=False)
+    _legend(figure, axes)
     return figure
 
 
-def series_figure(title: str, axis: str, what: str, points: Mapping[tuple[Json, str], float]) -> Figure:
+def series_figure(
+    title: str, axis: str, what: str, points: Mapping[tuple[Json, str], float], places: Mapping[str, int]
+) -> Figure:
     """A series: x against the mean objective, one line per method; bars where there is no x.
 
     Parameters
     ----------
     title, axis, what : of the figure, of x, of y
     points : (x, method) to the mean objective
+    places : what :func:`places_of` says of the methods
     """
     figure = new_figure(9.0, 3.9)
-    axes = figure.add_axes((0.09, 0.15, 0.70, 0.74))
+    axes = figure.add_subplot()
     methods = list(dict.fromkeys(method for _, method in points))
     if not axis:
         values = [points["", method] for method in methods]
-        bars = axes.bar(range(len(methods)), values, color=[_line_colour(k) for k in range(len(methods))], width=0.6)
+        bars = axes.bar(range(len(methods)), values, color=[_line_colour(places[one]) for one in methods], width=0.6)
         axes.bar_label(bars, fmt="%.0f", fontsize=9, color=INK, padding=2)
         axes.set_xticks(range(len(methods)), methods, fontsize=9)
     else:
-        for position, method in enumerate(methods):
+        for method in methods:
             pairs = sorted((x, value) for (x, name), value in points.items() if name == method)
             axes.plot(
                 [x for x, _ in pairs],
                 [y for _, y in pairs],
-                color=_line_colour(position),
+                color=_line_colour(places[method]),
                 linewidth=1.6,
-                linestyle=LINES[position % len(LINES)],
-                marker=MARKERS[position % len(MARKERS)],
+                linestyle=LINES[places[method] % len(LINES)],
+                marker=MARKERS[places[method] % len(MARKERS)],
                 markersize=4.5,
-                label=method,
+                label=textwrap.fill(method, WRAP),
             )
-        axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=9, frameon=False)
         axes.set_xlabel(axis, fontsize=10, color=INK)
         axes.grid(color=GRID, linewidth=0.8)
     axes.set_axisbelow(True)
     axes.set_ylabel(what, fontsize=10, color=INK)
     axes.set_title(title, fontsize=11, loc="left", color=INK)
     plain_axes(axes)
+    _legend(figure, axes)
     return figure
 
 
-def _line_colour(position: int) -> str:
+def _legend(figure: Figure, axes: Axes) -> None:
+    """Names right of the axes, which take the room that the longest name leaves."""
+    room = 0.0
+    if axes.get_legend_handles_labels()[1]:
+        legend = axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=9, frameon=False)
+        room = legend.get_window_extent().width / figure.bbox.width
+    axes.set_position((0.09, 0.15, min(0.70, 0.89 - room), 0.74))
+
+
+def _line_colour(place: int) -> str:
     """Dark enough for a thin line: the palette without its yellow."""
     dark = [hue for hue in PALETTE if hue != "#F0E442"]
     order = (5, 1, 2, 4, 0, 3, 6)
-    return dark[order[position % len(order)] % len(dark)]
+    return dark[order[place % len(order)] % len(dark)]

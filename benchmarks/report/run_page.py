@@ -17,6 +17,7 @@ from schedgap.benchmarks.instances import figure_of, workload_of
 from schedgap.benchmarks.ledger.verdicts import FOLDER, write_counterexamples
 from schedgap.benchmarks.records import Record
 from schedgap.benchmarks.report.figures import (
+    places_of,
     profile_figures,
     proof_figure,
     ratio_figure,
@@ -176,12 +177,13 @@ def _section(folder: Path, analysis: Analysis, suite: str, problem: Problem) -> 
     """One problem's part in one suite."""
     here, measurements = analysis.section(suite, problem)
     plain = here[here.series == ""]
+    places = places_of(analysis.runs[analysis.runs.problem == problem.id])
     series = here[here.series != ""].groupby("series", sort=False)
     found: dict[str, object] = {
         "anchor": f"{suite}-{problem.id}",
         "suite": suite,
         "problem": problem,
-        "series": [_series(problem, str(name), part) for name, part in series],
+        "series": [_series(problem, str(name), part, places) for name, part in series],
         "metrics": metrics_sheet(here, problem),
         "measurements": [_measurement(row, problem) for row in measurements],
     }
@@ -189,7 +191,7 @@ def _section(folder: Path, analysis: Analysis, suite: str, problem: Problem) -> 
         return found
     dots = "Each dot is one instance. The thin bars span the values that the bounds take here."
     profile = "Performance profiles after Dolan and More (2002). What found no schedule is never counted as solved."
-    ratios, proofs = ratio_figure(problem, plain), proof_figure(problem, plain)
+    ratios, proofs = ratio_figure(problem, plain, places), proof_figure(problem, plain, places)
     figures = (
         []
         if ratios is None
@@ -200,7 +202,7 @@ def _section(folder: Path, analysis: Analysis, suite: str, problem: Problem) -> 
     return found | {
         "counted": counted(plain),
         "ratios": ratio_sheets(plain),
-        "figures": [*figures, *(picture(figure, profile) for figure in profile_figures(problem, plain))],
+        "figures": [*figures, *(picture(figure, profile) for figure in profile_figures(problem, plain, places))],
         "groups": groups if len(groups) > 1 else [],
         "claims": claim_sheets(plain),
         "worst": _worst_cases(folder, problem, plain),
@@ -269,9 +271,10 @@ def _size(instance: Instance) -> int:
     return max(sizes, default=0)
 
 
-def _series(problem: Problem, name: str, runs: pd.DataFrame) -> dict[str, object]:
+def _series(problem: Problem, name: str, runs: pd.DataFrame, places: Mapping[str, int]) -> dict[str, object]:
     what = f"{mean_of(problem)} ({problem.unit})"
-    figure = series_figure(name, runs.axis.iloc[0], what, {k: mean for k, (mean, _) in series_points(runs).items()})
+    points = {k: mean for k, (mean, _) in series_points(runs).items()}
+    figure = series_figure(name, runs.axis.iloc[0], what, points, places)
     count = f"{runs.instance_hash.nunique()} instances"
     return {"name": name, "figure": picture(figure, count), "sheets": series_sheets(runs, problem)}
 

@@ -17,7 +17,7 @@ from schedgap.benchmarks.ledger.verdicts import LedgerVerdict
 from schedgap.benchmarks.library import Worst
 from schedgap.benchmarks.records import Record
 from schedgap.benchmarks.report.export import exported
-from schedgap.benchmarks.report.figures import ratio_figure
+from schedgap.benchmarks.report.figures import _line_colour, places_of, profile_figures, ratio_figure
 from schedgap.benchmarks.report.metrics import metrics_text
 from schedgap.benchmarks.report.sheet import Column, Marked, Sheet
 from schedgap.benchmarks.report.sheets import answer_sheet, claim_sheets, metrics_sheet, ratio_sheets
@@ -163,6 +163,27 @@ def test_means_are_over_what_all_solved_and_a_failure_is_within_no_factor(folder
     assert shuffled_line == ["shuffled", "2", "2", "1.100", "1.200", "25%", "25%", "50%", "50%"]
     assert "over the 2 of 4 instances on which all that solved any have a finite ratio" in " ".join(text.split())
     assert list(survivors(runs).instance.unique()) == ["toy-0", "toy-2"]
+
+
+def test_a_method_has_one_colour_in_a_report_and_its_long_name_is_not_cut_off(folder: Path) -> None:
+    rows = _compared((11.0, 10.0), (20.0, 12.0))
+    own = "mine_is_a_file_of_heuristics.py:longest_first"
+    runs = analyse([replace(r, method=own) if r.method == "list" else r for r in rows], folder, [toy()]).runs
+    places = places_of(runs)
+    assert places == {own: 0, "shuffled": 1, "brute": 2}
+    alone = runs[runs.label != own]  # of a suite in which it does not run
+    for part in (runs, alone):
+        figure = ratio_figure(toy(), part, places)
+        assert figure is not None
+        drawn = {line.get_markerfacecolor() for line in figure.axes[0].lines if line.get_marker() == "o"} - {"white"}
+        names = [name for name in places if name in set(part.label) - {"brute"}]
+        assert drawn == {_line_colour(places[name]) for name in names}
+    (figure,) = profile_figures(toy(), runs, places)
+    (axes,) = figure.axes
+    assert [line.get_color() for line in axes.lines] == [_line_colour(0), _line_colour(1)]
+    legend = axes.get_legend()
+    assert legend is not None and own in legend.get_texts()[0].get_text().replace("\n", "")
+    assert legend.get_window_extent().x1 <= figure.bbox.x1 and axes.get_position().width > 0.4
 
 
 def test_an_infinite_ratio_has_a_column_of_its_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
