@@ -59,6 +59,7 @@ def verify(
     Disagreement
         A heuristic beat a proven optimum, or the checker rejected a solution.
     """
+    from schedgap.benchmarks.harness.progress import Progress
     from schedgap.benchmarks.ledger.claims import claims_from
     from schedgap.benchmarks.ledger.page import write_ledger
     from schedgap.benchmarks.ledger.verify import OUT
@@ -77,7 +78,10 @@ def verify(
             certify=certify,
             cluster=cluster,
         )
-    write_ledger(ledger, folder)
+    bar = Progress(0, progress, "verify")
+    with bar.at_work("the ledger's page"):
+        write_ledger(ledger, folder)
+    bar.finish()
     return ledger
 
 

@@ -128,7 +128,8 @@ def run(
     bar = Progress(len(given), progress, "run")
     found = []
     for k, instance in enumerate(given, 1):
-        found.append(compare(instance, methods, **limits))  # type: ignore[arg-type]
+        with bar.at_work(f"instance {k}"):
+            found.append(compare(instance, methods, **limits))  # type: ignore[arg-type]
         bar.step(found[-1].instance.name or f"instance {k}")
     bar.finish()
     return tidy(found)
@@ -178,7 +179,7 @@ def report(
     told = Progress(0, progress, "report")
     for run in runs:
         if missing := unfinished(run):
-            told.say(f"schedgap: note: {run}: {missing} items")
+            told.say(f"schedgap: note: {run}: {missing}")
     write = {"csv": export_csv, "parquet": export_parquet}
     written = [write[form](runs[0], path) for form, path in exports.items()]
     return (*written, write_report(runs[0], None if other is None else runs[1]))

@@ -89,7 +89,7 @@ def evaluate(
                 limits = {} if budget is not None else {"evaluations": EVALUATIONS}
                 target = Target(problem, contained.method())
                 try:
-                    hunted = hunt(target, budget=budget, limits=limits, seed=seed, out=out / "hunt", progress=None)
+                    hunted = hunt(target, budget=budget, limits=limits, seed=seed, out=out / "hunt", progress=bar.say)
                 except InputError as error:
                     bar.say(f"evaluate: no hunt: {error}")
             claims = _claims(problem, scheduler, trials, hunted)
@@ -112,7 +112,8 @@ def _answers(
             yield None, "untried", f"not tried: it gave no answer {GIVE_UP} times one after another", None
             continue
         try:
-            solution = contained(instance, seed=seed)
+            with bar.at_work(f"{family} {number}"):
+                solution = contained(instance, seed=seed)
         except Failed as error:
             ended = ended + 1 if error.kind in ("time", "died") else 0
             yield None, error.kind, str(error), None
@@ -188,6 +189,7 @@ def _references(questions: Sequence[_Question], workers: int, cluster: str | Non
             questions,
             lambda question, reference: done(numbers[id(question)], reference),
             lambda question, reason, seconds: died(numbers[id(question)], reason, seconds),
+            tick=lambda running: bar.tick((f"{one.family} {one.seed}", seconds) for one, seconds in running),
         )
     return [found[number] for number in range(len(questions))]
 

@@ -60,10 +60,10 @@ class Analysis:
 
     @property
     def unfinished(self) -> str:
-        """``UNFINISHED: 230 of 248`` where records are missing, otherwise empty."""
+        """``UNFINISHED: 230 of 248 items done`` where records are missing, otherwise empty."""
         if self.planned is None or self.items >= self.planned:
             return ""
-        return f"UNFINISHED: {self.items} of {self.planned}"
+        return f"UNFINISHED: {self.items} of {self.planned} items done"
 
     @property
     def sections(self) -> list[tuple[str, Problem]]:

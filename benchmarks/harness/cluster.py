@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
-from schedgap.benchmarks.harness.pool import GRACE, TICK, Pool
+from schedgap.benchmarks.harness.pool import GRACE, Pool
+from schedgap.benchmarks.harness.progress import TICK
 from schedgap.catalogue.methods import one_line
 from schedgap.formulations.common.errors import InputError
 from schedgap.solvers.size import share_memory
@@ -80,6 +81,7 @@ def _connect(address: str) -> Any:
 class _Running(Generic[_T]):
     item: _T
     began: float | None = None
+    given: float = field(default_factory=time.monotonic)
 
 
 @dataclass
@@ -111,6 +113,7 @@ class ClusterPool(Pool[_T, _R]):
         done: Callable[[_T, _R], None],
         died: Callable[[_T, str, float], None],
         until: float | None = None,
+        tick: Callable[[Iterable[tuple[_T, float]]], None] = lambda _: None,
     ) -> None:
         """Run every item, as :meth:`Pool.run` does.
 
@@ -145,6 +148,9 @@ class ClusterPool(Pool[_T, _R]):
             for future in [future for future in self._running if future.done()]:
                 self._take(future, self._running.pop(future), done, died)
             self._end_late(died)
+            # those given first are at work, the others wait at the workers
+            first, now = list(self._running.values())[: self.workers], time.monotonic()
+            tick([(running.item, now - running.given) for running in first])
 
     def _take(
         self,

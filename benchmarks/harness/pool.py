@@ -14,6 +14,7 @@ from typing import Generic, Self, TypeVar
 
 from joblib.externals.loky import ProcessPoolExecutor
 
+from schedgap.benchmarks.harness.progress import TICK, ticking
 from schedgap.benchmarks.harness.worker import prepare
 from schedgap.catalogue.methods import one_line
 
@@ -21,8 +22,6 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 TRIES = 2
 """How often an item is tried when its worker dies."""
-TICK = 0.5
-"""Seconds between looks at the clock while waiting."""
 GRACE = 5.0
 """Seconds that an item may take beyond the end of the time."""
 
@@ -103,6 +102,7 @@ class Pool(Generic[_T, _R]):
         done: Callable[[_T, _R], None],
         died: Callable[[_T, str, float], None],
         until: float | None = None,
+        tick: Callable[[Iterable[tuple[_T, float]]], None] = lambda _: None,
     ) -> None:
         """Run every item.
 
@@ -112,15 +112,19 @@ class Pool(Generic[_T, _R]):
         done : told of each outcome, in this process
         died : told of each item whose worker died or hung every time it was tried: item, reason, seconds
         until : :data:`GRACE` seconds after this moment of the wall clock all that still runs is ended, and dropped
+        tick : called every :data:`TICK` seconds with the items that run, and how long each has; while a single worker
+            works in this process it is called by a thread
         """
         if self.inside and self.workers == 1:
             for item in items:
-                done(item, self.function(item))
+                with ticking(tick, item):
+                    outcome = self.function(item)
+                done(item, outcome)
             return
         with warnings.catch_warnings():
             # loky replaces a worker that has grown by 300 MB, and warns if the next item waits: here one always does
             warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
-            self._run(deque((item, 0) for item in items), done, died, until)
+            self._run(deque((item, 0) for item in items), done, died, until, tick)
 
     def _run(
         self,
@@ -128,6 +132,7 @@ class Pool(Generic[_T, _R]):
         done: Callable[[_T, _R], None],
         died: Callable[[_T, str, float], None],
         until: float | None,
+        tick: Callable[[Iterable[tuple[_T, float]]], None],
     ) -> None:
         self._slots += [_Slot(sharers=self.workers) for _ in range(min(self.workers, len(queue)) - len(self._slots))]
         while queue or any(slot.future for slot in self._slots):
@@ -144,6 +149,7 @@ class Pool(Generic[_T, _R]):
             for slot in self._slots:
                 if slot.future is not None and slot.item is not None:
                     self._look(slot, slot.future, slot.item, queue, done, died)
+            tick([(slot.item, slot.seconds) for slot in self._slots if slot.future and slot.item is not None])
 
     def _look(
         self,

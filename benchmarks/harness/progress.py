@@ -6,9 +6,10 @@ import math
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
-from typing import Protocol, Self, TextIO, runtime_checkable
+from typing import Protocol, Self, TextIO, TypeVar, runtime_checkable
 
 from schedgap.benchmarks.report.text import number
 from schedgap.formulations.common.instance import Solution
@@ -20,6 +21,10 @@ Sink = TextIO | Callable[[str], None]
 
 LINE_EVERY = 5.0
 """Seconds between plain lines of long work."""
+TICK = 0.5
+"""Seconds between looks at the clock while work goes on."""
+SHOWN = 3
+"""Pieces of work that a line names."""
 BAR = 24
 REFRESH = 0.25
 """Seconds between updates of a solve's line on a terminal."""
@@ -75,6 +80,27 @@ class _Lines:
             self.closed = True
 
 
+_T = TypeVar("_T")
+
+
+@contextmanager
+def ticking(tick: Callable[[Iterable[tuple[_T, float]]], None], item: _T) -> Iterator[None]:
+    """While this process works on an item: a thread tells every :data:`TICK` seconds how long that has taken."""
+    began, over = time.monotonic(), threading.Event()
+
+    def watch() -> None:
+        while not over.wait(TICK):
+            tick([(item, time.monotonic() - began)])
+
+    thread = threading.Thread(target=watch, daemon=True, name="progress")
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
 class Progress:
     """Tells how far work of many pieces has come.
 
@@ -105,12 +131,27 @@ class Progress:
     def step(self, what: str, pieces: int = 1) -> None:
         """`pieces` more are done, the last of them `what`."""
         self.done += pieces
+        self._tell(what, self.done == self.total)
+
+    def tick(self, running: Iterable[tuple[str, float]]) -> None:
+        """What runs now, each with its seconds: told at times, so that long work is not silent."""
+        longest = sorted(running, key=lambda piece: -piece[1])
+        if longest:
+            names = ", ".join(f"{what} for {seconds:.0f} s" for what, seconds in longest[:SHOWN])
+            more = f" and {len(longest) - SHOWN} more" if len(longest) > SHOWN else ""
+            self._tell(f"at work on {names}{more}")
+
+    def at_work(self, what: str) -> AbstractContextManager[None]:
+        """While this process does one long thing."""
+        return ticking(self.tick, what)
+
+    def _tell(self, what: str, last: bool = False) -> None:
         now = time.monotonic()
-        count = f"{self.done}/{self.total} after {now - self._began:.0f} s"
+        count = f"{self.done}/{self.total} " * (self.total > 0) + f"after {now - self._began:.0f} s"
         if self._lines.terminal:
             filled = BAR * self.done // max(1, self.total)
             self._lines.show(f"{self.title} [{'#' * filled}{'.' * (BAR - filled)}] {count} {what}")
-        elif now - self._last >= LINE_EVERY or self.done == self.total:
+        elif now - self._last >= LINE_EVERY or last:
             self._last = now
             self.say(f"{self.title} {count}: {what}")
 

@@ -153,7 +153,9 @@ def run_suites(
         from schedgap.benchmarks.report.run_page import write_report
 
         bar.say("bench writes the report")
-        report = write_report(folder, problems=chosen)
+        with bar.at_work("the report"):
+            report = write_report(folder, problems=chosen)
+        bar.finish()
     return Run(folder, analysis, run_text(analysis), report, interrupted, bar.done, len(items) - len(todo))
 
 
@@ -242,7 +244,7 @@ def _work(store: Store, todo: Iterable[Item], workers: int, folder: Path, bar: P
             if not part:
                 continue
             with pool_of(run, processes, allowed, cluster=address) as pool:
-                pool.run(part, done, died)
+                pool.run(part, done, died, tick=lambda running: bar.tick((item.label, s) for item, s in running))
     except KeyboardInterrupt:
         return True
     finally:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +152,7 @@ class _Hunt:
         ]
         for walked in (w for (r, _), w in self.walks.items() if r == number):
             self.take(walked.best)
-        self.pool.run(work, self._collect, self._died, self.deadline)
+        self.pool.run(work, self._collect, self._died, self.deadline, partial(_tick, self.bar))
 
     def _start(self, number: int, island: int, elite: tuple[Found, ...]) -> Found | None:
         """Where an island goes on: where it stood, one of the best, or nowhere (it begins anew)."""
@@ -215,7 +216,8 @@ class _Hunt:
         if self.shrunk is not None and (self.shrunk.value >= best.value or self.shrunk_of is best):
             self.smallest = self.shrunk
         try:
-            shrunk(self.smallest, space, tried, tell)
+            with self.bar.at_work("shrinking"):
+                shrunk(self.smallest, space, tried, tell)
         except _Late:
             self.bar.say("hunt: the budget ended the shrinking; --resume goes on")
         write_found(self.folder / WORST, self.target, self.smallest)
@@ -320,13 +322,15 @@ def _run(
     progress: Sink | None,
 ) -> Hunted:
     starts, journal = starts_of(target, limits), Journal(folder / FILE)
-    if budget is not None:
-        pool.run([Work(None, target, starts, 0.0, None, journal.path)] * pool.workers, _ignore, _ignore)
-    began = time.time()
-    deadline = None if budget is None else began + SEARCHING * budget
     most = limits.search["evaluations"] or EVALUATIONS
     total = ISLANDS * -(-most // (ISLANDS * STEPS))
     bar = Progress(total if budget is None else math.ceil(budget) + 1, progress, "hunt")
+    if budget is not None:
+        compiling = [Work(None, target, starts, 0.0, None, journal.path)] * pool.workers
+        with _told(bar):
+            pool.run(compiling, _ignore, _ignore, tick=partial(_tick, bar))
+    began = time.time()
+    deadline = None if budget is None else began + SEARCHING * budget
     state = _Hunt(
         target,
         limits,
@@ -360,6 +364,10 @@ def _run(
     if lost and state.best is None and finished:
         raise InputError(lost[0])
     return Hunted(target, state.best, state.smallest, state.evaluations, folder, finished, defects, lost)
+
+
+def _tick(bar: Progress, running: Iterable[tuple[Work, float]]) -> None:
+    bar.tick(("compiling" if work.stretch is None else f"island {work.island}", seconds) for work, seconds in running)
 
 
 def _ignore(*_: object) -> None:

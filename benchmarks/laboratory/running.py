@@ -268,12 +268,15 @@ class _Session:
                     self.found[work.key] = payload
             bar.step(f"{group[-1].item} seed {group[-1].seed}", len(group))
 
+        def tick(running: Iterable[tuple[Sequence[Work], float]]) -> None:
+            bar.tick((f"{group[-1].item} seed {group[-1].seed}", seconds) for group, seconds in running)
+
         def died(group: Sequence[Work], reason: str, _: float) -> None:
             keep(group, [(None, reason)] * len(group))
 
         try:
             with pool_of(_execute, min(self.workers, max(1, len(todo))), cluster=self.cluster) as pool:
-                pool.run(todo, keep, died)
+                pool.run(todo, keep, died, tick=tick)
         except KeyboardInterrupt:
             return True
         finally:

@@ -131,7 +131,8 @@ def _rows(
     rows = {}
     for problem, guarantee in chosen:
         end = bar.done + count
-        row = rows[guarantee.id] = _row(problem, guarantee, count, seed, folder, trials, bar, certify)
+        with bar.at_work(guarantee.id):
+            row = rows[guarantee.id] = _row(problem, guarantee, count, seed, folder, trials, bar, certify)
         bar.step(f"{guarantee.id} {row.words}", end - bar.done)
     return rows
 
@@ -158,11 +159,14 @@ def _in_processes(tasks: Sequence[_Task], processes: int, bar: Progress, cluster
             rows[name] = LedgerRow(known[name], **values)
             bar.step(f"{name} {rows[name].words}", task.count)
 
+    def tick(running: Iterable[tuple[_Task, float]]) -> None:
+        bar.tick((task.ids[0] + ", ..." * (len(task.ids) > 1), seconds) for task, seconds in running)
+
     def died(task: _Task, reason: str, _: float) -> None:
         raise RuntimeError(f"{', '.join(task.ids)}: {reason}")
 
     with pool_of(_run_task, processes, cluster=cluster) as pool:
-        pool.run(tasks, done, died)
+        pool.run(tasks, done, died, tick=tick)
     return rows
 
 

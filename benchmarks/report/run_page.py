@@ -94,7 +94,7 @@ def read_run(folder: Path, problems: Sequence[Problem] | None = None) -> tuple[A
 
 
 def unfinished(folder: Path) -> str:
-    """``UNFINISHED: 230 of 248`` where the run in `folder` lacks rows, otherwise empty."""
+    """``UNFINISHED: 230 of 248 items done`` where the run in `folder` lacks rows, otherwise empty."""
     with Store(folder / FILE, read_only=True) as store:
         return Analysis(pd.DataFrame(), items=store.count, planned=store.meta().get("planned")).unfinished
 

@@ -35,7 +35,7 @@ def run_text(analysis: Analysis, times: bool = True) -> str:
     analysis : the run
     times : with columns of seconds and of what follows from them
     """
-    parts: list[str] = [f"{analysis.unfinished} items; bench --resume goes on"] if analysis.unfinished else []
+    parts: list[str] = [f"{analysis.unfinished}; bench --resume goes on"] if analysis.unfinished else []
     for suite, problem in analysis.sections:
         here, measurements = analysis.section(suite, problem)
         plain = here[here.series == ""]
@@ -56,7 +56,7 @@ def run_text(analysis: Analysis, times: bool = True) -> str:
 
 def answer_text(analysis: Analysis, width: int = WIDTH) -> str:
     """One small table, the answer, and what went wrong."""
-    unfinished = f"{analysis.unfinished} items; bench --resume goes on" if analysis.unfinished else ""
+    unfinished = f"{analysis.unfinished}; bench --resume goes on" if analysis.unfinished else ""
     found = [textwrap.fill(line, width, subsequent_indent="  ") for line in _findings(analysis).splitlines()]
     parts = (unfinished, answer_sheet(analysis).text(width), "\n".join(found))
     return "\n\n".join(part for part in parts if part) + "\n"

@@ -112,6 +112,6 @@ def test_report_of_an_unfinished_run_says_so(command: Command, run_folder: Path)
         total = store.count
         store.keep({row.key for row in store.rows()} - {key})
     ran = command("report", run_folder)
-    missing = f"UNFINISHED: {total - 1} of {total} items"
+    missing = f"UNFINISHED: {total - 1} of {total} items done"
     assert ran.status == 0 and ran.err == f"schedgap: note: {run_folder}: {missing}\n"
     assert missing in (run_folder / "report.html").read_text()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
 import textwrap
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from support.toy import ToyInstance, generate, toy
 from support.work import PATIENCE, wait_until
 
 from schedgap.benchmarks.harness.pool import Pool
+from schedgap.benchmarks.harness.progress import Progress
 from schedgap.benchmarks.harness.runner import Run, run_suites
 from schedgap.benchmarks.harness.store import FILE, Store
 from schedgap.benchmarks.harness.suites import Item, check_names, plan
@@ -61,6 +64,50 @@ def _count(folder: Path, name: str) -> int:
 
 def _run(out: Path, *suites: str, odd: tuple[str, ...] = (), **more: object) -> Run:
     return run_suites(suites, out=out, workers=2, problems=[toy(*odd)], **more)  # type: ignore[arg-type]
+
+
+def _until_marked(mark: str) -> int:
+    """Work that ends when its parent has told of it."""
+    wait_until(Path(mark).exists, lambda: True)
+    return 1
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_long_work_is_told_of_while_it_goes_on(tmp_path: Path, inside: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("schedgap.benchmarks.harness.progress.LINE_EVERY", 0.0)
+    lines: list[str] = []
+    bar = Progress(2, lines.append, "bench")
+    done: list[str] = []
+
+    def tick(running: Iterable[tuple[str, float]]) -> None:
+        for mark, seconds in running:
+            bar.tick([(Path(mark).name, seconds)])
+            Path(mark).touch()
+
+    with Pool(_until_marked, 1, inside=inside) as pool:
+        marks = [str(tmp_path / name) for name in "ab"]
+        pool.run(marks, lambda mark, _: done.append(mark), lambda *told: pytest.fail(str(told)), tick=tick)
+    assert done == marks
+    for name in "ab":
+        assert any(re.fullmatch(rf"bench 0/2 after \d+ s: at work on {name} for \d+ s", line) for line in lines), lines
+
+
+def test_progress_names_what_runs_longest_and_not_too_often() -> None:
+    lines: list[str] = []
+    bar = Progress(9, lines.append, "bench")
+    for _ in range(3):
+        bar.tick([(f"item {k}", 10.0 * k) for k in range(5)])
+    bar.tick([])
+    (line,) = lines
+    assert line.endswith("at work on item 4 for 40 s, item 3 for 30 s, item 2 for 20 s and 2 more")
+
+
+def test_a_bench_tells_of_its_items_while_they_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("schedgap.benchmarks.harness.progress.LINE_EVERY", 0.0)
+    monkeypatch.setattr("schedgap.benchmarks.harness.pool.TICK", 0.01)
+    lines: list[str] = []
+    _run(tmp_path / "r", "quick", progress=lines.append)
+    assert any("bench 0/22 after 0 s: at work on quick toy toy-" in line for line in lines), lines
 
 
 def test_a_run_gives_its_tables_its_report_and_its_rows(tmp_path: Path) -> None:
@@ -173,7 +220,7 @@ def test_resume_after_kill_9_gives_the_same_table(tmp_path: Path, marks: Path, m
     assert 0 < len(finished) < whole.ran
     assert not (tmp_path / "r" / TABLE).exists()
     page = write_report(tmp_path / "r", problems=[toy("slow")]).read_text()
-    missing = f"UNFINISHED: {len(finished)} of {whole.ran} items"
+    missing = f"UNFINISHED: {len(finished)} of {whole.ran} items done"
     assert missing in page and "killed, or still running" in page and "not finished" in page
     assert (tmp_path / "r" / TABLE).read_text().startswith(missing)
     lines = io.StringIO()

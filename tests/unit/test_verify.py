@@ -78,6 +78,7 @@ def test_the_ledger_is_a_page_too(tmp_path: Path) -> None:
 def test_progress_is_told_between_the_verdicts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("schedgap.benchmarks.harness.progress.LINE_EVERY", 0.0)
     lines: list[str] = []
+    monkeypatch.setattr("schedgap.benchmarks.harness.progress.TICK", 1000.0)
     _verify(tmp_path, "toy-graham", progress=lines.append)
     assert len(lines) == 20
     assert lines[4].startswith("verify 5/20 after") and lines[4].endswith(": toy-graham, 5 of 20 trials")
