@@ -6,6 +6,7 @@ import codecs
 import csv
 import json
 import math
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -33,7 +34,7 @@ class LeftOut(ValueError):
 
 
 class Unfit(ValueError):
-    """A row that cannot be read: what is wrong, and the value."""
+    """A row that cannot be read, or has the id of another: what is wrong, and the value."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,8 @@ class Notes:
 def read_rows(form: Format, path: str | Path, notes: Notes, keep: str | None = None) -> Iterator[dict[str, Json]]:
     """The rows of a table that fit its format, one at a time, each a dict of its fields and ``line``.
 
-    A row that does not fit is left out and told to `notes` with its line; so is a second row with the same id.
+    A row that does not fit is left out and told to `notes` with its line; so is a second row with the same id. A last
+    row that the file does not end may be cut, which is told too: 204 of 2048 can be read.
 
     Parameters
     ----------
@@ -108,7 +110,7 @@ def read_rows(form: Format, path: str | Path, notes: Notes, keep: str | None = N
     ------
     InputError
         Not a readable table: names the file, the line and the value. Also when more than half of the rows cannot be
-        read: then the file is not of this format.
+        read or repeat an id: then the file is not of this format, or not a row a job.
     """
     seen: dict[str, int] = {}
     total = unreadable = 0
@@ -130,7 +132,7 @@ def read_rows(form: Format, path: str | Path, notes: Notes, keep: str | None = N
                     raise LeftOut("no GPU")
                 name = row.get("id")
                 if name is not None and seen.setdefault(name, line) != line:
-                    raise LeftOut("its id is used twice", f"{name!r} is already that of line {seen[name]}")
+                    raise Unfit("its id is used twice", f"{name!r} is already that of line {seen[name]}")
             except (Unfit, LeftOut) as error:
                 what, *detail = map(str, error.args)
                 text = f"{path}: line {line}: {', '.join((what, *detail))}"
@@ -144,7 +146,16 @@ def read_rows(form: Format, path: str | Path, notes: Notes, keep: str | None = N
                 row["line"] = line
                 yield row
     if 2 * unreadable > total:
-        raise InputError(f"{worst} ({unreadable} of {total} rows cannot be read)")
+        raise InputError(f"{worst} ({unreadable} of {total} rows cannot be read or repeat an id)")
+    if total and form.objects is None and _cut(path):
+        notes.row("may be cut: the file does not end with the end of a line", line)
+
+
+def _cut(path: str | Path) -> bool:
+    """Whether a file that is not empty ends within a line."""
+    with Path(path).open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) not in b"\r\n"
 
 
 def _cells(objects: Callable[[Any], Sequence[Any]], element: Any) -> Sequence[Any]:

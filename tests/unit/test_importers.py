@@ -203,9 +203,19 @@ def test_rows_that_cannot_be_read_are_counted_up_to_half_of_them(tmp_path: Path)
         "1 row left out: 4 columns expected (line 12)",
         "1 row left out: lasts a negative time (line 13)",
     ]
+    cut = "1 row may be cut: the file does not end with the end of a line (line 13)"
+    assert messages[3] == cut
+    path.write_text(path.read_text() + "\n")
+    assert cut not in make(path, "csv", "ddl-cluster")[1]
     path.write_text("JobID,num_gpu,run_s,submit\na,1,5,1\n" + "b,x,1,1\n" * 3)
-    with pytest.raises(InputError, match=r"line 3: num_gpu: must be .*, got 'x' \(3 of 4 rows cannot be read\)"):
+    with pytest.raises(
+        InputError, match=r"line 3: num_gpu: must be .*, got 'x' \(3 of 4 rows cannot be read or repeat an id\)"
+    ):
         make(path, "csv", "ddl-cluster")
+    path.write_text("JobID,num_gpu,run_s,submit\n" + "a,1,5,1\n" * 4)
+    told = r"line 3: its id is used twice, 'a' is already that of line 2 \(3 of 4 rows cannot be read or repeat an id\)"
+    with pytest.raises(InputError, match=told):
+        make(path, "csv", "ddl-cluster", id="JobID")
 
 
 @pytest.mark.parametrize(

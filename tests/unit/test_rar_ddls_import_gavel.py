@@ -128,20 +128,20 @@ def test_cluster_and_network_options(folder: Path) -> None:
 
 def test_jobs_without_any_rate_are_left_out_and_reported(folder: Path) -> None:
     lines = [ten("Full", 10, 1), ten("Alone", 10, 1), ten("Unheard of", 10, 1), ten("Full", 10, 2)]
-    (folder / "some.trace").write_text("\n".join(lines))
+    (folder / "some.trace").write_text("\n".join(lines) + "\n")
     instance, messages = run(folder)
     assert [job.id for job in instance.jobs] == ["j1"]
     assert messages == [
         "Full: no rate on x at any scale, left out (2 jobs)",
         "Unheard of: no rate on x at any scale, left out",
     ]
-    (folder / "some.trace").write_text(lines[0])
+    (folder / "some.trace").write_text(lines[0] + "\n")
     with pytest.raises(InputError, match=r"no job has a rate on x in .*rates\.json"):
         run(folder)
 
 
 def test_a_scale_that_was_not_measured(folder: Path) -> None:
-    (folder / "some.trace").write_text(ten("Alone", 10, 2))
+    (folder / "some.trace").write_text(ten("Alone", 10, 2) + "\n")
     instance, messages = run(folder)
     assert instance.jobs[0].backward_time == pytest.approx(1 / 60, rel=1e-5)
     assert len(messages) == 2 and "that of 1 times 2/1 taken" in messages[0]
@@ -248,7 +248,7 @@ def test_missing_and_empty_files(folder: Path) -> None:
 
 
 def test_built_in_rates_need_no_file(folder: Path) -> None:
-    (folder / "some.trace").write_text(ten("ResNet-18 (batch size 32)", 1000, 2))
+    (folder / "some.trace").write_text(ten("ResNet-18 (batch size 32)", 1000, 2) + "\n")
     instance, messages = import_instance(RAR_DDLS, "gavel", [folder / "some.trace"])
     assert messages == ["no table of servers: 1 of 4 GPUs assumed"] and len(instance.to_dict()["jobs"]) == 1
 
