@@ -283,14 +283,18 @@ def _row(
 
 
 def _hunted(problem: Problem, guarantee: Guarantee) -> list[tuple[Instance, Mapping[str, Any], str, int]]:
-    """What hunts for this claim found, in the folder ``hunts``: a claim that a hunt refuted here is not held."""
+    """What hunts for this claim found, in the folder ``hunts``: a claim that a hunt refuted here is not held.
+
+    As it was found and shrunk: the one may have the larger ratio, the other is the smaller counterexample.
+    """
     found: list[tuple[Instance, Mapping[str, Any], str, int]] = []
-    for path in sorted(HUNTS.glob("*/worst.json")):
+    for path in sorted([*HUNTS.glob("*/found.json"), *HUNTS.glob("*/worst.json")]):
         data = read_json(path)
         told = data.get("reference_hunt") if isinstance(data, dict) else None
         if isinstance(told, dict) and (told.get("target"), told.get("problem")) == (guarantee.id, problem.id):
-            instance = problem.instance_class.parse(data, str(path))
-            found.append((instance, dict(told.get("options") or {}), str(path), int(told.get("seed") or 0)))
+            instance, options = problem.instance_class.parse(data, str(path)), dict(told.get("options") or {})
+            if all((instance, options) != one[:2] for one in found):  # one that could not be shrunk is there twice
+                found.append((instance, options, str(path), int(told.get("seed") or 0)))
     return found
 
 

@@ -99,7 +99,9 @@ def test_verify_and_hunt_know_the_claims_and_share_what_they_found(command: Comm
     ran = command("verify", "mine-optimal", "--claims", "gentle.py", "--instances", "1", "--json", "--out", "c2")
     (row,) = json.loads(ran.out)["guarantees"]
     assert row["verdict"] == "refuted"  # by what the hunt left in hunts/; the one trial of its own may hold
-    assert row["held"] + row["refuted"] == 2
+    assert row["held"] + row["refuted"] == 3  # the hunt's is tried as found and shrunk
+    left = json.loads((tmp_path / "hunts" / "mine-optimal" / "found.json").read_text())["reference_hunt"]
+    assert row["worst_ratio"] >= left["objective"] / left["optimum"]
 
 
 def test_verify_counts_trials_without_a_solution_and_goes_on(command: Command, tmp_path: Path) -> None:

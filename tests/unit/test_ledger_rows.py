@@ -173,12 +173,16 @@ def test_what_hunts_found_for_a_claim_is_tried_too(tmp_path: Path, monkeypatch: 
     for name, content in files.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / "worst.json").write_text(json.dumps(content))
+    larger = {**files["a"], "jobs": [3, 4]}
+    for name, content in {"a": larger, "g": files["g"]}.items():  # as found; nothing of g could be shrunk
+        (tmp_path / name / "found.json").write_text(json.dumps(content))
     found = verify._hunted(toy(), CLAIM)
-    assert [(options, Path(name).parent.name, seed) for _, options, name, seed in found] == [
-        ({"k": 1}, "a", 5),
-        ({}, "g", 0),
+    assert [(options, Path(name).parts[-2:], seed) for _, options, name, seed in found] == [
+        ({"k": 1}, ("a", "found.json"), 5),
+        ({"k": 1}, ("a", "worst.json"), 5),
+        ({}, ("g", "found.json"), 0),
     ]
-    assert all(isinstance(instance, ToyInstance) and instance.jobs == (3,) for instance, *_ in found)
+    assert [instance.to_dict()["jobs"] for instance, *_ in found] == [[3, 4], [3], [3]]
 
 
 def test_a_hint_names_families_that_there_are() -> None:
