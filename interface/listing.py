@@ -62,6 +62,20 @@ def names(part: str, problem: str | None = None) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def preset_settings(problem: str, preset: str | None = None) -> list[str]:
+    """What a preset can be told with ``--set``; the problem's first where none is named.
+
+    Raises
+    ------
+    InputError
+        There is no such problem.
+    """
+    from schedgap.benchmarks.instances import workload_of
+
+    presets = workload_of(find_problem(problem)).presets
+    return list(next((one for one in presets if one.id == preset), presets[0]).options)
+
+
 def _describe(problem: Problem, whole: bool) -> list[str]:
     """The lines about one problem; `whole` explains every option instead of naming it."""
     from schedgap.benchmarks.instances import workload_of

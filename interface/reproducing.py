@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from schedgap.benchmarks.laboratory.running import Reproduction
 
 
+def papers() -> Mapping[str, str]:
+    """The papers by number, each with the name that :func:`reproduce` takes too."""
+    from schedgap.benchmarks.laboratory.papers import NAMES
+
+    return NAMES
+
+
 def experiments() -> Mapping[str, Sequence[tuple[str, str]]]:
     """Every paper, "000 (sjf-bco)", with the id and title of each of its items."""
     from schedgap.benchmarks.laboratory.papers import NAMES, find_paper

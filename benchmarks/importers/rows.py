@@ -147,15 +147,11 @@ def read_rows(form: Format, path: str | Path, notes: Notes, keep: str | None = N
                 yield row
     if 2 * unreadable > total:
         raise InputError(f"{worst} ({unreadable} of {total} rows cannot be read or repeat an id)")
-    if total and form.objects is None and _cut(path):
-        notes.row("may be cut: the file does not end with the end of a line", line)
-
-
-def _cut(path: str | Path) -> bool:
-    """Whether a file that is not empty ends within a line."""
-    with Path(path).open("rb") as file:
-        file.seek(-1, os.SEEK_END)
-        return file.read(1) not in b"\r\n"
+    if total and form.objects is None:
+        with Path(path).open("rb") as raw:
+            raw.seek(-1, os.SEEK_END)
+            if raw.read(1) not in b"\r\n":
+                notes.row("may be cut: the file does not end with the end of a line", line)
 
 
 def _cells(objects: Callable[[Any], Sequence[Any]], element: Any) -> Sequence[Any]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 
 
 def asked_for() -> list[str] | None:
@@ -36,49 +38,98 @@ def complete(parser: argparse.ArgumentParser, command: str | None) -> None:
 class _Names:
     """What argcomplete calls with what stands on the line so far."""
 
-    def __init__(self, named: Callable[[str | None], Iterable[str]]) -> None:
+    def __init__(self, named: Callable[[argparse.Namespace], Iterable[str]]) -> None:
         self.named = named
 
     def __call__(self, prefix: str, parsed_args: argparse.Namespace, **_: object) -> list[str]:
         """The names that go on from `prefix`, which may be a list with commas."""
         before, comma, last = prefix.rpartition(",")
-        problem = getattr(parsed_args, "problem", None)
-        chosen = self.named(problem[0] if isinstance(problem, list) else problem)
-        return [before + comma + name for name in chosen if name.startswith(last)]
+        return [before + comma + name for name in self.named(parsed_args) if name.startswith(last)]
 
 
-def _problems(_: str | None) -> Iterable[str]:
+def _problem(arguments: argparse.Namespace) -> str | None:
+    """The problem on the line, or that of the instance's file."""
+    problem: str | list[str] | None = getattr(arguments, "problem", None)
+    if problem:
+        return problem[0] if isinstance(problem, list) else problem
+    try:
+        with Path(getattr(arguments, "instance", None) or "").open(encoding="utf-8") as file:
+            found = re.search(r'"problem"\s*:\s*"([\w-]+)"', file.read(1 << 20))
+    except (OSError, ValueError):
+        return None
+    return None if found is None else found[1]
+
+
+def _problems(_: argparse.Namespace) -> Iterable[str]:
     from schedgap import api
 
     return api.problems()
 
 
-def _methods(problem: str | None) -> Iterable[str]:
+def _own() -> list[str]:
+    """Functions with a seed in the files of the working directory: heuristics of one's own."""
+    heads = re.compile(r"^def ([A-Za-z]\w*)\((?=[^)]*\bseed\b)", re.MULTILINE)
+    files = sorted(path for path in Path().glob("*.py") if path.is_file())
+    return [f"{path}:{name}" for path in files for name in heads.findall(path.read_text("utf-8", errors="replace"))]
+
+
+def _methods(arguments: argparse.Namespace) -> Iterable[str]:
     from schedgap import api
 
-    known = api.problems()
+    known, problem = api.problems(), _problem(arguments)
     chosen = [problem] if problem in known else known
-    return dict.fromkeys(method.id for one in chosen for method in api.methods(one))
+    return dict.fromkeys([*(method.id for one in chosen for method in api.methods(one)), *_own()])
 
 
-def _records(problem: str | None) -> Iterable[str]:
+def _records(arguments: argparse.Namespace) -> Iterable[str]:
     from schedgap import api
 
+    problem = _problem(arguments)
     return (record.id for record in api.library_records(problem if problem in api.problems() else None))
 
 
-def _from(part: str) -> Callable[[str | None], Iterable[str]]:
+def _targets(arguments: argparse.Namespace) -> Iterable[str]:
+    """Claims, and heuristics of all problems as ``PROBLEM/HEURISTIC``."""
+    from schedgap import api
+
+    for problem in api.problems():
+        yield from (f"{problem}/{method.id}" for method in api.methods(problem) if not method.proves)
+        yield from (f"{problem}/{name}" for name in _own())
+    yield from _from("guarantees")(arguments)
+
+
+def _papers(_: argparse.Namespace) -> Iterable[str]:
+    from schedgap.reproducing import papers
+
+    return [*papers(), *papers().values()]
+
+
+def _items(arguments: argparse.Namespace) -> Iterable[str]:
+    from schedgap.reproducing import experiments
+
+    papers = experiments().items()
+    return [item for paper, items in papers if arguments.paper in re.findall(r"[\w-]+", paper) for item, _ in items]
+
+
+def _preset_settings(arguments: argparse.Namespace) -> Iterable[str]:
+    from schedgap.listing import preset_settings
+
+    known = arguments.problem in _problems(arguments)
+    return [f"{name}=" for name in preset_settings(arguments.problem, arguments.preset)] if known else []
+
+
+def _from(part: str) -> Callable[[argparse.Namespace], Iterable[str]]:
     """What ``schedgap list`` tells under this head, of the problem on the line or of all."""
 
-    def names(problem: str | None) -> Iterable[str]:
+    def names(arguments: argparse.Namespace) -> Iterable[str]:
         from schedgap.listing import names
 
-        return names(part, problem)
+        return names(part, _problem(arguments))
 
     return names
 
 
-_NAMES: Mapping[str, Callable[[str | None], Iterable[str]]] = {
+_NAMES: Mapping[str, Callable[[argparse.Namespace], Iterable[str]]] = {
     "problem": _problems,
     "method": _methods,
     "methods": _methods,
@@ -89,6 +140,9 @@ _NAMES: Mapping[str, Callable[[str | None], Iterable[str]]] = {
     "form": _from("forms"),
     "suites": _from("suites"),
     "guarantees": _from("guarantees"),
-    "target": _from("guarantees"),
+    "target": _targets,
+    "paper": _papers,
+    "item": _items,
+    "generate settings": _preset_settings,
 }
 """What the arguments of these names take."""

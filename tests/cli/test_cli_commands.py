@@ -210,12 +210,22 @@ def test_the_installed_command(mixed: Path) -> None:
             "schedgap bench --problem rar-ddls --methods sjf-bco,l",
             {f"sjf-bco,{name}" for name in ("lns", "ls", "lpt-colocate")},
         ),
+        ("schedgap hunt rar-ddls/l", {f"rar-ddls/{name}" for name in ("lns", "ls", "lpt-colocate")}),
+        ("schedgap reproduce 00", {f"00{k}" for k in range(5)}),
+        ("schedgap reproduce 004 --item figure-5", {"figure-5"}),
+        ("schedgap generate rar-ddls --preset paper --set ser", {"servers="}),
+        ("schedgap solve i.json --method l", {"ls", "lns", "lpt-colocate"}),
+        ("schedgap compare i.json --methods ls,my", {"ls,mypart.py:first"}),
     ],
 )
 def test_the_shell_completes(tmp_path: Path, line: str, names: set[str]) -> None:
+    (tmp_path / "mypart.py").write_text(
+        "def first(\n    instance, *, seed\n):\n    return 1\n\n\ndef other(x):\n    pass\n"
+    )
+    (tmp_path / "i.json").write_text('{"problem": "rar-ddls"}')
     out = tmp_path / "completions"
     asked = {"COMP_LINE": line, "COMP_POINT": str(len(line)), "_ARGCOMPLETE": "1", "_ARGCOMPLETE_IFS": "\n"}
     words = {**asked, "_ARGCOMPLETE_STDOUT_FILENAME": str(out)}
     command = [sys.executable, "-m", "schedgap.cli.main"]
-    subprocess.run(command, env={**os.environ, **words}, timeout=300, check=True)
+    subprocess.run(command, env={**os.environ, **words}, timeout=300, check=True, cwd=tmp_path)
     assert {name.strip() for name in out.read_text().split("\n")} == names
