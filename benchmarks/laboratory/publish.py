@@ -86,7 +86,8 @@ def publish(docs: Path, runs: Sequence[Path]) -> Path:
 
 def _marked(paper: Any) -> Any:
     """With ``ours`` at every claim: whether no paper makes it."""
-    ours = {claim.text for item in find_paper(str(paper["paper"])).items for claim in item.claims if claim.ours}
+    items = find_paper(paper["paper"]).items if paper["paper"] in NAMES else ()
+    ours = {claim.text for item in items for claim in item.claims if claim.ours}
     return {**paper, "claims": [{**claim, "ours": claim["claim"] in ours} for claim in paper["claims"]]}
 
 
