@@ -287,3 +287,19 @@ def test_gpu_sharing_improves_beside_jobs_that_share_and_repeats_itself() -> Non
     known = GPU_SHARING.check(instance, start or {}).objective
     assert first.info["events"] and first.objective < known  # type: ignore[operator]
     assert first.info == second.info and first.solution == second.solution
+
+
+def test_gpu_sharing_frees_fewer_jobs_where_sharing_goes_all_the_way_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such a model was built for seconds beyond the limit of time, and given up."""
+    built: list[int] = []
+
+    def counted(there: object, jobs: list[int]) -> None:
+        built.append(len(jobs))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("schedgap.solvers.exact.gpu_sharing.lns._MOST", 3)
+    monkeypatch.setattr("schedgap.solvers.exact.gpu_sharing.lns._Model", counted)
+    instance = few(0, jobs=14, ample=True)
+    start = fifo(instance, seed=0).solution
+    result = solve_sharing(instance, SolveOptions(work_limit=5.0, threads=1, start=start))
+    assert built and built[0] <= 3 and result.info["steps"] >= 1

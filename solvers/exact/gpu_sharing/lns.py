@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 SCALE = 10**6
 """Losses are counted in units of 1/SCALE of a slot, rounded up: no point claims too much."""
+_MOST = 80
+"""Jobs that one model has: its size grows with their pairs."""
 
 
 def solve_lns(instance: GpuSharingInstance, options: SolveOptions) -> Result:
@@ -120,7 +122,12 @@ class SharingNeighbourhoods(Neighbourhoods):
     # -- how it is solved ---------------------------------------------------------------------------------------
 
     def solve(self, parts: Collection[int], most_work: float) -> Outcome:
-        """The interval model of the freed jobs, exactly."""
+        """The interval model of the freed jobs, exactly; fewer are tried next where there are too many.
+
+        On a full cluster one job may share with the next all the way through.
+        """
+        if len(parts) > _MOST:
+            return Outcome(better=False, complete=False)
         from schedgap.solvers.cp_sat.session import search_cp
 
         jobs = sorted(parts)
