@@ -169,7 +169,7 @@ def _tables(instance: GVneInstance) -> Tables:
 
 def _quotients(capacity: Floats, amount: Floats, most: Ints) -> Ints:
     """(J, V) floor(capacity_v / amount_j), at most ``most_j``; quotients near whole numbers exactly."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         q = capacity[None, :] / amount[:, None]
     q = np.where(amount[:, None] > 0, np.minimum(q, most[:, None] + 0.5), most[:, None] + 0.5)
     result = np.floor(q).astype(np.int64)
