@@ -1,4 +1,7 @@
-"""Certificates of hadar: a tree whose leaves are prices, and one leaf of block prices at any size."""
+"""Certificates of hadar's optima: a tree whose leaves are prices.
+
+One leaf of block prices, for a bound at any size, is made in ``bounds.py``; ``rules/hadar.py`` says what either proves.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Engines that solve declarative models. Each is one file here, imported when it is first asked for.
 
 To add one: write ``solvers/engines/<name>.py`` with a module-level ``ENGINE`` that follows
-:class:`~schedgap.solvers.engines.answer.Engine`, and add its name to :data:`NAMES`.
+:class:`~schedgap.solvers.engines.answer.Engine`, and add its name to :data:`NAMES`. The range of numbers in which it is
+believed is its ``limits``, a :class:`~schedgap.solvers.engines.whole.Range`.
 """
 
 from __future__ import annotations
