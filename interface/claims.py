@@ -192,6 +192,7 @@ def evaluate(
     -------
     Card
         ``score`` is the mean of 1/ratio over all instances, 0 for a failure; ``to_dict()`` is a stable JSON form.
+        Where Ctrl-C ended its hunt the card says so and is not written.
 
     Raises
     ------
@@ -238,6 +239,8 @@ def evaluate(
             cluster=cluster,
             progress=progress,
         )
+    if card.folder is None:
+        return card
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / "card.json", json.dumps(card.to_dict(), indent=1, allow_nan=False) + "\n")
     title = f"{scheduler} on {problem}"

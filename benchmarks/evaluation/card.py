@@ -85,7 +85,7 @@ class Card:
     claims : (claim, held, refuted, not applicable, left/right where it is nearest to failing)
     hunted : its worst instance; None where no hunt was made
     peak : bytes of resident memory, None where unknown
-    folder : where card.html and card.json are; None where they are not written
+    folder : where card.html and card.json are; None where they are not written, since Ctrl-C ended the hunt
     """
 
     scheduler: str
@@ -282,6 +282,8 @@ class Card:
         parts = [f"{self.scheduler} on {self.problem.id}, seed {self.seed}", *self.headline()]
         for sheet in self.sheets():
             parts += ["", sheet.text()]
+        if self.hunted is not None and not self.hunted.finished:
+            parts += ["", "interrupted: its hunt was not finished, so no card is written"]
         if self.folder is not None:
             parts += ["", f"page: {self.folder / 'card.html'}"]
         return "\n".join(parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -88,14 +89,23 @@ def evaluate(
                 bar.say("evaluate: hunts for its worst instance")
                 limits = {} if budget is not None else {"evaluations": EVALUATIONS}
                 target = Target(problem, contained.method())
+                _set_aside(out / "hunt")
                 try:
                     hunted = hunt(target, budget=budget, limits=limits, seed=seed, out=out / "hunt", progress=bar.say)
                 except InputError as error:
                     bar.say(f"evaluate: no hunt: {error}")
             claims = _claims(problem, scheduler, trials, hunted)
-            return Card(scheduler, problem, seed, trials, claims, hunted, contained.peak, out)
+            whole = hunted is None or hunted.finished
+            return Card(scheduler, problem, seed, trials, claims, hunted, contained.peak, out if whole else None)
         finally:
             bar.finish()
+
+
+def _set_aside(folder: Path) -> None:
+    """Rename the hunt of an evaluation that was killed: the scheduler may have changed since."""
+    if folder.exists():
+        numbers = itertools.count(1)
+        folder.rename(next(name for k in numbers if not (name := folder.with_name(f"hunt-unfinished-{k}")).exists()))
 
 
 _Answer = tuple[dict[str, Any] | None, str, str, float | None]

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from schedgap.cli.arguments import add_cluster, add_memory_limit, add_seed, add_time_limit, count, seconds, to_json
+from schedgap.interrupt import INTERRUPTED
 
 
 def add_evaluate(parser: argparse.ArgumentParser) -> None:
@@ -48,6 +49,8 @@ def run_evaluate(arguments: argparse.Namespace) -> int:
         progress=sys.stderr,
     )
     print(to_json(card.to_dict()) if arguments.json else card.to_text())
+    if card.folder is None:
+        return INTERRUPTED
     return 0 if card.feasible == len(card.trials) else 1 if card.feasible else 4
 
 

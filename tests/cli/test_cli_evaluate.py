@@ -22,6 +22,7 @@ from schedgap import InputError
 from schedgap.benchmarks.evaluation import run as runs
 from schedgap.benchmarks.evaluation.card import Card, Trial
 from schedgap.benchmarks.evaluation.contained import Bounds, Contained, Failed
+from schedgap.benchmarks.hunt.result import Hunted
 from schedgap.benchmarks.instances import make_instance
 from schedgap.catalogue.agreement import Agreement
 from schedgap.catalogue.methods import users_file
@@ -114,7 +115,8 @@ def test_nothing_is_left_of_it_when_its_parent_is_killed(tmp_path: Path) -> None
         import os, signal, threading
         from support import foreign
         from schedgap.benchmarks.evaluation.contained import Bounds, Contained
-        from schedgap.benchmarks.instances import make_instance
+        from schedgap.benchmarks.hunt.result import Hunted
+from schedgap.benchmarks.instances import make_instance
         from schedgap.catalogue.rar_ddls import PROBLEM
         contained = Contained(f"{foreign.__file__}:endless", PROBLEM, Bounds(seconds=600.0, warm=False))
         contained._start()
@@ -276,6 +278,33 @@ def test_a_scheduler_that_fails_everywhere_scores_0(command: Command, folder: Pa
         assert data["score"] == 0 and data["failures"] == {failure: 2}
     ran = command("evaluate", f"{FILE}:absent", "--problem", "rar-ddls", "--out", "x")
     assert ran.status == 2 and "has no function 'absent'" in ran.err.splitlines()[-1] and "Traceback" not in ran.err
+
+
+def test_ctrl_c_in_its_hunt_leaves_no_card_that_looks_whole(
+    command: Command, folder: Path, small: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a killed one left of a hunt is set aside, and the repetition has the same card as one that nobody killed."""
+    options = ("--instances", "1", "--workers", "1", "--time-limit", "600", "--json")
+    arguments = ("evaluate", f"{FILE}:good", "--problem", "rar-ddls", *options)
+    whole = json.loads(command(*arguments, "--out", "whole").out)
+    hunts, real = iter((False, True)), runs.hunt
+
+    def interrupted(*given: object, **named: object) -> Hunted:
+        hunted = real(*given, **named)  # type: ignore[arg-type]
+        return replace(hunted, finished=next(hunts))
+
+    monkeypatch.setattr(runs, "hunt", interrupted)
+    ran = command(*arguments, "--out", "card")
+    assert ran.status == 130 and json.loads(ran.out)["feasible"] == 1
+    assert sorted(path.name for path in (folder / "card").iterdir()) == ["hunt"]
+    again = json.loads(command(*arguments, "--out", "card").out)
+    assert sorted(path.name for path in (folder / "card").iterdir()) == [
+        "card.html",
+        "card.json",
+        "hunt",
+        "hunt-unfinished-1",
+    ]
+    assert again["worst"]["ratio"] == whole["worst"]["ratio"] and again["worst"]["file"] == "card/hunt/worst.json"
 
 
 def test_a_fault_of_a_shipped_method_ends_the_evaluation(
