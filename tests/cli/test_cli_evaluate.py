@@ -115,8 +115,7 @@ def test_nothing_is_left_of_it_when_its_parent_is_killed(tmp_path: Path) -> None
         import os, signal, threading
         from support import foreign
         from schedgap.benchmarks.evaluation.contained import Bounds, Contained
-        from schedgap.benchmarks.hunt.result import Hunted
-from schedgap.benchmarks.instances import make_instance
+        from schedgap.benchmarks.instances import make_instance
         from schedgap.catalogue.rar_ddls import PROBLEM
         contained = Contained(f"{foreign.__file__}:endless", PROBLEM, Bounds(seconds=600.0, warm=False))
         contained._start()
