@@ -76,7 +76,7 @@ def with_certificate(
     found = list(report.violations)
     details: dict[str, Any] = {"bound": None if bound is None else str(bound), "leaves": verdict.leaves}
     if not report.violations and value is not None:
-        closed = bound is not None and closed_by(problem, instance, solution, bound)
+        closed = bound is not None and closed_by(problem, value, bound)
         if bound is None:
             found.append(Violation("certificate", "there is no schedule, says the certificate"))
         elif not closed and problem.sense * (value - bound) < 0:
@@ -94,11 +94,8 @@ def exact_value(problem: Problem, instance: Instance, solution: Solution) -> Fra
     return Fraction(objective)
 
 
-def closed_by(problem: Problem, instance: Instance, solution: Solution | None, bound: Fraction) -> bool:
-    """Whether the bound meets the solution: exactly, or to 1e-9 where times or utilities are not rational."""
-    if solution is None:
-        return False
-    value = exact_value(problem, instance, solution)
+def closed_by(problem: Problem, value: Fraction, bound: Fraction) -> bool:
+    """Whether a bound meets a solution's value: exactly, or to 1e-9 where times or utilities are not rational."""
     if value == bound:
         return True
     smooth = problem.id in ("comm-contention", "ddl-cluster", "ddljs")

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,10 +57,16 @@ class Certified:
         """Whether it proves that there is no schedule."""
         return self.certificate is not None and self.bound is None
 
+    @cached_property
+    def value(self) -> Fraction | None:
+        """The exact objective of the schedule, None where there is none."""
+        solution = self.result.solution
+        return None if solution is None else exact_value(self.problem, self.instance, solution)
+
     @property
     def optimal(self) -> bool:
         """Whether it proves the schedule that was found to be an optimum."""
-        return self.bound is not None and closed_by(self.problem, self.instance, self.result.solution, self.bound)
+        return self.bound is not None and self.value is not None and closed_by(self.problem, self.value, self.bound)
 
     @property
     def size(self) -> int:
@@ -103,12 +110,11 @@ class Certified:
         size = f"{self.leaves} leaves, {self.size} bytes compressed, {self.seconds:.2f} s"
         if self.bound is None:
             return f"certified: there is no schedule; {size}"
-        if self.optimal and self.result.solution is not None:
-            value = exact_value(self.problem, self.instance, self.result.solution)
+        value = self.value if self.optimal and self.value is not None else self.bound
+        shown = f"{self.problem.objective_name} {float(value):.12g} {self.problem.unit}".rstrip()
+        if self.optimal:
             exactly = f"exactly {value}" if value == self.bound else f"to 1e-9: the bound is {self.bound}"
-            shown = f"{self.problem.objective_name} {float(value):.12g} {self.problem.unit}".rstrip()
             return f"certified: optimal, {shown} ({exactly}); {size}"
-        shown = f"{self.problem.objective_name} {float(self.bound):.12g} {self.problem.unit}".rstrip()
         side = "at least" if self.problem.sense > 0 else "at most"
         return f"certified bound: the optimum is {side} {shown}; {size}; not the optimum: {self.reason}"
 
