@@ -7,11 +7,13 @@ import errno
 import os
 import tempfile
 from contextlib import suppress
-from gzip import GzipFile
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from schedgap.formulations.common.errors import InputError
+
+if TYPE_CHECKING:
+    from gzip import GzipFile
 
 _UMASK = os.umask(0)
 os.umask(_UMASK)
