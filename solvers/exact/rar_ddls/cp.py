@@ -13,6 +13,7 @@ from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.job_options import JobOptions, job_options
 from schedgap.solvers.exact.rar_ddls.incumbent import BestSchedule
 from schedgap.solvers.exact.rar_ddls.intervals import IntervalModel
+from schedgap.solvers.exact.rar_ddls.one_server import pack
 from schedgap.solvers.exact.rar_ddls.overlaps import Overlaps
 from schedgap.solvers.exact.rar_ddls.packing import SlotPacking
 from schedgap.solvers.exact.rar_ddls.search import LocalSearch
@@ -85,6 +86,10 @@ class _Stages:
         packing = SlotPacking(incumbent, self.options)
         packing.raise_bound(incumbent, _PACKING_SHARE)
         incumbent.log("slot packing")
+        if incumbent.finished():
+            return None
+        pack(incumbent, self.options)
+        incumbent.log("packing without crossing")
         if incumbent.finished():
             return None
         search.run(incumbent, _SECOND_EFFORT)

@@ -9,7 +9,7 @@ import numpy as np
 
 from schedgap.formulations.rar_ddls.job_options import JobOptions
 from schedgap.solvers.exact.rar_ddls.incumbent import BestSchedule
-from schedgap.solvers.exact.rar_ddls.patterns import Label, OneSlot
+from schedgap.solvers.exact.rar_ddls.patterns import Knapsack, Label, OneSlot
 from schedgap.solvers.exact.rar_ddls.rows import Need, contention_grades, job_needs
 from schedgap.solvers.linear_program import INFINITY, LinearProgram
 from schedgap.solvers.result import NO_DEADLINE
@@ -57,7 +57,9 @@ class SlotPacking:
         self.grades = contention_grades(instance)
         self.needs: list[Need] = job_needs(options, self.grades)
         self.cuts: list[SlotCut] = []
-        self._slot = OneSlot(instance, options, self.grades)
+        servers = instance.servers
+        one = len(servers) == 1
+        self._slot = Knapsack(servers[0].gpus, options) if one else OneSlot(instance, options, self.grades)
 
     def raise_bound(self, incumbent: BestSchedule, share: float, keep: int = 6) -> None:
         """Column generation until the bound cannot rise any more, or `share` of what is left is used.

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.job_options import JobOptions
@@ -17,6 +20,10 @@ if TYPE_CHECKING:
 
 
 MOST_PATTERNS = 3_000
+LARGEST_TABLE = 5 * 10**7
+"""Cells of a dynamic program over GPUs and jobs that are worth their memory."""
+
+Weight = TypeVar("Weight", int, float)
 
 Label = tuple[int, int]
 """(job, how it runs): 0 on one server, i >= 1 across servers in grade i of contention."""
@@ -175,6 +182,69 @@ class OneSlot:
         for gang in gangs:
             for rest in self._fillings(left - gang, gang):
                 yield (gang, *rest)
+
+
+class Knapsack:
+    """What one server can run in a slot: any jobs that need no more GPUs than it has.
+
+    Parameters
+    ----------
+    gpus : of the server
+    options : what the jobs can do; only those that fit it run at all
+
+    Attributes
+    ----------
+    runs : the labels that there are
+    too_large : its table would not be worth its memory
+    """
+
+    def __init__(self, gpus: int, options: Sequence[JobOptions]) -> None:
+        self._gpus = gpus
+        self._need = {(j, 0): option.gpus for j, option in enumerate(options) if option.local}
+        self.runs: Mapping[Label, object] = self._need
+        self.too_large = (gpus + 1) * len(self._need) > LARGEST_TABLE
+
+    def best(self, weights: Mapping[Label, int], incumbent: BestSchedule) -> tuple[list[Label], int]:
+        """The labels of largest weight that fit together, and that weight; by dynamic programming, in whole numbers.
+
+        Notes
+        -----
+        O(J N) for J jobs and N GPUs.
+        """
+        labels = [label for label in self._need if weights.get(label, 0) > 0]
+        if sum(weights[label] for label in labels) >= 2**62:
+            return [], sum(weights.values())
+        items = [(self._need[label], weights[label]) for label in labels]
+        chosen, value = knapsack(items, self._gpus, np.zeros(self._gpus + 1, dtype=np.int64))
+        incumbent.work += 1e-9 * self._gpus * len(labels)
+        return [labels[k] for k in chosen], int(value)
+
+
+def knapsack(
+    items: Sequence[tuple[int, Weight]], capacity: int, most: NDArray[np.int64] | NDArray[np.float64]
+) -> tuple[list[int], Weight]:
+    """The items of the largest weight that fit together, and that weight.
+
+    Parameters
+    ----------
+    items : size and weight of each
+    most : (capacity + 1,) zeros, of the type to count in; overwritten
+
+    Notes
+    -----
+    Dynamic programming over items and capacity: O(items x capacity) time, as many bytes.
+    """
+    taken = np.zeros((len(items), capacity + 1), dtype=bool)
+    for row, (size, weight) in enumerate(items):
+        with_it = most[:-size] + weight
+        taken[row, size:] = with_it > most[size:]
+        most[size:] = np.maximum(most[size:], with_it)
+    left, chosen = capacity, []
+    for row in range(len(items) - 1, -1, -1):
+        if taken[row, left]:
+            chosen.append(row)
+            left -= items[row][0]
+    return chosen, most[-1].item()
 
 
 class _TooManyError(Exception):
