@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 
 from schedgap.benchmarks.library.sources import packing
-from schedgap.formulations.common.numbers import Json
+from schedgap.formulations.common.instance import Json
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.solvers.exact.rar_ddls.cp import solve_cp
 from schedgap.solvers.result import Deadline, SolveOptions, Status

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from schedgap.formulations.common.instance import Instance
+from schedgap.formulations.ddl_cluster.bounds import Resource, shares
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.formulations.gpu_sharing import dynamics as gpu_sharing
@@ -81,8 +83,19 @@ def _leaves(instance: Instance, given: dict[str, Any]) -> Iterator[Leaf]:
     elif isinstance(instance, DdljsInstance):
         yield "prices", {}, {"ends": [instance.horizon], "classes": [-1] * len(instance.servers), "prices": [[]]}
         yield from _slots(instance)
-    elif given["problem"] in ("comm-contention", "ddl-cluster"):
-        yield ("srpt" if given["problem"] == "comm-contention" else "machines"), {}, {}
+    elif isinstance(instance, DdlClusterInstance):
+        yield "machines", {}, {}
+        names = [server.id for server in instance.servers]
+        yield "machines", {}, {"shares": [[_named(names, r), own] for r, own in shares(instance).items()]}
+    elif given["problem"] == "comm-contention":
+        yield "srpt", {}, {}
+
+
+def _named(names: Sequence[str], resource: Resource) -> str | list[str | int]:
+    """A resource of ddl-cluster with the server's id in place of its position."""
+    if isinstance(resource, str):
+        return resource
+    return [names[resource]] if isinstance(resource, int) else [names[resource[0]], resource[1]]
 
 
 def _rings(instance: GVneInstance) -> dict[str, Any]:

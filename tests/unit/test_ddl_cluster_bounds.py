@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 
 from schedgap.formulations.common.numbers import exact
-from schedgap.formulations.ddl_cluster.bounds import alone_times, lower_bound, servers_spanned
+from schedgap.formulations.ddl_cluster.bounds import (
+    SHARE_GRID,
+    alone_times,
+    lower_bound,
+    resource_bound,
+    servers_spanned,
+    shared_bound,
+    shares,
+)
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES, simulate_plain
+from schedgap.solvers.certificates import checker
+from schedgap.solvers.certificates.bounds import _named
+from schedgap.solvers.certificates.make import plain
 
 
 def drawn(seed: int) -> DdlClusterInstance:
@@ -129,8 +142,49 @@ def plain_bound(instance: DdlClusterInstance) -> Fraction:
 def test_the_bound_is_its_definition(seed: int) -> None:
     instance = drawn(seed)
     wanted = plain_bound(instance)
-    assert lower_bound(instance) == pytest.approx(float(wanted), rel=1e-11)
-    assert exact(lower_bound(instance)) <= wanted
+    assert resource_bound(instance) == pytest.approx(float(wanted), rel=1e-11)
+    assert exact(resource_bound(instance)) <= wanted
+    given = shares(instance)
+    names = [server.id for server in instance.servers]
+    content = [[_named(names, r), {str(j): u for j, u in own.items()}] for r, own in given.items()]
+    rule = machines(instance)
+    assert shared_bound(instance, given) == pytest.approx(float(rule({"shares": content}, {})), rel=1e-11)
+    assert exact(shared_bound(instance, given)) <= rule({"shares": content}, {})
+    assert all(sum(own.get(j, 0) for own in given.values()) <= SHARE_GRID for j in range(len(instance.jobs)))
+
+
+def machines(instance: DdlClusterInstance) -> Callable[[Mapping[str, Any], Mapping[str, Any]], Fraction]:
+    """The certificate checker's own evaluation of the form ``machines``."""
+    price = checker.model_of(plain(instance), "machines", {}).price
+    assert price is not None
+    return price
+
+
+def test_several_resources_bound_more_than_one() -> None:
+    higher = sum(lower_bound(drawn(seed)) > resource_bound(drawn(seed)) * (1 + 1e-6) for seed in range(60))
+    assert higher >= 5
+
+
+def test_a_server_may_have_the_name_of_all_gpus_or_links() -> None:
+    for seed in range(20):
+        data = drawn(seed).to_dict()
+        changed = json.loads(json.dumps(data).replace('"s0"', '"gpus"').replace('"s1"', '"links"'))
+        bounds = [machines(DdlClusterInstance.parse(given))({}, {}) for given in (data, changed)]
+        assert bounds[0] == bounds[1]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"shares": [["gpus", {"0": SHARE_GRID}], ["gpus", {"0": 1}]]},
+        {"shares": [["gpus", {"0": -1}]]},
+        {"shares": [["gpus", {"0": 0.5}]]},
+        {"share": []},
+    ],
+)
+def test_shares_of_more_than_one_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="share"):
+        machines(drawn(0))(wrong, {})
 
 
 def test_every_part_of_the_bound_is_the_best_somewhere() -> None:

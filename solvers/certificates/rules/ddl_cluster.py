@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -200,7 +200,8 @@ def _overlap(model: Any, name: str, one: tuple[str, str], two: tuple[str, str]) 
 
 
 def machines(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) -> None:
-    """The form ``machines``: no rows; a leaf is ``{}``, its bound the largest of the following, over the jobs.
+    """The form ``machines``: no rows; a leaf is ``{}``, its bound the largest of the following, over the jobs; or
+    ``{"shares": [[resource, {job: share}], ...]}``.
 
     With c_j = f + g, m_j = a + b M where job j spans servers for certain and 0 otherwise, it takes I_j (c_j + m_j) at
     the least. A resource is a machine that may preempt: all N GPUs as one that is N times as fast, all links likewise,
@@ -209,6 +210,11 @@ def machines(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any
     least half of what the iterations take, since they follow each other. Shortest remaining work first has the least
     sum of ends (Schrage 1968), smallest work first the least sum of mean busy times (Goemans 1997). Jobs that do
     not use the resource count alone.
+
+    Shares, whole numbers of at least 0 in units of 2^-20, at most 1 for each job in all, combine resources: of each job
+    the time that a resource's mean busy time says counts by its share, its time alone by the rest. Weighted by shares,
+    mean busy times have the least sum where the largest share / work runs first. Resources are ``"gpus"`` and ``"links"``
+    for all together, ``[server]`` for its link and ``[server, gpu]``; jobs go by position.
     """
     jobs, link = instance["jobs"], instance["link"]
     b, latency = Fraction(link["seconds_per_unit"]), Fraction(link.get("latency", 0))
@@ -233,7 +239,7 @@ def machines(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any
         work = jobs[j]["iterations"] * moving[j] * share
         return j, arrival[j] + computing[j] + latency, work, Fraction(0), (between + moving[j]) / 2
 
-    resources: dict[Any, list[Piece]] = {"gpus": [], "links": []}
+    resources: dict[Any, list[Piece]] = {"gpus": [], "links": []}  # others are tuples: servers may have these names
     for j, job in enumerate(jobs):
         resources["gpus"].append(compute(j, Fraction(job["gpus"], sum(sizes))))
         placed = job.get("placement") or ()
@@ -242,14 +248,34 @@ def machines(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any
         if spans[j] > 1 and moving[j]:
             resources["links"].append(send(j, Fraction(spans[j], len(sizes))))
             for server in {server for server, _ in placed}:
-                resources.setdefault(server, []).append(send(j, Fraction(1)))
-    best = sum(alone)
+                resources.setdefault((server,), []).append(send(j, Fraction(1)))
+
+    def price(given: Mapping[str, Any], box: Mapping[str, Any]) -> Fraction:
+        if set(given) - {"shares"}:
+            raise ValueError(f"unknown {min(set(given) - {'shares'})!r}")
+        if "shares" not in given:
+            return best / len(jobs)
+        total, left = sum(alone, Fraction(0)), [2**20] * len(jobs)
+        for name, parts in given["shares"]:
+            pieces = resources[name if isinstance(name, str) else tuple(name)]
+            weights = {int(j): share for j, share in parts.items()}
+            if any(type(share) is not int or share < 0 for share in weights.values()):
+                raise ValueError("a share is a whole number of at least 0")
+            for piece, busy in weighted([piece for piece in pieces if weights.get(piece[0])], weights):
+                j, share = piece[0], weights[piece[0]]
+                left[j] -= share
+                total += Fraction(share, 2**20) * (busy + piece[4] - arrival[j] - alone[j])
+        if min(left) < 0:
+            raise ValueError("the shares of a job are more than 1 in all")
+        return total / len(jobs)
+
+    best = sum(alone, Fraction(0))
     for pieces in resources.values():
         here = {piece[0] for piece in pieces}
         later = max(ends(pieces) + sum(p[3] for p in pieces), means(pieces) + sum(p[4] for p in pieces))
         rest = sum(alone[j] for j in range(len(jobs)) if j not in here)
         best = max(best, rest + later - sum(arrival[j] for j in here))
-    model.price = lambda given, box: Fraction(best) / len(jobs)
+    model.price = price
 
 
 Piece = tuple[int, Fraction, Fraction, Fraction, Fraction]
@@ -276,22 +302,27 @@ def ends(pieces: list[Piece]) -> Fraction:
 
 def means(pieces: list[Piece]) -> Fraction:
     """The least sum of mean busy times, each rounded down to 2^-80: smallest work first, which may pause."""
-    coming = sorted((release, work, j) for j, release, work, _, _ in pieces)
+    return sum((busy for _, busy in weighted(pieces, {piece[0]: 1 for piece in pieces})), Fraction(0))
+
+
+def weighted(pieces: list[Piece], weight: Mapping[int, int]) -> Iterator[tuple[Piece, Fraction]]:
+    """(piece, mean busy time rounded down to 2^-80): the largest weight / work first, which may pause."""
+    coming = sorted(pieces, key=lambda piece: piece[1])
     waiting: list[tuple[Fraction, int]] = []
-    left, busy = {j: work for _, work, j in coming}, {j: Fraction(0) for _, _, j in coming}
+    left, busy = [piece[2] for piece in coming], [Fraction(0)] * len(coming)
     now = Fraction(0)
-    for place, (release, work, j) in enumerate(coming):
+    for place, (j, release, work, _, _) in enumerate(coming):
         now = max(now, release)
-        heapq.heappush(waiting, (work, j))
-        until = coming[place + 1][0] if place + 1 < len(coming) else None
+        heapq.heappush(waiting, (work / weight[j], place))
+        until = coming[place + 1][1] if place + 1 < len(coming) else None
         while waiting and (until is None or now < until):
-            j = waiting[0][1]
-            step = left[j] if until is None else min(left[j], until - now)
-            busy[j] += step * (now + step / 2)
-            now, left[j] = now + step, left[j] - step
-            if not left[j]:
+            k = waiting[0][1]
+            step = left[k] if until is None else min(left[k], until - now)
+            busy[k] += step * (now + step / 2)
+            now, left[k] = now + step, left[k] - step
+            if not left[k]:
                 heapq.heappop(waiting)
-    return Fraction(sum(math.floor(busy[j] / work * 2**80) for _, work, j in coming), 2**80)
+    return ((piece, Fraction(math.floor(b / piece[2] * 2**80), 2**80)) for piece, b in zip(coming, busy, strict=True))
 
 
 FORMS = {"rows": rows, "machines": machines}

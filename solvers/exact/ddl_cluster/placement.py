@@ -11,7 +11,7 @@ from importlib.metadata import version
 import numpy as np
 
 from schedgap.formulations.common.numbers import MINIMISE
-from schedgap.formulations.ddl_cluster.bounds import lower_bound
+from schedgap.formulations.ddl_cluster.bounds import lower_bound, resource_bound
 from schedgap.formulations.ddl_cluster.check import check
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
 from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES, simulate_plain, solution_of
@@ -115,7 +115,7 @@ def _all_placements(instance: DdlClusterInstance, best: Incumbent) -> Terminatio
         if best.out_of_time():
             return None
         own = placed(instance, placement)
-        bounded.append((lower_bound(own), own))
+        bounded.append((resource_bound(own), own))
     bounded.sort(key=lambda pair: pair[0])
     best.info["placements"] = len(bounded)
     open_bounds = [bound for bound, _ in bounded]
