@@ -213,8 +213,8 @@ def machines(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any
 
     Shares, whole numbers of at least 0 in units of 2^-20, at most 1 for each job in all, combine resources: of each job
     the time that a resource's mean busy time says counts by its share, its time alone by the rest. Weighted by shares,
-    mean busy times have the least sum where the largest share / work runs first. Resources are ``"gpus"`` and ``"links"``
-    for all together, ``[server]`` for its link and ``[server, gpu]``; jobs go by position.
+    mean busy times have the least sum where the largest share / work runs first. Resources are ``"gpus"`` and
+    ``"links"`` for all together, ``[server]`` for its link and ``[server, gpu]``; jobs go by position.
     """
     jobs, link = instance["jobs"], instance["link"]
     b, latency = Fraction(link["seconds_per_unit"]), Fraction(link.get("latency", 0))
