@@ -18,6 +18,7 @@ from schedgap.formulations.hadar.placement import levels_from, solution_from_lev
 from schedgap.formulations.hadar.solution import HadarSolution
 from schedgap.formulations.hadar.tables import small_units, tables
 from schedgap.solvers.exact.hadar.bound import upper_bound
+from schedgap.solvers.exact.hadar.list_search import LARGEST, ListSearch
 from schedgap.solvers.exact.hadar.primal import MOST_TYPES, Packing
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.neighbourhoods import Neighbourhoods, Outcome, searched
@@ -66,7 +67,22 @@ def solve_lns(instance: HadarInstance, options: SolveOptions) -> Result:
         if options.start is not None:
             best.propose(options.start, "start")
         return best.result(Termination.TOO_LARGE)
-    return searched(best, lambda: WindowNeighbourhoods(instance, best))
+    return searched(best, lambda: _after_orders(instance, best))
+
+
+def _after_orders(instance: HadarInstance, best: Incumbent) -> WindowNeighbourhoods:
+    """The neighbourhoods of the start, or of what a search over orders of the jobs makes better than it."""
+    data = tables(instance)
+
+    def found(levels: Mapping[int, Levels]) -> None:
+        solution = solution_from_levels(instance, data, trimmed(levels, data))
+        if solution is not None:
+            best.propose(solution, "orders")
+
+    if len(data.jobs) * (data.horizon + 1) <= LARGEST:
+        ListSearch(data, instance.all_jobs_must_finish).run(best, found)
+        best.log("orders of the jobs")
+    return WindowNeighbourhoods(instance, best)
 
 
 @dataclass
