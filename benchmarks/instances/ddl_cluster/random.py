@@ -83,7 +83,7 @@ def paper(
     seed: int,
     *,
     jobs: Annotated[
-        int, Field(ge=1, le=5000, description="number of jobs, in the paper's proportions of gang sizes")
+        int, Field(ge=1, le=100000, description="number of jobs, in the paper's proportions of gang sizes")
     ] = 160,
     servers: Servers = 16,
     gpus: Annotated[int, Field(ge=1, le=1000, description="GPUs per server")] = 4,

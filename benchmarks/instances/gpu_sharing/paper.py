@@ -36,7 +36,7 @@ Pairs: TypeAlias = Annotated[
 def simulated(
     seed: int,
     *,
-    jobs: Annotated[int, Field(ge=1, le=2000, description="number of jobs")] = 240,
+    jobs: Annotated[int, Field(ge=1, le=100000, description="number of jobs")] = 240,
     servers: Annotated[int, Field(ge=4, le=10000, description="servers of 4 GPUs")] = 16,
     hours: Annotated[float, Field(gt=0, le=10000, description="hours of arrivals")] = 12.0,
     xi: Annotated[
