@@ -16,7 +16,6 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -26,10 +25,10 @@ from schedgap.benchmarks.harness.warm import warm_up
 from schedgap.benchmarks.instances import make_instance
 from schedgap.catalogue.method import Kind
 from schedgap.catalogue.registry import find_problem
-from schedgap.formulations.common.instance import Instance
+from schedgap.formulations.common.instance import Instance, Json
 
 SIZES = (100, 316, 1000, 3162, 10_000, 31_623, 100_000)
-WORKLOADS: Mapping[str, tuple[str, Callable[[int], dict[str, Any]]]] = {
+WORKLOADS: Mapping[str, tuple[str, Callable[[int], dict[str, Json]]]] = {
     "rar-ddls": ("large", lambda n: {"jobs": n, "gpus": n}),
     "hadar": ("trace", lambda n: {"jobs": n, "nodes": max(1, n // 32)}),
     "gpu-sharing": ("table-iii", lambda n: {"jobs": n, "servers": max(4, n // 15)}),
@@ -48,7 +47,7 @@ LEAST_SECONDS = 0.02
 FITTED = 4
 """Of the largest sizes, a fit takes so many."""
 
-Row = dict[str, Any]
+Row = dict[str, Json]
 
 
 def measured(problem: str, method: str, size: int, seed: int = 0) -> Row:
