@@ -47,11 +47,11 @@ def test_what_it_finds_is_feasible_and_repeats_itself(preset: str, seed: int) ->
 
 def test_the_value_of_a_changed_order_is_that_of_placing_all_jobs() -> None:
     search = ListSearch(tables(drawn("small", 3)), must=False)
-    order, slowest = search._first(), np.maximum(0, search._levels - 1)
+    order, slowest = search._first(), search._slowest
     state = _start(order, slowest, *search._table)
     first = state[0][0]
     for seed in range(20):
-        _anneal(30, 5.0, np.random.default_rng(seed), state, *search._table)
+        _anneal(30, 5.0, np.random.default_rng(seed), search._slowest, state, *search._table)
         again = _start(state[4], state[5], *search._table)
         assert state[0][0] == pytest.approx(again[0][0])
         assert (state[6] == again[6]).all() and state[7] == pytest.approx(again[7])
@@ -70,3 +70,15 @@ def test_lns_starts_from_the_orders() -> None:
     best = max(schedgap.solve(instance, name).objective or 0.0 for name in ("hadar-rounds", "hadar-online"))
     assert result.objective is not None and result.objective >= best
     assert result.info["orders tried"] > 0
+
+
+def test_jobs_that_cannot_run_or_come_too_late() -> None:
+    data = schedgap.generate("hadar", "small", seed=2).to_dict()
+    many = sum(sum(machine["gpus"].values()) for machine in data["machines"]) + 1
+    data["jobs"] += [
+        data["jobs"][0] | {"id": "wide", "workers": many},
+        data["jobs"][1] | {"id": "slow", "throughput": {}},
+    ]
+    instance = HadarInstance.parse(data)
+    levels = searched(instance)
+    assert levels and not levels.keys() & {len(instance.jobs) - 2, len(instance.jobs) - 1}

@@ -18,6 +18,10 @@ Bools = NDArray[np.bool_]
 Levels = dict[int, dict[int, int]]
 """The level of each job in each slot it runs in."""
 
+State = tuple[Floats, Ints, Ints, Ints, Ints, Ints, Ints, Floats]
+"""Worth of the present and the best order; positions between two snapshots; best order and its slowest levels; the
+present ones; what is free, and the worth so far, at each snapshot of the present order."""
+
 LARGEST = 2 * 10**7
 """Jobs times slots that are worth the memory of the tables."""
 SHARE = 0.6
@@ -28,6 +32,8 @@ COST = 1e-7
 """Work of one job that is placed anew."""
 SECONDS = 0.2
 """Of one leg, after which the clock is looked at."""
+STAGES = 100
+"""Of a cooling of a given length."""
 WARM, COLD = 0.25, 0.001
 """Temperatures at first and at last, of the mean utility of a job."""
 
@@ -47,9 +53,9 @@ class ListSearch:
 
     def __init__(self, data: Tables, must: bool) -> None:
         jobs, kinds = data.jobs, len(data.types)
-        most = max(job.levels for job in jobs)
+        most = max([1, *(job.levels for job in jobs)])
         self.data = data
-        self._levels = np.array([job.levels for job in jobs], dtype=np.int64)
+        self._slowest = np.array([max(0, job.levels - 1) for job in jobs], dtype=np.int64)
         step = np.zeros((len(jobs), most), dtype=np.int64)
         allowed = np.zeros((len(jobs), most, kinds), dtype=np.bool_)
         for j, job in enumerate(jobs):
@@ -79,14 +85,14 @@ class ListSearch:
         """
         jobs, work = len(self.data.jobs), best.work_left(SHARE)
         rng = np.random.default_rng(best.options.seed)
-        order, slowest = self._first(), np.maximum(0, self._levels - 1)
+        order, slowest = self._first(), self._slowest
         state = _start(order, slowest, *self._table)
         total = UNLIMITED if work is None else max(1, int(work / (COST * jobs)))
         seconds = best.seconds_left(SHARE)
         began, done, leg = time.monotonic(), 0, 50
         share = 0.0
         while share < 1.0 and not best.finished():
-            _anneal(leg, self._mean * WARM * (COLD / WARM) ** share, rng, state, *self._table)
+            self._leg(leg, share, rng, state)
             done += leg
             best.work += COST * jobs * leg
             if seconds is None:
@@ -96,14 +102,36 @@ class ListSearch:
                 share = max(spent / seconds, done / total if work is not None else 0.0)
                 if work is None:
                     leg = max(1, min(2 * leg, int(leg * SECONDS / spent * done / leg)))
-        levels = np.zeros((jobs, self.data.horizon + 1), dtype=np.int64)
-        _place(state[2], state[3], levels, *self._table)
-        found({j: {int(t): int(own[t]) - 1 for t in np.flatnonzero(own)} for j, own in enumerate(levels) if own.any()})
+        found(self._best(state))
         best.info["orders tried"] = done
+
+    def annealed(self, count: int, seed: int) -> Levels:
+        """The best levels of so many orders."""
+        rng = np.random.default_rng(seed)
+        state = _start(self._first(), self._slowest, *self._table)
+        for leg in range(STAGES):
+            _anneal(
+                count // STAGES,
+                self._mean * WARM * (COLD / WARM) ** (leg / STAGES),
+                rng,
+                self._slowest,
+                state,
+                *self._table,
+            )
+        return self._best(state)
+
+    def _leg(self, count: int, share: float, rng: np.random.Generator, state: State) -> None:
+        """So many changes after this share of the cooling."""
+        _anneal(count, self._mean * WARM * (COLD / WARM) ** share, rng, self._slowest, state, *self._table)
+
+    def _best(self, state: State) -> Levels:
+        levels = np.zeros((len(self.data.jobs), self.data.horizon + 1), dtype=np.int64)
+        _place(state[2], state[3], levels, *self._table)
+        return {j: {int(t): int(own[t]) - 1 for t in np.flatnonzero(own)} for j, own in enumerate(levels) if own.any()}
 
     def _first(self) -> Ints:
         """The order of the largest utility for a device-slot, or for a device and the root of the slots."""
-        jobs, slowest = self.data.jobs, np.maximum(0, self._levels - 1)
+        jobs, slowest = self.data.jobs, self._slowest
         orders = [
             np.argsort(
                 [-job.most / (max(1, job.workers) * max(1, job.min_slots) ** power) for job in jobs], kind="stable"
@@ -111,11 +139,6 @@ class ListSearch:
             for power in (1.0, 0.5)
         ]
         return max(orders, key=lambda order: float(_start(order, slowest, *self._table)[0][0]))
-
-
-State = tuple[Floats, Ints, Ints, Ints, Ints, Ints, Ints, Floats]
-"""Worth of the present and the best order; positions between two snapshots; best order and its slowest levels; the
-present ones; what is free, and the worth so far, at each snapshot of the present order."""
 
 
 @kept
@@ -257,6 +280,7 @@ def _anneal(
     count: int,
     temperature: float,
     rng: np.random.Generator,
+    most: Ints,
     state: State,
     workers: Ints,
     arrival: Ints,
@@ -285,9 +309,7 @@ def _anneal(
             _move(order, a, b)
         else:
             first = last = a
-            slowest[order[a]] = rng.integers(0, step.shape[1])
-            while step[order[a], slowest[order[a]]] == 0:
-                slowest[order[a]] -= 1
+            slowest[order[a]] = rng.integers(0, most[order[a]] + 1)
         begin = first // gap
         now, total = free[begin].copy(), worth[begin]
         end = len(worth)
