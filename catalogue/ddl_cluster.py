@@ -24,6 +24,15 @@ def _exact() -> Mapping[str, Function]:
     return {"cp": solve_cp, "job-shop": solve_job_shop, "placement": solve_placement}
 
 
+def _search() -> Mapping[str, Function]:
+    from schedgap.solvers.exact.ddl_cluster.lns import solve_lns
+
+    def stated(solution: Solution) -> float:
+        return float(sum(solution["finish"].values()))
+
+    return {"lns": PROBLEM.best_start(solve_lns, stated)}
+
+
 def _job_shop(instance: Instance, tighten: bool) -> DeclarativeModel:
     from schedgap.formulations.ddl_cluster.models.job_shop import build_model
 
@@ -76,6 +85,7 @@ class DdlCluster(ProblemOf[DdlClusterInstance]):
         _exact_method("job-shop", "CP-SAT on the restriction to one all-reduce per server at a time; placement given"),
         _exact_method("placement", "every placement of a tiny cluster, each scheduled by cp; drawn placements beyond"),
         *ENGINES,
+        Method("lns", "large neighbourhood search from the best heuristic, until a limit", Kind.SEARCH, _search),
         _heuristic(
             "ada-srsf", "SRSF, AdaDUAL decides on a second all-reduce per server", source="paper 001, Algorithms 1 to 3"
         ),

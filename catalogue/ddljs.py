@@ -24,6 +24,12 @@ def _heuristics() -> Mapping[str, Function]:
     return {"gadget": gadget, "fifo": fifo, "drf": drf, "las": las}
 
 
+def _search() -> Mapping[str, Function]:
+    from schedgap.solvers.exact.ddljs.lns import solve_lns
+
+    return {"lns": PROBLEM.best_start(solve_lns)}
+
+
 def _slots(instance: Instance, tighten: bool) -> DeclarativeModel:
     from schedgap.formulations.ddljs.models.slots import build_ilp
 
@@ -53,6 +59,7 @@ class Ddljs(ProblemOf[DdljsInstance]):
         ENGINES[2],
         ENGINES[1],
         ENGINES[0],
+        Method("lns", "large neighbourhood search from the best heuristic, until a limit", Kind.SEARCH, _search),
         _heuristic(
             "gadget",
             "greedy over slots, each slot by a method of g-vne",

@@ -9,15 +9,18 @@ Pisinger 2006, An adaptive large neighborhood search heuristic, Transportation S
 from __future__ import annotations
 
 import importlib.metadata
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from schedgap.formulations.common.errors import InputError
-from schedgap.solvers.incumbent import Incumbent
-from schedgap.solvers.result import Result, Termination
+from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.common.numbers import agrees
+from schedgap.solvers.incumbent import Incumbent, optimal
+from schedgap.solvers.result import Deadline, Result, Termination
 
 STEP_WORK = 0.2
 """Deterministic time of one step at most."""
@@ -31,6 +34,10 @@ MEMORY = 0.8
 """Share of what was known of a kind that outlives a step."""
 LEAST_WEIGHT = 0.05
 """A kind that never helps is still tried."""
+SHOWN = 25
+"""Steps after which a gain is proposed, where a check takes as long as many steps."""
+CHECKS = 1.5
+"""How many times as long as the start took to be made and checked is then left at the end, for the last solution."""
 PATIENCE = 200
 """Steps without gain after which a run ends that has no limit."""
 
@@ -68,6 +75,17 @@ class Neighbourhoods(ABC):
     @abstractmethod
     def solve(self, parts: Collection[int], most_work: float) -> Outcome:
         """Solve the freed parts beside the others, within so much deterministic time that is counted there."""
+
+    def value(self) -> float | None:
+        """The objective of the present solution, in the incumbent's units, where not every gain is proposed.
+
+        That is for problems whose checks take as long as many steps: the search then proposes it now and then.
+        """
+        return None
+
+    def solution(self) -> Solution:
+        """The present solution, where it has a value."""
+        raise NotImplementedError
 
 
 @dataclass
@@ -119,16 +137,29 @@ class NeighbourhoodSearch:
                 self._learn(kind, outcome)
                 if outcome.better:
                     barren.clear()
-                    events.append([self._steps, round(best.work, 6), name, len(parts), best.in_own(best.objective)])
+                    value = there.value()
+                    now = best.in_own(best.objective if value is None else value)
+                    events.append([self._steps, round(best.work, 6), name, len(parts), now])
                     best.log(f"step {self._steps}, {name}: {len(parts)} of {there.parts} freed")
                 elif outcome.complete:
                     barren.add(parts)
                     whole = len(parts) == there.parts
+                if self._steps % SHOWN == 0 or optimal(there.value(), best.bound, best.sense):
+                    self._show()
         finally:
+            self._show()
             best.info["steps"] = self._steps
             best.info["neighbourhoods"] = {name: [kind.tries, kind.gains] for name, kind in self._kinds.items()}
         best.log(f"{self._steps} steps, {len(events)} of them with gain")
         return whole
+
+    def _show(self) -> None:
+        """Propose the present solution, where it is better than the incumbent."""
+        best, value = self.incumbent, self.neighbourhoods.value()
+        if value is None or not best.improves(value):
+            return
+        if best.objective is None or not agrees(value, float(best.objective)):
+            best.propose(self.neighbourhoods.solution(), "lns", trusted=True)
 
     def _choose(self, rng: np.random.Generator) -> tuple[str, _Kind]:
         names = list(self._kinds)
@@ -175,20 +206,31 @@ def searched(incumbent: Incumbent, build: Callable[[], Neighbourhoods]) -> Resul
     """
     ended: Termination | None = None
     try:
+        began = time.monotonic()
         if incumbent.options.start is not None:
             incumbent.propose(incumbent.options.start, "start")
+            incumbent.info["start"] = incumbent.in_own(incumbent.objective)
+        took = time.monotonic() - began
+        if incumbent.solution is None:
+            incumbent.info.setdefault("reason", "no heuristic has a solution to start from, within the limits")
         if not incumbent.finished():
-            ended = Termination.FINISHED if incumbent.solution is None else _search(incumbent, build)
+            ended = Termination.FINISHED if incumbent.solution is None else _search(incumbent, build, took)
     except KeyboardInterrupt:
         incumbent.interrupted = True
     return incumbent.result(ended, "cpsat", importlib.metadata.version("ortools"))
 
 
-def _search(incumbent: Incumbent, build: Callable[[], Neighbourhoods]) -> Termination | None:
-    """Why the search ended, where the incumbent does not tell."""
+def _search(incumbent: Incumbent, build: Callable[[], Neighbourhoods], took: float) -> Termination | None:
+    """Why the search ended, where the incumbent does not tell; `took` is the seconds of a check."""
     try:
         there = build()
     except InputError as error:  # its tables would be too large
         incumbent.info["reason"] = str(error)
         return Termination.TOO_LARGE
+    moment = incumbent.options.deadline.moment
+    if moment is not None and there.value() is not None:
+        began = time.monotonic()
+        there.solution()
+        took += time.monotonic() - began
+        incumbent.options = replace(incumbent.options, deadline=Deadline(moment - CHECKS * took))
     return Termination.FINISHED if NeighbourhoodSearch(there, incumbent).run() else None

@@ -44,7 +44,8 @@ def gantt(instance: DdlClusterInstance, solution: Solution) -> Figure:
     if "policy" not in solution:
         return _tasks(instance, placement, *_scheduled(instance, placement, solution["schedule"]))
     detailed = task_count(instance) <= DETAILED_TASKS
-    run = simulate_plain(instance, placement, solution["policy"], record=detailed)
+    held = solution.get("release")
+    run = simulate_plain(instance, placement, solution["policy"], release=held, record=detailed)
     clock = clock_of(instance)
     if run.log is not None:
         return _tasks(instance, placement, *_recorded(instance, placement, run.log, 10.0**clock.digits))

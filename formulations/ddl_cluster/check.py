@@ -13,7 +13,7 @@ from fractions import Fraction
 from schedgap.formulations.common.check import CheckReport, Violation
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.numbers import exact
-from schedgap.formulations.common.solution import one_for_each
+from schedgap.formulations.common.solution import known_only, one_for_each
 from schedgap.formulations.ddl_cluster.audit import AUDITED_TASKS, audit
 from schedgap.formulations.ddl_cluster.check_schedule import replay_schedule
 from schedgap.formulations.ddl_cluster.clock import clock_of
@@ -30,7 +30,7 @@ def check(instance: DdlClusterInstance, solution: DdlClusterSolution) -> CheckRe
 
     Parameters
     ----------
-    solution : GPUs, stated finish times, and a policy or explicit start times
+    solution : GPUs, stated finish times, and a policy (with jobs held back or not) or explicit start times
 
     Returns
     -------
@@ -57,7 +57,7 @@ def check(instance: DdlClusterInstance, solution: DdlClusterSolution) -> CheckRe
         assert solution.policy is not None  # one of the two is there
         policy = solution.policy
         audited = task_count(instance) <= AUDITED_TASKS
-        run = simulate_plain(instance, placement, policy, record=audited)
+        run = simulate_plain(instance, placement, policy, release=_released(instance, solution), record=audited)
         clock = clock_of(instance)
         finish = [Fraction(tick, 10**clock.digits) for tick in run.finish_ticks]
         if run.log is not None:
@@ -73,6 +73,17 @@ def check(instance: DdlClusterInstance, solution: DdlClusterSolution) -> CheckRe
         "audited": audited,
     }
     return CheckReport(tuple(violations), sum(flow, Fraction(0)) / len(flow), details)
+
+
+def _released(instance: DdlClusterInstance, solution: DdlClusterSolution) -> dict[str, float]:
+    """Until when jobs are held back; ticks stay in range where that is no later than everything may last."""
+    held = solution.release or {}
+    known_only(held, instance.job_index, "release")
+    for name, moment in held.items():
+        if moment > instance.longest_run:
+            most = f"all jobs one after another end by {instance.longest_run:.6g} s"
+            raise InputError(f"solution: release.{name}: {most}, got {moment:g}")
+    return held
 
 
 def _given_placement(instance: DdlClusterInstance, placement: Sequence[Sequence[Gpu]]) -> list[Violation]:

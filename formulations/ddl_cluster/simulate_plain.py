@@ -3,11 +3,12 @@
 It is the definition that the checker replays and that any faster simulator must reproduce tick by tick. Time is
 counted in ticks (see :class:`~schedgap.formulations.ddl_cluster.clock.Clock`), so there are no tolerances.
 
-A job's life. It enters the queue at its arrival, is placed, and then repeats `iterations` times: each worker runs
-its forward task and then its backward task on its own GPU; when every worker's backward task has ended (the
-barrier), one all-reduce follows where the job's GPUs are on more than one server, and nothing otherwise. The
-iteration ends with it, and the next one's forward tasks are ready. The job's memory is held from its placement
-until it finishes.
+A job's life. It enters the queue at its arrival, or later where a schedule holds it back until its release ("arrives"
+below is then the release; its completion time counts from the arrival all the same). It is placed, and then repeats
+`iterations` times: each worker runs its forward task and then its backward task on its own GPU; when every worker's
+backward task has ended (the barrier), one all-reduce follows where the job's GPUs are on more than one server, and
+nothing otherwise. The iteration ends with it, and the next one's forward tasks are ready. The job's memory is held from
+its placement until it finishes.
 
 An all-reduce waits from the barrier until it is admitted. It counts as *active* from then on: first its latency
 passes, then it *transfers* until its message has been moved. While it transfers, k is the largest number of
@@ -51,13 +52,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
+from math import ceil
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.ddl_cluster.clock import clock_of
+from schedgap.formulations.common.numbers import exact
+from schedgap.formulations.ddl_cluster.clock import Clock, clock_of
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
 from schedgap.formulations.ddl_cluster.plain_events import run_events
 
@@ -125,6 +128,7 @@ def simulate_plain(
     placement: Sequence[Sequence[Gpu]],
     policy: str,
     *,
+    release: Mapping[str, float] | None = None,
     record: bool = False,
     interpreted: bool | None = None,
 ) -> Run:
@@ -134,6 +138,7 @@ def simulate_plain(
     ----------
     placement : by job, its GPUs as (server position, index); as many as it needs, all different
     policy : one of POLICIES
+    release : seconds before which a job, by id, is held back from the queue; the others enter it at their arrival
     record : keep every task's times (16 bytes per task)
     interpreted : run the interpreter, or machine code compiled from the same function; by the number of tasks
         where not given
@@ -159,7 +164,7 @@ def simulate_plain(
     message_base = _bases(job.iterations for job in jobs)
     sizes = (task_base[-1], message_base[-1]) if record else (0, 0)
     inputs: list[list[Any]] = [
-        list(clock.arrival),
+        [max(tick, held) for tick, held in zip(clock.arrival, _ticks(instance, release or {}, clock), strict=True)],
         [job.iterations for job in jobs],
         list(clock.forward),
         list(clock.backward),
@@ -202,9 +207,15 @@ def simulate_plain(
     )
 
 
-def solution_of(instance: DdlClusterInstance, placement: Sequence[Sequence[Gpu]], policy: str, run: Run) -> Solution:
-    """The solution that a run under a policy is."""
-    return {
+def solution_of(
+    instance: DdlClusterInstance,
+    placement: Sequence[Sequence[Gpu]],
+    policy: str,
+    run: Run,
+    release: Mapping[str, float] | None = None,
+) -> Solution:
+    """The solution that a run under a policy is, with the jobs, by id, that were held back."""
+    solution: Solution = {
         "placement": {
             job.id: [[instance.servers[server].id, index] for server, index in gpus]
             for job, gpus in zip(instance.jobs, placement, strict=True)
@@ -212,6 +223,12 @@ def solution_of(instance: DdlClusterInstance, placement: Sequence[Sequence[Gpu]]
         "policy": policy,
         "finish": {job.id: end for job, end in zip(instance.jobs, run.finish, strict=True)},
     }
+    return solution | {"release": dict(release)} if release else solution
+
+
+def _ticks(instance: DdlClusterInstance, release: Mapping[str, float], clock: Clock) -> list[int]:
+    """By job, the first tick at or after its release; 0 where it has none."""
+    return [ceil(exact(release.get(job.id, 0.0)) * 10**clock.digits) for job in instance.jobs]
 
 
 def _bases(counts: Any) -> list[int]:

@@ -35,16 +35,20 @@ class DdlClusterSolution(TypedSolution):
     placement : GPUs of its workers
     finish : seconds, as stated
     policy : which messages wait for which
+    release : seconds until which jobs are held back from the queue, beyond their arrival; only with a policy
     schedule : task times, workers in the order of the placement
     """
 
     placement: dict[str, Listed[Gpu]]
     finish: dict[str, Seconds]
     policy: Literal["srsf-1", "srsf-2", "srsf-3", "srsf-4", "ada-srsf"] | None = None
+    release: dict[str, Seconds] | None = None
     schedule: dict[str, TaskTimes] | None = None
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Self:
         if (self.policy is None) == (self.schedule is None):
             raise ValueError("needs either a policy or a schedule")
+        if self.release is not None and self.policy is None:
+            raise ValueError("release: only a policy holds jobs back, a schedule has its start times")
         return self

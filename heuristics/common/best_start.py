@@ -29,6 +29,7 @@ def from_best(
     check: Callable[[Instance, Solution], CheckReport],
     sense: int,
     improve: Improve,
+    stated: Callable[[Solution], float] | None = None,
 ) -> Callable[[Instance, SolveOptions], Result]:
     """The method that gives `improve` the best schedule of the heuristics as its start.
 
@@ -38,27 +39,39 @@ def from_best(
     check : the problem's checker
     sense : +1 minimise, -1 maximise
     improve : an exact method's function, which makes use of a start
+    stated : what a solution says of its objective, where a check takes long: the best by that is the start, and
+        `improve` is the first to check it
     """
 
     def method(instance: Instance, options: SolveOptions) -> Result:
         best = Incumbent(sense, options, partial(check, instance))
+        known = [] if options.start is None else [("start", options.start)]
         try:
-            if options.start is not None:
-                best.propose(options.start, "start")
             for heuristic in heuristics():
-                if not best.out_of_time():
-                    _run(best, heuristic, instance)
+                solution = None if best.out_of_time() else _run(best, heuristic, instance)
+                if solution is not None:
+                    known.append((getattr(heuristic, "__name__", "heuristic").replace("_", "-"), solution))
+                if stated is None:
+                    for name, solution in known:
+                        best.propose(solution, name)
+                    known.clear()
         except KeyboardInterrupt:
             best.interrupted = True
+            if stated is not None and known:
+                best.propose(min(known, key=lambda row: sense * stated(row[1]))[1])
             return best.result()
+        if stated is not None and known:
+            name, start = min(known, key=lambda row: sense * stated(row[1]))
+            result = improve(instance, replace(options, start=start))
+            return replace(result, info={"start by": name, **result.info})
         result = improve(instance, replace(options, start=best.solution))
         return replace(result, info={"start by": best.info.get("found by"), "start": best.objective, **result.info})
 
     return method
 
 
-def _run(best: Incumbent, heuristic: Callable[..., object], instance: Instance) -> None:
-    """Run a heuristic to its end, or until its share of the time is over."""
+def _run(best: Incumbent, heuristic: Callable[..., object], instance: Instance) -> Solution | None:
+    """What a heuristic makes, at its end or when its share of the time is over."""
     own: dict[str, Any] = {"seed": best.options.seed}
     deadline, left = best.options.deadline, best.seconds_left(SHARE)
     if left is not None:
@@ -75,5 +88,4 @@ def _run(best: Incumbent, heuristic: Callable[..., object], instance: Instance) 
         if budget.over is None:  # of the run itself, not of this heuristic
             raise
     solution = answer.solution if isinstance(answer, HeuristicRun) else answer
-    if isinstance(solution, dict):
-        best.propose(solution, getattr(heuristic, "__name__", "heuristic").replace("_", "-"))
+    return solution if isinstance(solution, dict) else None

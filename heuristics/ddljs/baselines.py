@@ -1,7 +1,7 @@
 """The baselines of paper 004: FIFO, dominant resource fairness, least attained service, with greedy rings.
 
 None of them looks at utilities. Workers are placed by a greedy search for servers "where a cycle can be attained"
-(:meth:`~schedgap.heuristics.common.rings.RingNetwork.place`).
+(:meth:`~schedgap.formulations.g_vne.ring_network.RingNetwork.place`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import Field
 
 from schedgap.formulations.ddljs.instance import DdljsInstance
-from schedgap.heuristics.common.rings import Ring
+from schedgap.formulations.g_vne.ring_network import Ring
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.ddljs.progress import Progress
 

@@ -12,9 +12,9 @@ from pydantic import Field
 from schedgap.formulations.common.numbers import agrees
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.ddljs.utility import gain
-from schedgap.heuristics.common.rings import Ring
+from schedgap.formulations.g_vne.ring_network import Ring, rings_of
 from schedgap.heuristics.common.run import HeuristicRun
-from schedgap.heuristics.ddljs.inner import ALGORITHM_2, INNER, PRINTED, Asked, SlotProblem, rings_of, slot_problem
+from schedgap.heuristics.ddljs.inner import ALGORITHM_2, INNER, PRINTED, Asked, SlotProblem, slot_problem
 from schedgap.heuristics.ddljs.knapsack import by_marginals
 from schedgap.heuristics.ddljs.progress import Progress, place_largest
 from schedgap.solvers.result import NO_DEADLINE, Deadline
@@ -97,14 +97,14 @@ def _best_rings(
     if inner in ALGORITHM_2:
         found = INNER[inner](problem.instance, asked)
         known = ceiling if found.bound is None else min(found.bound, ceiling)
-        return rings_of(progress, found.solution), known + problem.left_out, found.gamma or 1
+        return rings_of(progress.instance, found.solution), known + problem.left_out, found.gamma or 1
     packed = by_marginals(progress, problem)
     rings: dict[int, Ring] = {}
     if packed is not None:
         rings, ceiling = packed[0], min(ceiling, packed[1])
     if not agrees(_value(problem, rings), ceiling):
         found = INNER["greedy"](problem.instance, asked)
-        placed = rings_of(progress, found.solution)
+        placed = rings_of(progress.instance, found.solution)
         if _value(problem, placed) > _value(problem, rings):
             rings = placed
     if agrees(_value(problem, rings), ceiling):
@@ -114,7 +114,7 @@ def _best_rings(
     start = {"rings": {progress.instance.jobs[i].id: progress.network.solution_of(rings[i]) for i in rings}}
     found = INNER[inner](problem.instance, replace(asked, start=start))
     bound = None if found.bound is None else min(found.bound, ceiling) + problem.left_out
-    return rings_of(progress, found.solution), bound, found.gamma or 1
+    return rings_of(progress.instance, found.solution), bound, found.gamma or 1
 
 
 def _value(problem: SlotProblem, rings: Mapping[int, Ring]) -> float:

@@ -11,7 +11,6 @@ import numpy as np
 
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.g_vne.instance import GVneInstance, Job
-from schedgap.heuristics.common.rings import Ring
 from schedgap.heuristics.ddljs.progress import Progress
 from schedgap.solvers.result import NO_DEADLINE, Deadline, Result, SolveOptions
 
@@ -103,18 +102,6 @@ def slot_problem(progress: Progress, active: list[int], as_printed: bool = False
         )
     total = float(np.sum(best))
     return SlotProblem(made, [active[n] for n in kept], total, total - float(np.sum([best[n] for n in kept])))
-
-
-def rings_of(progress: Progress, solution: Solution) -> dict[int, Ring]:
-    """The rings of a solution by job, as positions of nodes."""
-    where, jobs = progress.instance.server_index, progress.instance.job_index
-    return {
-        jobs[name]: Ring(
-            tuple(where[host] for host in ring["workers"]),
-            tuple(tuple(where[node] for node in route) for route in ring["routes"]),
-        )
-        for name, ring in solution["rings"].items()
-    }
 
 
 def _greedy(instance: GVneInstance, asked: Asked) -> Answer:

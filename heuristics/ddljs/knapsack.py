@@ -5,7 +5,7 @@ from __future__ import annotations
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
 from schedgap.formulations.common.substrate import common_step
 from schedgap.formulations.g_vne.instance import GVneInstance
-from schedgap.heuristics.common.rings import Ring
+from schedgap.formulations.g_vne.ring_network import Ring
 from schedgap.heuristics.ddljs.inner import SlotProblem
 from schedgap.heuristics.ddljs.progress import Progress
 

@@ -12,7 +12,7 @@ from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.ddljs.reach import reaches
 from schedgap.formulations.ddljs.utility import LONGEST, gain, steepest, steepest_up_to
-from schedgap.heuristics.common.rings import Need, Ring, RingNetwork
+from schedgap.formulations.g_vne.ring_network import Need, Ring, RingNetwork
 from schedgap.heuristics.common.run import HeuristicRun
 
 Floats = NDArray[np.float64]

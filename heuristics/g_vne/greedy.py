@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from schedgap.formulations.g_vne.instance import GVneInstance
-from schedgap.heuristics.common.rings import MOST_STARTS, Need, Ring, RingNetwork
+from schedgap.formulations.g_vne.ring_network import MOST_STARTS, Need, Ring, RingNetwork
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 

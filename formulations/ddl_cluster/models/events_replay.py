@@ -77,7 +77,7 @@ def _starts(
     admit: dict[AllReduce, Fraction] = {}
     log = None
     if given.policy is not None:
-        log = simulate_plain(instance, placement, given.policy, record=True).log
+        log = simulate_plain(instance, placement, given.policy, release=given.release, record=True).log
     second = 10 ** clock_of(instance).digits
     for j, job in enumerate(instance.jobs):
         spans = len({s for s, _ in placement[j]}) > 1

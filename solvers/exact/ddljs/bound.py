@@ -35,6 +35,9 @@ BREAKPOINTS = 24
 """Of an envelope in the linear program; the bound itself uses the whole table."""
 GRID = 4096
 """Up to so many worker-slots a table is complete; beyond, the utility is taken at the end of each step."""
+ROUNDING = 5e-10
+"""Relative: of utilities in floats, for exponents of sigmoids up to 10^6, and of their sum; less than what two numbers
+that agree may differ by, so that a schedule in which no job misses anything is proven to be optimal."""
 MARGIN = 2e-9
 """Relative: capacities and budgets may be exceeded by 1e-9, and sums round."""
 
@@ -92,11 +95,12 @@ def upper_bound(instance: DdljsInstance) -> float | None:
 
 def _bound(instance: DdljsInstance) -> float:
     reach = reaches(instance)
-    best = sum(float(utility(job, own.most)) for job, own in zip(instance.jobs, reach, strict=True))
+    everything = math.fsum(float(utility(job, own.most)) for job, own in zip(instance.jobs, reach, strict=True))
+    best = everything * (1 + ROUNDING)  # `most` is a whole number, and counts what may be exceeded already
     blocks, users, prices = block_prices(instance)
     if prices is not None:
-        best = min(best, _certified(instance, blocks, users, prices))
-    return best * (1 + MARGIN) + 1e-12
+        best = min(best, _certified(instance, blocks, users, prices) * (1 + MARGIN))
+    return best + 1e-12
 
 
 def block_prices(instance: DdljsInstance) -> tuple[Blocks, list[_User], Floats | None]:

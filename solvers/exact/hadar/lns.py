@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from schedgap.formulations.common.errors import Disagreement
+from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.common.solution import parsed
 from schedgap.formulations.hadar.check import check
@@ -296,9 +297,16 @@ class WindowNeighbourhoods(Neighbourhoods):
         levels = trimmed(levels, self.data)
         if self._utility(levels) <= self._utility(self.levels) * (1 + GAIN):
             return False
-        solution = solution_from_levels(self.instance, self.data, levels)
-        if solution is None:
-            raise Disagreement("lns: levels that fit by Hall's condition could not be placed")
-        self.best.propose(solution, "lns", trusted=True)
         self.levels = levels
         return True
+
+    def value(self) -> float:
+        """The utility of the present levels."""
+        return self._utility(self.levels)
+
+    def solution(self) -> Solution:
+        """The present levels, placed."""
+        solution = solution_from_levels(self.instance, self.data, self.levels)
+        if solution is None:
+            raise Disagreement("lns: levels that fit by Hall's condition could not be placed")
+        return solution

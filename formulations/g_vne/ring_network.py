@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.instance import Json
+from schedgap.formulations.common.instance import Json, Solution
 from schedgap.formulations.common.substrate import MOST_WORKERS, SubstrateInstance
 
 SLACK = 5e-10
@@ -222,6 +222,18 @@ class RingNetwork:
                 return _path(before, found)
             layer = following
         return None
+
+
+def rings_of(instance: SubstrateInstance, solution: Solution) -> dict[int, Ring]:
+    """The rings of a solution of g-vne, or of one slot of ddljs, by job, as positions of nodes."""
+    where, jobs = instance.server_index, instance.job_index
+    return {
+        jobs[name]: Ring(
+            tuple(where[host] for host in ring["workers"]),
+            tuple(tuple(where[node] for node in route) for route in ring["routes"]),
+        )
+        for name, ring in solution["rings"].items()
+    }
 
 
 def _together(host: int, size: int) -> Ring:

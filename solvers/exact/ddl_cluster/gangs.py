@@ -1,0 +1,286 @@
+"""Schedules of ddl-cluster in which GPUs are held by one job at a time, or by two of one width from the same moment.
+
+Nothing else runs on those GPUs, so a block of one or two jobs takes the same time whenever and wherever it runs. It is
+known by simulating the block alone; the whole schedule follows from the blocks and their order.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.ddl_cluster.clock import FINEST_DIGITS, MEMORY_CAPACITY, clock_of
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
+from schedgap.formulations.ddl_cluster.simulate_plain import (
+    INTERPRETED_TASKS,
+    Run,
+    simulate_plain,
+    solution_of,
+    task_count,
+)
+from schedgap.solvers.exact.ddl_cluster.walk import Tables
+
+POLICY = "srsf-1"
+"""Of the all-reduces of two jobs that share: one waits for the other, and they do not contend."""
+WORTH = 0.99
+"""Two jobs are let share where that ends them earlier in sum than one after the other, by this factor."""
+MOST_JOBS = 5000
+"""Pairs of them are gone through, and whenever one ends those that wait."""
+PARTNERS = 12
+"""With how many others it is tried how long a job takes beside them."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Jobs that hold their GPUs from one moment on; those wider than any server hold servers whole.
+
+    Attributes
+    ----------
+    jobs : one, or two that share all of their GPUs
+    start : ticks
+    """
+
+    jobs: tuple[int, ...]
+    start: int
+
+
+@dataclass(frozen=True)
+class Laid:
+    """Blocks at their earliest starts, in the order in which they were planned.
+
+    Attributes
+    ----------
+    blocks : with their starts; by planned start
+    gpus, finish : by job; ticks
+    """
+
+    blocks: tuple[Block, ...]
+    gpus: tuple[tuple[Gpu, ...], ...]
+    finish: tuple[int, ...]
+
+    @property
+    def total(self) -> int:
+        """The sum of finishes, in ticks."""
+        return sum(self.finish)
+
+
+class Gangs:
+    """Blocks of one instance.
+
+    Parameters
+    ----------
+    instance : the instance; jobs that carry a placement keep it and share with none
+
+    Attributes
+    ----------
+    arrival, alone : by job: ticks; how many it takes by itself
+    wide : by job, whether it needs more than one server
+    """
+
+    def __init__(self, instance: DdlClusterInstance) -> None:
+        self.instance, self.clock = instance, clock_of(instance)
+        self.sizes = [server.gpus for server in instance.servers]
+        widest = max(self.sizes)
+        given = [None if own is None else {s for s, _ in own} for own in instance.given]
+        self.wide = [
+            job.gpus > widest if own is None else len(own) > 1 for job, own in zip(instance.jobs, given, strict=True)
+        ]
+        self.arrival = self.clock.arrival
+        if len(instance.jobs) > MOST_JOBS:
+            raise InputError(f"lns: more than {MOST_JOBS} jobs")
+        self._pace = [self._iteration(j) for j in range(len(instance.jobs))]
+        self.alone = [job.iterations * pace for job, pace in zip(instance.jobs, self._pace, strict=True)]
+        self._interpreted = task_count(instance) <= INTERPRETED_TASKS
+
+    def _iteration(self, j: int) -> int:
+        """Ticks of an iteration of a job by itself, rounded as the simulators round."""
+        clock = self.clock
+        compute = clock.forward[j] + clock.backward[j]
+        if not self.wide[j]:
+            return compute
+        return compute + clock.latency + max(1, math.ceil(clock.message[j] * clock.ticks_per_unit[1] - 0.001))
+
+    # -- what blocks take ---------------------------------------------------------------------------------------
+
+    def pair(self, j: int, k: int) -> tuple[int, int] | None:
+        """Ticks from the start to each finish of two jobs that share their GPUs; None where that gains nothing."""
+        if j > k:
+            turned = self.pair(k, j)
+            return None if turned is None else (turned[1], turned[0])
+        return self.pairs.get((j, k))
+
+    @cached_property
+    def pairs(self) -> dict[tuple[int, int], tuple[int, int]]:
+        """Those that gain, each job with the most promising others of its width.
+
+        None where ticks are coarse: two jobs by themselves would be simulated in finer ones.
+        """
+        if self.clock.digits < FINEST_DIGITS:
+            return {}
+        jobs, memory = self.instance.jobs, self.clock.memory
+        free = [j for j, wide in enumerate(self.wide) if wide and jobs[j].placement is None]
+        hopes: dict[int, list[tuple[float, tuple[int, int]]]] = {j: [] for j in free}
+        for place, j in enumerate(free):
+            for k in free[place + 1 :]:
+                if jobs[j].gpus == jobs[k].gpus and memory[j] + memory[k] <= MEMORY_CAPACITY:
+                    share = self._estimate(j, k) / self._apart(j, k)
+                    if share < 1:
+                        hopes[j].append((share, (j, k)))
+                        hopes[k].append((share, (j, k)))
+        found = {}
+        for j, k in sorted({pair for row in hopes.values() for _, pair in sorted(row)[:PARTNERS]}):
+            ends = self._simulated(j, k)
+            if sum(ends) < WORTH * self._apart(j, k):
+                found[j, k] = ends
+        return found
+
+    def _apart(self, j: int, k: int) -> int:
+        """The sum of finishes of two jobs one after the other, the shorter first."""
+        return self.alone[j] + self.alone[k] + min(self.alone[j], self.alone[k])
+
+    def _estimate(self, j: int, k: int) -> int:
+        """The sum of finishes where both go on at the pace of the slower one, or of the link that they share."""
+        clock, jobs = self.clock, self.instance.jobs
+        own = [self._pace[i] for i in (j, k)]
+        pace = max(*own, clock.solo[j] + clock.solo[k])
+        both = min(jobs[j].iterations, jobs[k].iterations)
+        rest = sum((jobs[i].iterations - both) * alone for i, alone in zip((j, k), own, strict=True))
+        return 2 * both * pace + rest
+
+    def _simulated(self, j: int, k: int) -> tuple[int, int]:
+        """On two servers of one GPU: every worker of such a job does what the others do."""
+        one = {"id": "a", "gpus": 1}
+        data = {
+            "problem": "ddl-cluster",
+            "name": "block",
+            "gpu_memory": self.instance.gpu_memory,
+            "servers": [one, one | {"id": "b"}],
+            "link": self.instance.link.model_dump(),
+            "jobs": [
+                {**self.instance.jobs[i].model_dump(), "arrival": 0.0, "gpus": 2, "placement": [["a", 0], ["b", 0]]}
+                for i in (j, k)
+            ],
+        }
+        block = DdlClusterInstance.parse(data)
+        both = [(0, 0), (1, 0)]
+        run = simulate_plain(block, [both, both], POLICY, interpreted=self._interpreted)
+        return run.finish_ticks[0], run.finish_ticks[1]
+
+    def lengths(self, jobs: Sequence[int]) -> tuple[int, ...]:
+        """Ticks from the start of a block to the finish of each of its jobs."""
+        if len(jobs) == 1:
+            return (self.alone[jobs[0]],)
+        found = self.pair(jobs[0], jobs[1])
+        assert found is not None
+        return found
+
+    # -- whole schedules ----------------------------------------------------------------------------------------
+
+    def lay(self, blocks: Iterable[Block]) -> Laid:
+        """Start every block as early as GPUs are free, those planned first before the others."""
+        free = [[0] * size for size in self.sizes]
+        laid: list[Block] = []
+        gpus: list[tuple[Gpu, ...]] = [()] * len(self.alone)
+        finish = [0] * len(self.alone)
+        for block in sorted(blocks, key=lambda block: (block.start, block.jobs)):
+            held, start = self._held(block.jobs, free, self.arrived(block.jobs))
+            for j, length in zip(block.jobs, self.lengths(block.jobs), strict=True):
+                gpus[j], finish[j] = held, start + length
+            self._hold(block.jobs, held, free, max(finish[j] for j in block.jobs))
+            laid.append(Block(block.jobs, start))
+        return Laid(tuple(laid), tuple(gpus), tuple(finish))
+
+    def arrived(self, jobs: Sequence[int]) -> int:
+        """When the last of them is there."""
+        return max(self.arrival[j] for j in jobs)
+
+    def _held(self, jobs: Sequence[int], free: Sequence[Sequence[int]], now: int) -> tuple[tuple[Gpu, ...], int]:
+        """The GPUs that are free first, from `now` on, for a block, and since when; ties leave the most room."""
+        gpus, given = self.instance.jobs[jobs[0]].gpus, self.instance.given[jobs[0]]
+        if given is not None:
+            return given, max(now, *(free[s][g] for s, g in given))
+        order = [sorted(range(size), key=lambda g: (free[s][g], g)) for s, size in enumerate(self.sizes)]
+        if not self.wide[jobs[0]]:
+            fits = []
+            for s, own in enumerate(order):
+                if len(own) >= gpus:
+                    start = max(now, free[s][own[gpus - 1]])
+                    fits.append((start, sum(free[s][g] <= start for g in own), s))
+            start, _, s = min(fits)
+            return tuple((s, g) for g in sorted(order[s][:gpus])), start
+        start, held = now, list[Gpu]()
+        for s in sorted(range(len(order)), key=lambda s: (max(now, max(free[s])), s)):
+            if len(held) < gpus:
+                start = max(start, *free[s])
+                held += [(s, g) for g in range(self.sizes[s])][: gpus - len(held)]
+        return tuple(sorted(held)), start
+
+    def _hold(self, jobs: Sequence[int], held: Iterable[Gpu], free: Sequence[list[int]], end: int) -> None:
+        """GPUs are free again at the end: whole servers where the jobs are wider than any."""
+        for s, g in held:
+            if self.wide[jobs[0]] and self.instance.given[jobs[0]] is None:
+                free[s][:] = [end] * self.sizes[s]
+            else:
+                free[s][g] = end
+
+    def listed(self, groups: Iterable[tuple[int, ...]]) -> Laid:
+        """Whenever GPUs become free or a job arrives, the shortest blocks that fit are started."""
+        free = [[0] * size for size in self.sizes]
+        coming = sorted(groups, key=lambda own: (self.arrived(own), own), reverse=True)
+        moments = sorted({self.arrived(own) for own in coming})
+        waiting: list[tuple[float, tuple[int, ...]]] = []
+        blocks: list[Block] = []
+        while coming or waiting:
+            now = heapq.heappop(moments)
+            while coming and self.arrived(coming[-1]) <= now:
+                own = coming.pop()
+                waiting.append((sum(self.lengths(own)) / len(own) ** 2, own))
+            waiting.sort()
+            kept = []
+            for length, own in waiting:
+                held, start = self._held(own, free, now)
+                if start > now:
+                    kept.append((length, own))
+                    continue
+                end = now + max(self.lengths(own))
+                heapq.heappush(moments, end)
+                self._hold(own, held, free, end)
+                blocks.append(Block(own, now))
+            waiting = kept
+        return self.lay(blocks)
+
+    def matched(self) -> list[tuple[int, ...]]:
+        """Every job once: alone, or with the one beside which the most is gained, greedily."""
+        left = set(range(len(self.alone)))
+        groups: list[tuple[int, ...]] = []
+        for pair in sorted(self.pairs, key=lambda pair: (sum(self.pairs[pair]) / self._apart(*pair), pair)):
+            if left.issuperset(pair):
+                left -= set(pair)
+                groups.append(pair)
+        return groups + [(j,) for j in sorted(left)]
+
+    def tables(self) -> Tables:
+        """The instance for the walk; nowhere may a placement be given."""
+        shared = np.zeros((len(self.alone), len(self.alone), 2), dtype=np.int64)
+        for (j, k), ends in self.pairs.items():
+            shared[j, k], shared[k, j] = ends, ends[::-1]
+        gpus = [job.gpus for job in self.instance.jobs]
+        arrival, alone, need, wide, sizes = (
+            np.array(row, dtype=np.int64) for row in (self.arrival, self.alone, gpus, self.wide, self.sizes)
+        )
+        return Tables(arrival, alone, need, wide, shared, sizes)
+
+    def solution(self, laid: Laid) -> Solution:
+        """The schedule as a solution: placements, and until when jobs are held back."""
+        seconds, names = self.clock.seconds, [job.id for job in self.instance.jobs]
+        start = {j: block.start for block in laid.blocks for j in block.jobs}
+        held = {names[j]: seconds(start[j]) for j in range(len(names)) if start[j] > self.arrival[j]}
+        run = Run(tuple(seconds(end) for end in laid.finish), laid.finish, tuple(start[j] for j in sorted(start)), None)
+        return solution_of(self.instance, laid.gpus, POLICY, run, held)
