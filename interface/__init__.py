@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         export,
         generate,
         hunt,
+        hunt_family,
         import_trace,
         library_faults,
         library_records,
@@ -71,8 +72,8 @@ _HOME = {
 __all__ = [
     "CheckReport", "Disagreement", "EngineMissing", "InputError", "Instance", "Model", "ModelRefused", "Result",
     "SchedgapError", "Status", "Termination", "Violation", "bench", "certify", "check", "check_scheduler",
-    "compare", "evaluate", "export", "generate", "hunt", "import_trace", "library_faults",
-    "library_records", "library_solve", "library_submit", "listing", "load", "methods", "model",
+    "compare", "evaluate", "export", "generate", "hunt", "hunt_family", "import_trace",
+    "library_faults", "library_records", "library_solve", "library_submit", "listing", "load", "methods", "model",
     "new_package", "parametrize_with_checks", "parse", "plot", "plot_pair", "plot_ratios", "problems", "report",
     "reproduce", "run", "schema", "solve", "verify",
 ]  # fmt: skip

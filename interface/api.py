@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from schedgap.certifying import certify
 from schedgap.checking import check
-from schedgap.claims import check_scheduler, evaluate, hunt, new_package, parametrize_with_checks, verify
+from schedgap.claims import check_scheduler, evaluate, hunt, hunt_family, new_package, parametrize_with_checks, verify
 from schedgap.figures import plot, plot_pair, plot_ratios
 from schedgap.instances import export, generate, import_trace, load, methods, model, parse, problems, schema
 from schedgap.library import library_faults, library_records, library_solve, library_submit
@@ -23,6 +23,7 @@ __all__ = [
     "export",
     "generate",
     "hunt",
+    "hunt_family",
     "import_trace",
     "library_faults",
     "library_records",

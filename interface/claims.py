@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from schedgap.benchmarks.evaluation.card import Card
     from schedgap.benchmarks.harness.progress import Sink
+    from schedgap.benchmarks.hunt.family.run import Lifted
     from schedgap.benchmarks.hunt.result import Hunted
     from schedgap.benchmarks.ledger.rows import Ledger
 
@@ -147,6 +148,50 @@ def hunt(
             out=None if out is None else Path(out),
             progress=progress,
         )
+
+
+@at_work()
+def hunt_family(
+    target: str,
+    *,
+    limits: Mapping[str, object] | None = None,
+    seed: int = 0,
+    workers: int = 1,
+    resume: bool = False,
+    out: str | Path | None = None,
+    cluster: str | None = None,
+    progress: Sink | None = None,
+) -> Lifted:
+    """Hunt at several sizes n, and lift what was found to a generator with its ratio as a function of n.
+
+    Parameters
+    ----------
+    target : ``PROBLEM/HEURISTIC``
+    limits : those of :func:`hunt`, ``parameter`` (what n is: a list or a number of the instance), ``sizes`` (``2..4``)
+        and ``beyond`` (sizes after these at which the generator is tried); see docs/families.md
+    seed, workers, resume, cluster, progress : as of :func:`hunt`
+    out : its folder; ``hunts/family-<target>`` where not given
+
+    Returns
+    -------
+    Lifted
+        ``families``, the best first, which is also in ``path``; a conjecture, no proof.
+
+    Raises
+    ------
+    InputError
+        Bad input.
+
+    Examples
+    --------
+    >>> hunt_family("rar-ddls/ls", limits={"parameter": "servers.gpus", "servers": 1})  # doctest: +SKIP
+    """
+    from schedgap.benchmarks.hunt.family.run import hunt_family as run
+
+    folder = None if out is None else Path(out)
+    return run(
+        target, limits=limits, seed=seed, workers=workers, resume=resume, out=folder, cluster=cluster, progress=progress
+    )
 
 
 @at_work()

@@ -70,7 +70,7 @@ def generate(problem: str, preset: str | None = None, seed: int = 0, **settings:
 
     Parameters
     ----------
-    problem : its id
+    problem : its id, or the file of a family that ``schedgap hunt --family`` wrote, with ``n=12``
     preset : one of its presets; the first where not given
     seed : a whole number >= 0
     settings : options of the preset (``schedgap list`` shows them)
@@ -90,9 +90,24 @@ def generate(problem: str, preset: str | None = None, seed: int = 0, **settings:
 
 def make(problem: str, preset: str | None, seed: int, settings: Mapping[str, object]) -> Instance:
     """As :func:`generate`, with the settings as one mapping; they may be text."""
+    if problem.endswith(".json"):
+        return _of_family(problem, preset, settings)
     from schedgap.benchmarks.instances import make_instance
 
     return make_instance(find_problem(problem), preset, seed, settings)
+
+
+def _of_family(path: str, preset: str | None, settings: Mapping[str, object]) -> Instance:
+    from schedgap.benchmarks.hunt.family.family import read_family
+
+    family = read_family(path)
+    size = str(settings.get("n", ""))
+    if preset is not None or set(settings) != {"n"} or not size.isdecimal() or not 1 <= int(size) <= 10**4:
+        raise InputError(f"{path}: a family takes --set n=SIZE, a whole number from 1 to 10000, and nothing else")
+    try:
+        return family.instance(int(size))
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
 
 
 def import_trace(

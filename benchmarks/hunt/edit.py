@@ -110,8 +110,12 @@ def fitted(data: Mapping[str, Json], space: Space) -> Data:
         while most is not None and not group.keyed and len(value_at(result, group.path)) > most:
             result = removed(result, group, len(value_at(result, group.path)) - 1)
     for spot in fields_of(space.schema, result):
+        before = value_at(result, spot.path)
+        value: Json = None
         if spot.kind in (int, float):
-            value = space.clamp(spot, value_at(result, spot.path))
-            if value is not None and value != value_at(result, spot.path):
-                result = with_number(result, spot, value)
+            value = space.clamp(spot, before)
+        elif spot.pattern in space.words and before not in space.words[spot.pattern]:
+            value = space.words[spot.pattern][0]
+        if value is not None and value != before:
+            result = with_number(result, spot, value)
     return result

@@ -64,10 +64,14 @@ def groups_of(schema: Mapping[str, Json], data: Json) -> list[Group]:
     return [node for node in _walk(schema, schema, data, (), "") if isinstance(node, Group)]
 
 
-def patterns_of(schema: Mapping[str, Json], ranges: dict[str, tuple[float, float]] | None = None) -> dict[str, str]:
+def patterns_of(
+    schema: Mapping[str, Json],
+    ranges: dict[str, tuple[float, float]] | None = None,
+    words: dict[str, tuple[str, ...]] | None = None,
+) -> dict[str, str]:
     """All patterns that instances of this schema can have: "number", "choice", "list" or "map" by name.
 
-    `ranges` receives the range that the schema gives each number, as far as it does.
+    `ranges` receives the range that the schema gives each number, as far as it does; `words` those of a choice.
     """
     found: dict[str, str] = {}
 
@@ -83,6 +87,8 @@ def patterns_of(schema: Mapping[str, Json], ranges: dict[str, tuple[float, float
                     ranges[pattern] = (min(low, before[0]), max(high, before[1]))
             elif kind == "boolean" or "enum" in branch:
                 found[pattern] = "choice"
+                if words is not None and len(branch.get("enum", ())) > 1:
+                    words[pattern] = tuple(branch["enum"])
             elif kind == "array":
                 found[pattern] = "list"
                 for items in (*branch.get("prefixItems", ()), *([branch["items"]] if branch.get("items") else [])):

@@ -58,6 +58,7 @@ class Limits:
     search : the values of :data:`SEARCH`
     lengths : most entries of lists by pattern: {"jobs": 4}
     numbers : ranges of numbers by pattern: {"jobs.gpus": (1, 1)}
+    words : allowed words by pattern: {"jobs.utility.kind": ("linear", "sqrt")}
     options : of the heuristic
     given : as they were given, for the record
     """
@@ -65,6 +66,7 @@ class Limits:
     search: Mapping[str, Any]
     lengths: Mapping[str, int] = field(default_factory=dict)
     numbers: Mapping[str, Range] = field(default_factory=dict)
+    words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     given: Mapping[str, Any] = field(default_factory=dict)
 
@@ -73,7 +75,8 @@ def parse_limits(problem: Problem, method: Method | None, given: Mapping[str, Js
     """The limits that ``--set`` names.
 
     A name is one of :data:`SEARCH`, a list of the instance (``jobs=4``: at most 4), a number of it
-    (``jobs.gpus=2``: at most 2; ``horizon=5..20``: a range), or an option of the heuristic.
+    (``jobs.gpus=2``: at most 2; ``horizon=5..20``: a range), a word of it (``jobs.utility.kind=linear+sqrt``: one of
+    these), or an option of the heuristic.
 
     Raises
     ------
@@ -81,11 +84,13 @@ def parse_limits(problem: Problem, method: Method | None, given: Mapping[str, Js
         An unknown name (the line lists those there are), or a value that does not fit.
     """
     ranges: dict[str, Range] = {}
-    known = patterns_of(problem.instance_class.model_json_schema(), ranges)
+    choices: dict[str, tuple[str, ...]] = {}
+    known = patterns_of(problem.instance_class.model_json_schema(), ranges, choices)
     own = method.options if method is not None else {}
     search = {name: option.default for name, option in SEARCH.items()}
     lengths: dict[str, int] = {}
     numbers: dict[str, Range] = {}
+    words: dict[str, tuple[str, ...]] = {}
     options: dict[str, Any] = {}
     for name, value in given.items():
         if name in SEARCH:
@@ -97,12 +102,19 @@ def parse_limits(problem: Problem, method: Method | None, given: Mapping[str, Js
             low, high = ranges.get(name, (-math.inf, math.inf))
             if numbers[name][1] < low or numbers[name][0] > high:
                 raise InputError(f"limit {name}: no instance has {value}; its range is {low:g} to {high:g}")
+        elif known.get(name) == "choice" and choices.get(name):
+            words[name] = tuple(str(value).split("+"))
+            for word in words[name]:
+                if word not in choices[name]:
+                    known_words = ", ".join(choices[name])
+                    close = near(word, choices[name])
+                    raise InputError(f"limit {name}: unknown word {word!r}, one of: {known_words}{close}")
         elif name in own:
             options[name] = own[name].parse(value)
         else:
-            there = [*SEARCH, *(n for n, kind in known.items() if kind != "choice"), *own]
+            there = [*SEARCH, *(n for n, kind in known.items() if kind != "choice" or choices.get(n)), *own]
             raise InputError(f"limit: unknown limit {name!r}, one of: {', '.join(there)}{near(name, there)}")
-    return Limits(search, lengths, numbers, options, dict(given))
+    return Limits(search, lengths, numbers, words, options, dict(given))
 
 
 def _range(name: str, value: Any) -> Range:
@@ -126,12 +138,18 @@ class Space:
     numbers : range of each pattern
     lengths : most entries of each list by pattern
     positive : patterns whose limit leaves 0 out
+    words : the words that a pattern may have; any where it is not there
+    digits : significant digits of numbers that need not be whole; None leaves them as they are
+    regular : lists are changed many equal or evenly rising entries at a time too
     """
 
     schema: Mapping[str, Any]
     numbers: Mapping[str, Range]
     lengths: Mapping[str, int]
     positive: frozenset[str] = frozenset()
+    words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    digits: int | None = None
+    regular: bool = False
 
     def range_of(self, spot: Field) -> Range:
         """The range of a number here: that of its pattern within the schema's."""
@@ -147,8 +165,15 @@ class Space:
             least, most = math.ceil(max(low, -1e15)), math.floor(min(high, 1e15))
             least += spot.open_low and least == spot.low
             return None if least > most else min(most, max(least, round(value)))
-        value = min(high, max(low, value))
+        value = min(high, max(low, value if self.digits is None else rounded(value, self.digits)))
         return None if low > high or (spot.open_low and value <= spot.low) else value
+
+
+def rounded(value: float, digits: int) -> float:
+    """`value` with so many significant digits."""
+    if value == 0 or not math.isfinite(value):
+        return value
+    return round(value, digits - 1 - math.floor(math.log10(abs(value))))
 
 
 def observed(schema: Mapping[str, Json], samples: Iterable[Json]) -> dict[str, Range]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from schedgap.benchmarks.hunt.edit import Data, duplicated, removed, with_number
 from schedgap.benchmarks.hunt.fields import Field, Group, fields_of, groups_of, put_at, value_at
-from schedgap.benchmarks.hunt.limits import Space
+from schedgap.benchmarks.hunt.limits import Space, rounded
 from schedgap.formulations.common.instance import Json
 
 FACTORS = (2.0, 0.5, 1.5, 2 / 3, 1.1, 0.9, 4.0, 0.25, 10.0, 0.1)
@@ -32,20 +33,14 @@ def mutated(
     """
     result: Data | None = None
     for _ in range(int(rng.geometric(0.55))):
-        kind = CHANGES[int(rng.choice(len(CHANGES), p=_WEIGHTS))][0]
+        kinds, weights = _REGULAR if space.regular else _USUAL
+        kind = kinds[int(rng.choice(len(kinds), p=weights))]
         for _ in range(TRIES):
             changed = kind(result or data, space, rng, partner)
             if changed is not None:
                 result = changed
                 break
     return None if result == data else result
-
-
-def rounded(value: float, digits: int) -> float:
-    """`value` with so many significant digits."""
-    if value == 0 or not math.isfinite(value):
-        return value
-    return round(value, digits - 1 - math.floor(math.log10(abs(value))))
 
 
 def _numbers(data: Mapping[str, Any], space: Space) -> list[Field]:
@@ -185,7 +180,8 @@ def _choice(data: Mapping[str, Any], space: Space, rng: np.random.Generator, _: 
     before = value_at(data, spot.path)
     if spot.kind is bool:
         return with_number(data, spot, not before)
-    return with_number(data, spot, _pick(rng, [word for word in spot.choices if word != before]))
+    words = [word for word in space.words.get(spot.pattern, spot.choices) if word != before]
+    return with_number(data, spot, _pick(rng, words)) if words else None
 
 
 def _part(data: Mapping[str, Any], space: Space, rng: np.random.Generator, _: Mapping[str, Any]) -> Data | None:
@@ -239,6 +235,116 @@ def _scale_all(data: Mapping[str, Any], space: Space, rng: np.random.Generator, 
     return None if result == data else result
 
 
+def _after(data: Data, group: Group, place: int, item: Json, source: str | None) -> Data:
+    """A copy of `item` right after an entry of a list."""
+    result = duplicated(data, group, item, source)
+    entries = value_at(result, group.path)
+    entries.insert(place + 1, entries.pop())
+    return result
+
+
+def _repeat(data: Mapping[str, Any], space: Space, rng: np.random.Generator, _: Mapping[str, Any]) -> Data | None:
+    """Several copies of an entry, right after it."""
+    group = _lists(data, space, rng)
+    if group is None:
+        return None
+    entries = value_at(data, group.path)
+    place, most = int(rng.integers(len(entries))), space.lengths.get(group.pattern, 10**9) - len(entries)
+    item, result = entries[place], dict(data)
+    for _copy in range(min(most, int(rng.choice([1, 2, 3, 4, 6])))):
+        result = _after(result, group, place, item, item.get("id") if isinstance(item, Mapping) else None)
+    return None if result == data else result
+
+
+def _extend(data: Mapping[str, Any], space: Space, rng: np.random.Generator, _: Mapping[str, Any]) -> Data | None:
+    """A copy of an entry right after it, its numbers as far from it as it is from the one before, or one step on."""
+    group = _lists(data, space, rng)
+    if group is None or len(value_at(data, group.path)) >= space.lengths.get(group.pattern, 10**9):
+        return None
+    entries = value_at(data, group.path)
+    place = int(rng.integers(len(entries)))
+    item = entries[place]
+    result = _after(dict(data), group, place, item, item.get("id") if isinstance(item, Mapping) else None)
+    depth, before = len(group.path) + 1, {}
+    spots = [s for s in _numbers(result, space) if s.path[:depth] == (*group.path, place + 1)]
+    if place and rng.random() < 0.6:
+        here = (*group.path, place - 1)
+        before = {s.path[depth:]: value_at(data, s.path) for s in _numbers(data, space) if s.path[:depth] == here}
+    down = rng.random() < 0.5
+    for spot in spots:
+        value = value_at(result, spot.path)
+        step = value - before[spot.path[depth:]] if spot.path[depth:] in before else 0
+        if not before and rng.random() < 0.5:
+            step = (-1 if down and rng.random() < 0.7 else 1) * _unit(value)
+        new = space.clamp(spot, value + step)
+        if new is not None:
+            result = with_number(result, spot, new)
+    return result
+
+
+def _drop(data: Mapping[str, Any], space: Space, rng: np.random.Generator, _: Mapping[str, Any]) -> Data | None:
+    """An entry and all that are like it are removed."""
+    group = _lists(data, space, rng)
+    if group is None:
+        return None
+    entries = [_nameless(item) for item in value_at(data, group.path)]
+    one = _pick(rng, entries)
+    alike = [k for k, item in enumerate(entries) if item == one]
+    if len(entries) - len(alike) < max(1, group.least):
+        return None
+    result: Data = dict(data)
+    for k in reversed(alike):
+        result = removed(result, group, k)
+    return result
+
+
+def _become(data: Mapping[str, Any], space: Space, rng: np.random.Generator, _: Mapping[str, Any]) -> Data | None:
+    """An entry gives way to copies of its neighbour."""
+    group = _lists(data, space, rng)
+    if group is None or len(value_at(data, group.path)) < 2:
+        return None
+    entries = value_at(data, group.path)
+    place = int(rng.integers(len(entries)))
+    other = place + 1 if place == 0 or (place + 1 < len(entries) and rng.random() < 0.5) else place - 1
+    item, count = entries[other], int(rng.integers(1, 5))
+    if len(entries) - 1 + count > space.lengths.get(group.pattern, 10**9) or _nameless(item) == _nameless(
+        entries[place]
+    ):
+        return None
+    result: Data = dict(data)
+    for _copy in range(count):
+        result = _after(result, group, other, item, item.get("id") if isinstance(item, Mapping) else None)
+    return removed(result, group, place if place < other else place + count)
+
+
+def _kin(data: Mapping[str, Any], space: Space, rng: np.random.Generator, _: Mapping[str, Any]) -> Data | None:
+    """The same number of an entry and of all that are like it."""
+    group = _lists(data, space, rng)
+    if group is None:
+        return None
+    entries = [_nameless(item) for item in value_at(data, group.path)]
+    place, depth = int(rng.integers(len(entries))), len(group.path) + 1
+    spot = _pick(rng, [s for s in _numbers(data, space) if s.path[:depth] == (*group.path, place)])
+    if spot is None:
+        return None
+    value = _moved(spot, value_at(data, spot.path), space, rng)
+    if value is None or value == value_at(data, spot.path):
+        return None
+    result: Data = dict(data)
+    for k, item in enumerate(entries):
+        if item == entries[place]:
+            result = with_number(result, replace(spot, path=(*group.path, k, *spot.path[depth:])), value)
+    return result
+
+
+def _nameless(item: Json) -> Json:
+    return {key: value for key, value in item.items() if key != "id"} if isinstance(item, Mapping) else item
+
+
+def _unit(value: float) -> float:
+    return 1.0 if value == int(value) else 10.0 ** math.floor(math.log10(abs(value)))
+
+
 Change = Callable[[Mapping[str, Json], Space, np.random.Generator, Mapping[str, Json]], "Data | None"]
 CHANGES: tuple[tuple[Change, float], ...] = (
     (_one_number, 10),
@@ -254,4 +360,22 @@ CHANGES: tuple[tuple[Change, float], ...] = (
     (_scale_all, 2),
 )
 """Every change and how often it is tried."""
-_WEIGHTS = np.array([weight for _, weight in CHANGES]) / sum(weight for _, weight in CHANGES)
+REGULAR: tuple[tuple[Change, float], ...] = (
+    *CHANGES,
+    (_key, 2),
+    (_part, 2),
+    (_repeat, 5),
+    (_extend, 6),
+    (_drop, 3),
+    (_become, 3),
+    (_kin, 8),
+)
+"""The same where what is looked for is regular."""
+
+
+def _tables(changes: Sequence[tuple[Change, float]]) -> tuple[list[Change], list[float]]:
+    total = sum(weight for _, weight in changes)
+    return [change for change, _ in changes], [weight / total for _, weight in changes]
+
+
+_USUAL, _REGULAR = _tables(CHANGES), _tables(REGULAR)

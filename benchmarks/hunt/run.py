@@ -68,6 +68,7 @@ class _Hunt:
     walks: dict[tuple[int, int], Walked] = field(default_factory=dict)
     cut: list[Walked] = field(default_factory=list)
     families: bool = False
+    given: bool = False
 
     @property
     def all_walks(self) -> tuple[Walked, ...]:
@@ -98,6 +99,8 @@ class _Hunt:
         """From the presets; where nothing counts there, from the families that ``verify`` tries, round 0 again."""
         self.search()
         began = any(line.get("families") for line in self.journal.lines())
+        if self.given:
+            return
         if self.limits.search["start"] == "presets" and (began or self.best is None):
             self.bar.say("hunt: no instance of the presets counts; going on from the families that verify tries")
             self.cut += self.walks.values()
@@ -239,6 +242,7 @@ def hunt(
     out: Path | None = None,
     progress: Sink | None = None,
     cluster: str | None = None,
+    starts: Starts | None = None,
 ) -> Hunted:
     """Search for the instance on which a heuristic is furthest from the optimum, or a claim nearest to failing.
 
@@ -258,6 +262,7 @@ def hunt(
     out : its folder; ``hunts/<target>`` where not given
     progress : a stream or a function for lines
     cluster : address of a Dask scheduler, whose workers are taken instead of processes of this machine
+    starts : where it begins, in place of what the limits say; what is found is not shrunk then
 
     Returns
     -------
@@ -277,16 +282,16 @@ def hunt(
         raise InputError(f"budget: must be seconds, positive and finite, got {budget}")
     folder = OUT / "".join(c if c.isalnum() or c in "-_." else "-" for c in chosen.id) if out is None else out
     if not resume:
-        folder = _fresh(folder)
+        folder = fresh(folder)
     check_folder(folder)
     with locked(folder):
         facts = {"target": chosen.id, "limits": {k: str(v) for k, v in bounds.given.items()}, "seed": seed}
-        _begin(folder, facts)
+        begin(folder, facts)
         with pool_of(do_work, workers, inside=True, cluster=cluster) as pool:
-            return _run(chosen, bounds, budget, seed, pool, folder, progress)
+            return _run(chosen, bounds, budget, seed, pool, folder, progress, starts)
 
 
-def _fresh(folder: Path) -> Path:
+def fresh(folder: Path) -> Path:
     """`folder` if it holds no hunt, otherwise the first of ``folder-2``, ``folder-3``, ... that does not."""
     candidate, k = folder, 1
     while (candidate / FACTS).exists() or (candidate / FILE).exists():
@@ -295,7 +300,7 @@ def _fresh(folder: Path) -> Path:
     return candidate
 
 
-def _begin(folder: Path, facts: Mapping[str, Any]) -> None:
+def begin(folder: Path, facts: Mapping[str, Json]) -> None:
     """Write down what is hunted, or make sure that it is the same hunt that goes on."""
     path, journal = folder / FACTS, folder / FILE
     if not path.exists():
@@ -320,8 +325,9 @@ def _run(
     pool: Pool[Work, Done],
     folder: Path,
     progress: Sink | None,
+    given: Starts | None,
 ) -> Hunted:
-    starts, journal = starts_of(target, limits), Journal(folder / FILE)
+    starts, journal = given or starts_of(target, limits), Journal(folder / FILE)
     most = limits.search["evaluations"] or EVALUATIONS
     total = ISLANDS * -(-most // (ISLANDS * STEPS))
     bar = Progress(total if budget is None else math.ceil(budget) + 1, progress, "hunt")
@@ -344,13 +350,15 @@ def _run(
         limits.search["at_least"],
         starts,
         began,
+        given=given is not None,
     )
     finished = True
     with _told(bar):
         try:
             state.recall()
             state.search_everywhere()
-            state.shrink()
+            if given is None:
+                state.shrink()
         except KeyboardInterrupt:
             finished = False
             # What workers have found since is in the journal already.

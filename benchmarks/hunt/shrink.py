@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from schedgap.benchmarks.hunt.edit import Data, removed, with_number
 from schedgap.benchmarks.hunt.fields import Field, fields_of, groups_of, value_at
-from schedgap.benchmarks.hunt.limits import Space
-from schedgap.benchmarks.hunt.mutate import rounded
+from schedgap.benchmarks.hunt.limits import Space, rounded
 from schedgap.benchmarks.hunt.target import Found
 from schedgap.formulations.common.instance import Json
 
@@ -17,7 +16,14 @@ Tried = Callable[[Mapping[str, Json]], "Found | None"]
 """Evaluates an instance; None where it no longer shows what it should."""
 
 
-def shrunk(found: Found, space: Space, tried: Tried, tell: Callable[[Found], None] = lambda _: None) -> Found:
+def shrunk(
+    found: Found,
+    space: Space,
+    tried: Tried,
+    tell: Callable[[Found], None] = lambda _: None,
+    measure: Size | None = None,
+    more: Sequence[Stage] = (),
+) -> Found:
     """Make an instance smaller and its numbers rounder for as long as `tried` accepts the result.
 
     Greedy, and deterministic: one entry removed at a time, all numbers of one pattern at once, single numbers,
@@ -28,25 +34,32 @@ def shrunk(found: Found, space: Space, tried: Tried, tell: Callable[[Found], Non
     found : where it begins
     space : ranges of the numbers
     tell : told of every step that was accepted
+    measure : what every step lowers; :func:`size` where not given
+    more : further stages
     """
+    measure = measure or size
     current = found
     while True:
         before = current
-        for stage in (_fewer, _alike, _rounder, _traded):
-            current = _through(current, stage, space, tried, tell)
+        for stage in (_fewer, _alike, _rounder, _traded, *more):
+            current = _through(current, stage, space, tried, tell, measure)
         if current is before:
             return current
 
 
 Stage = Callable[[Data, Space], "Iterator[Data]"]
+Size = Callable[[Mapping[str, Json], Space], tuple[float, ...]]
 
 
-def _through(found: Found, stage: Stage, space: Space, tried: Tried, tell: Callable[[Found], None]) -> Found:
+def _through(
+    found: Found, stage: Stage, space: Space, tried: Tried, tell: Callable[[Found], None], measure: Size
+) -> Found:
     """Take every step of a stage that is accepted; after each the steps that are left are made anew."""
     current, refused = found, 0
     while True:
+        now = measure(current.data, space)
         for position, data in enumerate(stage(dict(current.data), space)):
-            if position < refused or size(data, space) >= size(current.data, space):
+            if position < refused or measure(data, space) >= now:
                 continue
             better = tried(data)
             if better is not None:
@@ -88,7 +101,7 @@ def _fewer(data: Data, space: Space) -> Iterator[Data]:
 
 
 def _alike(data: Data, space: Space) -> Iterator[Data]:
-    """All numbers of one pattern the same, each of their values in turn, or all one digit shorter."""
+    """All numbers of one pattern the same, each of their values in turn, all one digit shorter, all divided alike."""
     spots = [spot for spot in fields_of(space.schema, data) if spot.kind in (int, float)]
     for pattern in dict.fromkeys(spot.pattern for spot in spots):
         same = [spot for spot in spots if spot.pattern == pattern]
@@ -99,6 +112,9 @@ def _alike(data: Data, space: Space) -> Iterator[Data]:
             yield _all(data, same, space, lambda _, value=value: value)  # type: ignore[misc]
         for digits in (1, 2):
             yield _all(data, same, space, lambda old, digits=digits: rounded(old, digits))  # type: ignore[misc]
+        for factor in (2, 3, 5):
+            if all(value_at(data, spot.path) % factor == 0 for spot in same):
+                yield _all(data, same, space, lambda old, factor=factor: old / factor)  # type: ignore[misc]
 
 
 def _all(data: Data, spots: list[Field], space: Space, change: Callable[[float], float]) -> Data:
@@ -134,6 +150,27 @@ def _traded(data: Data, space: Space) -> Iterator[Data]:
         one = space.clamp(a, 1.0)
         if new is not None and one is not None:
             yield with_number(with_number(data, a, one), b, new)
+
+
+def lowered(data: Data, space: Space) -> Iterator[Data]:
+    """All whole numbers of up to three patterns lower by 1 or 2: amounts, and what they have to fit into."""
+    spots = [s for s in fields_of(space.schema, data) if s.kind in (int, float)]
+    spots = [s for s in spots if value_at(data, s.path) == int(value_at(data, s.path))]
+    patterns = [
+        p
+        for p in dict.fromkeys(s.pattern for s in spots)
+        if any(s.pattern == p and value_at(data, s.path) > 1 for s in spots)
+    ]
+    for count in (2, 3):
+        for chosen in itertools.combinations(patterns, count):
+            for by in itertools.product((1, 2), repeat=count):
+                less = dict(zip(chosen, by, strict=True))
+                changed = data
+                for spot in spots:
+                    if spot.pattern in less:
+                        new = space.clamp(spot, value_at(data, spot.path) - less[spot.pattern])
+                        changed = changed if new is None else with_number(changed, spot, new)
+                yield changed
 
 
 def _simpler(value: float, whole: bool) -> Iterator[float]:

@@ -36,6 +36,7 @@ class Starts:
     names : presets ("presets:tiny") and families ("families:contended") that are drawn from
     options : sets of options of the heuristic that are tried; families of `names` bring their own
     space : what may be visited
+    seeds : instances that every other start is one of, where there are any
     """
 
     names: tuple[str, ...]
@@ -44,9 +45,13 @@ class Starts:
     target: Target
     fixed: Mapping[str, Any]
     sizes: Mapping[str, Any]
+    seeds: tuple[Data, ...] = ()
 
     def draw(self, rng: np.random.Generator) -> Trial:
         """A random instance within the space, and options."""
+        if self.seeds and rng.random() < 0.5:
+            data = self.seeds[int(rng.integers(len(self.seeds)))]
+            return fitted(data, self.space), {**self.options[int(rng.integers(len(self.options)))], **self.fixed}
         name = self.names[int(rng.integers(len(self.names)))]
         data, given = _make(self.target.problem, name, int(rng.integers(2**31)), self.sizes)
         options = _known(self.target, given)
@@ -84,7 +89,7 @@ def starts_of(target: Target, limits: Limits, families: bool = False) -> Starts:
     lengths |= limits.lengths
     positive = frozenset(name for name, (low, _) in limits.numbers.items() if low > 0)
     ranges = widened(observed(schema, samples), limits.search["span"], limits.numbers)
-    space = Space(schema, ranges, lengths, positive)
+    space = Space(schema, ranges, lengths, positive, limits.words)
     return Starts(tuple(names), _options(target), space, target, dict(limits.options), sizes)
 
 

@@ -10,7 +10,7 @@ from schedgap.cli.arguments import add_seed, add_settings, check_out, note, sett
 
 def add_generate(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``generate``."""
-    parser.add_argument("problem", metavar="PROBLEM", help="a problem's id")
+    parser.add_argument("problem", metavar="PROBLEM", help="a problem's id, or a family: FAMILY.json --set n=12")
     parser.add_argument("--preset", metavar="NAME", help="a family of instances (default: the problem's first)")
     add_seed(parser)
     add_settings(parser, "settings of the preset", "key=value")

@@ -51,6 +51,11 @@ def add_hunt(parser: argparse.ArgumentParser) -> None:
         help="an id as in schedgap list, or a heuristic; PROBLEM/package.module:function is one of your own",
     )
     parser.add_argument("--claims", type=Path, metavar="FILE.py", help="claims of your own: a file with CLAIMS")
+    parser.add_argument(
+        "--family",
+        action="store_true",
+        help="hunt at several sizes n, and fit a generator and its ratio(n); limits parameter, sizes, beyond",
+    )
     add_settings(
         parser,
         "limits: most entries of a list (jobs=4), a number's largest value or range (horizon=5..20, jobs.gpus=2), "
@@ -73,6 +78,8 @@ def run_hunt(arguments: argparse.Namespace) -> int:
     """Search for the worst instance; 4 where no instance counted, 5 where parts disagreed on some."""
     from schedgap import api
 
+    if arguments.family:
+        return _run_family(arguments)
     found = api.hunt(
         arguments.target,
         claims=arguments.claims,
@@ -94,3 +101,27 @@ def run_hunt(arguments: argparse.Namespace) -> int:
         print(f"schedgap: error: {found.defects[0]}{more}", file=sys.stderr)
         return 5
     return 0 if found.found is not None else 4
+
+
+def _run_family(arguments: argparse.Namespace) -> int:
+    """A family; 4 where none was found."""
+    from schedgap import InputError, api
+
+    for name in ("budget", "claims"):
+        if getattr(arguments, name) is not None:
+            raise InputError(f"hunt: --family takes no --{name}: it stops by counts, and lifts ratios")
+    found = api.hunt_family(
+        arguments.target,
+        limits=settings_of(arguments),
+        seed=arguments.seed,
+        workers=arguments.workers or os.cpu_count() or 1,
+        resume=arguments.resume,
+        out=arguments.out,
+        cluster=arguments.cluster,
+        progress=sys.stderr,
+    )
+    print(found.to_text())
+    if not found.finished:
+        print(f"schedgap: interrupted, all of it is kept; --out {found.folder} --resume goes on", file=sys.stderr)
+        return 130
+    return 0 if found.families else 4

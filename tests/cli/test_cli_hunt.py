@@ -68,3 +68,16 @@ def test_ctrl_c_prints_the_best_so_far(tmp_path: Path) -> None:
     assert told.startswith("rar-ddls/ff: ratio ") and "interrupted" in told
     assert f"--out {out} --resume" in errors
     assert json.loads((out / "found.json").read_text())["reference_hunt"]["ratio"] >= 1
+
+
+def test_bad_input_for_families_is_one_line(command: Command, tmp_path: Path) -> None:
+    for arguments, message in (
+        (("hunt", "rar-ddls/ls", "--family", "--budget", "3"), "--family takes no --budget"),
+        (("hunt", "rar-ddls/ls", "--family", "--set", "parameter=gpus"), "unknown list or number 'gpus'"),
+        (("hunt", "rar-ddls/ls", "--family", "--set", "sizes=4"), "limit sizes: must be LOW..HIGH"),
+        (("hunt", "000-theorem-5", "--family"), "lifts the ratio of a heuristic"),
+        (("hunt", "rar-ddls/ls", "--set", "parameter=jobs"), "unknown limit 'parameter'"),
+        (("generate", tmp_path / "none.json", "--set", "n=3"), "none.json"),
+    ):
+        ran = command(*arguments, *(("--out", tmp_path / "x") if arguments[0] == "hunt" else ()))
+        assert ran.status == 2 and message in ran.message
