@@ -29,6 +29,7 @@ Entries = Sequence[tuple[Ints, Floats]]
 """For each row its columns and their coefficients; or for each column its rows."""
 
 _PRIMAL_SIMPLEX = 4
+_REACHED = ("kOptimal", "kIterationLimit")
 _WITHOUT_OPTIMUM = ("kInfeasible", "kUnbounded", "kUnboundedOrInfeasible", "kTimeLimit")
 
 
@@ -166,6 +167,26 @@ class LinearProgram:
         solution = self._highs.getSolution()
         value = float(self._highs.getInfo().objective_function_value)
         return Optimum(value, np.array(solution.col_value), np.array(solution.row_dual))
+
+    def remember(self) -> None:
+        """Keep the basis of the last solve for :meth:`probe`."""
+        self._basis = self._highs.getBasis()
+
+    def probe(self, most: int) -> float | None:
+        """Solve from the remembered basis for at most so many iterations of the dual simplex method.
+
+        Returns
+        -------
+        The objective that was reached, no more than the least value; infinity where the program is infeasible; None
+        where nothing is known.
+        """
+        self._highs.setBasis(self._basis)
+        self._set("simplex_iteration_limit", most)
+        status = self._run()
+        self._set("simplex_iteration_limit", np.iinfo(np.int32).max)
+        if status in ("kInfeasible", "kUnboundedOrInfeasible"):
+            return INFINITY
+        return float(self._highs.getInfo().objective_function_value) if status in _REACHED else None
 
     def _limit(self, deadline: Deadline, most: float = INFINITY) -> None:
         """Give the next run the time that is left, at most `most` seconds."""

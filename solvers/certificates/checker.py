@@ -26,10 +26,18 @@ from pathlib import Path
 from typing import Any
 
 try:
-    from schedgap.solvers.certificates.linear import Adder, Box, Model, Rejected, fraction, reject
+    from schedgap.solvers.certificates.linear import Adder, Box, Model, Narrower, Rejected, fraction, reject
 except ImportError:  # run as a file: its own folder is enough
     sys.path.insert(0, str(Path(__file__).parent))
-    from linear import Adder, Box, Model, Rejected, fraction, reject  # type: ignore[import-not-found, no-redef]
+    from linear import (  # type: ignore[import-not-found, no-redef]
+        Adder,
+        Box,
+        Model,
+        Narrower,
+        Rejected,
+        fraction,
+        reject,
+    )
 
 VERSION = 1
 RULES = {
@@ -60,15 +68,24 @@ class Prover:
 
     def walk(self, tree: Any) -> None:
         """Every node below the root; splits cover: x <= k or x >= k + 1."""
-        todo: list[tuple[Any, Box, str]] = [(tree, {}, "root")]
+        todo: list[tuple[Any, Box, str, Narrower | None]] = [(tree, {}, "root", None)]
         while todo:
-            node, box, place = todo.pop()
+            node, box, place, by_rows = todo.pop()
             if not isinstance(node, dict):
                 reject(f"{place}: a node must be an object")
+            if "narrow" in node:
+                if set(node) != {"narrow"} or by_rows is not None or self.model.price is not None:
+                    reject(f"{place}: narrow is alone in its node, in a form with rows, and not below another")
+                by_rows = Narrower(self.model)
+                self._below(node["narrow"], by_rows.narrow(box), f"{place}, narrowed", by_rows, todo)
+                continue
             if "fix" in node:
                 if set(node) != {"fix", "then"}:
                     reject(f"{place}: a fixing has exactly fix and then")
-                todo.append((node["then"], self.narrowed(node["fix"], box, place), f"{place}, fixed"))
+                less: Box | None = self.narrowed(node["fix"], box, place)
+                if by_rows is not None and less is not None:
+                    less = by_rows.narrow(less, [name for name, bounds in less.items() if box.get(name) != bounds])
+                self._below(node["then"], less, f"{place}, fixed", by_rows, todo)
                 continue
             if "split" not in node:
                 self.leaf(node, box, place)
@@ -82,8 +99,21 @@ class Prover:
             if isinstance(k, bool) or not isinstance(k, int):
                 reject(f"{place}: at must be a whole number")
             low, high = box.get(name) or (math.ceil(self.model.low[j]), math.floor(self.model.high[j]))
-            todo.append((node["low"], {**box, name: (low, min(high, k))}, f"{place}, {name} <= {k}"))
-            todo.append((node["high"], {**box, name: (max(low, k + 1), high)}, f"{place}, {name} >= {k + 1}"))
+            for side, bounds, told in (
+                ("low", (low, min(high, k)), f"{name} <= {k}"),
+                ("high", (max(low, k + 1), high), f"{name} >= {k + 1}"),
+            ):
+                part: Box | None = {**box, name: bounds}
+                if by_rows is not None and bounds[0] <= bounds[1]:
+                    part = by_rows.narrow({**box, name: bounds}, [name])
+                self._below(node[side], part, f"{place}, {told}", by_rows, todo)
+
+    def _below(self, node: Any, box: Box | None, place: str, by_rows: Narrower | None, todo: list[Any]) -> None:
+        """Go on at a node; where the rows show that its box is empty nothing is left to prove there."""
+        if box is not None:
+            todo.append((node, box, place, by_rows))
+        else:
+            self.leaves += 1
 
     def leaf(self, node: Mapping[str, Any], box: Box, place: str) -> None:
         """A leaf with multipliers ("bound" or "infeasible") or with what the price function takes ("prices")."""

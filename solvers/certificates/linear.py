@@ -6,7 +6,8 @@ The standard library and nothing else, as everything that the checker uses.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NoReturn
@@ -15,6 +16,9 @@ GRID = 2**40
 """A multiplier that is a whole number n in the file means n / 2^40."""
 _LONGEST = 10_000
 """Characters of a fraction in a file."""
+
+_MOST_TERMS = 50_000_000
+"""Terms of rows that are looked at before narrowing is given up."""
 
 Box = dict[str, tuple[int, int]]
 """Bounds of the variables that splits have narrowed."""
@@ -154,6 +158,68 @@ class Adder:
                 low, high = box.get(model.names[j]) or (model.low[j], model.high[j])
                 total += reduced * (low if reduced > 0 else high)
         return total / below + (model.constant if use_cost else 0)
+
+
+class Narrower:
+    """Narrows the bounds of whole variables by the rows of a model, one row at a time, until no row narrows any.
+
+    A row a x >= b leaves a whole variable x_j with a_j > 0 only values from (b - what the other terms are at most)
+    / a_j on, rounded up; with a_j < 0 the same from above. What is left does not depend on the order of rows.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.bounds: list[tuple[Any, Any]] = [
+            (math.ceil(low), math.floor(high)) if whole else (low, high)
+            for low, high, whole in zip(model.low, model.high, model.whole, strict=True)
+        ]
+        self.rows: list[tuple[list[tuple[int, int]], int]] = []
+        self.rows_of: list[list[int]] = [[] for _ in model.names]
+        for row in model.rows.values():
+            scale = math.lcm(row.right.denominator, *(a.denominator for a in row.terms.values()))
+            for turn in (scale, -scale) if row.equal else (scale,):
+                for j in row.terms:
+                    self.rows_of[j].append(len(self.rows))
+                terms = [(j, a.numerator * (turn // a.denominator)) for j, a in row.terms.items()]
+                self.rows.append((terms, row.right.numerator * (turn // row.right.denominator)))
+
+    def narrow(self, box: Box, changed: Iterable[str] | None = None) -> Box | None:
+        """What is left of the box; None where a row shows that nothing is.
+
+        Parameters
+        ----------
+        changed : variables whose bounds are new since the rows were gone through; None: go through all
+
+        Raises
+        ------
+        Rejected
+            It does not come to an end.
+        """
+        names, whole, found = self.model.names, self.model.whole, dict(box)
+        if changed is None:
+            todo = deque(range(len(self.rows)))
+        else:
+            todo = deque(dict.fromkeys(i for name in changed for i in self.rows_of[self.model.index[name]]))
+        waiting, looked = set(todo), 0
+        while todo:
+            i = todo.popleft()
+            waiting.remove(i)
+            terms, right = self.rows[i]
+            looked += len(terms)
+            if looked > _MOST_TERMS:
+                reject("narrowing by rows does not come to an end")
+            ranges: list[tuple[Any, Any]] = [found.get(names[j]) or self.bounds[j] for j, _ in terms]
+            slack = sum(a * (high if a > 0 else low) for (_, a), (low, high) in zip(terms, ranges, strict=True)) - right
+            if slack < 0:
+                return None
+            for (j, a), (low, high) in zip(terms, ranges, strict=True):
+                if whole[j] and abs(a) * (high - low) > slack:
+                    room = math.floor(slack / abs(a)) if isinstance(slack, Fraction) else slack // abs(a)
+                    found[names[j]] = (high - room, high) if a > 0 else (low, low + room)
+                    again = [k for k in self.rows_of[j] if k not in waiting]
+                    todo.extend(again)
+                    waiting.update(again)
+        return found
 
 
 def number(value: Any, what: str) -> Fraction:

@@ -12,6 +12,7 @@ from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.solvers.certificates import checker
 from schedgap.solvers.certificates.checker import Verdict
 from schedgap.solvers.certificates.linear import Model, Rejected
+from schedgap.solvers.certificates.narrowing import NarrowedTree
 from schedgap.solvers.certificates.tree import Node, Tree, Unproven
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
@@ -27,7 +28,7 @@ class Effort:
 
     deadline: Deadline = NO_DEADLINE
     leaves: int = 20_000
-    size: int = 80_000
+    size: int = 100_000
 
 
 ANY_EFFORT = Effort()
@@ -129,7 +130,8 @@ def _tree(model: Model, value: Fraction | None, effort: Effort) -> tuple[Fractio
         tree = Tree(model, target - NEAR * (1 + abs(value)), effort.deadline, effort.leaves, wanted=target)
         node = tree.grow()
         return model.sense * min(target, tree.proven if tree.proven is not None else target), node
-    return value, Tree(model, target, effort.deadline, effort.leaves).grow()
+    kind = NarrowedTree if all(model.whole) else Tree
+    return value, kind(model, target, effort.deadline, effort.leaves).grow()
 
 
 def _prices(instance: Any) -> Grow:

@@ -78,7 +78,9 @@ class Tree:
         self.high = np.array([float(v) for v in model.high])
         self._whole = np.flatnonzero(np.array(model.whole, dtype=bool))
         matrix = sparse.csc_matrix((places[2], (places[0], places[1])), shape=(len(right), len(self.low)))
+        self._matrix, self._right = matrix, right
         cost = np.array([float(c) for c in model.cost]) if self.target is not None else np.zeros(len(self.low))
+        self._cost = cost
         self._unit = 2.0 ** round(math.log2(float(np.abs(cost).max()))) if cost.any() else 1.0
         self.program = LinearProgram(tolerance=1e-9)
         self.program.set_matrix(matrix, cost / self._unit, self.high, right, np.where(self._equal, right, INFINITY))

@@ -29,8 +29,9 @@ from schedgap.catalogue.registry import find_problem, parse_instance
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
 from schedgap.solvers.certificates import bounds, checker
 from schedgap.solvers.certificates.bounds import prove_bound
-from schedgap.solvers.certificates.linear import Model, Rejected
+from schedgap.solvers.certificates.linear import Model, Narrower, Rejected
 from schedgap.solvers.certificates.make import certificate_of, check, plain, prove
+from schedgap.solvers.certificates.narrowing import NarrowedTree
 from schedgap.solvers.certificates.orders import OrderTree
 from schedgap.solvers.certificates.rules.comm_contention import constant, orders_of
 from schedgap.solvers.certificates.rules.rings import worth
@@ -40,7 +41,7 @@ from schedgap.solvers.result import NO_DEADLINE
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "solvers" / "certificates"
 STANDARD = {
-    "argparse", "bisect", "collections.abc", "dataclasses", "decimal",
+    "argparse", "bisect", "collections", "collections.abc", "dataclasses", "decimal",
     "fractions", "gzip", "hashlib", "heapq", "importlib",
     "itertools", "json", "linear", "math", "pathlib", "sys", "typing", "zlib", "__future__",
     "schedgap.solvers.certificates.linear", "schedgap.solvers.certificates.rules.rings", "rules.rings",
@@ -165,6 +166,35 @@ def test_schedules_are_points_of_the_rules(problem: str) -> None:
             assert float(value) == pytest.approx(result.objective, rel=1e-12)
             seen += 1
     assert seen >= 8
+
+
+@pytest.mark.parametrize("seed", [0, 4, 5, 9])
+def test_random_schedules_that_share_are_points_of_the_rules(seed: int) -> None:
+    """Random starts, GPUs and accumulation steps of gpu-sharing, those that are feasible: nothing is optimised away."""
+    instance, rules, rng = (
+        schedgap.generate("gpu-sharing", "tiny", seed=seed),
+        checker.rules_of("gpu-sharing"),
+        random.Random(seed),
+    )
+    given = plain(instance)
+    model = checker.model_of(given, "rows", {})
+    gpus = [[server["id"], place] for server in given["servers"] for place in range(server["gpus"])]
+    found = shared = 0
+    for _ in range(600):
+        solution: dict[str, Any] = {"start": {}, "gpus": {}, "accumulation": {}}
+        for job in given["jobs"]:
+            solution["start"][job["id"]] = job["arrival"] + rng.choice([0, 0, 1, 2, 3, 4, 6])
+            solution["gpus"][job["id"]] = rng.sample(gpus, job["gpus"])
+            fitting = [s for s in (1, 2, 4, 8, 16) if job["batch_size"] % s == 0]
+            solution["accumulation"][job["id"]] = rng.choice(fitting)
+        report = schedgap.check(instance, solution)
+        if report.feasible:
+            found += 1
+            assert report.objective == checker.value_of(model, rules, given, solution, {})
+            shared += any(name.startswith("pair") for name in rules.point(given, solution, {}))
+        if found == 10:
+            break
+    assert found >= 5 and shared >= 5
 
 
 def test_sequences_of_events_prove_the_optimum_and_no_more() -> None:
@@ -411,6 +441,69 @@ def test_what_reduced_costs_fix_leaves_every_better_point() -> None:
                 )
                 assert inside or cost >= target
     assert narrowed > 100
+
+
+def _random_model(rng: random.Random, count: int) -> tuple[Model, list[tuple[Fraction, tuple[int, ...]]]]:
+    """So many whole variables, and rows; with the points that satisfy them, by cost."""
+    model = Model()
+    most = 3 if count < 6 else 1
+    names = [model.var(f"{'xy'[j % 2]}[{j}]", 0, rng.randint(1, most), rng.randint(1, 9)) for j in range(count)]
+    for i in range(rng.randint(3, 4)):
+        terms = [(name, Fraction(rng.randint(-6, 9), 2)) for name in names]
+        model.row(f"r{i}", terms, rng.choice(["<=", ">=", ">=", "="] if i == 0 else [">="]), rng.randint(-2, count))
+    model.finished()
+    points = []
+    for point in itertools.product(*(range(int(high) + 1) for high in model.high)):
+        sums = [(sum(a * point[j] for j, a in row.terms.items()) - row.right, row.equal) for row in model.rows.values()]
+        if all(value >= 0 and not (equal and value) for value, equal in sums):
+            points.append((sum((c * x for c, x in zip(model.cost, point, strict=True)), Fraction(0)), point))
+    return model, sorted(points)
+
+
+def test_narrowing_by_rows_keeps_every_point() -> None:
+    rng = random.Random(5)
+    narrowed = empty = 0
+    for _ in range(300):
+        model, points = _random_model(rng, 4)
+        box = Narrower(model).narrow({})
+        if box is None:
+            empty += 1
+            assert not points
+            continue
+        narrowed += bool(box)
+        for _, point in points:
+            for x, name in zip(point, model.names, strict=True):
+                low, high = box.get(name, (0, 9))
+                assert low <= x <= high
+        assert Narrower(model).narrow(box) == box  # nothing is left to narrow
+    assert narrowed > 50 and empty > 5
+
+
+def test_narrowed_trees_prove_the_optimum_and_no_more() -> None:
+    """On random whole programs: a tree for the optimum, which the checker accepts, and none for the next value."""
+    rng = random.Random(11)
+    split = 0
+    for _ in range(60):
+        model, points = _random_model(rng, 8)
+        if not points or model.step is None:
+            continue
+        optimum = points[0][0]
+        tree = NarrowedTree(model, optimum).grow()
+        checker.Prover(model, optimum).walk(tree)
+        split += "split" in json.dumps(tree)
+        with pytest.raises((Unproven, Rejected)):
+            checker.Prover(model, optimum + model.step).walk(NarrowedTree(model, optimum + model.step).grow())
+        with pytest.raises(Rejected):
+            checker.Prover(model, optimum + model.step).walk(tree)
+    assert split > 3
+
+
+def test_where_narrowing_may_stand() -> None:
+    leaf = {"bound": {"fit": "1/2"}}
+    for tree in ({"narrow": {"narrow": leaf}}, {"narrow": leaf, "then": leaf}, {"narrow": None}, {"narrow": {}}):
+        with pytest.raises(Rejected):
+            checker.Prover(_knapsack(), Fraction(-1)).walk(tree)
+    checker.Prover(_knapsack(), Fraction(-1)).walk({"narrow": leaf})
 
 
 def test_nothing_is_fixed_without_a_value_to_prove() -> None:

@@ -159,3 +159,19 @@ def test_ctrl_c_keeps_what_branch_and_price_has_found(monkeypatch: pytest.Monkey
     result = search.result()
     assert (result.status, result.termination) == (Status.FEASIBLE, Termination.INTERRUPTED)
     assert result.objective is not None and result.bound is not None and result.bound > result.objective
+
+
+def test_a_probe_starts_from_the_remembered_basis_and_keeps_to_its_iterations() -> None:
+    """min x + 2 y, x + y >= 2: 2 at first; 3 with x <= 1, empty with x <= 1 and y <= 0.5."""
+    program = LinearProgram()
+    program.add_columns(np.array([1.0, 2.0]), np.array([5.0, 5.0]))
+    program.add_rows(np.array([2.0]), np.array([INFINITY]), [(np.array([0, 1]), np.array([1.0, 1.0]))])
+    found = program.solve()
+    assert found is not None and found.value == pytest.approx(2)
+    program.remember()
+    for upper, value in (([1.0, 5.0], 3.0), ([1.0, 0.5], INFINITY), ([1.0, 5.0], 3.0)):
+        program.set_box(np.zeros(2), np.array(upper))
+        assert program.probe(60) == pytest.approx(value)
+    assert (program.probe(0) or 0.0) <= 3.0  # what is reached is no more than the least value
+    found = program.solve()
+    assert found is not None and found.value == pytest.approx(3)

@@ -76,15 +76,17 @@ class Table:
 def rows(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) -> None:
     """Whole variables, 0/1 unless said otherwise.
 
-    ``x[j,t,d]`` runs in slots t..t+d-1, ``end[j]`` is the last one; ``g[j,s]`` with s accumulation steps; ``all[j,k]``
-    how many GPUs j and k have in common if they ever run together, ``o[j,k,t]`` how many they share in slot t,
-    ``b[j,k,t]`` whether they do; ``q[j,t,i]`` whether j's slowdown in slot t is at least its i-th level. Work: the
-    slots of a run, less what slowdowns lose, suffice for the iterations. A GPU has one partner at most, so the largest
+    ``x[j,t,d]`` runs in slots t..t+d-1, ``end[j]`` is the last one, ``run[j,t]`` whether j runs in slot t; ``g[j,s]``
+    with s accumulation steps; ``all[j,k]`` how many GPUs j and k have in common if they ever run together and share,
+    ``pair[j,k]`` whether there are any; ``o[j,k,t]`` how many they share in slot t, ``b[j,k,t]`` whether they do;
+    ``q[j,t,i]`` whether j's slowdown in slot t is at least its i-th level. Work: the slots of a run, less what
+    slowdowns lose, suffice for the iterations, so a run is no shorter than its work alone (``short``), and slots at a
+    level or a worse one are no more than may lose so much (``slots``). A GPU has one partner at most, so the largest
     loss of a slot is at least the mean over the GPUs.
     """
     jobs, horizon, table = instance["jobs"], instance["horizon"], Table(instance)
     total = sum(server["gpus"] for server in instance["servers"])
-    runs: list[dict[int, list[tuple[str, int]]]] = []
+    runs: list[set[int]] = []
     for j, job in enumerate(jobs):
         work, levels = table.work[j], table.levels(j)
         cover: dict[int, list[tuple[str, int]]] = {t: [] for t in range(job["arrival"], horizon + 1)}
@@ -97,7 +99,9 @@ def rows(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) ->
                     lengths.append((x, d))
                     for u in range(t, t + d):
                         cover[u].append((x, 1))
-        runs.append(cover)
+        runs.append({t for t in cover if cover[t]})
+        for t in sorted(runs[j]):
+            model.row(f"cover[{j},{t}]", [(model.var(f"run[{j},{t}]"), -1), *cover[t]], "=", 0)
         model.row(f"once[{j}]", [(x, 1) for x, _ in lengths], "=", 1)
         model.var(f"end[{j}]", 0, horizon)
         ends = [(x, int(x[:-1].split(",")[1]) + d - 1) for x, d in lengths]
@@ -116,37 +120,46 @@ def rows(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) ->
                     model.row(f"level[{j},{t},{i}]", [(f"q[{j},{t},{i - 1}]", 1), (q, -1)], ">=", 0)
         needed = [(f"g[{j},{s}]", -w) for s, w in work.items()]
         model.row(f"work[{j}]", [*lengths, *lost, *needed], ">=", 0)
+        for s, w in work.items():
+            longer = [(f"g[{j},{r}]", 1) for r in work if work[r] >= w]
+            model.row(f"short[{j},{s}]", [*longer, *((x, 1) for x, d in lengths if d < w)], "<=", 1)
+        for i, level in enumerate(levels):
+            at = [(f"q[{j},{t},{i}]", -1) for t in cover]
+            most = [(x, math.floor((d - min(work.values())) / (1 - 1 / level))) for x, d in lengths]
+            model.row(f"slots[{j},{i}]", [*at, *most], ">=", 0)
     _sharing(instance, table, runs, model)
     for t in range(1, horizon + 1):
-        busy = [(x, c * jobs[j]["gpus"]) for j, cover in enumerate(runs) for x, c in cover.get(t, [])]
+        busy = [(f"run[{j},{t}]", job["gpus"]) for j, job in enumerate(jobs) if t in runs[j]]
         shared = [(f"o[{j},{k},{t}]", -1) for j, k in table.pairs if f"o[{j},{k},{t}]" in model.index]
         if busy:
             model.row(f"gpus[{t}]", [*busy, *shared], "<=", total)
 
 
-def _sharing(instance: Mapping[str, Any], table: Table, runs: Any, model: Any) -> None:
+def _sharing(instance: Mapping[str, Any], table: Table, runs: list[set[int]], model: Any) -> None:
     """Who shares with whom."""
     jobs = instance["jobs"]
     for (j, k), clash in table.pairs.items():
         most = min(jobs[j]["gpus"], jobs[k]["gpus"])
         model.var(f"all[{j},{k}]", 0, most)
         model.var(f"pair[{j},{k}]")
-        for s in table.work[j]:
-            against = [(f"g[{k},{r}]", 1) for r in table.work[k] if (s, r) in clash]
-            if against:
-                model.row(f"memory[{j},{k},{s}]", [(f"pair[{j},{k}]", 1), (f"g[{j},{s}]", 1), *against], "<=", 2)
-        for t in range(1, instance["horizon"] + 1):
-            one, two = runs[j].get(t), runs[k].get(t)
-            if not one or not two:
-                continue
+        model.row(f"any[{j},{k}]", [(f"all[{j},{k}]", 1), (f"pair[{j},{k}]", -1)], ">=", 0)
+        against = {s: {r for r in table.work[k] if (s, r) in clash} for s in table.work[j]}
+        for s, others in against.items():
+            if others:  # at most one of these g of j, which fit beside none of the others, and one of k's
+                apart = [f"g[{j},{r}]" for r in against if against[r] >= others] + [f"g[{k},{r}]" for r in others]
+                model.row(f"memory[{j},{k},{s}]", [(g, 1) for g in (f"pair[{j},{k}]", *apart)], "<=", 2)
+        for t in sorted(runs[j] & runs[k]):
             o, b = model.var(f"o[{j},{k},{t}]", 0, most), model.var(f"b[{j},{k},{t}]")
             model.row(f"share[{j},{k},{t}]", [(o, 1), (b, -most)], "<=", 0)
+            model.row(f"some[{j},{k},{t}]", [(o, 1), (b, -1)], ">=", 0)
             model.row(f"paired[{j},{k},{t}]", [(b, 1), (f"pair[{j},{k}]", -1)], "<=", 0)
             model.row(f"common[{j},{k},{t}]", [(o, 1), (f"all[{j},{k}]", -1)], "<=", 0)
-            both = [(x, -most * c) for x, c in [*one, *two]]
+            one, two = f"run[{j},{t}]", f"run[{k},{t}]"
+            model.row(f"always[{j},{k},{t}]", [(b, 1), (f"pair[{j},{k}]", -1), (one, -1), (two, -1)], ">=", -2)
+            both = [(one, -most), (two, -most)]
             model.row(f"fixed[{j},{k},{t}]", [(o, 1), (f"all[{j},{k}]", -1), *both], ">=", -2 * most)
-            for me, other, cover in ((j, k, one), (k, j, two)):
-                model.row(f"runs[{me},{other},{t}]", [(b, 1), *((x, -c) for x, c in cover)], "<=", 0)
+            for me, other in ((j, k), (k, j)):
+                model.row(f"runs[{me},{other},{t}]", [(b, 1), (f"run[{me},{t}]", -1)], "<=", 0)
                 slow = table.slow[me][other]
                 if slow > 1:
                     model.row(
@@ -157,14 +170,12 @@ def _sharing(instance: Mapping[str, Any], table: Table, runs: Any, model: Any) -
                     )
     for j, job in enumerate(jobs):
         levels = table.levels(j)
-        for t, cover in runs[j].items():
+        for t in sorted(runs[j]):
             beside = [(f"o[{a},{b},{t}]", table.slow[j][a + b - j]) for a, b in table.pairs if j in (a, b)]
             beside = [(o, slow) for o, slow in beside if o in model.index]
             if not beside:
                 continue
-            model.row(
-                f"held[{j},{t}]", [*((o, 1) for o, _ in beside), *((x, -job["gpus"] * c) for x, c in cover)], "<=", 0
-            )
+            model.row(f"held[{j},{t}]", [*((o, 1) for o, _ in beside), (f"run[{j},{t}]", -job["gpus"])], "<=", 0)
             if levels:
                 before = [Fraction(1), *levels]
                 steps = [(f"q[{j},{t},{i}]", 1 / before[i] - 1 / level) for i, level in enumerate(levels)]
@@ -183,6 +194,7 @@ def point(instance: Mapping[str, Any], solution: Mapping[str, Any], options: Map
     for t in range(1, instance["horizon"] + 1):
         running |= {j for j in range(len(jobs)) if start[j] == t}
         slow = dict.fromkeys(running, Fraction(1))
+        found.update({f"run[{j},{t}]": 1 for j in running})
         for j in running:
             for k in running:
                 common = len(gpus[j] & gpus[k])
