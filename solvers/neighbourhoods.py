@@ -121,8 +121,7 @@ class NeighbourhoodSearch:
         self._kinds = {kind: _Kind(min(FIRST_SIZE, there.parts)) for kind in there.kinds}
         limited = best.options.work_limit is not None or best.options.deadline.moment is not None
         barren: set[frozenset[int]] = set()
-        events: list[list[object]] = []
-        best.info["events"] = events
+        events: list[list[object]] = best.info.setdefault("events", [])  # what went before has its own
         whole = False
         try:
             while not best.finished() and not whole and (limited or self._idle < PATIENCE):
@@ -178,6 +177,12 @@ class NeighbourhoodSearch:
             kind.size = max(1.0, kind.size / GROWTH)
         elif not outcome.better:
             kind.size = min(float(self.neighbourhoods.parts), kind.size * GROWTH)
+
+
+def logged(incumbent: Incumbent, kind: str, parts: int) -> None:
+    """Keep an event of a gain that came before the first step."""
+    events = incumbent.info.setdefault("events", [])
+    events.append([0, round(incumbent.work, 6), kind, parts, incumbent.in_own(incumbent.objective)])
 
 
 def with_companions(chosen: Iterable[int], companions: Callable[[int], Iterable[int]]) -> set[int]:

@@ -23,7 +23,7 @@ from schedgap.formulations.gpu_sharing.solution import GpuSharingSolution
 from schedgap.solvers.exact.gpu_sharing.bound import lower_bound
 from schedgap.solvers.exact.gpu_sharing.cp_model import Point, SharingModel
 from schedgap.solvers.exact.gpu_sharing.lp import LARGEST, Columns, all_columns, column_bound, lp_nonzeros
-from schedgap.solvers.exact.gpu_sharing.search import search
+from schedgap.solvers.exact.gpu_sharing.search import Search
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.result import Result, SolveOptions, Termination
 
@@ -126,7 +126,9 @@ class _Stages:
             if self.best.proven or (restart and self.best.out_of_time()):
                 return
             seed = self.best.options.seed + 7919 * restart
-            found = search(self.instance, self.choices, seed=seed, rounds=rounds)
+            tries = Search(self.instance, self.choices, seed=seed)
+            tries.run(rounds)
+            found = tries.found
             if found is not None:
                 self.best.propose(found.solution(self.instance, self.choices), "local search")
         self.best.log("local search")

@@ -23,6 +23,7 @@ from schedgap.formulations.gpu_sharing.overlap import placed
 from schedgap.formulations.gpu_sharing.schedule import simulate
 from schedgap.formulations.gpu_sharing.solution import GpuSharingSolution
 from schedgap.solvers.exact.gpu_sharing.bound import lower_bound
+from schedgap.solvers.exact.gpu_sharing.orders import from_orders
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.neighbourhoods import Neighbourhoods, Outcome, searched, with_companions
 from schedgap.solvers.result import Result, SolveOptions
@@ -60,7 +61,15 @@ def solve_lns(instance: GpuSharingInstance, options: SolveOptions) -> Result:
     else:
         simple = lower_bound(instance)
         best.tighten(None if simple is None else math.ceil(simple * jobs - 1e-6))
-    return searched(best, lambda: SharingNeighbourhoods(instance, best))
+    return searched(best, lambda: _after_orders(instance, best))
+
+
+def _after_orders(instance: GpuSharingInstance, best: Incumbent) -> SharingNeighbourhoods:
+    """The neighbourhoods of the start, or of what annealed priorities make better than it."""
+    there = SharingNeighbourhoods(instance, best)
+    from_orders(instance, best, there.start, there.steps, there.overlap)
+    best.log("annealed priorities")
+    return SharingNeighbourhoods(instance, best)
 
 
 class SharingNeighbourhoods(Neighbourhoods):

@@ -38,52 +38,77 @@ class Found:
         return placed(instance, self.start.tolist(), self.end.tolist(), counts, steps)
 
 
-def search(instance: GpuSharingInstance, choices: Choices, *, seed: int, rounds: int) -> Found | None:
+class Search:
     """Simulated annealing over priorities, modes and which pairs may share.
 
     Parameters
     ----------
     instance, choices : the instance and its modes; no job may be blocked
-    rounds : schedules tried
-
-    Returns
-    -------
-    Found or None
-        The best schedule within the horizon; None where none was found.
+    seed : of all randomness
+    heat : how many slots, summed over the jobs, a schedule may be worse by at first, about; 0.3 sqrt(J) where not given
+    start : a schedule whose priorities and shared pairs are the first; shortest first and all pairs where not given
 
     Notes
     -----
     One schedule costs O(E J^2) for E events; about 30 microseconds for 16 jobs.
     """
-    n = len(instance.jobs)
-    most = max(len(own.modes) for own in choices.jobs)
-    work = np.full((n, most), np.inf)
-    for j, own in enumerate(choices.jobs):
-        work[j, : len(own.modes)] = [float(mode.work) for mode in own.modes]
-    counts = np.array([len(own.modes) for own in choices.jobs], dtype=np.int64)
-    fits = np.zeros((n, n, most, most), dtype=np.bool_)
-    for j, k in choices.pairs:
-        clashes = set(choices.clashes(j, k))
-        for a in range(counts[j]):
-            for b in range(counts[k]):
-                fits[j, k, a, b] = fits[k, j, b, a] = (a, b) not in clashes
-    data = choices.tables
-    rng = np.random.default_rng(seed)
-    order = np.argsort(work[:, 0], kind="stable")
-    start, end, mode, overlap, total = _anneal(
-        data.arrival,
-        data.gpus,
-        work,
-        counts,
-        data.slowdown,
-        fits,
-        instance.total_gpus,
-        instance.horizon,
-        order,
-        rng,
-        rounds,
-    )
-    return None if total >= _FAR else Found(start, end, mode, overlap, int(total))
+
+    def __init__(
+        self,
+        instance: GpuSharingInstance,
+        choices: Choices,
+        *,
+        seed: int,
+        heat: float | None = None,
+        start: Found | None = None,
+    ) -> None:
+        n = len(instance.jobs)
+        most = max(len(own.modes) for own in choices.jobs)
+        work = np.full((n, most), np.inf)
+        for j, own in enumerate(choices.jobs):
+            work[j, : len(own.modes)] = [float(mode.work) for mode in own.modes]
+        counts = np.array([len(own.modes) for own in choices.jobs], dtype=np.int64)
+        fits = np.zeros((n, n, most, most), dtype=np.bool_)
+        for j, k in choices.pairs:
+            clashes = set(choices.clashes(j, k))
+            for a in range(counts[j]):
+                for b in range(counts[k]):
+                    fits[j, k, a, b] = fits[k, j, b, a] = (a, b) not in clashes
+        data = choices.tables
+        self._problem = (
+            data.arrival,
+            data.gpus,
+            work,
+            counts,
+            data.slowdown,
+            fits,
+            instance.total_gpus,
+            instance.horizon,
+        )
+        self._rng = np.random.default_rng(seed)
+        self._heat = 0.3 * max(1.0, float(np.sqrt(n))) if heat is None else heat
+        if start is None:
+            order, mode = np.argsort(work[:, 0], kind="stable"), np.zeros(n, dtype=np.int64)
+            allowed, eager = np.ones((n, n), dtype=np.bool_), np.zeros(n, dtype=np.bool_)
+        else:
+            order, mode = np.lexsort((work[:, 0], start.start)), start.mode.copy()
+            allowed, eager = start.overlap > 0, np.zeros(n, dtype=np.bool_)
+        none, nothing = np.zeros(n, dtype=np.int64), np.zeros((n, n), dtype=np.int64)
+        self._now = (order, mode, allowed, eager)
+        self._best = (none.copy(), none.copy(), none.copy(), nothing)
+        self._sums = np.array([_FAR, _FAR], dtype=np.int64)
+
+    def run(self, rounds: int, first: int = 0, count: int | None = None) -> None:
+        """Try `count` changes from the `first` on of an annealing of so many rounds; all where not given."""
+        last = rounds if count is None else min(rounds, first + count)
+        _anneal(self._now, self._best, self._sums, (first, last, rounds), self._heat, self._rng, self._problem)
+
+    @property
+    def found(self) -> Found | None:
+        """The best schedule within the horizon; None where none was found."""
+        total = int(self._sums[1])
+        start, end, mode, overlap = (part.copy() for part in self._best)
+        return None if total >= _FAR else Found(start, end, mode, overlap, total)
 
 
 @kept
@@ -196,48 +221,39 @@ def _decode(
 
 @kept
 def _anneal(
-    arrival: Ints,
-    gpus: Ints,
-    work: Floats,
-    counts: Ints,
-    slowdown: Floats,
-    fits: Flags,
-    total_gpus: int,
-    horizon: int,
-    order: Ints,
+    state: tuple[Ints, Ints, Flags, Flags],
+    kept_best: tuple[Ints, Ints, Ints, Ints],
+    sums: Ints,
+    part: tuple[int, int, int],
+    heat: float,
     rng: np.random.Generator,
-    rounds: int,
-) -> tuple[Ints, Ints, Ints, Ints, int]:  # pragma: no cover - compiled
+    problem: tuple[Ints, Ints, Floats, Ints, Floats, Flags, int, int],
+) -> None:  # pragma: no cover - compiled
+    """A part (from, to, of how many) of an annealing in four coolings; `sums` are of the present and the best one."""
+    arrival, gpus, work, counts, slowdown, fits, total_gpus, horizon = problem
+    order, mode, allowed, eager = state
+    best_start, best_end, best_mode, best_overlap = kept_best
     n = len(arrival)
-    mode = np.zeros(n, dtype=np.int64)
-    allowed = np.ones((n, n), dtype=np.bool_)
-    eager = np.zeros(n, dtype=np.bool_)
     start, end = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
     overlap = np.zeros((n, n), dtype=np.int64)
-    best_start, best_end = start.copy(), end.copy()
-    best_mode, best_overlap = mode.copy(), overlap.copy()
-    now = _decode(
-        order, mode, allowed, eager, arrival, gpus, work, slowdown, fits, total_gpus, horizon, start, end, overlap
-    )
-    best = now
-    if best < _FAR:
-        best_start, best_end, best_overlap = start.copy(), end.copy(), overlap.copy()
-    top = 0.3 * max(1.0, np.sqrt(n))
-    for r in range(rounds):
+    first, last, rounds = part
+    for r in range(first - 1 if first == 0 else first, last):  # one more at the beginning: the state as it is
         phase = (r % max(1, rounds // 4)) / max(1, rounds // 4)
-        heat = top * (1 - phase) + 0.05
+        limit = heat * (1 - phase) + 0.05
         kind = int(10 * rng.random())
         a, b = int(n * rng.random()), int(n * rng.random())
         old_mode, old_allowed = mode[a], allowed[a, b]
-        kept = order.copy()
-        if kind < 3:
-            order[a], order[b] = kept[b], kept[a]
+        before = order.copy()
+        if r < 0:
+            kind = 10
+        elif kind < 3:
+            order[a], order[b] = before[b], before[a]
         elif kind < 6:
-            moved = kept[a]
+            moved = before[a]
             if a < b:
-                order[a:b] = kept[a + 1 : b + 1]
+                order[a:b] = before[a + 1 : b + 1]
             else:
-                order[b + 1 : a + 1] = kept[b:a]
+                order[b + 1 : a + 1] = before[b:a]
             order[b] = moved
         elif kind < 8:
             allowed[a, b] = not old_allowed
@@ -248,25 +264,26 @@ def _anneal(
         value = _decode(
             order, mode, allowed, eager, arrival, gpus, work, slowdown, fits, total_gpus, horizon, start, end, overlap
         )
-        if value <= now or rng.random() < np.exp((now - value) / heat):
-            now = value
-            if value < best:
-                best = value
-                best_start, best_end = start.copy(), end.copy()
-                best_mode, best_overlap = mode.copy(), overlap.copy()
+        if value <= sums[0] or rng.random() < np.exp((sums[0] - value) / limit):
+            sums[0] = value
+            if value < sums[1]:
+                sums[1] = value
+                best_start[:], best_end[:], best_mode[:] = start, end, mode
+                best_overlap[:, :] = overlap
         else:
-            order[:] = kept
+            order[:] = before
             mode[a], allowed[a, b] = old_mode, old_allowed
             if kind == 9:
                 eager[a] = not eager[a]
-    return best_start, best_end, best_mode, best_overlap, best
 
 
 def _compile() -> None:
     """Compile now, or load what is kept on disk: the clock of a solve starts after the imports."""
-    one, numbers = np.ones(1, dtype=np.int64), np.ones((1, 1))
-    fits = np.zeros((1, 1, 1, 1), dtype=np.bool_)
-    _anneal(one, one, numbers, one, numbers, fits, 1, 1, np.zeros(1, dtype=np.int64), np.random.default_rng(0), 1)
+    one, numbers, flags = np.ones(1, dtype=np.int64), np.ones((1, 1)), np.zeros((1, 1), dtype=np.bool_)
+    state = (np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), flags, np.zeros(1, dtype=np.bool_))
+    best = (one.copy(), one.copy(), one.copy(), np.zeros((1, 1), dtype=np.int64))
+    problem = (one, one, numbers, one, numbers, np.zeros((1, 1, 1, 1), dtype=np.bool_), 1, 1)
+    _anneal(state, best, np.array([_FAR, _FAR]), (0, 1, 1), 1.0, np.random.default_rng(0), problem)
 
 
 _compile()
