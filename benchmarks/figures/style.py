@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, SubFigure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.files import write_bytes
@@ -99,6 +99,20 @@ def plain_axes(axes: Axes) -> None:
     for side in ("left", "bottom"):
         axes.spines[side].set_color("#888888")
     axes.tick_params(colors=INK, labelsize=9, width=0.6, length=3)
+
+
+def log_scale(axes: Axes, x: int | None = None, *, y: bool = False) -> None:
+    """Logarithmic axes with plain numbers: powers of `x` along x, 1, 2 and 5 times powers of ten along y."""
+    plain = FuncFormatter(lambda value, _: f"{value:,.12g}")
+    if x is not None:
+        axes.set_xscale("log", base=x)
+        axes.xaxis.set_major_formatter(plain)
+        axes.xaxis.set_minor_formatter(NullFormatter())
+    if y:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(10, (1.0, 2.0, 5.0)))
+        axes.yaxis.set_major_formatter(plain)
+        axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def whole_numbers(axis: Axis) -> None:

@@ -31,21 +31,6 @@ def _shown(item: Item, only: Sequence[str] | None) -> list[Series]:
     return [series for series in item.series if only is None or series.label in only]
 
 
-def log_scale(axes: Axes, x: bool = False, y: bool = False) -> None:
-    """Logarithmic axes with plain numbers: powers of two along x, 1, 2 and 5 times powers of ten along y."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    plain = FuncFormatter(lambda value, _: f"{value:,.12g}")
-    if x:
-        axes.set_xscale("log", base=2)
-        axes.xaxis.set_major_formatter(plain)
-    if y:
-        axes.set_yscale("log")
-        axes.yaxis.set_major_locator(LogLocator(10, (1.0, 2.0, 5.0)))
-        axes.yaxis.set_major_formatter(plain)
-        axes.yaxis.set_minor_formatter(NullFormatter())
-
-
 def bars(metric: Metric, only: Sequence[str] | None = None) -> Panel:
     """The mean of every series as a bar with its interval."""
 
@@ -89,6 +74,8 @@ def lines(
     def draw(axes: Axes, data: Data, item: Item) -> None:
         from matplotlib.ticker import NullFormatter
 
+        from schedgap.benchmarks.figures.style import log_scale
+
         assert item.axis is not None
         colour = colours(item)
         numeric = all(isinstance(x, int | float) for x in item.points)
@@ -111,7 +98,7 @@ def lines(
             )
         if metric.name == "ratio":
             axes.axhline(1.0, color=MARK, linewidth=1)
-        log_scale(axes, item.axis.log, logarithmic)
+        log_scale(axes, 2 if item.axis.log else None, y=logarithmic)
         if not numeric or len(places) <= 9:
             axes.set_xticks(places, [f"{x:g}" if numeric else str(x) for x in item.points], minor=False)
             axes.xaxis.set_minor_formatter(NullFormatter())

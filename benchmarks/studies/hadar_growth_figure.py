@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
 
-from schedgap.benchmarks.figures.style import GRID, INK, MARK, PALETTE, new_figure, plain_axes
+from schedgap.benchmarks.figures.style import GRID, INK, MARK, PALETTE, log_scale, new_figure, plain_axes
 from schedgap.formulations.common.instance import Json
 
 LIMIT = 420.0
@@ -29,8 +29,7 @@ def round_time_figure(rows: Sequence[Mapping[str, Json]]) -> Figure:
     jobs = [row["jobs"] for row in rows]
     axes.plot(jobs, [row["seconds"] for row in rows], marker="o", color=PALETTE[5], label="hadar-rounds, measured")
     axes.axhline(LIMIT, color=MARK, linewidth=1.0, linestyle="--", label="7 minutes (the paper, 2,048 jobs)")
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
+    log_scale(axes, 2, y=True)
     axes.set_xticks(jobs, [str(n) for n in jobs])
     axes.set_xlabel("waiting jobs (one node of 4 devices for every 32)", color=INK, fontsize=10)
     axes.set_ylabel("seconds of one round", color=INK, fontsize=10)

@@ -10,7 +10,7 @@ import numpy as np
 from schedgap.benchmarks.instances import make_instance
 from schedgap.benchmarks.laboratory.data import Data
 from schedgap.benchmarks.laboratory.declare import Claim, Item, Metric, Series
-from schedgap.benchmarks.laboratory.draw import PALETTE, log_scale
+from schedgap.benchmarks.laboratory.draw import PALETTE
 from schedgap.benchmarks.laboratory.measure import Run
 from schedgap.benchmarks.laboratory.paper_002.common import CRU, GRU
 from schedgap.benchmarks.laboratory.rules import Fact, Value, Within
@@ -105,11 +105,13 @@ def decision_times(run: Run, seed: int) -> dict[str, Json]:
 
 
 def _curves(axes: Axes, data: Data, item: Item) -> None:
+    from schedgap.benchmarks.figures.style import log_scale
+
     for place, series in enumerate(item.series):
         rows = np.array([row["seconds"] for row in data.draws(series.label) if row.get("seconds")])
         if len(rows):
             axes.plot(_SIZES, rows.mean(axis=0), "o-", color=PALETTE[place], markersize=4, label=series.label)
-    log_scale(axes, x=True, y=True)
+    log_scale(axes, 2, y=True)
     axes.set_xlabel("waiting jobs")
     axes.set_ylabel("processor seconds of a decision")
 

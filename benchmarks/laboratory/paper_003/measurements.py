@@ -13,7 +13,7 @@ from schedgap.benchmarks.instances.profiles.packed_pairs import COUNT, QUANTILES
 from schedgap.benchmarks.instances.profiles.pollux_tasks import TASKS
 from schedgap.benchmarks.laboratory.data import Data
 from schedgap.benchmarks.laboratory.declare import Claim, Item, Panel, Series
-from schedgap.benchmarks.laboratory.draw import PALETTE, log_scale
+from schedgap.benchmarks.laboratory.draw import PALETTE
 from schedgap.benchmarks.laboratory.measure import Run
 from schedgap.benchmarks.laboratory.rules import Fact
 from schedgap.formulations.common.instance import Json
@@ -62,13 +62,15 @@ def _linear(data: Data) -> tuple[bool, str]:
 
 def _panel(task: str) -> Panel:
     def draw(axes: Axes, data: Data, item: Item) -> None:
+        from schedgap.benchmarks.figures.style import log_scale
+
         del item
         rows = data.draws(task)[0]["rows"]
         for place, gpus in enumerate(sorted({row[0] for row in rows})):
             own = sorted(row[1:] for row in rows if row[0] == gpus)
             axes.plot([b for b, _, _ in own], [m for _, m, _ in own], "o", color=PALETTE[place], markersize=3)
             axes.plot([b for b, _, _ in own], [m for _, _, m in own], color=PALETTE[place], lw=1, label=f"{gpus} GPUs")
-        log_scale(axes, x=True, y=True)
+        log_scale(axes, 2, y=True)
         axes.set_xlabel(f"{task}: batch per GPU")
         axes.set_ylabel("samples per second")
 

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from schedgap.benchmarks.figures.style import GRID, INK, PALETTE, new_figure, plain_axes, save
+from schedgap.benchmarks.figures.style import GRID, INK, PALETTE, log_scale, new_figure, plain_axes, save
 from schedgap.benchmarks.harness.warm import warm_up
 from schedgap.benchmarks.instances import make_instance
 from schedgap.catalogue.method import Kind
@@ -30,7 +30,7 @@ from schedgap.formulations.common.instance import Instance, Json
 SIZES = (100, 316, 1000, 3162, 10_000, 31_623, 100_000)
 WORKLOADS: Mapping[str, tuple[str, Callable[[int], dict[str, Json]]]] = {
     "rar-ddls": ("large", lambda n: {"jobs": n, "gpus": n}),
-    "hadar": ("trace", lambda n: {"jobs": n, "nodes": max(1, n // 32)}),
+    "hadar": ("trace", lambda n: {"jobs": n, "nodes": max(1, n // 32), "horizon": 24, "hours_scale": 0.05}),
     "gpu-sharing": ("table-iii", lambda n: {"jobs": n, "servers": max(4, n // 15)}),
     "comm-contention": ("bursts", lambda n: {"tasks": n, "bursts": max(1, n // 10)}),
     "ddl-cluster": (
@@ -41,7 +41,8 @@ WORKLOADS: Mapping[str, tuple[str, Callable[[int], dict[str, Json]]]] = {
     "ddljs": ("paper", lambda n: {"jobs": n, "servers": min(10_000, max(2, n // 10))}),
 }
 """Problem: preset and its settings for n jobs (of comm-contention, tasks on the one link): the load of a GPU stays the
-same, but for iterations of ddl-cluster, which are a fiftieth of the paper's."""
+same, but for iterations of ddl-cluster, which are a fiftieth of the paper's, and hadar's GPU-hours, a twentieth in 24
+rounds."""
 LEAST_SECONDS = 0.02
 """Runs shorter than that are left out of a fit: they tell of constant costs."""
 FITTED = 4
@@ -117,8 +118,7 @@ def figure(problem: str, rows: Sequence[Row]) -> Figure:
             linestyle="-" if place < len(PALETTE) else "--",
             label=label,
         )
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    log_scale(axes, 10, y=True)
     axes.set_xlabel("tasks" if problem == "comm-contention" else "jobs", color=INK, fontsize=10)
     axes.set_ylabel("processor seconds", color=INK, fontsize=10)
     axes.grid(True, color=GRID, linewidth=0.6)
