@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,11 +82,14 @@ class Hunted:
             lines.append(f"  shrunk to  {self.folder / WORST} ({small})")
         if self.path is not None and self.worst is not None:
             lines.append(f"  repeat     {command(self.target, self.worst, self.path)}")
-        if self.lost:
-            lines.append(
-                f"  lost       {len(self.lost)} instances without a feasible solution, the first: {self.lost[0]}"
-            )
-        return "\n".join(lines)
+        return "\n".join([*lines, *lost_line(self.lost)])
+
+
+def lost_line(lost: Sequence[str]) -> list[str]:
+    """A line on what a user's heuristic lost; none where it lost nothing."""
+    if not lost:
+        return []
+    return [f"  lost       {len(lost)} instances without a feasible solution, the first: {lost[0]}"]
 
 
 def summary(target: Target, found: Found) -> str:

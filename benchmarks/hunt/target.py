@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from schedgap.benchmarks.ledger.claims import claims_of
 from schedgap.benchmarks.ledger.judge import evaluate
@@ -22,6 +22,8 @@ from schedgap.formulations.common.instance import Instance, Json
 from schedgap.formulations.common.numbers import ratio
 from schedgap.heuristics.common.guarantee import OWN, Case, Evaluation, Guarantee, Verdict
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
+
+Judged = TypeVar("Judged")
 
 MOST_KEPT = 3
 """Instances on which a user's heuristic raised that one stretch of a hunt writes to files."""
@@ -182,13 +184,22 @@ class Judge:
             instance = target.problem.instance_class.parse(dict(data))
         except InputError:
             return None
-        try:
+
+        def judged() -> Found | None:
             run = self._run(instance, options)
             return (
                 self._ratio(instance, data, options, run, at_least)
                 if target.guarantee is None
                 else self._claim(target.guarantee, instance, data, options, run, at_least)
             )
+
+        return self.guarded(instance, judged)
+
+    def guarded(self, instance: Instance, judged: Callable[[], Judged | None]) -> Judged | None:
+        """What `judged` finds out about an instance; None where that faults, which :attr:`defects` or `lost` tell."""
+        target = self.target
+        try:
+            return judged()
         except Disagreement as error:
             self._defect(instance, str(error), str(error))
         except InputError as error:

@@ -6,8 +6,13 @@ import argparse
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from schedgap.cli.arguments import add_cluster, add_seed, add_settings, count, seconds, settings_of, to_json
+
+if TYPE_CHECKING:
+    from schedgap.benchmarks.hunt.family.run import Lifted
+    from schedgap.benchmarks.hunt.result import Hunted
 
 
 def add_verify(parser: argparse.ArgumentParser) -> None:
@@ -92,6 +97,11 @@ def run_hunt(arguments: argparse.Namespace) -> int:
         cluster=arguments.cluster,
         progress=sys.stderr,
     )
+    return _ended(found, found.found is not None)
+
+
+def _ended(found: Hunted | Lifted, any_found: bool) -> int:
+    """Print it; 130 after Ctrl-C, 5 where parts disagreed, 4 where nothing was found."""
     print(found.to_text())
     if not found.finished:
         print(f"schedgap: interrupted, all of it is kept; --out {found.folder} --resume goes on", file=sys.stderr)
@@ -100,11 +110,11 @@ def run_hunt(arguments: argparse.Namespace) -> int:
         more = f" (and {len(found.defects) - 1} more)" if len(found.defects) > 1 else ""
         print(f"schedgap: error: {found.defects[0]}{more}", file=sys.stderr)
         return 5
-    return 0 if found.found is not None else 4
+    return 0 if any_found else 4
 
 
 def _run_family(arguments: argparse.Namespace) -> int:
-    """A family; 4 where none was found."""
+    """A family; 4 where none was found, 5 where parts disagreed on some instance."""
     from schedgap import InputError, api
 
     for name in ("budget", "claims"):
@@ -120,8 +130,4 @@ def _run_family(arguments: argparse.Namespace) -> int:
         cluster=arguments.cluster,
         progress=sys.stderr,
     )
-    print(found.to_text())
-    if not found.finished:
-        print(f"schedgap: interrupted, all of it is kept; --out {found.folder} --resume goes on", file=sys.stderr)
-        return 130
-    return 0 if found.families else 4
+    return _ended(found, bool(found.families))

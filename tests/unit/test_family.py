@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.toy import toy
 
 from schedgap.api import generate, hunt_family
 from schedgap.benchmarks.hunt.edit import fitted as cut
@@ -18,9 +19,12 @@ from schedgap.benchmarks.hunt.family.forms import forms_of, instance_of
 from schedgap.benchmarks.hunt.family.generator import Generator, continued, fitted
 from schedgap.benchmarks.hunt.family.points import Point, closed, point
 from schedgap.benchmarks.hunt.family.polynomials import Polynomial, fit, quotient
+from schedgap.benchmarks.hunt.family.run import Lifted
+from schedgap.benchmarks.hunt.family.run import hunt_family as hunt_family_of
 from schedgap.benchmarks.hunt.limits import parse_limits
 from schedgap.benchmarks.hunt.starts import starts_of
-from schedgap.benchmarks.hunt.target import find_target
+from schedgap.benchmarks.hunt.target import Judge, find_target
+from schedgap.cli.main import main
 from schedgap.formulations.common.errors import InputError
 
 FOLDER = Path(__file__).parents[2] / "docs" / "counterexamples" / "families"
@@ -208,13 +212,41 @@ def test_two_less_one_over_n_from_nothing_but_hunts(tmp_path: Path, monkeypatch:
     assert built["servers"][0]["gpus"] == 7 and len(built["jobs"]) == 43
 
 
+DEFECTS = [("broken", "rejected by the checker"), ("raising", "ZeroDivisionError: on purpose")]
+
+
+@pytest.mark.parametrize(("name", "message"), DEFECTS)
+def test_defects_are_told_in_the_end(tmp_path: Path, name: str, message: str) -> None:
+    limits: dict[str, Any] = {"machines": 2, "limit": "1000..1000", "evaluations": 20, "suggested": 20}
+    found = hunt_family_of(f"toy/{name}", problem=toy(name), limits=limits, out=tmp_path / "f")
+    assert not found.families and found.defects
+    assert all(message in line and Path(line.split("; the instance is in ")[1]).is_file() for line in found.defects)
+
+
+@pytest.mark.parametrize(("name", "message"), DEFECTS)
+def test_a_defect_beyond_the_hunts_is_told_too(tmp_path: Path, name: str, message: str) -> None:
+    judge = Judge(find_target(f"toy/{name}", toy(name)), 1.0, tmp_path)
+    data = {"problem": "toy", "machines": 1, "jobs": [3, 2]}
+    assert point(judge, 2, data, {}) is None
+    assert message in judge.defects[0] and len(list(tmp_path.glob("*.json"))) == 1
+
+
+def test_a_command_that_met_with_a_defect_ends_with_status_5(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    met = Lifted(find_target("rar-ddls/ls"), (), {}, tmp_path, defects=("parts disagree; the instance is in x", "y"))
+    monkeypatch.setattr("schedgap.api.hunt_family", lambda *_, **__: met)
+    assert main(["hunt", "rar-ddls/ls", "--family"]) == 5
+    assert capsys.readouterr().err == "schedgap: error: parts disagree; the instance is in x (and 1 more)\n"
+
+
 @pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
 def test_what_stored_families_say_is_computed_again(path: Path) -> None:
     family = read_family(path)
     assert family.to_dict() == json.loads(path.read_text())
     target = find_target(f"{family.problem}/{family.method}")
     for known in family.points[:2]:
-        made = point(target, known.n, family.generator(known.n), family.options, 10.0)
+        made = point(Judge(target, 10.0), known.n, family.generator(known.n), family.options)
         assert made is not None
         assert (made.objective, made.optimum) == (known.objective, known.optimum)
     if family.closed is not None:

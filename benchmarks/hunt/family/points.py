@@ -8,12 +8,12 @@ from fractions import Fraction
 from typing import Any
 
 from schedgap.benchmarks.hunt.family.polynomials import Quotient, fit, quotient
-from schedgap.benchmarks.hunt.target import SEED, Target
+from schedgap.benchmarks.hunt.target import SEED, Judge, Target
 from schedgap.benchmarks.proving import closed_by, exact_value
 from schedgap.catalogue.run import run_heuristic, run_method
 from schedgap.formulations.common.errors import Disagreement, InputError
-from schedgap.formulations.common.instance import Json
-from schedgap.solvers.result import SolveOptions, Status
+from schedgap.formulations.common.instance import Instance, Json
+from schedgap.solvers.result import SolveOptions, Status, Termination
 
 MOST_DEGREE = 3
 """Of the values as functions of n."""
@@ -48,37 +48,42 @@ class Point:
         return {"n": self.n, "objective": str(self.objective), "optimum": str(self.optimum), "proof": self.proof}
 
 
-def point(target: Target, n: int, data: Mapping[str, Json], options: Mapping[str, Json], work: float) -> Point | None:
-    """The values at one size; None where the instance is not valid, the heuristic finds nothing, or the optimum is not
-    proven within `work`, or where one of them is 0."""
-    problem, method = target.problem, target.method
+def point(judge: Judge, n: int, data: Mapping[str, Json], options: Mapping[str, Json]) -> Point | None:
+    """The values at one size; None where the instance is not valid, the heuristic finds nothing, the optimum is not
+    proven within the judge's work, one of them is 0, or something faults, which the judge tells."""
+    try:
+        instance = judge.target.problem.instance_class.parse({**data, "name": f"n-{n}"})
+    except InputError:
+        return None
+    return judge.guarded(instance, lambda: _point(judge, n, instance, options))
+
+
+def _point(judge: Judge, n: int, instance: Instance, options: Mapping[str, Json]) -> Point | None:
+    problem, method = judge.target.problem, judge.target.method
     assert method is not None
-    try:
-        instance = problem.instance_class.parse({**data, "name": f"n-{n}"})
-    except InputError:
-        return None
-    try:
-        run = run_heuristic(problem, instance, method, SolveOptions(seed=SEED), options)
-    except InputError:
-        return None
+    run = run_heuristic(problem, instance, method, SolveOptions(seed=SEED), options)
     if run.solution is None or run.info.get("outside_model"):
         return None
     objective = exact_value(problem, instance, run.solution)
     best = run
     if run.status is not Status.OPTIMAL:
-        limits = SolveOptions(threads=1, work_limit=work, seed=SEED)
-        best = run_method(problem, instance, problem.default_method(instance), limits)
+        limits = SolveOptions(threads=1, work_limit=judge.work, seed=SEED)
+        exact = problem.default_method(instance)
+        best = run_method(problem, instance, exact, limits, disagreements=judge.disagreements)
+    if best.termination is Termination.INTERRUPTED:
+        raise KeyboardInterrupt
     if best.status is not Status.OPTIMAL or best.solution is None:
         return None
     optimum = exact_value(problem, instance, best.solution)
     if problem.sense * (objective - optimum) < 0:
         if not closed_by(problem, objective, optimum):
-            raise Disagreement(f"{target.id}: {float(objective):.12g} is better than the optimum {float(optimum):.12g}")
+            better = f"{float(objective):.12g} is better than the optimum {float(optimum):.12g}"
+            raise Disagreement(f"{judge.target.id}: {better}")
         optimum = objective
     if not objective or not optimum:
         return None
-    proof = "certified" if _certified(target, instance, optimum, best.solution) else best.proof or "claimed"
-    return Point(n, objective, optimum, proof, weight_of(data))
+    proof = "certified" if _certified(judge.target, instance, optimum, best.solution) else best.proof or "claimed"
+    return Point(n, objective, optimum, proof, weight_of(instance.to_dict()))
 
 
 def weight_of(data: Mapping[str, Json]) -> int:

@@ -22,8 +22,8 @@ from schedgap.benchmarks.hunt.family.stretch import stretched
 from schedgap.benchmarks.hunt.fields import patterns_of
 from schedgap.benchmarks.hunt.journal import FILE, Journal
 from schedgap.benchmarks.hunt.limits import Limits, parse_limits
-from schedgap.benchmarks.hunt.result import amount
-from schedgap.benchmarks.hunt.run import OUT, begin, fresh, hunt
+from schedgap.benchmarks.hunt.result import Hunted, amount, lost_line
+from schedgap.benchmarks.hunt.run import MOST_DEFECTS, OUT, begin, fresh, hunt
 from schedgap.benchmarks.hunt.starts import Starts, starts_of
 from schedgap.benchmarks.hunt.target import Found, Judge, Target, find_target
 from schedgap.benchmarks.hunt.work import DISAGREEMENTS
@@ -79,11 +79,21 @@ class _Search:
     seed: int
     folder: Path
     bar: Progress
-    hunted: Callable[[int, Starts, Mapping[str, Json]], Path]
+    hunted: Callable[[int, Starts, Mapping[str, Json]], Hunted]
     found: dict[int, list[Found]] = field(default_factory=dict)
     worst: dict[int, float] = field(default_factory=dict)
     others: list[Found] = field(default_factory=list)
     parents: dict[tuple[Json, ...], Found] = field(default_factory=dict)
+    defects: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+
+    def judge(self, work: float) -> Judge:
+        """Evaluates instances; what faults is told in the end."""
+        return Judge(self.target, work, self.folder / DISAGREEMENTS, self.defects, self.lost)
+
+    def tried(self, judge: Judge, data: Mapping[str, Json], options: Mapping[str, Json], least: float) -> Found | None:
+        """An instance evaluated; after many defects no more are."""
+        return None if len(self.defects) >= MOST_DEFECTS else judge(data, options, least)
 
     def limits_at(self, n: int) -> Limits:
         """The limits of a hunt at size n."""
@@ -99,7 +109,7 @@ class _Search:
         lengths = {key: n * n + 1 for key in plain.space.lengths if key not in limits.lengths}
         space = replace(plain.space, digits=1, regular=True, lengths={**plain.space.lengths, **lengths})
         ranges = replace(space, numbers=limits.numbers)
-        judge = Judge(self.target, limits.search["work"], self.folder / DISAGREEMENTS)
+        judge = self.judge(limits.search["work"])
         options = {**plain.options[0], **plain.fixed}
         built = [data for one in self.generators(n)[:SEEDS] if (data := _built(one, n)) is not None]
         before = [found.data for m in sorted(self.found)[-1:] for found in self.found[m][:KEPT]]
@@ -114,8 +124,11 @@ class _Search:
             ]
             extra = self._good(judge, options, [(fitted_to(data, space), one) for data, one in tries[: self.suggested]])
         seeds = [dict(data) for data in (*(found.data for found in extra[:SEEDS]), *before)]
-        path = self.hunted(n, replace(plain, space=space, seeds=tuple(seeds)), dict(limits.given))
-        lines = [Found.from_dict(line["found"]) for line in Journal(path).lines() if line.get("kind") == "found"]
+        made = self.hunted(n, replace(plain, space=space, seeds=tuple(seeds)), dict(limits.given))
+        self.defects += made.defects
+        self.lost += made.lost
+        journal = Journal(made.folder / FILE).lines()
+        lines = [Found.from_dict(line["found"]) for line in journal if line.get("kind") == "found"]
         every = sorted({one.key: one for one in (*extra, *lines)}.values(), key=lambda one: one.key)
         if not every:
             self.bar.say(f"family: n = {n}: no instance counts")
@@ -128,7 +141,7 @@ class _Search:
         with self.bar.at_work(f"n = {n}: making {len(best[:KEPT])} instances regular"):
             for k, one in enumerate(best[:KEPT]):
                 rng = np.random.default_rng([self.seed, n, k])
-                small = made_regular(one, ranges, lambda data: judge(data, options, least), rng)
+                small = made_regular(one, ranges, lambda data: self.tried(judge, data, options, least), rng)
                 kept[small.key] = small
         distinct = {_plain(one.data) or one.key: one for one in kept.values()}
         self.found[n] = sorted(distinct.values(), key=lambda one: irregular(one.data, space))
@@ -139,7 +152,7 @@ class _Search:
         if n < self.last:
             with self.bar.at_work(f"n = {n}: other instances of this ratio"):
                 rng = np.random.default_rng([self.seed, n, KEPT])
-                self.others = plateau(first, space, lambda data: judge(data, options, least), rng)
+                self.others = plateau(first, space, lambda data: self.tried(judge, data, options, least), rng)
         runs = ", ".join(f"{len(value)} {key}" for key, value in first.data.items() if isinstance(value, list))
         self.bar.say(
             f"family: n = {n}: ratio {first.value:.9g}, {runs}; {len(extra)} suggested by smaller sizes, "
@@ -158,7 +171,7 @@ class _Search:
                 data = _built(one, n)
                 limit = self.limits_at(n).search["work"] * (1 if n in self.found else BEYOND)
                 with self.bar.at_work(f"a generator at n = {n}"):
-                    made = None if data is None else point(self.target, n, data, options, limit)
+                    made = None if data is None else point(self.judge(limit), n, data, options)
                 if made is not None:
                     points.append(made)
                 elif n > max(self.found):
@@ -192,7 +205,7 @@ class _Search:
             done = tuple(p.n for p in first.points)
             with self.bar.at_work("a second parameter"):
                 work = self.limits_at(sizes[0]).search["work"] * BEYOND
-                more = stretched(self.target, first.generator, done, first.options, work)
+                more = stretched(self.judge(work), first.generator, done, first.options)
             found[0] = replace(first, stretch=more)
         return found
 
@@ -211,7 +224,7 @@ class _Search:
         best: dict[str, Found] = {}
         least = 1.0
         for data, parent in tries:
-            found = None if str(data) in best else judge(data, options, least * (1 - SAME))
+            found = None if str(data) in best else self.tried(judge, data, options, least * (1 - SAME))
             if found is not None:
                 best[str(data)] = found
                 if parent is not None:
@@ -267,6 +280,7 @@ class Lifted:
     hunted : the largest ratio found, by size
     folder : where everything is; the best family is in FAMILY.json
     finished : False after Ctrl-C
+    defects, lost : as of a hunt, of all of this
     """
 
     target: Target
@@ -274,6 +288,8 @@ class Lifted:
     hunted: Mapping[int, float]
     folder: Path
     finished: bool = True
+    defects: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
 
     @property
     def path(self) -> Path | None:
@@ -285,8 +301,10 @@ class Lifted:
         ratios = ", ".join(f"{value:.6g} at n = {n}" for n, value in self.hunted.items())
         if not self.families:
             found = f"hunts found {ratios}" if ratios else "no instance counted"
-            return f"{self.target.id}: no family whose ratio has a closed form; {found}"
-        return f"{self.families[0].to_text()}\n  written    {self.path}"
+            lines = [f"{self.target.id}: no family whose ratio has a closed form; {found}"]
+        else:
+            lines = [self.families[0].to_text(), f"  written    {self.path}"]
+        return "\n".join([*lines, *lost_line(self.lost)])
 
 
 def hunt_family(
@@ -325,7 +343,7 @@ def hunt_family(
     if not resume:
         folder = fresh(folder)
 
-    def hunted(n: int, starts: Starts, search: Mapping[str, Json]) -> Path:
+    def hunted(n: int, starts: Starts, search: Mapping[str, Json]) -> Hunted:
         made = hunt(
             chosen,
             limits=search,
@@ -339,7 +357,7 @@ def hunt_family(
         )
         if not made.finished:
             raise KeyboardInterrupt
-        return made.folder / FILE
+        return made
 
     bar = Progress(0, progress, "family")
     search = _Search(chosen, parameter, is_list, given, own["suggested"], last, seed, folder, bar, hunted)
@@ -369,7 +387,8 @@ def hunt_family(
     if families:
         families[0].write(folder / NAME)
     best = dict(sorted(search.worst.items()))
-    return Lifted(chosen, tuple(families), best, folder, finished)
+    defects, lost = (tuple(dict.fromkeys(lines)) for lines in (search.defects, search.lost))
+    return Lifted(chosen, tuple(families), best, folder, finished, defects, lost)
 
 
 def _parameter(target: Target, name: str | None, given: Mapping[str, Json]) -> tuple[str, bool]:

@@ -11,7 +11,7 @@ from schedgap.benchmarks.hunt.family.forms import numbers_of, with_numbers
 from schedgap.benchmarks.hunt.family.generator import Generator, places
 from schedgap.benchmarks.hunt.family.points import EVIDENCE, MOST_DEGREE, Point, point
 from schedgap.benchmarks.hunt.family.polynomials import Polynomial, fit, quotient
-from schedgap.benchmarks.hunt.target import Target
+from schedgap.benchmarks.hunt.target import Judge
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json
 
@@ -58,7 +58,7 @@ def times(generator: Generator, chosen: frozenset[int], m: int) -> Generator:
 
 
 def stretched(
-    target: Target, generator: Generator, sizes: tuple[int, ...], options: Mapping[str, Json], work: float
+    judge: Judge, generator: Generator, sizes: tuple[int, ...], options: Mapping[str, Json]
 ) -> Stretch | None:
     """The numbers of one kind, in some runs, that raise the ratio most when they grow; None where none do.
 
@@ -70,9 +70,9 @@ def stretched(
     """
     if len(sizes) < EVIDENCE + 2:
         return None
-    sense, best, chosen = target.problem.sense, Fraction(1), None
+    sense, best, chosen = judge.target.problem.sense, Fraction(1), None
     for numbers, name in _choices(generator):
-        made = [_at(target, times(generator, numbers, m), sizes[1], options, work) for m in (1, 2, 4)]
+        made = [_at(judge, times(generator, numbers, m), sizes[1], options) for m in (1, 2, 4)]
         ratios = [one.ratio(sense) for one in made if one is not None]
         rises = len(ratios) == 3 and all(b > a for a, b in itertools.pairwise(ratios))
         if rises and ratios[-1] > best:
@@ -82,7 +82,7 @@ def stretched(
     numbers, name = chosen
     leads: tuple[dict[int, Fraction], dict[int, Fraction]] = ({}, {})
     for n in sizes[:SIZES]:
-        made = [_at(target, times(generator, numbers, m), n, options, work) for m in FACTORS]
+        made = [_at(judge, times(generator, numbers, m), n, options) for m in FACTORS]
         points = [one for one in made if one is not None]
         if len(points) < len(FACTORS):
             break
@@ -102,9 +102,9 @@ def stretched(
     return Stretch(name, str(limit), limit.growth, tuple(leads[0]))
 
 
-def _at(target: Target, generator: Generator, n: int, options: Mapping[str, Json], work: float) -> Point | None:
+def _at(judge: Judge, generator: Generator, n: int, options: Mapping[str, Json]) -> Point | None:
     try:
-        return point(target, n, generator(n), options, work)
+        return point(judge, n, generator(n), options)
     except InputError:
         return None
 
