@@ -102,7 +102,8 @@ def _of_family(path: str, preset: str | None, settings: Mapping[str, object]) ->
 
     family = read_family(path)
     size = str(settings.get("n", ""))
-    if preset is not None or set(settings) != {"n"} or not size.isdecimal() or not 1 <= int(size) <= 10**4:
+    whole = size.isascii() and size.isdecimal() and len(size) <= 5
+    if preset is not None or set(settings) != {"n"} or not whole or not 1 <= int(size) <= 10**4:
         raise InputError(f"{path}: a family takes --set n=SIZE, a whole number from 1 to 10000, and nothing else")
     try:
         return family.instance(int(size))

@@ -574,3 +574,42 @@ def test_a_schedule_better_than_what_is_proven_is_no_optimum(made: dict[str, Any
         assert "certified: optimal" in certified.to_text()
         if certified.result.objective != float(certified.bound):
             assert "to 1e-9: the bound is" in certified.to_text()
+
+
+def sharing_job(name: str, gpus: int = 1, memory: float = 0.5, **changes: Any) -> dict[str, Any]:
+    """A job of two iterations of a second."""
+    job: dict[str, Any] = {"id": name, "arrival": 1, "gpus": gpus, "iterations": 2, "batch_size": 1, "overlap": 1.0}
+    job["communication"] = {"latency": 0, "per_unit": 0, "message": 1.0}
+    return (
+        job | {"compute": {"fixed": 1.0, "per_sample": 0.0}, "memory": {"fixed": memory, "per_sample": 0.0}} | changes
+    )
+
+
+@pytest.mark.parametrize(
+    "jobs",
+    [
+        [sharing_job("a", memory=0.5000000004), sharing_job("b", memory=0.5000000004)],
+        [
+            sharing_job(
+                "a",
+                gpus=2,
+                compute={"fixed": 1e-200, "per_sample": 0.0},
+                communication={"latency": 1e-200, "per_unit": 0, "message": 1},
+                overlap=2.0,
+            )
+        ],
+    ],
+    ids=["memory to 1e-9", "iterations of 1e-200 s"],
+)
+def test_the_rules_of_gpu_sharing_forbid_nothing_that_the_problem_allows(jobs: list[dict[str, Any]]) -> None:
+    """Both were certified infeasible once; the problem's checker accepts the schedule in which all begin at once."""
+    servers = [{"id": "s0", "gpus": max(job["gpus"] for job in jobs)}]
+    data = {"problem": "gpu-sharing", "name": "edge", "horizon": 3, "slot_length": 1.0, "servers": servers}
+    instance = parse_instance({**data, "gpu_memory": 1.0, "max_jobs_per_gpu": 2, "jobs": jobs})[1]
+    gpus = {job["id"]: [["s0", k] for k in range(job["gpus"])] for job in jobs}
+    solution = {"start": dict.fromkeys(gpus, 1), "gpus": gpus, "accumulation": dict.fromkeys(gpus, 1)}
+    report = schedgap.check(instance, solution)
+    assert report.feasible and report.objective is not None
+    for claim in (None, Fraction(report.objective) + 1):
+        with pytest.raises(Unproven):
+            prove(instance, claim, None)

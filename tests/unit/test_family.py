@@ -140,7 +140,7 @@ def test_a_broken_file_is_one_line(tmp_path: Path, change: dict[str, Any], messa
     assert str(caught.value).startswith(str(path)) and "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("settings", [{}, {"n": 0}, {"n": "x"}, {"n": 3, "jobs": 2}])
+@pytest.mark.parametrize("settings", [{}, {"n": 0}, {"n": "x"}, {"n": "9" * 5000}, {"n": 3, "jobs": 2}])
 def test_a_family_takes_its_size(settings: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="a family takes --set n=SIZE"):
         generate(str(STORED[0]), **settings)

@@ -13,7 +13,7 @@ from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.job_options import job_options
 from schedgap.solvers.exact.rar_ddls.cp import solve_cp
 from schedgap.solvers.exact.rar_ddls.incumbent import BestSchedule
-from schedgap.solvers.exact.rar_ddls.one_server import pack
+from schedgap.solvers.exact.rar_ddls.one_server import _Strip, pack
 from schedgap.solvers.exact.rar_ddls.packing import SlotPacking
 from schedgap.solvers.exact.rar_ddls.patterns import knapsack
 from schedgap.solvers.result import SolveOptions, Status
@@ -105,3 +105,35 @@ def test_cp_proves_what_no_area_shows() -> None:
     """Of three jobs no two fit together: the linear program over slots sees it."""
     result = solve_cp(on_servers(30, [(20, 2), (16, 3), (17, 4), (11, 5)]), SolveOptions(seed=0, work_limit=5.0))
     assert (result.status, result.objective) == (Status.OPTIMAL, 9.0)
+
+
+def test_jobs_that_end_before_those_that_run_make_room_again() -> None:
+    """Found by a reader: GPUs that are idle now need not be until the first of the running jobs ends."""
+    work = [(2, 2), (3, 2), (3, 2), (1, 6), (5, 4), (4, 3), (6, 2), (4, 5)]
+    search = _Strip(work, 8, 11, 10**5)
+    start = search.run(BestSchedule(on_servers(8, work), SolveOptions()))
+    assert start is not None
+    for t in range(11):
+        assert sum(need for (need, slots), s in zip(work, start, strict=True) if s <= t < s + slots) <= 8
+    assert max(s + slots for (_, slots), s in zip(work, start, strict=True)) <= 11
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_short_hole_beside_a_running_job(seed: int) -> None:
+    """A schedule of eight jobs with one GPU idle for one slot while others run on: one as short is found."""
+    draw = random.Random(seed)
+    gpus = draw.randint(12, 40)
+    beside = draw.randint(1, gpus // 3)
+    left = gpus - beside
+    one, other = draw.randint(2, left - 2), draw.randint(2, left - 2)
+    first = draw.randint(2, 9)
+    second = first + draw.randint(2, 9)
+    third = second + 1 + draw.randint(2, 9)
+    length = third + draw.randint(2, 9)
+    work = [(left - one + beside, first), (one, second), (left - one, second - first), (beside, third - first)]
+    work += [(left - 1, 1), (other, length - second - 1), (left - other, third - second - 1)]
+    work.append((left - other + beside, length - third))
+    draw.shuffle(work)
+    work = [pair for kind in dict.fromkeys(work) for pair in work if pair == kind]
+    search = _Strip(work, gpus, length, 10**6)
+    assert search.run(BestSchedule(on_servers(gpus, work), SolveOptions())) is not None

@@ -180,5 +180,5 @@ def read_family(path: str | Path) -> Family:
         return Family(problem.id, *texts, generator, points, fitted, hunted, data["command"], proof, stretch)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-    except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError, OverflowError) as error:
         raise InputError(f"{path}: is no family: {type(error).__name__}: {error}") from None

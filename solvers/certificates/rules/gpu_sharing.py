@@ -25,8 +25,9 @@ def iteration(job: Mapping[str, Any], steps: int) -> Fraction:
     with decimal.localcontext(decimal.Context(prec=80, Emax=999999, Emin=-999999)):
         c, m, d = (decimal.Decimal(v.numerator) / decimal.Decimal(v.denominator) for v in (compute, send, delta))
         most = max(c, m)
-        last = Fraction(most * ((c / most) ** d + (m / most) ** d) ** (1 / d)) * (1 - Fraction(1, 10**55))
-    digits = 10 ** max(0, 70 - len(str(math.floor(last))))
+        root = most * ((c / most) ** d + (m / most) ** d) ** (1 / d)
+        last = Fraction(root) * (1 - Fraction(1, 10**55))
+    digits = 10 ** max(0, 70 - root.adjusted())
     return Fraction((steps - 1) * compute + Fraction(math.floor(last * digits), digits))
 
 
@@ -47,7 +48,10 @@ class Table:
     """
 
     def __init__(self, instance: Mapping[str, Any]) -> None:
-        jobs, memory = instance["jobs"], Fraction(instance["gpu_memory"])
+        jobs, memory = (
+            instance["jobs"],
+            Fraction(instance["gpu_memory"]) * (1 + Fraction(1, 10**9)),
+        )  # as problems check
         self.work: list[dict[int, Fraction]] = []
         for job in jobs:
             powers = [1 << k for k in range((job["batch_size"] & -job["batch_size"]).bit_length())]

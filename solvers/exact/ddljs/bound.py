@@ -38,6 +38,8 @@ GRID = 4096
 ROUNDING = 5e-10
 """Relative: of utilities in floats, for exponents of sigmoids up to 10^6, and of their sum; less than what two numbers
 that agree may differ by, so that a schedule in which no job misses anything is proven to be optimal."""
+EXPONENT = 4e-16
+"""Relative, for each unit of a larger exponent: what a float's last digit makes of the utility."""
 MARGIN = 2e-9
 """Relative: capacities and budgets may be exceeded by 1e-9, and sums round."""
 
@@ -96,10 +98,14 @@ def upper_bound(instance: DdljsInstance) -> float | None:
 def _bound(instance: DdljsInstance) -> float:
     reach = reaches(instance)
     everything = math.fsum(float(utility(job, own.most)) for job, own in zip(instance.jobs, reach, strict=True))
-    best = everything * (1 + ROUNDING)  # `most` is a whole number, and counts what may be exceeded already
+    rounded = EXPONENT * max(
+        (job.utility.steepness or 0.0) * max(job.efficiency * own.most, abs(job.utility.midpoint or 0.0))
+        for job, own in zip(instance.jobs, reach, strict=True)
+    )
+    best = everything * (1 + ROUNDING + rounded)  # `most` is whole, and counts what may be exceeded already
     blocks, users, prices = block_prices(instance)
     if prices is not None:
-        best = min(best, _certified(instance, blocks, users, prices) * (1 + MARGIN))
+        best = min(best, _certified(instance, blocks, users, prices) * (1 + MARGIN + rounded))
     return best + 1e-12
 
 

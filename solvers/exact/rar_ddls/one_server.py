@@ -248,9 +248,10 @@ class _Strip:
 
     def _node(self, time: int, running: list[tuple[int, int]], waiting: list[int], waste: int) -> _Node:
         free = self.gpus - sum(need for _, need in running)
-        until = min((end for end, _ in running), default=None)
+        # what is idle now stays so until the next event: a running job's end, or that of one that starts now
+        until = min([*(end for end, _ in running), *(time + self.work[j][1] for j in waiting)])
         late = any(self.work[j][1] > self.length - time for j in waiting)
-        least = 0 if until is None else max(0, free - waste // (until - time))
+        least = max(0, free - waste // (until - time))
         return _Node(time, running, waiting, waste, iter(()) if late else self._sets(waiting, free, least))
 
     def _sets(self, waiting: Sequence[int], free: int, least: int) -> Iterator[list[int]]:
