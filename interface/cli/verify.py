@@ -6,13 +6,21 @@ import argparse
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from schedgap.cli.arguments import add_cluster, add_seed, add_settings, count, seconds, settings_of, to_json
 
-if TYPE_CHECKING:
-    from schedgap.benchmarks.hunt.family.run import Lifted
-    from schedgap.benchmarks.hunt.result import Hunted
+
+class _Hunted(Protocol):
+    """What a hunt, or a search for a family, comes to."""
+
+    @property
+    def folder(self) -> Path: ...
+    @property
+    def finished(self) -> bool: ...
+    @property
+    def defects(self) -> tuple[str, ...]: ...
+    def to_text(self) -> str: ...
 
 
 def add_verify(parser: argparse.ArgumentParser) -> None:
@@ -100,7 +108,7 @@ def run_hunt(arguments: argparse.Namespace) -> int:
     return _ended(found, found.found is not None)
 
 
-def _ended(found: Hunted | Lifted, any_found: bool) -> int:
+def _ended(found: _Hunted, any_found: bool) -> int:
     """Print it; 130 after Ctrl-C, 5 where parts disagreed, 4 where nothing was found."""
     print(found.to_text())
     if not found.finished:
