@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -13,7 +15,7 @@ from support.toy import toy
 
 from schedgap.api import generate, hunt_family
 from schedgap.benchmarks.hunt.edit import fitted as cut
-from schedgap.benchmarks.hunt.family import generator, run
+from schedgap.benchmarks.hunt.family import generator, search
 from schedgap.benchmarks.hunt.family.family import read_family
 from schedgap.benchmarks.hunt.family.forms import forms_of, instance_of
 from schedgap.benchmarks.hunt.family.generator import Generator, continued, fitted
@@ -21,9 +23,11 @@ from schedgap.benchmarks.hunt.family.points import Point, closed, point
 from schedgap.benchmarks.hunt.family.polynomials import Polynomial, fit, quotient
 from schedgap.benchmarks.hunt.family.run import Lifted
 from schedgap.benchmarks.hunt.family.run import hunt_family as hunt_family_of
+from schedgap.benchmarks.hunt.family.variants import variants
+from schedgap.benchmarks.hunt.island import walk as walk_of
 from schedgap.benchmarks.hunt.limits import parse_limits
 from schedgap.benchmarks.hunt.starts import starts_of
-from schedgap.benchmarks.hunt.target import Judge, find_target
+from schedgap.benchmarks.hunt.target import Found, Judge, find_target
 from schedgap.cli.main import main
 from schedgap.formulations.common.errors import InputError
 
@@ -121,6 +125,22 @@ def test_one_instance_suggests_the_next() -> None:
     assert instance_of(forms_of(_listed(3))[0])["jobs"] in made
 
 
+def test_a_line_through_two_sizes_settles_what_one_leaves_open() -> None:
+    def member(n: int, budgets: Sequence[int]) -> dict[str, Any]:
+        jobs = [{"id": f"j{k}", "demand": k + 2, "budget": budget} for k, budget in enumerate(budgets)]
+        return {"horizon": n, "jobs": jobs}
+
+    def tried(data: Any) -> Found | None:
+        """A job has to be run once, and cannot be run twice."""
+        good = all(job["demand"] == k + 2 and 0 <= job["budget"] - k - 2 < k + 2 for k, job in enumerate(data["jobs"]))
+        return Found(data, {}, 1.5) if good and data["horizon"] == len(data["jobs"]) + 1 else None
+
+    kept = {2: member(2, [3]), 3: member(3, [3, 3])}
+    assert not any(tried(one(4)) for one in fitted({n: [data] for n, data in kept.items()}, 1))
+    around = {n: [data, *(o.data for o in variants(Found(data, {}, 1.5), tried))] for n, data in kept.items()}
+    assert any(all(tried(one(n)) for n in range(2, 9)) for one in fitted(around, 1))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -184,11 +204,7 @@ def test_bad_input_is_one_line(tmp_path: Path, target: str, limits: dict[str, An
     assert not (tmp_path / "x").exists()
 
 
-def test_two_less_one_over_n_from_nothing_but_hunts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module, name, less in ((run, "KEPT", 1), (generator, "MOST_WAYS", 80), (generator, "MOST_CONTINUED", 1)):
-        monkeypatch.setattr(module, name, less)
-    monkeypatch.setattr(run, "plateau", lambda *_: [])
-    monkeypatch.setattr(run, "made_regular", partial(run.made_regular, steps=0))
+def test_two_less_one_over_n_from_nothing_but_hunts(tmp_path: Path, short: None) -> None:
     limits: dict[str, object] = {
         "parameter": "servers.gpus",
         "servers": 1,
@@ -197,7 +213,8 @@ def test_two_less_one_over_n_from_nothing_but_hunts(tmp_path: Path, monkeypatch:
         "jobs.backward_time": "1..1",
         "network.server_overhead": "0..0",
         "horizon": "30..30",
-        "evaluations": 100,
+        "evaluations": 60,
+        "suggested": 150,
         "beyond": 2,
     }
     found = hunt_family("rar-ddls/ls", limits=limits, out=tmp_path / "f")
@@ -210,6 +227,47 @@ def test_two_less_one_over_n_from_nothing_but_hunts(tmp_path: Path, monkeypatch:
     assert again.to_dict() == best.to_dict()
     built = generate(str(found.path), n=7).to_dict()
     assert built["servers"][0]["gpus"] == 7 and len(built["jobs"]) == 43
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search that makes fewer instances regular, with fewer steps."""
+    for module, name, less in (
+        (search, "KEPT", 1),
+        (search, "TRIED", 4),
+        (generator, "MOST_WAYS", 80),
+        (generator, "MOST_CONTINUED", 1),
+    ):
+        monkeypatch.setattr(module, name, less)
+    monkeypatch.setattr(search, "plateau", lambda *_: [])
+    monkeypatch.setattr(search, "variants", lambda *_: [])
+    monkeypatch.setattr(search, "made_regular", partial(search.made_regular, steps=0))
+
+
+def test_an_interrupted_search_says_what_it_found_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short: None
+) -> None:
+    limits: dict[str, Any] = {"machines": 2, "limit": "1000..1000", "evaluations": 24, "suggested": 5}
+
+    def searched(folder: str, **more: Any) -> Lifted:
+        return hunt_family_of("toy/list", problem=toy(), limits=limits, out=tmp_path / folder, **more)
+
+    with monkeypatch.context() as patched:
+        calls = itertools.count()
+
+        def stopped(*args: Any) -> Any:
+            if next(calls) == 12:  # in the second hunt
+                raise KeyboardInterrupt
+            return walk_of(*args)
+
+        patched.setattr("schedgap.benchmarks.hunt.work.walk", stopped)
+        cut = searched("cut")
+    assert not cut.finished and "interrupted; hunts found" in cut.to_text()
+    again, whole = searched("cut", resume=True), searched("whole")
+    assert again.hunted == whole.hunted and again.finished
+    with pytest.raises(InputError, match="the hunt there has limits"):
+        limits["suggested"] = 21
+        searched("cut", resume=True)
 
 
 DEFECTS = [("broken", "rejected by the checker"), ("raising", "ZeroDivisionError: on purpose")]
