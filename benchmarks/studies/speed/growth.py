@@ -103,8 +103,8 @@ def exponent(rows: Sequence[Row], key: str = "cpu_seconds") -> float | None:
 
 def figure(problem: str, rows: Sequence[Row]) -> Figure:
     """Processor seconds over jobs, both logarithmic, a line for each heuristic with its exponent."""
-    drawn = new_figure(6.4, 4.2)
-    axes = drawn.add_axes((0.12, 0.13, 0.6, 0.82))
+    drawn = new_figure(7.2, 4.2)
+    axes = drawn.add_axes((0.11, 0.13, 0.58, 0.82))
     for place, (method, own) in enumerate(_by_method(rows).items()):
         ended = [row for row in own if row.get("seconds") is not None]
         slope = exponent(own)
