@@ -16,7 +16,7 @@ from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.common.solution import parsed
 from schedgap.formulations.hadar.check import check
 from schedgap.formulations.hadar.instance import HadarInstance
-from schedgap.formulations.hadar.placement import solution_from_levels, trimmed
+from schedgap.formulations.hadar.placement import solution_from_levels
 from schedgap.formulations.hadar.solution import HadarSolution
 from schedgap.formulations.hadar.tables import Tables, in_units, tables
 from schedgap.solvers.branch_and_price import BranchAndPrice
@@ -32,7 +32,6 @@ from schedgap.solvers.column_generation import (
 from schedgap.solvers.exact.hadar.branching import Pool, branch, fix_by_bound, schedule_of
 from schedgap.solvers.exact.hadar.compact import Compact
 from schedgap.solvers.exact.hadar.duals import duals_report
-from schedgap.solvers.exact.hadar.list_search import ListSearch
 from schedgap.solvers.exact.hadar.primal import MOST_TYPES, ScheduleChoices
 from schedgap.solvers.exact.hadar.schedules import Prices, Rules, Schedule, Scheduler
 from schedgap.solvers.integer_master import SearchLimits
@@ -49,9 +48,6 @@ FINE = (2.0**13, 2.0**23)
 """Where the largest utility of a job should be: tolerances of 1e-9 are 1e-13 of it then."""
 COMPACT_NODES = 200
 """Nodes of HiGHS in the second of the compact program's tries; the limit grows with ours."""
-
-ORDERS, MOST_ORDERS = 100, 20_000
-"""Of the jobs that are tried at first: so many times the square of their number, and at most."""
 
 MOST_JOB_SLOTS = 20_000
 MOST_STATES = 5_000
@@ -93,16 +89,10 @@ class ScheduleSearch(BranchAndPrice[JobRules, Schedule, Prices]):
         return tuple(rule.finishing(rule.finish, True) if self.must else rule for rule in free)
 
     def start(self) -> None:
-        """A first incumbent at no prices, from orders of the jobs, or the start solution; its columns."""
+        """A first incumbent at no prices, or the start solution; its columns."""
         zero = self.scheduler.no_prices()
         first = self.choices.complete([], zero)
         self.accept(self.choices.improve(first.items, zero, 100, self.stopped))
-        jobs = len(self.data.jobs)
-        levels = ListSearch(self.data, self.must).annealed(min(MOST_ORDERS, ORDERS * jobs * jobs), self.options.seed)
-        if len(levels) == jobs or not self.must:
-            ordered = solution_from_levels(self.instance, self.data, trimmed(levels, self.data))
-            if ordered is not None:
-                self.accept(self.choices.choice(self.scheduler.from_solution(self.instance, ordered)))
         if self.options.start is not None:
             given = self.scheduler.from_solution(self.instance, self.options.start)
             self.accept(self.choices.choice(given))

@@ -32,8 +32,6 @@ COST = 1e-7
 """Work of one job that is placed anew."""
 SECONDS = 0.2
 """Of one leg, after which the clock is looked at."""
-STAGES = 100
-"""Of a cooling of a given length."""
 WARM, COLD = 0.25, 0.001
 """Temperatures at first and at last, of the mean utility of a job."""
 
@@ -104,21 +102,6 @@ class ListSearch:
                     leg = max(1, min(2 * leg, int(leg * SECONDS / spent * done / leg)))
         found(self._best(state))
         best.info["orders tried"] = done
-
-    def annealed(self, count: int, seed: int) -> Levels:
-        """The best levels of so many orders."""
-        rng = np.random.default_rng(seed)
-        state = _start(self._first(), self._slowest, *self._table)
-        for leg in range(STAGES):
-            _anneal(
-                count // STAGES,
-                self._mean * WARM * (COLD / WARM) ** (leg / STAGES),
-                rng,
-                self._slowest,
-                state,
-                *self._table,
-            )
-        return self._best(state)
 
     def _leg(self, count: int, share: float, rng: np.random.Generator, state: State) -> None:
         """So many changes after this share of the cooling."""
