@@ -179,10 +179,13 @@ class NeighbourhoodSearch:
             kind.size = min(float(self.neighbourhoods.parts), kind.size * GROWTH)
 
 
-def logged(incumbent: Incumbent, kind: str, parts: int) -> None:
-    """Keep an event of a gain that came before the first step."""
-    events = incumbent.info.setdefault("events", [])
-    events.append([0, round(incumbent.work, 6), kind, parts, incumbent.in_own(incumbent.objective)])
+def proposed_before(incumbent: Incumbent, solution: Solution, kind: str, parts: int) -> None:
+    """Propose what was found before the first step; a gain is an event, too."""
+    before = incumbent.objective
+    incumbent.propose(solution, kind)
+    if incumbent.objective != before:
+        events = incumbent.info.setdefault("events", [])
+        events.append([0, round(incumbent.work, 6), kind, parts, incumbent.in_own(incumbent.objective)])
 
 
 def with_companions(chosen: Iterable[int], companions: Callable[[int], Iterable[int]]) -> set[int]:

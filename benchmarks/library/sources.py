@@ -192,18 +192,23 @@ def packing(shape: str, items: int, seed: int) -> Mapping[str, Json]:
         drawn.shuffle(sizes)
     else:
         capacity, sizes = 150, [drawn.randint(20, 100) for _ in range(items)]
-    work = {"iterations": 1, "gradient_size": 0, "batch_size": 1, "forward_time": 0, "backward_time": 1}
+    return one_server(f"{shape}-{items}-{seed}", capacity, [(size, 1) for size in sizes])
+
+
+def one_server(name: str, gpus: int, jobs: Sequence[tuple[int, int]]) -> dict[str, Json]:
+    """An instance of rar-ddls with jobs of so many GPUs and slots on one server; nothing is sent."""
+    work = {"gradient_size": 0, "batch_size": 1, "forward_time": 0, "backward_time": 1}
     return {
         "problem": "rar-ddls",
-        "name": f"{shape}-{items}-{seed}",
-        "horizon": items,
+        "name": name,
+        "horizon": sum(slots for _, slots in jobs),
         "network": {
             **{"inter_bandwidth": 1, "intra_bandwidth": 1},
             **{"contention_scale": 1, "contention_penalty": 0, "server_overhead": 0},
         },
         "reduce_speed": 1,
-        "servers": [{"id": "s0", "gpus": capacity}],
-        "jobs": [{"id": f"j{number}", "gpus": size, **work} for number, size in enumerate(sizes)],
+        "servers": [{"id": "s0", "gpus": gpus}],
+        "jobs": [{"id": f"j{k}", "gpus": need, "iterations": slots, **work} for k, (need, slots) in enumerate(jobs)],
     }
 
 

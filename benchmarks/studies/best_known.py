@@ -17,7 +17,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from schedgap.benchmarks.instances import workload_of
+from schedgap.benchmarks.instances import make_instance
 from schedgap.catalogue.registry import find_problem
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.instance import Json
@@ -56,8 +56,7 @@ def best_known(problem: str, preset: str, settings: Settings, seed: int, limit: 
     from schedgap.catalogue.methods import find_method
 
     known = find_problem(problem)
-    source = next(own for own in workload_of(known).presets if own.id == preset)
-    instance = source.generator(seed, **{**source.settings, **settings})
+    instance = make_instance(known, preset, seed, settings)
     warm_once(known, find_method(known, "lns"), {})
     began = time.monotonic()
     result = run_method(known, instance, "lns", SolveOptions(deadline=Deadline.after(limit), threads=1))

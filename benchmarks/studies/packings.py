@@ -10,8 +10,7 @@ import random
 import time
 from collections.abc import Callable
 
-from schedgap.benchmarks.library.sources import packing
-from schedgap.formulations.common.instance import Json
+from schedgap.benchmarks.library.sources import one_server, packing
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.solvers.exact.rar_ddls.cp import solve_cp
 from schedgap.solvers.result import Deadline, SolveOptions, Status
@@ -63,13 +62,7 @@ def instances(seed: int) -> dict[str, RarDdlsInstance]:
         "uniform, 120 items (Falkenauer)": RarDdlsInstance.parse({**packing("uniform", 120, seed)}),
     }
     for family, (capacity, pieces) in FAMILIES.items():
-        data: dict[str, Json] = {**packing("triplets", 3, 0)}
-        work = {"gradient_size": 0, "batch_size": 1, "forward_time": 0, "backward_time": 1}
-        drawn = pieces(random.Random(seed))
-        data["servers"] = [{"id": "s0", "gpus": capacity}]
-        data["jobs"] = [{"id": f"j{k}", "gpus": g, "iterations": d, **work} for k, (g, d) in enumerate(drawn)]
-        data["horizon"] = sum(slots for _, slots in drawn)
-        data["name"] = f"{family} {seed}"
+        data = one_server(f"{family} {seed}", capacity, pieces(random.Random(seed)))
         found[family] = RarDdlsInstance.parse(data)
     return found
 

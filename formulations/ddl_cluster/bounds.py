@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 
 _MARGIN = 1e-12
@@ -112,6 +113,7 @@ def shared_bound(instance: DdlClusterInstance, given: Mapping[Resource, Mapping[
     return (total - _MARGIN * sums) / len(alone) * (1 - _MARGIN)
 
 
+@once_per_instance
 def shares(instance: DdlClusterInstance) -> dict[Resource, dict[int, int]]:
     """Shares for :func:`shared_bound`, by subgradient ascent from equal ones; in units of 1 / SHARE_GRID.
 

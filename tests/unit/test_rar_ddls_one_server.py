@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from schedgap.benchmarks.library.sources import packing
+from schedgap.benchmarks.library.sources import one_server, packing
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.job_options import job_options
 from schedgap.solvers.exact.rar_ddls.cp import solve_cp
@@ -21,11 +21,8 @@ from schedgap.solvers.result import SolveOptions, Status
 
 def on_servers(gpus: int, jobs: list[tuple[int, int]], servers: int = 1) -> RarDdlsInstance:
     """Jobs of (GPUs, slots) without messages on equal servers; they never gain by crossing."""
-    data = {**packing("triplets", 3, 0)}
+    data = one_server("jobs", gpus, jobs)
     data["servers"] = [{"id": f"s{s}", "gpus": gpus} for s in range(servers)]
-    work = {"gradient_size": 0, "batch_size": 1, "forward_time": 0, "backward_time": 1}
-    data["jobs"] = [{"id": f"j{j}", "gpus": g, "iterations": d, **work} for j, (g, d) in enumerate(jobs)]
-    data["horizon"] = sum(slots for _, slots in jobs)
     return RarDdlsInstance.parse(data)
 
 

@@ -185,7 +185,7 @@ class Search:
         assert method is not None
         sense, found = self.target.problem.sense, []
         for one in self.generators()[:TRIED]:
-            options = {**self._options(sizes[0])}
+            options = dict(self.found[min(self.found)][0].options)
             points = []
             for n in sizes:
                 data = _built(one, n)
@@ -234,9 +234,6 @@ class Search:
         data = _built(one, n)
         every = (*self.found[n], *self.alike.get(n, ()))
         return data is not None and any(_plain(found.data) == _plain(data) for found in every)
-
-    def _options(self, n: int) -> dict[str, Json]:
-        return dict(self.found[min(self.found)][0].options)
 
     def _good(
         self, judge: Judge, options: Mapping[str, Json], tries: Sequence[tuple[Mapping[str, Json], Found | None]]

@@ -24,6 +24,7 @@ from schedgap.benchmarks.figures.style import GRID, INK, PALETTE, log_scale, new
 from schedgap.benchmarks.harness.warm import warm_up
 from schedgap.benchmarks.instances import make_instance
 from schedgap.catalogue.method import Kind
+from schedgap.catalogue.methods import find_method
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.instance import Instance, Json
 
@@ -57,7 +58,7 @@ def measured(problem: str, method: str, size: int, seed: int = 0) -> Row:
     Seconds are those of the heuristic alone, after imports and compilation; no checker is in them.
     """
     row = find_problem(problem)
-    chosen = next(known for known in row.methods if known.id == method)
+    chosen = find_method(row, method)
     warm_up(row, chosen)
     preset, settings = WORKLOADS[problem]
     instance: Instance = make_instance(row, preset, seed, settings(size))

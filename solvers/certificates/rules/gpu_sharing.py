@@ -48,10 +48,8 @@ class Table:
     """
 
     def __init__(self, instance: Mapping[str, Any]) -> None:
-        jobs, memory = (
-            instance["jobs"],
-            Fraction(instance["gpu_memory"]) * (1 + Fraction(1, 10**9)),
-        )  # as problems check
+        jobs = instance["jobs"]
+        memory = Fraction(instance["gpu_memory"]) * (1 + Fraction(1, 10**9))  # as the problem's checker has it
         self.work: list[dict[int, Fraction]] = []
         for job in jobs:
             powers = [1 << k for k in range((job["batch_size"] & -job["batch_size"]).bit_length())]

@@ -69,7 +69,8 @@ def _after_orders(instance: GpuSharingInstance, best: Incumbent) -> SharingNeigh
     there = SharingNeighbourhoods(instance, best)
     from_orders(instance, best, there.start, there.steps, there.overlap)
     best.log("annealed priorities")
-    return SharingNeighbourhoods(instance, best)
+    there.read()
+    return there
 
 
 class SharingNeighbourhoods(Neighbourhoods):
@@ -92,9 +93,9 @@ class SharingNeighbourhoods(Neighbourhoods):
         self._solo = tables(instance).solo_slots
         self._arrival = np.array([job.arrival for job in instance.jobs])
         self._front = 0
-        self._read()
+        self.read()
 
-    def _read(self) -> None:
+    def read(self) -> None:
         """Take over the incumbent's solution."""
         jobs, solution = self.instance.jobs, self.best.solution
         assert solution is not None
@@ -157,7 +158,7 @@ class SharingNeighbourhoods(Neighbourhoods):
                 one, other = sorted((jobs[late], jobs[early]))
                 overlap[one, other] = pair.gpus
         self.best.propose(placed(self.instance, start, end, overlap, steps), "lns", trusted=True)
-        self._read()
+        self.read()
 
     def reserved(self, jobs: Collection[int]) -> list[tuple[int, int, int]]:
         """GPUs that the others hold: (first slot, first slot after it, GPUs)."""

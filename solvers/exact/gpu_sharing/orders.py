@@ -14,7 +14,7 @@ from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import Choices, choices
 from schedgap.solvers.exact.gpu_sharing.search import Found, Search
 from schedgap.solvers.incumbent import Incumbent
-from schedgap.solvers.neighbourhoods import logged
+from schedgap.solvers.neighbourhoods import proposed_before
 
 MOST_JOBS = 600
 """Beyond, a single schedule takes too long."""
@@ -78,10 +78,7 @@ def from_orders(
             best.work += one * leg
         found = search.found
         if found is not None and found.total < least:
-            before = best.objective
-            best.propose(found.solution(instance, options), "orders")
-            if best.objective != before:
-                logged(best, "orders", n)
+            proposed_before(best, found.solution(instance, options), "orders", n)
             given, least = found, found.total
         over = seconds is not None and time.monotonic() - began > seconds
         if over or best.finished() or (work is not None and used >= work - 4 * one):

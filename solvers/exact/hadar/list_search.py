@@ -18,6 +18,10 @@ Bools = NDArray[np.bool_]
 Levels = dict[int, dict[int, int]]
 """The level of each job in each slot it runs in."""
 
+Table = tuple[Ints, Ints, Ints, Ints, Bools, Ints, Floats, Ints]
+"""Of the jobs: workers, first slots, targets, progress by level, types by level, types from the slowest on, utility by
+finish; and the devices by type."""
+
 State = tuple[Floats, Ints, Ints, Ints, Ints, Ints, Ints, Floats]
 """Worth of the present and the best order; positions between two snapshots; best order and its slowest levels; the
 present ones; what is free, and the worth so far, at each snapshot of the present order."""
@@ -61,7 +65,7 @@ class ListSearch:
         utility = np.array([job.utility for job in jobs])
         if must:  # to finish is worth more than all utilities, and sooner is better
             utility = np.where(np.arange(data.horizon + 1) > 0, utility + float(utility.max(axis=1).sum()) + 1.0, 0.0)
-        self._table = (
+        self._table: Table = (
             np.array([job.workers for job in jobs], dtype=np.int64),
             np.array([max(1, job.arrival) for job in jobs], dtype=np.int64),
             np.array([job.target for job in jobs], dtype=np.int64),
@@ -84,7 +88,7 @@ class ListSearch:
         jobs, work = len(self.data.jobs), best.work_left(SHARE)
         rng = np.random.default_rng(best.options.seed)
         order, slowest = self._first(), self._slowest
-        state = _start(order, slowest, *self._table)
+        state = _start(order, slowest, self._table)
         total = UNLIMITED if work is None else max(1, int(work / (COST * jobs)))
         seconds = best.seconds_left(SHARE)
         began, done, leg = time.monotonic(), 0, 50
@@ -105,11 +109,11 @@ class ListSearch:
 
     def _leg(self, count: int, share: float, rng: np.random.Generator, state: State) -> None:
         """So many changes after this share of the cooling."""
-        _anneal(count, self._mean * WARM * (COLD / WARM) ** share, rng, self._slowest, state, *self._table)
+        _anneal(count, self._mean * WARM * (COLD / WARM) ** share, rng, self._slowest, state, self._table)
 
     def _best(self, state: State) -> Levels:
         levels = np.zeros((len(self.data.jobs), self.data.horizon + 1), dtype=np.int64)
-        _place(state[2], state[3], levels, *self._table)
+        _place(state[2], state[3], levels, self._table)
         return {j: {int(t): int(own[t]) - 1 for t in np.flatnonzero(own)} for j, own in enumerate(levels) if own.any()}
 
     def _first(self) -> Ints:
@@ -121,7 +125,7 @@ class ListSearch:
             )
             for power in (1.0, 0.5)
         ]
-        return max(orders, key=lambda order: float(_start(order, slowest, *self._table)[0][0]))
+        return max(orders, key=lambda order: float(_start(order, slowest, self._table)[0][0]))
 
 
 @kept
@@ -135,21 +139,10 @@ def _empty(slots: int, capacity: Ints) -> Ints:  # pragma: no cover - compiled
 
 
 @kept
-def _start(
-    order: Ints,
-    slowest: Ints,
-    workers: Ints,
-    arrival: Ints,
-    target: Ints,
-    step: Ints,
-    allowed: Bools,
-    types: Ints,
-    utility: Floats,
-    capacity: Ints,
-) -> State:  # pragma: no cover - compiled
-    jobs, slots = utility.shape
+def _start(order: Ints, slowest: Ints, table: Table) -> State:  # pragma: no cover - compiled
+    jobs, slots = table[6].shape
     gap = max(1, int(np.sqrt(jobs)))
-    now = _empty(slots, capacity)
+    now = _empty(slots, table[7])
     count = (jobs - 1) // gap + 1
     free = np.zeros((count, *now.shape), dtype=np.int64)
     worth = np.zeros(count)
@@ -157,7 +150,7 @@ def _start(
     for q in range(jobs):
         if q % gap == 0:
             free[q // gap], worth[q // gap] = now, total
-        total += _job(order[q], slowest, now, workers, arrival, target, step, allowed, types, utility)
+        total += _job(order[q], slowest, now, table)
     return (
         np.array([total, total]),
         np.array([gap]),
@@ -187,19 +180,9 @@ def _level(j: int, t: int, least: int, free: Ints, workers: Ints, allowed: Bools
 
 
 @kept
-def _job(
-    j: int,
-    slowest: Ints,
-    free: Ints,
-    workers: Ints,
-    arrival: Ints,
-    target: Ints,
-    step: Ints,
-    allowed: Bools,
-    types: Ints,
-    utility: Floats,
-) -> float:  # pragma: no cover - compiled
+def _job(j: int, slowest: Ints, free: Ints, table: Table) -> float:  # pragma: no cover - compiled
     """Take what a job needs from what is free; its utility, 0 where it does not finish and takes nothing."""
+    workers, arrival, target, step, allowed, types, utility, _ = table
     done, finish = 0, 0
     for t in range(arrival[j], utility.shape[1]):
         level = _level(j, t, slowest[j], free, workers, allowed)
@@ -225,28 +208,16 @@ def _job(
 
 
 @kept
-def _place(
-    order: Ints,
-    slowest: Ints,
-    levels: Ints,
-    workers: Ints,
-    arrival: Ints,
-    target: Ints,
-    step: Ints,
-    allowed: Bools,
-    types: Ints,
-    utility: Floats,
-    capacity: Ints,
-) -> None:  # pragma: no cover - compiled
+def _place(order: Ints, slowest: Ints, levels: Ints, table: Table) -> None:  # pragma: no cover - compiled
     """(J, T + 1) one more than the level of each job in each slot, 0 where it does not run."""
-    slots = utility.shape[1]
-    free = _empty(slots, capacity)
+    slots = levels.shape[1]
+    free = _empty(slots, table[7])
     for j in order:
         before = free.copy()
-        if _job(j, slowest, free, workers, arrival, target, step, allowed, types, utility) > 0.0:
+        if _job(j, slowest, free, table) > 0.0:
             for t in range(slots):
                 if (before[t] != free[t]).any():
-                    levels[j, t] = 1 + _level(j, t, slowest[j], before, workers, allowed)
+                    levels[j, t] = 1 + _level(j, t, slowest[j], before, table[0], table[4])
 
 
 @kept
@@ -260,19 +231,7 @@ def _move(order: Ints, source: int, goal: int) -> None:  # pragma: no cover - co
 
 @kept
 def _anneal(
-    count: int,
-    temperature: float,
-    rng: np.random.Generator,
-    most: Ints,
-    state: State,
-    workers: Ints,
-    arrival: Ints,
-    target: Ints,
-    step: Ints,
-    allowed: Bools,
-    types: Ints,
-    utility: Floats,
-    capacity: Ints,
+    count: int, temperature: float, rng: np.random.Generator, most: Ints, state: State, table: Table
 ) -> None:  # pragma: no cover - compiled
     """Try so many changes at one temperature; only what follows the last snapshot before a change is done anew."""
     value, gaps, best_order, best_slowest, order, slowest, free, worth = state
@@ -304,7 +263,7 @@ def _anneal(
                     end = k
                     break
                 trial_free[k], trial_worth[k] = now, total
-            total += _job(order[q], slowest, now, workers, arrival, target, step, allowed, types, utility)
+            total += _job(order[q], slowest, now, table)
         gain = total - value[0]
         if gain >= 0.0 or rng.random() < np.exp(gain / temperature):
             for k in range(begin, len(worth)):

@@ -22,7 +22,7 @@ from schedgap.solvers.exact.hadar.bound import upper_bound
 from schedgap.solvers.exact.hadar.list_search import LARGEST, ListSearch
 from schedgap.solvers.exact.hadar.primal import MOST_TYPES, Packing
 from schedgap.solvers.incumbent import Incumbent
-from schedgap.solvers.neighbourhoods import Neighbourhoods, Outcome, logged, searched
+from schedgap.solvers.neighbourhoods import Neighbourhoods, Outcome, proposed_before, searched
 from schedgap.solvers.result import Result, SolveOptions, Termination
 
 if TYPE_CHECKING:
@@ -77,9 +77,8 @@ def _after_orders(instance: HadarInstance, best: Incumbent) -> WindowNeighbourho
 
     def found(levels: Mapping[int, Levels]) -> None:
         solution = solution_from_levels(instance, data, trimmed(levels, data))
-        before = best.objective
-        if solution is not None and best.propose(solution, "orders") is not None and best.objective != before:
-            logged(best, "orders", len(data.jobs))
+        if solution is not None:
+            proposed_before(best, solution, "orders", len(data.jobs))
 
     if len(data.jobs) * (data.horizon + 1) <= LARGEST:
         ListSearch(data, instance.all_jobs_must_finish).run(best, found)
