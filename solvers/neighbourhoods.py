@@ -19,7 +19,7 @@ import numpy as np
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import agrees
-from schedgap.solvers.incumbent import Incumbent, optimal
+from schedgap.solvers.incumbent import Incumbent, Number, optimal
 from schedgap.solvers.result import Deadline, Result, Termination
 
 STEP_WORK = 0.2
@@ -183,7 +183,12 @@ def proposed_before(incumbent: Incumbent, solution: Solution, kind: str, parts: 
     """Propose what was found before the first step; a gain is an event, too."""
     before = incumbent.objective
     incumbent.propose(solution, kind)
-    if incumbent.objective != before:
+    gained_before(incumbent, before, kind, parts)
+
+
+def gained_before(incumbent: Incumbent, objective: Number | None, kind: str, parts: int) -> None:
+    """An event before the first step, where there is a gain on this objective."""
+    if incumbent.objective != objective:
         events = incumbent.info.setdefault("events", [])
         events.append([0, round(incumbent.work, 6), kind, parts, incumbent.in_own(incumbent.objective)])
 

@@ -8,6 +8,7 @@ from collections.abc import Collection
 import numpy as np
 import pytest
 
+from schedgap.benchmarks.instances import make_instance
 from schedgap.benchmarks.instances.gpu_sharing.random import small as few
 from schedgap.benchmarks.instances.gpu_sharing.random import tiny
 from schedgap.benchmarks.instances.hadar.random import small
@@ -151,10 +152,12 @@ def test_what_is_too_large_leaves_the_start() -> None:
 
 
 def _rings(seed: int, jobs: int = 8) -> Result:
-    """From a random schedule, on a cluster whose rings must cross servers and meet."""
+    """From a random schedule, on a cluster whose rings must cross servers and meet; without annealed orders."""
     instance = contended_grid(seed, jobs=jobs, servers=3, longest=6)
     start = rand(instance, seed=seed).solution
-    return solve_lns(instance, SolveOptions(work_limit=0.5, threads=1, seed=seed, start=start))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("schedgap.solvers.exact.rar_ddls.lns.SHARE", 0.0)
+        return solve_lns(instance, SolveOptions(work_limit=0.5, threads=1, seed=seed, start=start))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -174,6 +177,20 @@ def test_rar_ddls_improves_beside_rings_that_meet() -> None:
 def test_rar_ddls_repeats_itself() -> None:
     first, second = _rings(2, jobs=12), _rings(2, jobs=12)
     assert first.info == second.info and first.solution == second.solution and first.objective == second.objective
+
+
+def test_rar_ddls_anneals_orders_first_and_repeats_itself() -> None:
+    instance = make_instance(RAR_DDLS, "paper", 3, {"jobs": 40, "servers": 6})
+    start = rand(instance, seed=1).solution
+
+    def found() -> Result:
+        return solve_lns(instance, SolveOptions(work_limit=0.4, threads=1, seed=1, start=start))
+
+    first, second = found(), found()
+    step, work, kind, _, makespan = first.info["events"][0]
+    assert (step, kind) == (0, "orders") and 0 < work <= 0.21 and makespan < first.info["start"]
+    assert first.info["orders tried"] > 1000
+    assert first.info == second.info and first.solution == second.solution
 
 
 def test_rar_ddls_frees_rings_that_meet_together() -> None:

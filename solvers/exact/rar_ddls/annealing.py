@@ -14,6 +14,9 @@ from schedgap.formulations.rar_ddls.schedule import HEEDLESS, RULES, Choices, Sc
 
 forget_stale(__file__, running.__file__, schedule.__file__)
 
+NEAR = 15
+"""Places of the order over which half of the exchanges and moves go at most: the rest of the schedule stays alike."""
+
 
 @kept
 def _change(choices: Choices, servers: int, rng: np.random.Generator) -> tuple[int, int, int, int]:
@@ -21,6 +24,8 @@ def _change(choices: Choices, servers: int, rng: np.random.Generator) -> tuple[i
     jobs = choices.order.size
     a = int(rng.integers(0, jobs))
     b = int(rng.integers(0, jobs))
+    if rng.random() < 0.5:
+        b = min(jobs - 1, max(0, a + int(rng.integers(-NEAR, NEAR + 1))))
     kind = int(rng.integers(0, 10))
     old = 0
     if kind < 3:

@@ -66,13 +66,13 @@ class BestSchedule(Incumbent):
             self.infeasible = True
         return better
 
-    def propose_schedule(self, start: Sequence[int], placement: Placement) -> int | None:
+    def propose_schedule(self, start: Sequence[int], placement: Placement, source: str = "") -> int | None:
         """As :meth:`propose`, with first slots (counted from 1) and placements by position."""
         solution = self.as_solution(start, placement)
         makespan = simulate(self.instance, solution["start"], solution["placement"]).makespan
         if makespan is None or makespan > self.ceiling:
             return None
-        objective = self.propose(solution)
+        objective = self.propose(solution, source)
         return None if objective is None else int(objective)
 
     def as_solution(self, start: Sequence[int], placement: Placement) -> Solution:

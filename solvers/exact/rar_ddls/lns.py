@@ -14,9 +14,12 @@ from schedgap.solvers.exact.rar_ddls.incumbent import BestSchedule
 from schedgap.solvers.exact.rar_ddls.intervals import Fixed, IntervalModel
 from schedgap.solvers.exact.rar_ddls.overlaps import Overlaps
 from schedgap.solvers.exact.rar_ddls.rows import contention_grades
-from schedgap.solvers.neighbourhoods import Neighbourhoods, Outcome, searched, with_companions
+from schedgap.solvers.exact.rar_ddls.search import LocalSearch
+from schedgap.solvers.neighbourhoods import Neighbourhoods, Outcome, gained_before, searched, with_companions
 from schedgap.solvers.result import Result, SolveOptions
 
+SHARE = 0.5
+"""Of the time or work that is left, for annealed orders."""
 ROUNDS = 4
 """Searches of one neighbourhood: a point in which rings cost more than the model says is cut off."""
 
@@ -35,7 +38,16 @@ def solve_lns(instance: RarDdlsInstance, options: SolveOptions) -> Result:
     """
     incumbent = BestSchedule(instance, options)
     incumbent.begin()
-    return searched(incumbent, lambda: JobNeighbourhoods(incumbent))
+    return searched(incumbent, lambda: _after_orders(incumbent))
+
+
+def _after_orders(incumbent: BestSchedule) -> JobNeighbourhoods:
+    """The neighbourhoods of the start, or of what annealed orders of the jobs make better than it."""
+    before = incumbent.objective
+    LocalSearch(incumbent.instance, incumbent.options.seed).refine(incumbent, SHARE)
+    gained_before(incumbent, before, "orders", len(incumbent.instance.jobs))
+    incumbent.log("annealed orders")
+    return JobNeighbourhoods(incumbent)
 
 
 class JobNeighbourhoods(Neighbourhoods):
@@ -179,7 +191,7 @@ class JobNeighbourhoods(Neighbourhoods):
             self._take(before[0], before[1])
             return False
         shorter = self._makespan <= self.incumbent.ceiling
-        if shorter and self.incumbent.propose_schedule(starts, placed) is None:
+        if shorter and self.incumbent.propose_schedule(starts, placed, "lns") is None:
             solution = self.incumbent.as_solution(starts, placed)
             raise Disagreement("lns: the checker refuses what the model put beside the fixed jobs", solution=solution)
         return True
