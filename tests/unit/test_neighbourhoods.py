@@ -180,8 +180,8 @@ def test_rar_ddls_repeats_itself() -> None:
 
 
 def test_rar_ddls_anneals_orders_first_and_repeats_itself() -> None:
-    instance = make_instance(RAR_DDLS, "paper", 3, {"jobs": 40, "servers": 6})
-    start = rand(instance, seed=1).solution
+    instance = make_instance(RAR_DDLS, "paper", 3, {"jobs": 60, "servers": 6})
+    start = lpt_colocate(instance).solution
 
     def found() -> Result:
         return solve_lns(instance, SolveOptions(work_limit=0.4, threads=1, seed=1, start=start))
