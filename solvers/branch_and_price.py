@@ -7,7 +7,6 @@ branch on; queue, bounds, incumbent, limits and Ctrl-C are here. Values are maxi
 from __future__ import annotations
 
 import heapq
-import importlib.metadata
 import itertools
 import math
 import time
@@ -26,7 +25,7 @@ from schedgap.formulations.common.numbers import MAXIMISE, agrees, gap
 from schedgap.solvers.column_generation import Column, Generated, GenerationLimits, GenerationStatus
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.integer_master import SearchLimits, integer_master
-from schedgap.solvers.result import Result, SolveOptions, Termination
+from schedgap.solvers.result import Result, SolveOptions, Termination, package_version
 from schedgap.solvers.ruin_and_recreate import Choice, Item, Prices, RuinAndRecreate
 
 Floats = NDArray[np.float64]
@@ -264,7 +263,7 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
         """
         self._confirm()
         self.facts.update({"nodes": self.nodes, "pricings": self.pricings})
-        return self.best.result(self._ended, engine="highs", version=importlib.metadata.version("highspy"))
+        return self.best.result(self._ended, engine="highs", version=package_version("highspy"))
 
     def _confirm(self) -> None:
         """The checker's objective in place of the search's, which is a sum of floats, and the bound in its unit."""

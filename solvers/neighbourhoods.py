@@ -8,7 +8,6 @@ Pisinger 2006, An adaptive large neighborhood search heuristic, Transportation S
 
 from __future__ import annotations
 
-import importlib.metadata
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable
@@ -20,7 +19,7 @@ from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import agrees
 from schedgap.solvers.incumbent import Incumbent, Number, optimal
-from schedgap.solvers.result import Deadline, Result, Termination
+from schedgap.solvers.result import Deadline, Result, Termination, package_version
 
 STEP_WORK = 0.2
 """Deterministic time of one step at most."""
@@ -230,7 +229,7 @@ def searched(incumbent: Incumbent, build: Callable[[], Neighbourhoods]) -> Resul
             ended = Termination.FINISHED if incumbent.solution is None else _search(incumbent, build, took)
     except KeyboardInterrupt:
         incumbent.interrupted = True
-    return incumbent.result(ended, "cpsat", importlib.metadata.version("ortools"))
+    return incumbent.result(ended, "cpsat", package_version("ortools"))
 
 
 def _search(incumbent: Incumbent, build: Callable[[], Neighbourhoods], took: float) -> Termination | None:

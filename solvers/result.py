@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import html
+import importlib.metadata
 import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, cast
 
@@ -33,6 +35,15 @@ class Status(StrEnum):
     def settled(self) -> bool:
         """Whether it is an answer that needs a proof."""
         return self in (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED)
+
+
+@cache
+def package_version(name: str) -> str | None:
+    """The installed version of a package, or None; nothing is imported, and it is looked up once."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 PROOFS = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import os
 import platform
 import sys
@@ -15,19 +14,11 @@ import schedgap.formulations
 import schedgap.heuristics
 import schedgap.solvers
 from schedgap.formulations.common.instance import Json
+from schedgap.solvers.result import package_version
 
 PACKAGES = ("schedgap", "pulp", "highspy", "ortools", "numpy", "numba", "pydantic", "networkx", "joblib", "matplotlib")
 """Packages named in a report; the first six can change a result."""
 RELEVANT = PACKAGES[:6]
-
-
-@cache
-def package_version(name: str) -> str | None:
-    """The installed version of a package, or None; nothing is imported."""
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
 
 
 @cache

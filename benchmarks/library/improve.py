@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from schedgap.benchmarks.harness.versions import package_version
 from schedgap.benchmarks.library.collection import BestKnown, Credit, Entry, Level, judged
 from schedgap.benchmarks.report.text import number
 from schedgap.catalogue.agreement import DISAGREEMENTS, write_disagreement
@@ -16,7 +15,7 @@ from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.instance import Json, Solution
 from schedgap.formulations.common.numbers import agrees, better
 from schedgap.solvers.incumbent import contradicts, optimal
-from schedgap.solvers.result import PROOFS
+from schedgap.solvers.result import PROOFS, package_version
 
 LEVELS = list(PROOFS)
 

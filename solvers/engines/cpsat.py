@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import math
 import os
 import time
@@ -21,7 +20,7 @@ from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, model_array
 from schedgap.solvers.engines.domains import bound_domains
 from schedgap.solvers.engines.integers import LARGEST_ACTIVITY, IntegerModel, integer_model, refuse_overflow, round_cost
 from schedgap.solvers.engines.whole import INTEGER_RANGE
-from schedgap.solvers.result import SolveOptions, Status, Termination
+from schedgap.solvers.result import SolveOptions, Status, Termination, package_version
 
 # What each native status says: what is proven, if anything. OPTIMAL is concluded from point and bound.
 _NATIVE: dict[str, Status | None] = {
@@ -187,7 +186,7 @@ class CpSat:
 
     def version(self) -> str:
         """The version of ortools."""
-        return importlib.metadata.version("ortools")
+        return package_version("ortools") or "unknown"
 
     def solve(self, model: DeclarativeModel, options: SolveOptions) -> EngineAnswer:
         """Solve `model` over integers; the optimum is the model's own, or the model is refused.

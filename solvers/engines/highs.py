@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import time
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from schedgap.solvers.engines.answer import EngineAnswer, Progress, conclude, se
 from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, model_arrays
 from schedgap.solvers.engines.watch import watched
 from schedgap.solvers.engines.whole import FLOATING_RANGE, WholeModel, whole_model
-from schedgap.solvers.result import SolveOptions, Status, Termination
+from schedgap.solvers.result import SolveOptions, Status, Termination, package_version
 
 SMALLEST_COEFFICIENT = 1e-12
 """HiGHS drops smaller matrix entries; at its default of 1e-9 it would do so silently."""
@@ -220,7 +219,7 @@ class Highs:
 
     def version(self) -> str:
         """The version of highspy."""
-        return importlib.metadata.version("highspy")
+        return package_version("highspy") or "unknown"
 
     def solve(self, model: DeclarativeModel, options: SolveOptions) -> EngineAnswer:
         """Solve `model`; gap limit 0 unless the caller asks for another, so OPTIMAL means a proof.

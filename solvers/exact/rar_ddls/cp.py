@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from schedgap.solvers.exact.rar_ddls.one_server import pack
 from schedgap.solvers.exact.rar_ddls.overlaps import Overlaps
 from schedgap.solvers.exact.rar_ddls.packing import SlotPacking
 from schedgap.solvers.exact.rar_ddls.search import LocalSearch
-from schedgap.solvers.result import Result, SolveOptions, Termination
+from schedgap.solvers.result import Result, SolveOptions, Termination, package_version
 from schedgap.solvers.size import too_large
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ def solve_cp(instance: RarDdlsInstance, options: SolveOptions) -> Result:
             ended = _Stages(incumbent).run()
         except KeyboardInterrupt:
             incumbent.interrupted = True
-    return incumbent.result(ended, engine="cpsat", version=importlib.metadata.version("ortools"))
+    return incumbent.result(ended, engine="cpsat", version=package_version("ortools"))
 
 
 class _Stages:
