@@ -26,6 +26,16 @@ if TYPE_CHECKING:
 _FIRST_EFFORT = 2.0
 _SECOND_EFFORT = 20.0
 _PACKING_SHARE = 0.25
+_NARROW = 4
+"""Gaps up to so many slots are closed from below, one makespan after another."""
+_ENERGY = {
+    "use_overload_checker_in_cumulative": True,
+    "use_timetable_edge_finding_in_cumulative": True,
+    "use_dual_scheduling_heuristics": True,
+}
+"""Propagation by energy, without which CP-SAT sees little of GPUs that are short."""
+_REFUTE = _ENERGY | {"use_feasibility_jump": False, "use_rins_lns": False, "use_feasibility_pump": False}
+"""What else a search for a contradiction does without: on two threads one would only guess schedules."""
 _NONZEROS_OF_PART = 8
 """What a job on a server costs in the interval model, in nonzeros of PuLP's; 10 to 16 measured."""
 
@@ -37,9 +47,10 @@ def solve_cp(instance: RarDdlsInstance, options: SolveOptions) -> Result:
 
     1. certified bounds (:mod:`bounds`); the given start, and annealed greedy schedules;
     2. slot packing: a bound by what can run at once, contention included, by column generation; more annealing;
-    3. the interval model with the cost of overlaps, minimised by CP-SAT between bound and best schedule. It has no
-       time index, so the number of slots hardly matters. Each solution is simulated. Where the model's optimum
-       claims too much, inequalities that it violates are added, and it is solved again.
+    3. the interval model with the cost of overlaps on CP-SAT: a schedule of as many slots as the bound is asked for and
+       refuted, again and again, where few slots are open, and the makespan minimised where that does not end in its
+       share of the limit. It has no time index, so the number of slots hardly matters. Each solution is simulated.
+       Where the model claims too much, inequalities that it violates are added, and it is solved again.
 
     Parameters
     ----------
@@ -105,23 +116,35 @@ class _Stages:
         return None
 
     def overlaps(self, packing: SlotPacking) -> None:
-        """The interval model with contention, refined until it is exact."""
+        """The interval model with contention: is there a schedule that meets the bound, then what is the shortest."""
         incumbent = self.incumbent
-        intervals = IntervalModel(incumbent.instance, self.options, incumbent.lower, incumbent.ceiling, contention=True)
+        while not incumbent.finished() and (gap := incumbent.ceiling - incumbent.lower + 1) <= _NARROW:
+            if not self._search(packing, incumbent.lower, 1 / gap):
+                break
+        if not incumbent.finished():
+            self._search(packing, incumbent.ceiling, 1.0)
+
+    def _search(self, packing: SlotPacking, high: int, share: float) -> bool:
+        """Schedules of at most `high` slots, refined until the model is exact; whether it came to its end.
+
+        With `high` at the bound there is nothing to minimise, and CP-SAT refutes it sooner.
+        """
+        incumbent = self.incumbent
+        intervals = IntervalModel(incumbent.instance, self.options, incumbent.lower, high, contention=True)
         overlaps = Overlaps(intervals, packing.grades)
         overlaps.add_needs(packing.needs, packing.grades)
         for cut in packing.cuts:
             overlaps.add_cut(cut, packing.grades)
-        incumbent.log("interval model built")
-        rounds = 0
+        incumbent.log(f"interval model built, at most {high} slots")
         while not incumbent.finished():
-            rounds += 1
-            answer = self._minimise(intervals)
+            incumbent.info["rounds"] = incumbent.info.get("rounds", 0) + 1
+            answer = self._answer(intervals, share)
             if answer.infeasible:
-                incumbent.exhausted()
+                incumbent.tighten(min(high, incumbent.ceiling) + 1)
+                return True
             incumbent.tighten(answer.bound)
             if answer.value is None:
-                break
+                return False
             makespan = incumbent.propose_schedule(*intervals.schedule(answer.value))
             incumbent.log("interval model solved")
             if incumbent.finished():
@@ -130,9 +153,9 @@ class _Stages:
                 raise Disagreement("interval model and dynamics disagree", details={"engine": "cpsat"})
             intervals.model.add(intervals.makespan <= incumbent.ceiling)
             intervals.model.add(intervals.makespan >= incumbent.lower)
-        incumbent.info["rounds"] = rounds
+        return True
 
-    def _minimise(self, intervals: IntervalModel) -> CpAnswer:
+    def _answer(self, intervals: IntervalModel, share: float) -> CpAnswer:
         incumbent = self.incumbent
 
         def seen(value: Callable[[Any], int]) -> bool:
@@ -145,4 +168,5 @@ class _Stages:
 
         from schedgap.solvers.cp_sat.session import search_cp
 
-        return search_cp(intervals.model, incumbent, seen=seen, bounded=bounded)
+        parameters = _ENERGY if intervals.model.has_objective() else _REFUTE
+        return search_cp(intervals.model, incumbent, seen=seen, bounded=bounded, parameters=parameters, share=share)

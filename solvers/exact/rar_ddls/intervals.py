@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +51,7 @@ class IntervalModel:
 
     Attributes
     ----------
-    model : the CP-SAT model, minimising the makespan
+    model : the CP-SAT model, minimising the makespan where `low` leaves a choice
     start, end, duration : per job; slots start .. end - 1 counted from 0, so `end` is the completion slot
     local : literal "on one server" per job; 1 or 0 where it has no choice
     wide : per job, (most servers, literal) of each class of placements across servers
@@ -86,7 +86,6 @@ class IntervalModel:
         self.crosses: dict[tuple[int, int], cp_model.IntVar] = {}
         self.rings = [j for j, option in enumerate(options) if option.modes]
         self._whole: dict[tuple[int, int], cp_model.IntVar] = {}
-        self._amounts: dict[tuple[int, int], list[tuple[int, cp_model.IntVar]]] = {}
         self._on_server: list[list[tuple[cp_model.IntervalVar, Linear]]] = [[] for _ in instance.servers]
         everything = []
         for j in range(len(options)):
@@ -105,9 +104,11 @@ class IntervalModel:
                 self.model.add_cumulative([i for i, _ in held], [d for _, d in held], server.gpus)
         self.model.add_cumulative(everything, sizes, instance.total_gpus)
         if not fixed:
-            self._break_symmetry()
+            self._order_servers()
+            self._begin_at_one_end()
         self._order_equal_jobs()
-        self.model.minimize(self.makespan)
+        if low < high:
+            self.model.minimize(self.makespan)
 
     def _part_rings(self, fixed: Sequence[Fixed]) -> None:
         """No ring crosses a server while a fixed one does."""
@@ -181,7 +182,6 @@ class IntervalModel:
                 model.add(sum(literal for _, literal in amounts) == crosses)
                 for gpus, literal in amounts:
                     self._on_server[s].append((self._interval(j, literal), gpus))
-                self._amounts[j, s] = amounts
                 share: Linear = sum(gpus * literal for gpus, literal in amounts)
             else:
                 share = model.new_int_var(0, most, f"share{j}_{s}")
@@ -201,25 +201,43 @@ class IntervalModel:
             return self.model.new_interval_var(self.start[j], self.duration[j], self.end[j], f"job{j}")
         return self.model.new_optional_interval_var(self.start[j], self.duration[j], self.end[j], presence, "")
 
-    def _break_symmetry(self) -> None:
-        """Servers of equal size are used for the first time in their order."""
+    def _order_servers(self) -> None:
+        """Servers of equal size are used for the first time in their order, counted from the largest job.
+
+        Large jobs use many servers, so that few names are left open.
+        """
         model = self.model
+        jobs = sorted(range(len(self.options)), key=self._size)
         by_size: dict[int, list[int]] = {}
         for s, server in enumerate(self.instance.servers):
             by_size.setdefault(server.gpus, []).append(s)
         for group in by_size.values():
             for before, after in pairwise(group):
                 earlier: list[cp_model.IntVar] = []
-                for j in range(len(self.options)):
+                for j in jobs:
                     earlier += self._uses(j, before)
                     for literal in self._uses(j, after):
                         model.add_bool_or(literal.Not(), *earlier)
 
+    def _begin_at_one_end(self) -> None:
+        """The middle of one job lies in the first half.
+
+        Read backwards, a schedule has the same rings side by side in as many slots: every job makes its iterations in
+        the same interval, or ends earlier, which slows nobody down. The job is the first of its equals, whose middle is
+        no later backwards either, once they are in their order again.
+        """
+        pivot = min(range(len(self.options)), key=lambda j: (not self.options[j].modes, *self._size(j)))
+        self.model.add(self.start[pivot] + self.end[pivot] <= self.makespan)
+
+    def _size(self, j: int) -> tuple[int, int, int]:
+        """By which the largest job comes first."""
+        return -self.options[j].gpus, -(self.options[j].duration or 0), j
+
     def _order_equal_jobs(self) -> None:
-        """Equal jobs start in their order."""
-        same: dict[tuple[object, ...], int] = {}
-        for j, job in enumerate(self.instance.jobs):
-            key = tuple(value for name, value in job if name != "id")
+        """Equal jobs start in their order; the iterations of those that never cross count by their slots only."""
+        same: dict[JobOptions, int] = {}
+        for j, option in enumerate(self.options):
+            key = option if option.modes else replace(option, iterations=0)
             if key in same:
                 self.model.add(self.start[same[key]] <= self.start[j])
             same[key] = j
@@ -238,44 +256,3 @@ class IntervalModel:
             if gpus:
                 placement[j][s] = gpus
         return [value(start) + 1 for start in self.start], placement
-
-    def hint(self, start: Sequence[int], end: Sequence[int], placement: Sequence[Mapping[int, int]]) -> None:
-        """Values to try first: first slots (from 1), completion slots and placements, which are relabelled."""
-        model = self.model
-        model.clear_hints()  # type: ignore[no-untyped-call]
-        model.add_hint(self.makespan, max(end))
-        placed = self._relabelled(placement)
-        for j, option in enumerate(self.options):
-            model.add_hint(self.start[j], start[j] - 1)
-            model.add_hint(self.end[j], end[j])
-            on_one = len(placed[j]) == 1
-            if option.modes:
-                model.add_hint(self.duration[j], end[j] - start[j] + 1)
-            if not isinstance(self.local[j], int):
-                model.add_hint(self.local[j], int(on_one))
-            fits = [literal for n, literal in self.wide[j] if n >= len(placed[j])]
-            for _, literal in self.wide[j]:
-                model.add_hint(literal, int(not on_one and fits != [] and literal is fits[0]))
-            for s in option.local:
-                model.add_hint(self._whole[j, s], int(on_one and s in placed[j]))
-            for s in range(len(self.instance.servers)):
-                if (j, s) not in self.crosses:
-                    continue
-                gpus = 0 if on_one else placed[j].get(s, 0)
-                model.add_hint(self.crosses[j, s], int(gpus > 0))
-                for amount, literal in self._amounts.get((j, s), ()):
-                    model.add_hint(literal, int(amount == gpus))
-                if (j, s) not in self._amounts:
-                    model.add_hint(self.shares[j, s], gpus)
-
-    def _relabelled(self, placement: Sequence[Mapping[int, int]]) -> list[dict[int, int]]:
-        """The placements with servers of equal size renamed so that they are first used in their order."""
-        waiting: dict[int, list[int]] = {}
-        for s, server in enumerate(self.instance.servers):
-            waiting.setdefault(server.gpus, []).append(s)
-        name: dict[int, int] = {}
-        for placed in placement:
-            for s in sorted(placed):
-                if s not in name:
-                    name[s] = waiting[self.instance.servers[s].gpus].pop(0)
-        return [{name[s]: gpus for s, gpus in placed.items()} for placed in placement]
