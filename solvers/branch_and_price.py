@@ -81,7 +81,7 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
     node_cut_rounds: int = 0
     """Rounds of cuts at the root, and at every other node."""
     again_after: int = 60
-    """Nodes after which :meth:`polish` is called again; then four times as many, and so on."""
+    """Nodes after which :meth:`polish` is called again; then twice as many, and so on."""
     prune: float = 5e-10
     """A node whose bound is within this of the incumbent, relatively, is closed; optimal means within 1e-9."""
 
@@ -354,7 +354,7 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
             if self.nodes >= again:
                 if self.polish(root, attempt):
                     return Termination.PROVEN
-                again, attempt = 4 * again, attempt + 1
+                again, attempt = 2 * again, attempt + 1
                 continue
             node = heapq.heappop(heap)
             self.nodes += 1
