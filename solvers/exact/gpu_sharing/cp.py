@@ -1,4 +1,4 @@
-"""The exact method `cp` of gpu-sharing: local search, a column LP that rules runs out, CP-SAT on what is left."""
+"""The exact method `cp` of gpu-sharing: local search, LPs over runs, a bounded dynamic program, CP-SAT for the rest."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from schedgap.formulations.gpu_sharing.overlap import placed
 from schedgap.formulations.gpu_sharing.solution import GpuSharingSolution
 from schedgap.solvers.exact.gpu_sharing.bound import lower_bound
 from schedgap.solvers.exact.gpu_sharing.cp_model import Point, SharingModel
-from schedgap.solvers.exact.gpu_sharing.lp import LARGEST, Columns, all_columns, column_bound, lp_nonzeros
+from schedgap.solvers.exact.gpu_sharing.dynamic_program import MOST_JOBS, DynamicProgram
+from schedgap.solvers.exact.gpu_sharing.lp import LARGEST, ColumnBound, Columns, all_columns, column_bound, lp_nonzeros
 from schedgap.solvers.exact.gpu_sharing.search import Search
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.result import Result, SolveOptions, Termination
@@ -37,6 +38,10 @@ _LARGEST_ROUNDS = 40_000
 _SHRUNK = 0.8
 """A search is started again when a new incumbent leaves fewer than this part of its columns."""
 _FINEST = 10**12
+_SHARE = 0.7
+"""Of the time or work that is left, for the dynamic program."""
+_QUICK = 0.2
+"""Work of a dynamic program after which twice as many sums are tried at once."""
 
 Floats = NDArray[np.float64]
 
@@ -45,10 +50,13 @@ def solve_cp(instance: GpuSharingInstance, options: SolveOptions) -> Result:
     """Solve an instance to proven optimality.
 
     1. A compiled local search gives an incumbent of sum U.
-    2. An LP over runs (job, accumulation, start, duration) gives a bound B; every run whose reduced cost
-       shows that it cannot be part of a sum of at most U - 1 is dropped.
-    3. CP-SAT chooses among the runs that are left, with overlap integers instead of GPU identities, for a
-       sum of at most U - 1. A better point replaces the incumbent and step 2 drops more runs, until nothing
+    2. LPs over runs (job, accumulation, start, duration) give a bound B; every run whose reduced cost
+       shows that it cannot be part of a sum of at most U - 1 is dropped. In the second LP only jobs share
+       whose memory fits with their numbers of steps.
+    3. A dynamic program over slots, bounded by the LP's prices, shows that there is no schedule of sum B, B + 1 and
+       so on, or finds one, which is optimal; it ends without a proof where a slot has too many states.
+    4. CP-SAT chooses among the runs that are left, with overlap integers instead of GPU identities, for a
+       sum of at most U - 1. A better point replaces the incumbent and more runs are dropped, until nothing
        better exists. Overlaps become GPU lists, and the checker scores every incumbent.
 
     Parameters
@@ -106,17 +114,60 @@ class _Stages:
             return None
         if lp_nonzeros(self.instance, self.choices) > LARGEST:
             return Termination.TOO_LARGE
+        columns, least, prices = self._linear_programs()
+        if prices is not None and len(self.instance.jobs) <= MOST_JOBS and best.objective is not None:
+            self._enumerate(columns, least, prices)
+        self._complete(columns, least)
+        return None
+
+    def _linear_programs(self) -> tuple[Columns, Floats, ColumnBound | None]:
+        """The columns that are left, the least sum of JCT with each, and the prices of the LP by numbers of steps."""
+        best = self.best
         columns = all_columns(self.instance, self.choices)
-        lp = column_bound(self.instance, self.choices, columns, best.options.deadline)
-        if lp is None:
-            reduced = np.zeros(len(columns.job))
-        else:
-            reduced = lp.value + lp.reduced
+        least = np.zeros(len(columns.job))
+        best.info["columns"] = [len(columns.job)]
+        lp = None
+        for by_mode in (False, True):
+            lp = column_bound(self.instance, self.choices, columns, best.options.deadline, by_mode=by_mode)
+            if lp is None:
+                break
             best.info["lp bound"] = lp.value / len(self.instance.jobs)
             best.tighten(math.ceil(lp.value - 1e-6))
-        best.log("linear program")
-        self._complete(columns, reduced)
-        return None
+            best.log("linear program")
+            least = np.maximum(least, lp.value + lp.reduced)
+            if best.objective is not None:
+                keep = least <= int(best.objective) - 1
+                columns, least = columns.only(keep), least[keep]
+            if self._closed(columns):
+                return columns, least, None
+        return columns, least, lp
+
+    def _closed(self, columns: Columns) -> bool:
+        """Whether some job has no column left."""
+        return len(np.unique(columns.job)) < len(self.instance.jobs)
+
+    def _enumerate(self, columns: Columns, least: Floats, prices: ColumnBound) -> None:
+        """All schedules of one sum after the other, in a share of what is left."""
+        best = self.best
+        assert best.bound is not None
+        program, step = DynamicProgram(self.instance, self.choices, columns, best, _SHARE), 1
+        while not best.finished():
+            assert best.objective is not None
+            most = min(int(best.objective), int(best.bound) + step) - 1
+            before = best.work
+            complete, found = program.search(prices, most)
+            best.info["states"] = program.states
+            best.log(f"dynamic program up to {most}")
+            if not complete:
+                return
+            if found is None:
+                best.tighten(most + 1)
+            else:
+                total = best.propose(found.solution(self.instance, self.choices), "dynamic program")
+                if total != found.total:
+                    return
+                best.exhausted()
+            step = 2 * step if best.work - before < _QUICK else 1
 
     def _search(self) -> None:
         """Local search from several seeds, less of it on large instances."""
@@ -139,8 +190,8 @@ class _Stages:
         while not best.finished():
             most = None if best.objective is None else int(best.objective) - 1
             kept = columns if most is None else columns.only(least <= most)
-            best.info["columns"] = [len(columns.job), len(kept.job)]
-            if len(np.unique(kept.job)) < len(self.instance.jobs):
+            best.info["columns"] = [best.info["columns"][0], len(kept.job)]
+            if self._closed(kept):
                 best.exhausted()
                 return
             lower = 0 if best.bound is None else int(best.bound)

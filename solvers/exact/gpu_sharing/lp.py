@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +30,7 @@ class Columns:
     ----------
     job, mode, start, slots : what the run is
     cost : its JCT in slots
+    slack : slots that it may lose, d - W
     """
 
     job: Ints
@@ -37,29 +38,83 @@ class Columns:
     start: Ints
     slots: Ints
     cost: Ints
+    slack: Floats
 
     def only(self, keep: NDArray[np.bool_]) -> Columns:
         """The columns where `keep` is set."""
-        return Columns(self.job[keep], self.mode[keep], self.start[keep], self.slots[keep], self.cost[keep])
+        job, mode, start, slots, cost = (p[keep] for p in (self.job, self.mode, self.start, self.slots, self.cost))
+        return Columns(job, mode, start, slots, cost, self.slack[keep])
+
+    @classmethod
+    def joined(cls, parts: Sequence[tuple[Ints, ...]], slack: Sequence[Floats]) -> Columns:
+        """Columns from parts: job, mode, start, slots and cost of each, and its slack."""
+        job, mode, start, slots, cost = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return cls(job, mode, start, slots, cost, np.concatenate(slack))
 
 
 @dataclass(frozen=True)
 class ColumnBound:
-    """What the LP proves.
+    """What the LP proves, and its prices: a schedule costs `value` and, for all that it does, at least what is priced.
 
     Attributes
     ----------
     value : a lower bound on the sum of JCT
     reduced : of each column, the least by which using it raises the bound
+    idle : (slots,) what a GPU that nobody holds, or a place beside a job that nobody takes, adds in slot 1, 2, ...
+    alone : (kinds, slots) what a GPU of a kind adds that is not shared
+    unspent : (kinds,) what a slot adds that a run may lose and does not
+    window : (kinds, 2) the first and the last slot of the kind's columns
     """
 
     value: float
     reduced: Floats
+    idle: Floats
+    alone: Floats
+    unspent: Floats
+    window: Ints
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """Runs that are alike where GPUs are shared: those of a job, or those of a job with one number of steps.
+
+    Attributes
+    ----------
+    job : of each kind
+    first : the first kind of each job
+    of_column : the kind of each column
+    pairs : (pairs, 2) kinds that may share a GPU
+    """
+
+    job: Ints
+    first: Ints
+    of_column: Ints
+    pairs: Ints
+
+    @classmethod
+    def of(cls, choices: Choices, columns: Columns, by_mode: bool) -> Kinds:
+        """The kinds of columns; with `by_mode` pairs whose memory does not fit do not share."""
+        if not by_mode:
+            job = np.arange(len(choices.jobs))
+            return cls(job, job, columns.job, np.array(choices.pairs, dtype=np.int64).reshape(-1, 2))
+        counts = np.array([len(own.modes) for own in choices.jobs], dtype=np.int64)
+        first = np.cumsum(counts) - counts
+        of_column = first[columns.job] + columns.mode
+        there = np.zeros(int(counts.sum()), dtype=np.bool_)
+        there[of_column] = True
+        pairs = []
+        for j, k in choices.pairs:
+            clashes = set(choices.clashes(j, k))
+            for a, b in np.ndindex(int(counts[j]), int(counts[k])):
+                if (a, b) not in clashes and there[first[j] + a] and there[first[k] + b]:
+                    pairs.append((first[j] + a, first[k] + b))
+        return cls(np.arange(len(counts)).repeat(counts), first, of_column, np.array(pairs, np.int64).reshape(-1, 2))
 
 
 def all_columns(instance: GpuSharingInstance, choices: Choices) -> Columns:
     """Every start, mode and duration within the horizon."""
     parts: list[tuple[Ints, ...]] = []
+    slack: list[Floats] = []
     for j, own in enumerate(choices.jobs):
         arrival = instance.jobs[j].arrival
         for m, mode in enumerate(own.modes):
@@ -67,10 +122,11 @@ def all_columns(instance: GpuSharingInstance, choices: Choices) -> Columns:
                 start = np.arange(arrival, instance.horizon - d + 2, dtype=np.int64)
                 same = np.ones_like(start)
                 parts.append((same * j, same * m, start, same * d, start + d - arrival))
+                slack.append(np.full(len(start), float(d - mode.work)))
     if not parts:
         empty = np.zeros(0, dtype=np.int64)
-        return Columns(empty, empty, empty, empty, empty)
-    return Columns(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        return Columns(empty, empty, empty, empty, empty, np.zeros(0))
+    return Columns.joined(parts, slack)
 
 
 def lp_nonzeros(instance: GpuSharingInstance, choices: Choices) -> int:
@@ -84,90 +140,112 @@ def lp_nonzeros(instance: GpuSharingInstance, choices: Choices) -> int:
 
 
 def column_bound(
-    instance: GpuSharingInstance, choices: Choices, columns: Columns, deadline: Deadline
+    instance: GpuSharingInstance, choices: Choices, columns: Columns, deadline: Deadline, *, by_mode: bool = False
 ) -> ColumnBound | None:
-    """Solve the LP relaxation over the columns; None when the deadline comes first.
+    """Solve the LP relaxation over the columns; None when the deadline comes first or there is no solution.
 
     x chooses a run per job, v[j, k, t] >= 0 is how many GPUs j and k share in slot t. With l_jk = 1 - 1/xi_jk::
 
         sum_j G_j run[j, t] - sum v[j, k, t] <= N,      sum_k v[j, k, t] <= G_j run[j, t]
         sum_kt l_jk v[j, k, t] / G_j <= sum (d - W) x   (the largest loss is at least the mean over the GPUs)
 
-    The bound is evaluated again from the duals, so that it holds whatever the LP's tolerances are.
+    With `by_mode` the last two rows and v are those of jobs with one number of steps, and only those share whose
+    memory fits. The bound is evaluated again from the duals, so that it holds whatever the LP's tolerances are.
     """
-    job_rows, slots = len(instance.jobs), instance.horizon
-    pairs = np.array(choices.pairs, dtype=np.int64).reshape(-1, 2)
-    matrix = sparse.hstack([_run_part(instance, choices, columns), _pair_part(instance, choices, pairs)]).tocsc()
+    jobs = len(instance.jobs)
+    slots = int((columns.start + columns.slots).max(initial=1)) - 1
+    kinds = Kinds.of(choices, columns, by_mode)
+    window = _windows(columns, kinds, slots)
+    pair, slot = _meetings(kinds, window)
+    matrix = sparse.hstack(
+        [_run_part(choices, columns, kinds, slots), _pair_part(choices, kinds, pair, slot, slots)]
+    ).tocsc()
     count = len(columns.job)
     cost = np.zeros(matrix.shape[1])
     cost[:count] = columns.cost
-    arrival, gpus = choices.tables.arrival, choices.tables.gpus
-    most = np.minimum(gpus[pairs[:, 0]], gpus[pairs[:, 1]]).repeat(slots).astype(float)
-    early = np.tile(np.arange(1, slots + 1), len(pairs)) < arrival[pairs].max(axis=1, initial=0).repeat(slots)
-    upper = np.concatenate([np.ones(count), np.where(early, 0.0, most)])
+    gpus = choices.tables.gpus[kinds.job]
+    most = gpus[kinds.pairs[pair]].min(axis=1, initial=instance.total_gpus)
+    upper = np.concatenate([np.ones(count), most.astype(float)])
     low = np.full(matrix.shape[0], -np.inf)
     high = np.zeros(matrix.shape[0])
-    low[:job_rows] = high[:job_rows] = 1.0
-    high[job_rows : job_rows + slots] = instance.total_gpus
-    found = solve_once(matrix, cost, upper, low, high, deadline)
+    high[columns.job] = 1.0
+    low[:jobs] = high[:jobs]
+    high[jobs : jobs + slots] = instance.total_gpus
+    # The rows imply the bounds of v; without them its reduced costs are no less than 0.
+    found = solve_once(matrix, cost, np.where(np.arange(len(upper)) < count, 1.0, np.inf), low, high, deadline)
     if found is None:
         return None
     duals = found.duals
-    duals[job_rows:] = np.minimum(duals[job_rows:], 0.0)
+    duals[jobs:] = np.minimum(duals[jobs:], 0.0)
     reduced = cost - matrix.T @ duals
-    value = float(duals[: job_rows + slots] @ high[: job_rows + slots])
+    value = float(duals[: jobs + slots] @ high[: jobs + slots])
     # A job takes exactly one of its columns, so what they cost below zero counts once per job.
-    least = np.zeros(job_rows)
+    least = np.zeros(jobs)
     np.minimum.at(least, columns.job, reduced[:count])
     value += float(least.sum()) + float(np.minimum(reduced[count:], 0.0) @ upper[count:])
-    return ColumnBound(value - _MARGIN, np.maximum(reduced[:count] - least[columns.job], 0.0) - _MARGIN)
+    share, budget = jobs + slots, jobs + slots + len(kinds.job) * slots
+    return ColumnBound(
+        value - _MARGIN,
+        np.maximum(reduced[:count] - least[columns.job], 0.0) - _MARGIN,
+        -duals[jobs:share],
+        -duals[share:budget].reshape(-1, slots),
+        -duals[budget:],
+        window + 1,
+    )
 
 
-def _run_part(instance: GpuSharingInstance, choices: Choices, columns: Columns) -> sparse.csc_matrix:
-    """Columns of the runs: rows are jobs, capacity by slot, sharing by job and slot, budgets."""
-    jobs, slots = len(instance.jobs), instance.horizon
-    gpus = choices.tables.gpus
+def _windows(columns: Columns, kinds: Kinds, slots: int) -> Ints:
+    """The first and last slot, from 0, in which each kind may run; one after the other where there is none."""
+    window = np.array([[slots, -1]], dtype=np.int64).repeat(len(kinds.job), axis=0)
+    np.minimum.at(window[:, 0], kinds.of_column, columns.start - 1)
+    np.maximum.at(window[:, 1], kinds.of_column, columns.start + columns.slots - 2)
+    return window
+
+
+def _meetings(kinds: Kinds, window: Ints) -> tuple[Ints, Ints]:
+    """Positions of pairs of kinds, and slots from 0 in which both may run."""
+    begin, end = window[kinds.pairs, 0].max(axis=1), window[kinds.pairs, 1].min(axis=1)
+    length = np.maximum(end - begin + 1, 0)
+    pair = np.arange(len(kinds.pairs)).repeat(length)
+    return pair, np.arange(len(pair)) - (np.cumsum(length) - length - begin).repeat(length)
+
+
+def _run_part(choices: Choices, columns: Columns, kinds: Kinds, slots: int) -> sparse.csc_matrix:
+    """Columns of the runs: rows are jobs, capacity by slot, sharing by kind and slot, budgets by kind."""
+    jobs = len(choices.jobs)
     index = np.arange(len(columns.job))
-    total = int(columns.slots.sum())
     owner = index.repeat(columns.slots)
-    first = np.concatenate([[0], np.cumsum(columns.slots)[:-1]]) if len(index) else np.zeros(0, dtype=np.int64)
-    slot = np.arange(total) - first.repeat(columns.slots) + columns.start.repeat(columns.slots) - 1
-    job = columns.job[owner]
-    size = gpus[job].astype(float)
-    slack = np.array(
-        [float(d - choices.jobs[j].modes[m].work) for j, m, d in _triples(columns)],
-    )
-    rows = np.concatenate(
-        [columns.job, jobs + slot, jobs + slots + job * slots + slot, columns.job + _budgets(jobs, slots)]
-    )
+    before = np.cumsum(columns.slots) - columns.slots
+    slot = np.arange(len(owner)) - before.repeat(columns.slots) + columns.start[owner] - 1
+    size = choices.tables.gpus[columns.job[owner]].astype(float)
+    budget = jobs + slots + len(kinds.job) * slots
+    kind = kinds.of_column
+    rows = np.concatenate([columns.job, jobs + slot, jobs + slots + kind[owner] * slots + slot, budget + kind])
     places = np.concatenate([index, owner, owner, index])
-    values = np.concatenate([np.ones(len(index)), size, -size, -slack])
-    return sparse.csc_matrix((values, (rows, places)), shape=(_budgets(jobs, slots) + jobs, len(index)))
+    values = np.concatenate([np.ones(len(index)), size, -size, -columns.slack])
+    return sparse.csc_matrix((values, (rows, places)), shape=(budget + len(kinds.job), len(index)))
 
 
-def _pair_part(instance: GpuSharingInstance, choices: Choices, pairs: Ints) -> sparse.csc_matrix:
-    """Columns of the shared GPUs, by pair and slot."""
-    jobs, slots = len(instance.jobs), instance.horizon
-    gpus, slowdown = choices.tables.gpus, choices.tables.slowdown
-    count = len(pairs) * slots
-    index = np.arange(count)
-    slot = np.tile(np.arange(slots), len(pairs))
-    one, other = pairs[:, 0].repeat(slots), pairs[:, 1].repeat(slots)
-    loss = (1 - 1 / slowdown[one, other]) / gpus[one] if count else np.zeros(0)
-    other_loss = (1 - 1 / slowdown[other, one]) / gpus[other] if count else np.zeros(0)
-    share, budget = jobs + slots, _budgets(jobs, slots)
-    rows = np.concatenate(
-        [jobs + slot, share + one * slots + slot, share + other * slots + slot, budget + one, budget + other]
-    )
-    ones = np.ones(count)
-    values = np.concatenate([-ones, ones, ones, loss, other_loss])
-    return sparse.csc_matrix((values, (rows, np.tile(index, 5))), shape=(budget + jobs, count))
+def _pair_part(choices: Choices, kinds: Kinds, pair: Ints, slot: Ints, slots: int) -> sparse.csc_matrix:
+    """Columns of the shared GPUs, by pair of kinds and slot."""
+    one, other = kinds.pairs[pair, 0], kinds.pairs[pair, 1]
+    share = len(choices.jobs) + slots
+    budget = share + len(kinds.job) * slots
+    rows = [
+        share - slots + slot,
+        share + one * slots + slot,
+        share + other * slots + slot,
+        budget + one,
+        budget + other,
+    ]
+    ones = np.ones(len(pair))
+    losses = [mean_loss(choices, kinds.job[a], kinds.job[b]) for a, b in ((one, other), (other, one))]
+    values = np.concatenate([-ones, ones, ones, *losses])
+    where = (np.concatenate(rows), np.tile(np.arange(len(pair)), 5))
+    return sparse.csc_matrix((values, where), shape=(budget + len(kinds.job), len(pair)))
 
 
-def _budgets(jobs: int, slots: int) -> int:
-    """The first row of the loss budgets."""
-    return jobs + slots + jobs * slots
-
-
-def _triples(columns: Columns) -> Iterator[tuple[int, int, int]]:
-    return zip(columns.job.tolist(), columns.mode.tolist(), columns.slots.tolist(), strict=True)
+def mean_loss(choices: Choices, one: Ints, other: Ints) -> Floats:
+    """What `one` loses in a slot, in the mean over its GPUs, for one GPU that it shares with `other`."""
+    loss: Floats = (1 - 1 / choices.tables.slowdown[one, other]) / choices.tables.gpus[one]
+    return loss

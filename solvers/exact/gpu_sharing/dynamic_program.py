@@ -1,0 +1,166 @@
+"""A bounded dynamic program for gpu-sharing: slot by slot, all states that may be part of a better schedule."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
+from schedgap.formulations.gpu_sharing.modes import Choices
+from schedgap.solvers.exact.gpu_sharing.lp import ColumnBound, Columns, column_bound
+from schedgap.solvers.exact.gpu_sharing.potentials import potential, tables_of
+from schedgap.solvers.exact.gpu_sharing.search import Found
+from schedgap.solvers.exact.gpu_sharing.states import (
+    FULL,
+    LEAST,
+    NEAR,
+    TRIED,
+    USED,
+    Best,
+    Ints,
+    Potentials,
+    States,
+    prune,
+    room,
+)
+from schedgap.solvers.exact.gpu_sharing.successors import expand
+from schedgap.solvers.incumbent import Incumbent
+
+MOST_JOBS = 40
+STATES = 1_000_000
+"""Of a slot; beyond, the search ends without a proof."""
+_BYTES = 2e9
+_TOLERANCE = 1e-6
+_PART = 500
+"""States after which the clock is looked at."""
+_COST = 1e-7
+"""Work of a level of the search, about its seconds."""
+_MANY = 5_000
+"""States of a slot from which on further potentials are tried."""
+_POTENTIALS = 12
+_TRIES = 6
+_WORTH = 0.9
+"""Potentials are tried until one leaves more than this share of the states."""
+
+
+@dataclass
+class DynamicProgram:
+    """All schedules of a sum of at most `most`, slot by slot.
+
+    A state is which jobs are done, running and waiting, what the running ones have left, and which GPUs they share.
+    Successors start some of the waiting jobs. A state is dropped
+
+    - where potentials show that it costs more than `most`;
+    - where another with the same jobs done and running and the same GPUs shared costs no more and has no more left of
+      any job (with no fewer steps, so that no less fits beside it): what follows the one can follow the other;
+    - where a job starts that shares with none of the jobs that ran before, although its GPUs were free in the slot
+      before: it could start there, and nothing would end later.
+
+    No dropped schedule needs itself to be kept: the last two replace it by one in which, at the last slot that is
+    compared, no job has more left and some less, or that starts jobs earlier and has the same there.
+    """
+
+    instance: GpuSharingInstance
+    choices: Choices
+    columns: Columns
+    best: Incumbent
+    share: float
+    states: int = 0
+
+    def __post_init__(self) -> None:
+        seconds, work = self.best.seconds_left(self.share), self.best.work_left(self.share)
+        self._until = None if seconds is None else time.monotonic() + seconds
+        self._most_work = math.inf if work is None else self.best.work + work
+        self._tables = tables_of(self.instance, self.choices, self.columns)
+        self._rng = np.random.default_rng(self.best.options.seed)
+        n = len(self.instance.jobs)
+        most = min(STATES, int(_BYTES / 2 / (80 + 14 * n + n * (n - 1) // 2)))
+        table = 1 << (2 * most - 1).bit_length()
+        self._rooms = room(n, most, table), room(n, most, table)
+
+    def search(self, prices: ColumnBound, most: int) -> tuple[bool, Found | None]:
+        """Whether all schedules of at most `most` were looked at, and the best of them."""
+        n, tables = len(self.instance.jobs), self._tables
+        potentials = Potentials(*(np.zeros((_POTENTIALS, *part.shape[1:])) for part in self._potential(prices)))
+        count = self._add(potentials, 0, prices)
+        best = Best(
+            np.zeros(n, dtype=np.int16),
+            np.zeros(n, dtype=np.int16),
+            np.zeros(n, dtype=np.int16),
+            np.zeros((n, n), dtype=np.int64),
+            np.array([1, 0, 0, most + 1], dtype=np.int64),
+        )
+        limit = most + _TOLERANCE
+        here, after = self._rooms
+        for part in here[:-1]:
+            part[0] = 0
+        here.bound[0] = potentials.least_wait[0, :, 1].sum() - potentials.worth[0, 1]
+        for slot in range(1, tables.last + 1):
+            used, best.sums[USED] = int(best.sums[USED]), 0
+            after.table[:] = -1
+            for first in range(0, used, _PART):
+                before = int(best.sums[TRIED])
+                last = min(used, first + _PART)
+                expand(slot, first, last, count, limit, here, after, tables, potentials, best)
+                self.best.work += _COST * (int(best.sums[TRIED]) - before)
+                if best.sums[FULL] or self._over():
+                    return False, None
+            self.states += int(best.sums[USED])
+            count = self._sharpen(slot, count, limit, after, potentials, best.sums)
+            here, after = after, here
+        if best.sums[LEAST] > most:
+            return True, None
+        start, end = best.start.astype(np.int64), best.end.astype(np.int64)
+        return True, Found(start, end, best.kind - tables.first[:-1], best.shared, int(best.sums[LEAST]))
+
+    def _over(self) -> bool:
+        late = self._until is not None and time.monotonic() > self._until
+        return late or self.best.work > self._most_work or self.best.finished()
+
+    def _potential(self, prices: ColumnBound) -> Potentials:
+        return potential(self.choices, self.columns, prices, self._tables)
+
+    def _add(self, potentials: Potentials, p: int, prices: ColumnBound) -> int:
+        """Put a potential into place `p`; the number of places up to it."""
+        for kept, part in zip(potentials, self._potential(prices), strict=True):
+            kept[p] = part[0]
+        return p + 1
+
+    def _sharpen(self, slot: int, count: int, limit: float, states: States, potentials: Potentials, sums: Ints) -> int:
+        """Drop states by prices of LPs of what is left at some of them; how many potentials there are now."""
+        alive = np.flatnonzero(~states.dead[: sums[USED]])
+        for _ in range(_TRIES):
+            if len(alive) < _MANY or self._over():
+                break
+            rest = self._rest(slot, int(self._rng.choice(alive)), states)
+            prices = column_bound(self.instance, self.choices, rest, self.best.options.deadline, by_mode=True)
+            if prices is None:
+                break
+            p = count if count < _POTENTIALS else int(self._rng.integers(1, _POTENTIALS))
+            count = max(count, self._add(potentials, p, prices))
+            prune(slot, p, limit, states, self._tables, potentials, sums)
+            before, alive = len(alive), np.flatnonzero(~states.dead[: sums[USED]])
+            if len(alive) > _WORTH * before:
+                break
+        return count
+
+    def _rest(self, slot: int, i: int, states: States) -> Columns:
+        """The runs that a state leaves: of waiting jobs after the slot, and the ends of the running ones."""
+        tables, run = self._tables, int(states.running[i])
+        begun = run | int(states.done[i])
+        waiting = np.array([not (begun >> j) & 1 for j in range(len(self.instance.jobs))])
+        columns = self.columns.only(waiting[self.columns.job] & (self.columns.start > slot))
+        parts: list[tuple[Ints, ...]] = [(columns.job, columns.mode, columns.start, columns.slots, columns.cost)]
+        slack = [columns.slack]
+        for j, job in enumerate(self.instance.jobs):
+            if (run >> j) & 1:
+                left, kind = float(states.left[i, j]), int(states.kind[i, j])
+                most = min(int(tables.latest[kind, states.start[i, j]]) - slot, math.ceil(left * tables.worst[j]))
+                slots = np.arange(max(1, math.ceil(left - NEAR)), max(1, most) + 1)
+                same, steps = np.ones_like(slots), kind - int(tables.first[j])
+                parts.append((same * j, same * steps, same * (slot + 1), slots, slot + slots - job.arrival + 1))
+                slack.append(slots - left)
+        return Columns.joined(parts, slack)

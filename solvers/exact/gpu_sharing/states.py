@@ -1,0 +1,298 @@
+"""States of gpu-sharing's dynamic program, compiled: which one stands for which, and what they cost at least."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schedgap.formulations.common.compiled import kept
+
+Ints = NDArray[np.int64]
+Shorts = NDArray[np.int16]
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+WAITING, RUNNING, DONE = 0, 1, 2
+NEAR = 1e-10
+"""Slots: with so little left a job is done. A little early is no harm: it is a relaxation, and the checker scores."""
+SAME = 1e-13
+"""Slots: by so much more a state may have left than one that it stands for; over 500 slots that is less than NEAR."""
+
+
+class Tables(NamedTuple):
+    """The instance; a kind is a job with one number of steps.
+
+    Attributes
+    ----------
+    arrival, gpus, worst : of each job; the worst slowdown beside any partner
+    first : the first kind of each job, and the number of kinds
+    work : of each kind, slots alone
+    slowdown : xi
+    fits : whether two kinds fit one GPU
+    latest : by kind and first slot, the latest last slot of a run
+    total, last : GPUs; the last slot
+    """
+
+    arrival: Ints
+    gpus: Ints
+    worst: Floats
+    first: Ints
+    work: Floats
+    slowdown: Floats
+    fits: Flags
+    latest: Ints
+    total: int
+    last: int
+
+
+class Potentials(NamedTuple):
+    """Prices, by potential; see :func:`~schedgap.solvers.exact.gpu_sharing.potentials.potential`."""
+
+    worth: Floats
+    held: Floats
+    unspent: Floats
+    least_wait: Floats
+    least_start: Floats
+    pair: Floats
+
+
+class States(NamedTuple):
+    """The states after one slot, in the order in which they are found.
+
+    Attributes
+    ----------
+    done, running : jobs, as bits
+    held_back : waiting jobs whose GPUs were free in the slot, as bits
+    cost : sum of JCT of the jobs that are done
+    bound, potential : the least cost of a schedule from here, and the potential that shows it
+    left, kind, start, end : by job, slots alone that are left, and what was decided
+    shared : by pair (k < j at j (j - 1) / 2 + k), the GPUs that it shares or shared
+    dead : another state stands for it, or it costs too much
+    after, table : the next state with the same hash; the last state of each hash
+    """
+
+    done: Ints
+    running: Ints
+    held_back: Ints
+    cost: Ints
+    bound: Floats
+    potential: Ints
+    left: Floats
+    kind: Shorts
+    start: Shorts
+    end: Shorts
+    shared: NDArray[np.int8]
+    dead: Flags
+    after: Ints
+    table: Ints
+
+
+class Node(NamedTuple):
+    """One state while successors are made of it; `counts` are free GPUs, jobs held back as bits, and the cost."""
+
+    status: Ints
+    kind: Shorts
+    start: Shorts
+    end: Shorts
+    left: Floats
+    alone: Ints
+    before: Flags
+    shared: Ints
+    counts: Ints
+
+
+class Best(NamedTuple):
+    """The best schedule so far; `sums`: states used, whether there were too many, levels tried, the least cost."""
+
+    kind: Shorts
+    start: Shorts
+    end: Shorts
+    shared: Ints
+    sums: Ints
+
+
+FREE, HELD_BACK, COST = 0, 1, 2
+USED, FULL, TRIED, LEAST = 0, 1, 2, 3
+
+
+def room(jobs: int, states: int, table: int) -> States:
+    """Empty arrays for so many states; memory that is not used is not taken."""
+    masks = [np.zeros(states, dtype=np.int64) for _ in range(4)]
+    marks = [np.zeros((states, jobs), dtype=np.int16) for _ in range(3)]
+    return States(
+        masks[0], masks[1], masks[2], masks[3], np.zeros(states), np.zeros(states, dtype=np.int64),
+        np.zeros((states, jobs)), marks[0], marks[1], marks[2],
+        np.zeros((states, max(1, jobs * (jobs - 1) // 2)), dtype=np.int8),
+        np.zeros(states, dtype=np.bool_), np.zeros(states, dtype=np.int64), np.full(table, -1, dtype=np.int64),
+    )  # fmt: skip
+
+
+@kept
+def empty_node(n: int) -> Node:  # pragma: no cover - compiled
+    """Arrays for n jobs."""
+    kind, start, end = np.zeros(n, dtype=np.int16), np.zeros(n, dtype=np.int16), np.zeros(n, dtype=np.int16)
+    status, alone, before = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.bool_)
+    shared, counts = np.zeros((n, n), dtype=np.int64), np.zeros(3, dtype=np.int64)
+    return Node(status, kind, start, end, np.zeros(n), alone, before, shared, counts)
+
+
+@kept
+def load(i: int, states: States, node: Node, tables: Tables) -> None:  # pragma: no cover - compiled
+    """Make the node a state."""
+    n = len(node.status)
+    free = tables.total
+    for j in range(n):
+        node.kind[j], node.start[j], node.end[j] = states.kind[i, j], states.start[i, j], states.end[i, j]
+        node.left[j] = states.left[i, j]
+        node.status[j] = DONE if (states.done[i] >> j) & 1 else RUNNING if (states.running[i] >> j) & 1 else WAITING
+        node.before[j] = node.status[j] == RUNNING
+        for k in range(j):
+            node.shared[j, k] = node.shared[k, j] = states.shared[i, j * (j - 1) // 2 + k]
+    for j in range(n):
+        node.alone[j] = 0
+        if node.status[j] == RUNNING:
+            node.alone[j] = tables.gpus[j]
+            for k in range(n):
+                if node.status[k] == RUNNING:
+                    node.alone[j] -= node.shared[j, k]
+            free -= tables.gpus[j]
+            for k in range(j):
+                if node.status[k] == RUNNING:
+                    free += node.shared[j, k]
+    node.counts[FREE], node.counts[HELD_BACK], node.counts[COST] = free, states.held_back[i], states.cost[i]
+
+
+@kept
+def slowed(j: int, node: Node, tables: Tables) -> float:  # pragma: no cover - compiled
+    """The slowdown of a job beside those that run."""
+    slow = 1.0
+    for k in range(len(node.status)):
+        if node.status[k] == RUNNING and node.shared[j, k] > 0:
+            slow = max(slow, tables.slowdown[j, k])
+    return slow
+
+
+@kept
+def ends(slot: int, node: Node, tables: Tables, earliest: Ints, latest: Ints) -> bool:  # pragma: no cover - compiled
+    """The earliest last slots of the running jobs, if nothing starts, and the latest; False if one is too late."""
+    n = len(node.status)
+    rest, slow = node.left.copy(), np.ones(n)
+    active = 0
+    for j in range(n):
+        if node.status[j] == RUNNING:
+            slowest = slot + max(1, math.ceil(node.left[j] * tables.worst[j] + 1e-6))
+            latest[j] = min(tables.latest[node.kind[j], node.start[j]], slowest)
+            active |= 1 << j
+    while active:
+        ahead = 1 << 40
+        for j in range(n):
+            if (active >> j) & 1:
+                slow[j] = 1.0
+                for k in range(n):
+                    if (active >> k) & 1 and node.shared[j, k] > 0:
+                        slow[j] = max(slow[j], tables.slowdown[j, k])
+                ahead = min(ahead, max(1, math.ceil((rest[j] - NEAR) * slow[j])))
+        slot += ahead
+        for j in range(n):
+            if (active >> j) & 1:
+                rest[j] -= ahead / slow[j]
+        for j in range(n):
+            if (active >> j) & 1 and rest[j] <= NEAR:
+                active ^= 1 << j
+                earliest[j] = slot
+                if slot > latest[j]:
+                    return False
+    return True
+
+
+@kept
+def least_cost(
+    p: int, slot: int, node: Node, earliest: Ints, latest: Ints, tables: Tables, potentials: Potentials
+) -> float:  # pragma: no cover - compiled
+    """The least cost of a schedule from this node after `slot`, by a potential."""
+    value: float = node.counts[COST] - potentials.worth[p, slot + 1]
+    for j in range(len(node.status)):
+        if node.status[j] == WAITING:
+            value += potentials.least_wait[p, j, slot + 1]
+        elif node.status[j] == RUNNING:
+            q = node.kind[j]
+            unspent = potentials.unspent[p, q]
+            least = math.inf
+            for e in range(earliest[j], latest[j] + 1):
+                least = min(least, e * (1 - unspent) + potentials.held[p, q, e])
+            value += least + 1 - tables.arrival[j] - potentials.held[p, q, slot] + unspent * (slot + node.left[j])
+            for k in range(j):
+                if node.status[k] == RUNNING and node.shared[j, k] > 0:
+                    both = potentials.pair[p, q, node.kind[k]]
+                    value += node.shared[j, k] * (both[min(earliest[j], earliest[k])] - both[slot])
+    return value
+
+
+@kept
+def keep(
+    done: int, running: int, held_back: int, value: float, p: int, node: Node, states: States, sums: Ints
+) -> None:  # pragma: no cover - compiled
+    """Keep a state unless one that is kept stands for it; those that it stands for are dead."""
+    n = len(node.status)
+    key = np.uint64(done) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(running) * np.uint64(0xC2B2AE3D27D4EB4F)
+    for j in range(n):
+        if (running >> j) & 1:
+            for k in range(j):
+                if (running >> k) & 1 and node.shared[j, k] > 0:
+                    key = (key ^ np.uint64((j * n + k) * 1024 + node.shared[j, k])) * np.uint64(0x9E3779B97F4A7C15)
+                    key ^= key >> np.uint64(29)
+    place = np.int64((key ^ (key >> np.uint64(32))) & np.uint64(len(states.table) - 1))
+    i = states.table[place]
+    while i >= 0:
+        if not states.dead[i] and states.done[i] == done and states.running[i] == running:
+            worse, better = states.cost[i] > node.counts[COST], states.cost[i] < node.counts[COST]
+            for j in range(n):
+                if (running >> j) & 1:
+                    worse |= states.left[i, j] > node.left[j] + SAME or states.kind[i, j] < node.kind[j]
+                    better |= states.left[i, j] < node.left[j] - SAME or states.kind[i, j] > node.kind[j]
+                    for k in range(j):
+                        if (running >> k) & 1 and states.shared[i, j * (j - 1) // 2 + k] != node.shared[j, k]:
+                            worse = better = True
+                    if worse and better:
+                        break
+            if not worse:
+                return
+            states.dead[i] = not better
+        i = states.after[i]
+    i = sums[USED]
+    if i >= len(states.done):
+        sums[FULL] = 1
+        return
+    sums[USED] += 1
+    states.done[i], states.running[i], states.held_back[i] = done, running, held_back
+    states.cost[i], states.bound[i], states.potential[i], states.dead[i] = node.counts[COST], value, p, False
+    for j in range(n):
+        states.left[i, j], states.kind[i, j] = node.left[j], node.kind[j]
+        states.start[i, j], states.end[i, j] = node.start[j], node.end[j]
+        for k in range(j):
+            states.shared[i, j * (j - 1) // 2 + k] = node.shared[j, k]
+    states.after[i], states.table[place] = states.table[place], i
+
+
+@kept
+def prune(
+    slot: int, p: int, limit: float, states: States, tables: Tables, potentials: Potentials, sums: Ints
+) -> None:  # pragma: no cover - compiled
+    """Bound all states after `slot` by a further potential, or by one that takes the place of another."""
+    n = len(tables.arrival)
+    node = empty_node(n)
+    earliest, latest = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+    for i in range(sums[USED]):
+        if states.dead[i]:
+            continue
+        load(i, states, node, tables)
+        if not ends(slot, node, tables, earliest, latest):
+            states.dead[i] = True
+            continue
+        value = least_cost(p, slot, node, earliest, latest, tables, potentials)
+        if value > states.bound[i] or states.potential[i] == p:
+            states.bound[i], states.potential[i] = value, p
+        states.dead[i] = value > limit
