@@ -23,10 +23,18 @@ from schedgap.formulations.gpu_sharing.solution import GpuSharingSolution
 from schedgap.solvers.exact.gpu_sharing.bound import lower_bound
 from schedgap.solvers.exact.gpu_sharing.cp_model import Point, SharingModel
 from schedgap.solvers.exact.gpu_sharing.dynamic_program import MOST_JOBS, DynamicProgram
-from schedgap.solvers.exact.gpu_sharing.lp import LARGEST, ColumnBound, Columns, all_columns, column_bound, lp_nonzeros
+from schedgap.solvers.exact.gpu_sharing.lp import (
+    LARGEST,
+    ColumnBound,
+    Columns,
+    all_columns,
+    column_bound,
+    fine_entries,
+    lp_nonzeros,
+)
 from schedgap.solvers.exact.gpu_sharing.search import Search
 from schedgap.solvers.incumbent import Incumbent
-from schedgap.solvers.result import Result, SolveOptions, Termination
+from schedgap.solvers.result import Deadline, Result, SolveOptions, Termination
 
 if TYPE_CHECKING:
     from schedgap.solvers.cp_sat.session import Value
@@ -38,7 +46,11 @@ _LARGEST_ROUNDS = 40_000
 _SHRUNK = 0.8
 """A search is started again when a new incumbent leaves fewer than this part of its columns."""
 _FINEST = 10**12
-_SHARE = 0.7
+_LARGEST_FINE = 10_000_000
+"""Entries beyond which the LP by numbers of steps is not built."""
+_LP_SHARE = 0.5
+"""Of the time that is left, for that LP."""
+_SHARE = 0.85
 """Of the time or work that is left, for the dynamic program."""
 _QUICK = 0.2
 """Work of a dynamic program after which twice as many sums are tried at once."""
@@ -128,7 +140,12 @@ class _Stages:
         best.info["columns"] = [len(columns.job)]
         lp = None
         for by_mode in (False, True):
-            lp = column_bound(self.instance, self.choices, columns, best.options.deadline, by_mode=by_mode)
+            lp, until = None, best.options.deadline
+            left = best.seconds_left(_LP_SHARE)
+            if by_mode and left:
+                until = Deadline.after(left)
+            if not by_mode or fine_entries(self.choices, columns) <= _LARGEST_FINE:
+                lp = column_bound(self.instance, self.choices, columns, until, by_mode=by_mode)
             if lp is None:
                 break
             best.info["lp bound"] = lp.value / len(self.instance.jobs)
@@ -150,13 +167,20 @@ class _Stages:
         """All schedules of one sum after the other, in a share of what is left."""
         best = self.best
         assert best.bound is not None
-        program, step = DynamicProgram(self.instance, self.choices, columns, best, _SHARE), 1
+        seconds, work = best.seconds_left(_SHARE), best.work_left(_SHARE)
+        until = best.options.deadline if not seconds else Deadline.after(seconds)
+        most_work = math.inf if work is None else best.work + work
+        step, states = 2, 0
         while not best.finished():
             assert best.objective is not None
             most = min(int(best.objective), int(best.bound) + step) - 1
-            before = best.work
-            complete, found = program.search(prices, most)
-            best.info["states"] = program.states
+            before, complete = best.work, True
+            kept, found = columns.only(least <= most), None
+            if not self._closed(kept):
+                program = DynamicProgram(self.instance, self.choices, kept, best, until, most_work)
+                complete, found = program.search(prices, most)
+                states += program.states
+            best.info["states"] = states
             best.log(f"dynamic program up to {most}")
             if not complete:
                 return
@@ -167,7 +191,7 @@ class _Stages:
                 if total != found.total:
                     return
                 best.exhausted()
-            step = 2 * step if best.work - before < _QUICK else 1
+            step = 2 * step if best.work - before < _QUICK else 2
 
     def _search(self) -> None:
         """Local search from several seeds, less of it on large instances."""

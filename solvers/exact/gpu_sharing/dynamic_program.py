@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import Choices
 from schedgap.solvers.exact.gpu_sharing.lp import ColumnBound, Columns, column_bound
-from schedgap.solvers.exact.gpu_sharing.potentials import potential, tables_of
+from schedgap.solvers.exact.gpu_sharing.potentials import potential, sharing_of, tables_of
 from schedgap.solvers.exact.gpu_sharing.search import Found
 from schedgap.solvers.exact.gpu_sharing.states import (
     FULL,
@@ -28,6 +27,7 @@ from schedgap.solvers.exact.gpu_sharing.states import (
 )
 from schedgap.solvers.exact.gpu_sharing.successors import expand
 from schedgap.solvers.incumbent import Incumbent
+from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 MOST_JOBS = 40
 STATES = 1_000_000
@@ -38,11 +38,12 @@ _PART = 500
 """States after which the clock is looked at."""
 _COST = 1e-7
 """Work of a level of the search, about its seconds."""
-_MANY = 5_000
+_MANY = 1_000
 """States of a slot from which on further potentials are tried."""
-_POTENTIALS = 12
-_TRIES = 6
-_WORTH = 0.9
+_POTENTIALS = 32
+_PRICE_BYTES = 2e8
+_TRIES = 20
+_WORTH = 0.97
 """Potentials are tried until one leaves more than this share of the states."""
 
 
@@ -67,24 +68,26 @@ class DynamicProgram:
     choices: Choices
     columns: Columns
     best: Incumbent
-    share: float
+    until: Deadline = NO_DEADLINE
+    most_work: float = math.inf
     states: int = 0
 
     def __post_init__(self) -> None:
-        seconds, work = self.best.seconds_left(self.share), self.best.work_left(self.share)
-        self._until = None if seconds is None else time.monotonic() + seconds
-        self._most_work = math.inf if work is None else self.best.work + work
         self._tables = tables_of(self.instance, self.choices, self.columns)
+        self._sharing = sharing_of(self.choices, self.columns)
         self._rng = np.random.default_rng(self.best.options.seed)
         n = len(self.instance.jobs)
-        most = min(STATES, int(_BYTES / 2 / (80 + 14 * n + n * (n - 1) // 2)))
+        size = min(_BYTES, (self.best.options.memory_limit or math.inf) / 2)
+        most = max(2, min(STATES, int(size / 2 / (80 + 14 * n + n * (n - 1) // 2))))
         table = 1 << (2 * most - 1).bit_length()
         self._rooms = room(n, most, table), room(n, most, table)
 
     def search(self, prices: ColumnBound, most: int) -> tuple[bool, Found | None]:
         """Whether all schedules of at most `most` were looked at, and the best of them."""
         n, tables = len(self.instance.jobs), self._tables
-        potentials = Potentials(*(np.zeros((_POTENTIALS, *part.shape[1:])) for part in self._potential(prices)))
+        one = self._potential(prices)
+        self._places = max(2, min(_POTENTIALS, int(_PRICE_BYTES / sum(part.nbytes for part in one))))
+        potentials = Potentials(*(np.zeros((self._places, *part.shape[1:])) for part in one))
         count = self._add(potentials, 0, prices)
         best = Best(
             np.zeros(n, dtype=np.int16),
@@ -117,11 +120,10 @@ class DynamicProgram:
         return True, Found(start, end, best.kind - tables.first[:-1], best.shared, int(best.sums[LEAST]))
 
     def _over(self) -> bool:
-        late = self._until is not None and time.monotonic() > self._until
-        return late or self.best.work > self._most_work or self.best.finished()
+        return self.until.passed or self.best.work > self.most_work or self.best.finished()
 
     def _potential(self, prices: ColumnBound) -> Potentials:
-        return potential(self.choices, self.columns, prices, self._tables)
+        return potential(self.choices, self.columns, self._sharing, prices, self._tables)
 
     def _add(self, potentials: Potentials, p: int, prices: ColumnBound) -> int:
         """Put a potential into place `p`; the number of places up to it."""
@@ -139,7 +141,7 @@ class DynamicProgram:
             prices = column_bound(self.instance, self.choices, rest, self.best.options.deadline, by_mode=True)
             if prices is None:
                 break
-            p = count if count < _POTENTIALS else int(self._rng.integers(1, _POTENTIALS))
+            p = count if count < self._places else int(self._rng.integers(1, self._places))
             count = max(count, self._add(potentials, p, prices))
             prune(slot, p, limit, states, self._tables, potentials, sums)
             before, alive = len(alive), np.flatnonzero(~states.dead[: sums[USED]])

@@ -63,6 +63,7 @@ class ColumnBound:
     idle : (slots,) what a GPU that nobody holds, or a place beside a job that nobody takes, adds in slot 1, 2, ...
     alone : (kinds, slots) what a GPU of a kind adds that is not shared
     unspent : (kinds,) what a slot adds that a run may lose and does not
+    beside : (kinds, jobs, slots) what a GPU of a kind adds that could be shared with a job and is not
     window : (kinds, 2) the first and the last slot of the kind's columns
     """
 
@@ -71,6 +72,7 @@ class ColumnBound:
     idle: Floats
     alone: Floats
     unspent: Floats
+    beside: Floats
     window: Ints
 
 
@@ -139,6 +141,12 @@ def lp_nonzeros(instance: GpuSharingInstance, choices: Choices) -> int:
     return total + 5 * instance.horizon * len(choices.pairs)
 
 
+def fine_entries(choices: Choices, columns: Columns) -> int:
+    """About how many entries the tables of the LP by numbers of steps have."""
+    kinds, slots = sum(len(own.modes) for own in choices.jobs), int((columns.start + columns.slots).max(initial=1))
+    return int(columns.slots.sum()) * len(choices.jobs) + 2 * kinds**2 * slots
+
+
 def column_bound(
     instance: GpuSharingInstance, choices: Choices, columns: Columns, deadline: Deadline, *, by_mode: bool = False
 ) -> ColumnBound | None:
@@ -150,16 +158,21 @@ def column_bound(
         sum_kt l_jk v[j, k, t] / G_j <= sum (d - W) x   (the largest loss is at least the mean over the GPUs)
 
     With `by_mode` the last two rows and v are those of jobs with one number of steps, and only those share whose
-    memory fits. The bound is evaluated again from the duals, so that it holds whatever the LP's tolerances are.
+    memory fits; and v[j, k, t] is at most min(G_j, G_k) times those runs of j that can share with k in slot t
+    (:func:`can_share`). The bound is evaluated again from the duals, so that it holds whatever the LP's tolerances are.
     """
     jobs = len(instance.jobs)
     slots = int((columns.start + columns.slots).max(initial=1)) - 1
     kinds = Kinds.of(choices, columns, by_mode)
     window = _windows(columns, kinds, slots)
     pair, slot = _meetings(kinds, window)
-    matrix = sparse.hstack(
-        [_run_part(choices, columns, kinds, slots), _pair_part(choices, kinds, pair, slot, slots)]
-    ).tocsc()
+    parts = [_run_part(choices, columns, kinds, slots), _pair_part(choices, kinds, pair, slot, slots)]
+    plain = parts[0].shape[0]
+    limited = np.zeros(0, dtype=np.int64)
+    if by_mode:
+        limited, more = _limits(choices, columns, kinds, pair, slot, slots)
+        parts = [sparse.vstack([part, rows]) for part, rows in zip(parts, more, strict=True)]
+    matrix = sparse.hstack(parts).tocsc()
     count = len(columns.job)
     cost = np.zeros(matrix.shape[1])
     cost[:count] = columns.cost
@@ -184,12 +197,15 @@ def column_bound(
     np.minimum.at(least, columns.job, reduced[:count])
     value += float(least.sum()) + float(np.minimum(reduced[count:], 0.0) @ upper[count:])
     share, budget = jobs + slots, jobs + slots + len(kinds.job) * slots
+    beside = np.zeros(len(kinds.job) * jobs * slots)
+    beside[limited] = -duals[plain:]
     return ColumnBound(
         value - _MARGIN,
         np.maximum(reduced[:count] - least[columns.job], 0.0) - _MARGIN,
         -duals[jobs:share],
         -duals[share:budget].reshape(-1, slots),
-        -duals[budget:],
+        -duals[budget:plain],
+        beside.reshape(-1, jobs, slots),
         window + 1,
     )
 
@@ -243,6 +259,71 @@ def _pair_part(choices: Choices, kinds: Kinds, pair: Ints, slot: Ints, slots: in
     values = np.concatenate([-ones, ones, ones, *losses])
     where = (np.concatenate(rows), np.tile(np.arange(len(pair)), 5))
     return sparse.csc_matrix((values, where), shape=(budget + len(kinds.job), len(pair)))
+
+
+def can_share(
+    choices: Choices, columns: Columns, shortest: Ints, earliest: Ints
+) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+    """With whom runs can share in each of their slots.
+
+    Two jobs that share do so in all slots in which both run. So run r of j can share with k in slot t only if some run
+    of k through t meets r in no more slots than r can lose beside k; the fewest are met by the shortest run of k that
+    begins in t, or ends there or begins as early as it can.
+
+    Parameters
+    ----------
+    shortest, earliest : of each job, the fewest slots of a run and the first slot of any
+
+    Returns
+    -------
+    The column and the slot of each entry, and (entries, jobs) whether it can be shared with the job.
+    """
+    owner = np.arange(len(columns.job)).repeat(columns.slots)
+    before = np.cumsum(columns.slots) - columns.slots
+    start = columns.start[owner][:, None]
+    slot = np.arange(len(owner)) - before.repeat(columns.slots) + columns.start[owner]
+    end = (columns.start + columns.slots - 1)[owner][:, None]
+    now = slot[:, None]
+    met = np.full((len(owner), len(shortest)), np.iinfo(np.int64).max)
+    for begin in (now, np.maximum(earliest, now - shortest + 1)):
+        met = np.minimum(met, np.minimum(end, begin + shortest - 1) - np.maximum(start, begin) + 1)
+    loss = (1 - 1 / choices.tables.slowdown)[columns.job[owner]]
+    able = met * loss <= columns.slack[owner][:, None] + 1e-9
+    return owner, slot, able & (earliest <= now) & choices.tables.may_share[columns.job[owner]]
+
+
+def reach(columns: Columns, jobs: int) -> tuple[Ints, Ints]:
+    """Of each job, the fewest slots of a column and the first slot of any."""
+    far = int((columns.start + columns.slots).max(initial=1))
+    shortest, earliest = np.full(jobs, far), np.full(jobs, far)
+    np.minimum.at(shortest, columns.job, columns.slots)
+    np.minimum.at(earliest, columns.job, columns.start)
+    return shortest, earliest
+
+
+def _limits(
+    choices: Choices, columns: Columns, kinds: Kinds, pair: Ints, slot: Ints, slots: int
+) -> tuple[Ints, tuple[sparse.csc_matrix, sparse.csc_matrix]]:
+    """The rows that say who can share: numbers (kind, partner, slot) of those that say something; their two parts."""
+    jobs, gpus = len(choices.jobs), choices.tables.gpus
+    owner, when, able = can_share(choices, columns, *reach(columns, jobs))
+    row = (kinds.of_column[owner][:, None] * jobs + np.arange(jobs)) * slots + when[:, None] - 1
+    size = np.minimum(gpus[columns.job[owner]][:, None], gpus)
+    one, other = kinds.pairs[pair, 0], kinds.pairs[pair, 1]
+    sides = [(a * jobs + kinds.job[b]) * slots + slot for a, b in ((one, other), (other, one))]
+    wanted = np.unique(row[~able | (size < gpus[columns.job[owner]][:, None])])
+    rows = np.intersect1d(wanted, np.concatenate(sides))
+    parts = []
+    shared = np.arange(len(pair))
+    place = np.broadcast_to(owner[:, None], row.shape)[able]
+    for number, column, value, width in (
+        (row[able], place, -size[able].astype(float), len(columns.job)),
+        (np.concatenate(sides), np.tile(shared, 2), np.ones(2 * len(pair)), len(pair)),
+    ):
+        known = np.isin(number, rows)
+        where = (np.searchsorted(rows, number[known]), column[known])
+        parts.append(sparse.csc_matrix((value[known], where), shape=(len(rows), width)))
+    return rows, (parts[0], parts[1])
 
 
 def mean_loss(choices: Choices, one: Ints, other: Ints) -> Floats:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import Choices
-from schedgap.solvers.exact.gpu_sharing.lp import ColumnBound, Columns, mean_loss
-from schedgap.solvers.exact.gpu_sharing.states import Potentials, Tables
+from schedgap.solvers.exact.gpu_sharing.lp import ColumnBound, Columns, can_share, mean_loss, reach
+from schedgap.solvers.exact.gpu_sharing.states import Ints, Potentials, Tables
 
 
 def tables_of(instance: GpuSharingInstance, choices: Choices, columns: Columns) -> Tables:
@@ -33,25 +34,36 @@ def tables_of(instance: GpuSharingInstance, choices: Choices, columns: Columns) 
         slowdown=data.slowdown.copy(),
         fits=fits | fits.T,
         latest=latest,
+        shortest=reach(columns, len(choices.jobs))[0],
         total=instance.total_gpus,
         last=last,
     )
 
 
-def potential(choices: Choices, columns: Columns, bound: ColumnBound, tables: Tables) -> Potentials:
+Sharing = tuple[Ints, Ints, NDArray[np.bool_]]
+
+
+def sharing_of(choices: Choices, columns: Columns) -> Sharing:
+    """With whom the columns can share in each of their slots."""
+    return can_share(choices, columns, *reach(columns, len(choices.jobs)))
+
+
+def potential(choices: Choices, columns: Columns, sharing: Sharing, bound: ColumnBound, tables: Tables) -> Potentials:
     """One potential, with a first axis of length 1, from the prices of an LP of this instance or of a rest of it.
 
     Any prices >= 0 bound the rest of any schedule from below (Lagrange): a run of job j costs its JCT, and
-    ``G_j (idle - alone)`` in each slot, less ``unspent`` times the slots that it may lose; a GPU shared by two jobs
-    costs ``reduced >= 0`` in each slot; N GPUs are worth ``idle`` in each slot. Where the LP has no column
-    of a kind, ``alone = idle``, so that nothing costs less than 0 beside it.
+    ``G_j (idle - alone)`` in each slot, less ``unspent`` times the slots that it may lose, less ``beside`` for each GPU
+    that it could share with a job in a slot; a GPU shared by two jobs costs what its column of the LP does, no less
+    than 0, in each slot, and where both run already, without ``beside``, it may be less; N GPUs are worth ``idle`` in
+    each slot. Where the LP has no column of a kind, ``alone = idle``, so that nothing costs less than 0 beside it.
 
     Returns
     -------
     Potentials
         ``worth[t]`` of all GPUs from slot t on; ``held[q, t]`` of a gang up to slot t; ``unspent[q]``;
         ``least_wait[j, t]`` the least of a run that starts in t or later; ``least_start[q, t]`` in t;
-        ``pair[q, r, t]`` of a shared GPU up to slot t.
+        up to slot t: ``pair[q, r, t]`` of a shared GPU, ``fixed[q, r, t]`` of one shared by running jobs, ``lower`` the
+        part of that below 0, and ``side[q, k, t]`` of all GPUs that a kind could share with a job.
     """
     first, last = tables.first, tables.last
     kinds = len(tables.work)
@@ -69,6 +81,12 @@ def potential(choices: Choices, columns: Columns, bound: ColumnBound, tables: Ta
     kind = first[columns.job] + columns.mode
     cost = columns.cost - unspent[kind] * columns.slack
     cost = cost + held[kind, columns.start + columns.slots - 1] - held[kind, columns.start - 1]
+    jobs = len(tables.gpus)
+    size = np.minimum(tables.gpus[job][:, None], tables.gpus)
+    beside = np.zeros((kinds, jobs, last + 3))
+    beside[:, :, 1 : known + 1] = bound.beside[:, :, :known] * size[:, :, None]
+    owner, when, able = sharing
+    cost = cost - np.bincount(owner, (beside[kind[owner], :, when] * able).sum(axis=1), len(cost))
     least_start = np.full((kinds, last + 3), np.inf)
     np.minimum.at(least_start, (kind, columns.start), cost)
     by_job = np.minimum.reduceat(least_start, first[:-1], axis=0)
@@ -76,8 +94,12 @@ def potential(choices: Choices, columns: Columns, bound: ColumnBound, tables: Ta
     loss = mean_loss(choices, job[:, None], job[None, :]) * unspent[:, None]
     shared = (alone - idle)[:, None, :] + alone[None, :, :] + (loss + loss.T)[:, :, None]
     shared[:, :, 0] = 0.0
+    fixed = shared
+    shared = fixed + (beside / size[:, :, None])[:, job] + (beside / size[:, :, None])[:, job].transpose(1, 0, 2)
     # Tolerances of the LP make some of them negative, very little: what that may come to is taken off.
-    size = np.minimum(gpus[:, None], gpus[None, :])
+    size = size[:, job]
     worth = worth + float((-np.minimum(shared, 0.0).sum(axis=2) * size)[tables.fits].sum()) + 1e-6
     pair = np.cumsum(np.maximum(shared, 0.0), axis=2)
-    return Potentials(worth[None], held[None], unspent[None], least_wait[None], least_start[None], pair[None])
+    lower = np.cumsum(np.minimum(fixed, 0.0), axis=2)
+    parts = (worth, held, unspent, least_wait, least_start, pair)
+    return Potentials(*(part[None] for part in (*parts, np.cumsum(fixed, axis=2), lower, np.cumsum(beside, axis=2))))

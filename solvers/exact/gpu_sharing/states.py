@@ -33,6 +33,7 @@ class Tables(NamedTuple):
     slowdown : xi
     fits : whether two kinds fit one GPU
     latest : by kind and first slot, the latest last slot of a run
+    shortest : the fewest slots of a run of each job
     total, last : GPUs; the last slot
     """
 
@@ -44,6 +45,7 @@ class Tables(NamedTuple):
     slowdown: Floats
     fits: Flags
     latest: Ints
+    shortest: Ints
     total: int
     last: int
 
@@ -57,6 +59,9 @@ class Potentials(NamedTuple):
     least_wait: Floats
     least_start: Floats
     pair: Floats
+    fixed: Floats
+    lower: Floats
+    side: Floats
 
 
 class States(NamedTuple):
@@ -213,21 +218,34 @@ def least_cost(
     p: int, slot: int, node: Node, earliest: Ints, latest: Ints, tables: Tables, potentials: Potentials
 ) -> float:  # pragma: no cover - compiled
     """The least cost of a schedule from this node after `slot`, by a potential."""
+    status, kind, left, shared = node.status, node.kind, node.left, node.shared
+    held, side, fixed, lower = potentials.held, potentials.side, potentials.fixed, potentials.lower
+    n = len(status)
     value: float = node.counts[COST] - potentials.worth[p, slot + 1]
-    for j in range(len(node.status)):
-        if node.status[j] == WAITING:
+    for j in range(n):
+        if status[j] == WAITING:
             value += potentials.least_wait[p, j, slot + 1]
-        elif node.status[j] == RUNNING:
-            q = node.kind[j]
+        elif status[j] == RUNNING:
+            q = kind[j]
             unspent = potentials.unspent[p, q]
             least = math.inf
             for e in range(earliest[j], latest[j] + 1):
-                least = min(least, e * (1 - unspent) + potentials.held[p, q, e])
-            value += least + 1 - tables.arrival[j] - potentials.held[p, q, slot] + unspent * (slot + node.left[j])
+                cost = e * (1 - unspent) + held[p, q, e]
+                can_lose = e - slot - left[j] + 1e-9
+                for k in range(n):
+                    if status[k] == WAITING and side[p, q, k, e] > side[p, q, k, slot]:
+                        # With whom it could still share, and from which slot on until e.
+                        begin, loss = slot, 1 - 1 / tables.slowdown[j, k]
+                        if tables.shortest[k] * loss > can_lose:
+                            begin = max(slot, e - int(can_lose / loss))
+                        cost -= side[p, q, k, e] - side[p, q, k, begin]
+                least = min(least, cost)
+            value += least + 1 - tables.arrival[j] - held[p, q, slot] + unspent * (slot + left[j])
             for k in range(j):
-                if node.status[k] == RUNNING and node.shared[j, k] > 0:
-                    both = potentials.pair[p, q, node.kind[k]]
-                    value += node.shared[j, k] * (both[min(earliest[j], earliest[k])] - both[slot])
+                if status[k] == RUNNING and shared[j, k] > 0:
+                    first, last, r = min(earliest[j], earliest[k]), min(latest[j], latest[k]), kind[k]
+                    both = fixed[p, q, r, first] - fixed[p, q, r, slot] + lower[p, q, r, last] - lower[p, q, r, first]
+                    value += shared[j, k] * both
     return value
 
 

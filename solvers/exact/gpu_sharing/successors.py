@@ -44,12 +44,13 @@ def expand(
     n = len(tables.arrival)
     node = empty_node(n)
     waiting = np.zeros(n, dtype=np.int64)
+    order = np.argsort(-tables.gpus)  # large gangs first: what they do is soon too much
     for i in range(first, last):
         if here.dead[i] or found.sums[FULL]:
             continue
         load(i, here, node, tables)
         many = 0
-        for j in range(n):
+        for j in order:
             if node.status[j] == WAITING and tables.arrival[j] <= slot:
                 waiting[many] = j
                 many += 1
@@ -156,8 +157,9 @@ def _choose(
             alone[k] += o - 1
         # They share at least until one of them could end alone.
         together = slot - 1 + max(1, math.ceil(min(node.left[j], node.left[k]) - NEAR))
-        costs = potentials.pair[p, node.kind[j], node.kind[k]]
-        then = value[d] + o * (costs[min(tables.last, together)] - costs[slot - 1])
+        q, r = node.kind[j], node.kind[k]
+        costs = potentials.pair[p, q, r, min(tables.last, together)] - potentials.pair[p, q, r, slot - 1]
+        then = value[d] + o * costs
         if o > need[d] or o > alone[k] or then > limit:
             shared[j, k] = shared[k, j] = 0
             d -= 1
@@ -223,9 +225,10 @@ def _compile() -> None:
     one, number = np.ones(1, dtype=np.int64), np.ones(1)
     fits, latest = np.zeros((1, 1), dtype=np.bool_), np.ones((1, 2), dtype=np.int64)
     kinds = np.array([0, 1], dtype=np.int64)
-    tables = Tables(one, one, number, kinds, number, np.ones((1, 1)), fits, latest, 1, 1)
+    tables = Tables(one, one, number, kinds, number, np.ones((1, 1)), fits, latest, one, 1, 1)
     flat = np.zeros((1, 1, 4))
-    potentials = Potentials(flat[0], flat, np.zeros((1, 1)), flat, flat, np.zeros((1, 1, 1, 4)))
+    by_pair = np.zeros((1, 1, 1, 4))
+    potentials = Potentials(flat[0], flat, np.zeros((1, 1)), flat, flat, by_pair, by_pair, by_pair, by_pair)
     short = np.zeros(1, dtype=np.int16)
     best = Best(short, short.copy(), short.copy(), np.zeros((1, 1), dtype=np.int64), np.array([1, 0, 0, 9]))
     states, after = room(1, 2, 2), room(1, 2, 2)
