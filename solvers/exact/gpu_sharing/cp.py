@@ -22,7 +22,7 @@ from schedgap.formulations.gpu_sharing.overlap import placed
 from schedgap.formulations.gpu_sharing.solution import GpuSharingSolution
 from schedgap.solvers.exact.gpu_sharing.bound import lower_bound
 from schedgap.solvers.exact.gpu_sharing.cp_model import Point, SharingModel
-from schedgap.solvers.exact.gpu_sharing.dynamic_program import MOST_JOBS, DynamicProgram
+from schedgap.solvers.exact.gpu_sharing.dynamic_program import MOST_JOBS, MOST_SLOTS, DynamicProgram
 from schedgap.solvers.exact.gpu_sharing.lp import (
     LARGEST,
     ColumnBound,
@@ -64,7 +64,7 @@ def solve_cp(instance: GpuSharingInstance, options: SolveOptions) -> Result:
     1. A compiled local search gives an incumbent of sum U.
     2. LPs over runs (job, accumulation, start, duration) give a bound B; every run whose reduced cost
        shows that it cannot be part of a sum of at most U - 1 is dropped. In the second LP only jobs share
-       whose memory fits with their numbers of steps.
+       whose memory fits with their numbers of steps, and only in slots where the loss can be afforded.
     3. A dynamic program over slots, bounded by the LP's prices, shows that there is no schedule of sum B, B + 1 and
        so on, or finds one, which is optimal; it ends without a proof where a slot has too many states.
     4. CP-SAT chooses among the runs that are left, with overlap integers instead of GPU identities, for a
@@ -127,7 +127,9 @@ class _Stages:
         if lp_nonzeros(self.instance, self.choices) > LARGEST:
             return Termination.TOO_LARGE
         columns, least, prices = self._linear_programs()
-        if prices is not None and len(self.instance.jobs) <= MOST_JOBS and best.objective is not None:
+        last = int((columns.start + columns.slots).max(initial=1)) - 1
+        small = len(self.instance.jobs) <= MOST_JOBS and last <= MOST_SLOTS
+        if prices is not None and small and best.objective is not None:
             self._enumerate(columns, least, prices)
         self._complete(columns, least)
         return None

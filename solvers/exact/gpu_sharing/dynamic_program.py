@@ -30,6 +30,8 @@ from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 MOST_JOBS = 40
+MOST_SLOTS = 500
+"""Beyond, rounding could come to more than what is left of a job that counts as done."""
 STATES = 1_000_000
 """Of a slot; beyond, the search ends without a proof."""
 _BYTES = 2e9
