@@ -33,6 +33,10 @@ _REACHED = ("kOptimal", "kIterationLimit")
 _WITHOUT_OPTIMUM = ("kInfeasible", "kUnbounded", "kUnboundedOrInfeasible", "kTimeLimit")
 
 
+class NoAnswer(RuntimeError):
+    """HiGHS gives up, also without the last basis."""
+
+
 @dataclass(frozen=True)
 class Optimum:
     """An optimal solution.
@@ -150,8 +154,8 @@ class LinearProgram:
 
         Raises
         ------
-        RuntimeError
-            HiGHS gives up, also without the last basis.
+        NoAnswer
+            HiGHS gives up.
         """
         if deadline.passed:
             return None
@@ -163,7 +167,7 @@ class LinearProgram:
         if status in _WITHOUT_OPTIMUM:
             return None
         if status not in ("kOptimal", "kModelEmpty"):
-            raise RuntimeError(f"linear program: HiGHS ends with {status}")
+            raise NoAnswer(f"linear program: HiGHS ends with {status}")
         solution = self._highs.getSolution()
         value = float(self._highs.getInfo().objective_function_value)
         return Optimum(value, np.array(solution.col_value), np.array(solution.row_dual))

@@ -22,7 +22,7 @@ from schedgap.formulations.gpu_sharing.overlap import placed
 from schedgap.formulations.gpu_sharing.solution import GpuSharingSolution
 from schedgap.solvers.exact.gpu_sharing.bound import lower_bound
 from schedgap.solvers.exact.gpu_sharing.cp_model import Point, SharingModel
-from schedgap.solvers.exact.gpu_sharing.dynamic_program import MOST_JOBS, MOST_SLOTS, DynamicProgram
+from schedgap.solvers.exact.gpu_sharing.dynamic_program import DynamicProgram, fits
 from schedgap.solvers.exact.gpu_sharing.lp import (
     LARGEST,
     ColumnBound,
@@ -52,7 +52,7 @@ _LP_SHARE = 0.5
 """Of the time that is left, for that LP."""
 _SHARE = 0.85
 """Of the time or work that is left, for the dynamic program."""
-_QUICK = 0.2
+_QUICK = 0.6
 """Work of a dynamic program after which twice as many sums are tried at once."""
 
 Floats = NDArray[np.float64]
@@ -127,9 +127,7 @@ class _Stages:
         if lp_nonzeros(self.instance, self.choices) > LARGEST:
             return Termination.TOO_LARGE
         columns, least, prices = self._linear_programs()
-        last = int((columns.start + columns.slots).max(initial=1)) - 1
-        small = len(self.instance.jobs) <= MOST_JOBS and last <= MOST_SLOTS
-        if prices is not None and small and best.objective is not None:
+        if prices is not None and best.objective is not None and fits(self.instance, columns):
             self._enumerate(columns, least, prices)
         self._complete(columns, least)
         return None
@@ -150,8 +148,10 @@ class _Stages:
                 lp = column_bound(self.instance, self.choices, columns, until, by_mode=by_mode)
             if lp is None:
                 break
-            best.info["lp bound"] = lp.value / len(self.instance.jobs)
-            best.tighten(math.ceil(lp.value - 1e-6))
+            # The second has only runs of schedules that are better than the incumbent.
+            value = lp.value if not by_mode or best.objective is None else min(lp.value, float(best.objective))
+            best.info["lp bound"] = value / len(self.instance.jobs)
+            best.tighten(math.ceil(value - 1e-6))
             best.log("linear program")
             least = np.maximum(least, lp.value + lp.reduced)
             if best.objective is not None:
@@ -172,7 +172,7 @@ class _Stages:
         seconds, work = best.seconds_left(_SHARE), best.work_left(_SHARE)
         until = best.options.deadline if not seconds else Deadline.after(seconds)
         most_work = math.inf if work is None else best.work + work
-        step, states = 2, 0
+        step, states, late = 2, 0, sum(job.arrival - 1 for job in self.instance.jobs)
         while not best.finished():
             assert best.objective is not None
             most = min(int(best.objective), int(best.bound) + step) - 1
@@ -190,7 +190,7 @@ class _Stages:
                 best.tighten(most + 1)
             else:
                 total = best.propose(found.solution(self.instance, self.choices), "dynamic program")
-                if total != found.total:
+                if total != found.total - late:
                     return
                 best.exhausted()
             step = 2 * step if best.work - before < _QUICK else 2

@@ -9,12 +9,13 @@ import numpy as np
 
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import Choices
-from schedgap.solvers.exact.gpu_sharing.lp import ColumnBound, Columns, column_bound
+from schedgap.solvers.exact.gpu_sharing.lp import ColumnBound, Columns, column_bound, losses, spare
 from schedgap.solvers.exact.gpu_sharing.potentials import potential, sharing_of, tables_of
 from schedgap.solvers.exact.gpu_sharing.search import Found
 from schedgap.solvers.exact.gpu_sharing.states import (
-    FULL,
     LEAST,
+    LOST,
+    MOST_SHARED,
     NEAR,
     TRIED,
     USED,
@@ -22,6 +23,8 @@ from schedgap.solvers.exact.gpu_sharing.states import (
     Ints,
     Potentials,
     States,
+    empty_levels,
+    empty_node,
     prune,
     room,
 )
@@ -29,17 +32,20 @@ from schedgap.solvers.exact.gpu_sharing.successors import expand
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
-MOST_JOBS = 40
-MOST_SLOTS = 500
-"""Beyond, rounding could come to more than what is left of a job that counts as done."""
+_JOBS = 40
+"""Jobs are bits of a number, which has room for 62; from 33 on memory no longer holds `STATES`, of 40 it holds 70%."""
+_SLOTS = 500
+"""Beyond, rounding could come to more than `NEAR`."""
 STATES = 1_000_000
 """Of a slot; beyond, the search ends without a proof."""
 _BYTES = 2e9
 _TOLERANCE = 1e-6
-_PART = 500
-"""States after which the clock is looked at."""
-_COST = 1e-7
+_LEVELS = 100_000
+"""Levels of the search after which the clock and the work are looked at."""
+_COST = 3e-7
 """Work of a level of the search, about its seconds."""
+_LP_COST = 5e-5
+"""Work of an LP for each slot of its runs, about its seconds."""
 _MANY = 1_000
 """States of a slot from which on further potentials are tried."""
 _POTENTIALS = 32
@@ -47,6 +53,13 @@ _PRICE_BYTES = 2e8
 _TRIES = 20
 _WORTH = 0.97
 """Potentials are tried until one leaves more than this share of the states."""
+
+
+def fits(instance: GpuSharingInstance, columns: Columns) -> bool:
+    """Whether the states of an instance with these runs can be written down."""
+    last = int((columns.start + columns.slots).max(initial=1)) - 1
+    shared = sorted(job.gpus for job in instance.jobs)[-2:][0]
+    return len(instance.jobs) <= _JOBS and last <= _SLOTS and shared <= MOST_SHARED
 
 
 @dataclass
@@ -62,8 +75,11 @@ class DynamicProgram:
     - where a job starts that shares with none of the jobs that ran before, although its GPUs were free in the slot
       before: it could start there, and nothing would end later.
 
-    No dropped schedule needs itself to be kept: the last two replace it by one in which, at the last slot that is
-    compared, no job has more left and some less, or that starts jobs earlier and has the same there.
+    The last drops no optimum, so it does no harm beside the second: a job that starts in t + 1 beside none that ran in
+    t, where its GPUs were free, can start in t. It runs alone there, at rate 1; from t + 1 on its partners and the GPUs
+    are the same. Its last slot gave at most 1, so it ends at least a slot earlier, nobody ends later, and the sum falls.
+
+    Where rounding hides whether a job is done, the search ends without a proof.
     """
 
     instance: GpuSharingInstance
@@ -99,6 +115,7 @@ class DynamicProgram:
             np.array([1, 0, 0, most + 1], dtype=np.int64),
         )
         limit = most + _TOLERANCE
+        node, levels = empty_node(n), empty_levels(n)
         here, after = self._rooms
         for part in here[:-1]:
             part[0] = 0
@@ -106,12 +123,14 @@ class DynamicProgram:
         for slot in range(1, tables.last + 1):
             used, best.sums[USED] = int(best.sums[USED]), 0
             after.table[:] = -1
-            for first in range(0, used, _PART):
-                before = int(best.sums[TRIED])
-                last = min(used, first + _PART)
-                expand(slot, first, last, count, limit, here, after, tables, potentials, best)
-                self.best.work += _COST * (int(best.sums[TRIED]) - before)
-                if best.sums[FULL] or self._over():
+            first = 0
+            while first < used:
+                tried = int(best.sums[TRIED])
+                first = expand(
+                    slot, first, used, tried + _LEVELS, count, limit, node, levels, here, after, tables, potentials, best
+                )
+                self.best.work += _COST * (int(best.sums[TRIED]) - tried)
+                if best.sums[LOST] or self._over():
                     return False, None
             self.states += int(best.sums[USED])
             count = self._sharpen(slot, count, limit, after, potentials, best.sums)
@@ -119,7 +138,7 @@ class DynamicProgram:
         if best.sums[LEAST] > most:
             return True, None
         start, end = best.start.astype(np.int64), best.end.astype(np.int64)
-        return True, Found(start, end, best.kind - tables.first[:-1], best.shared, int(best.sums[LEAST]))
+        return True, Found(start, end, best.kind - tables.first[:-1], best.shared, int(end.sum()))
 
     def _over(self) -> bool:
         return self.until.passed or self.best.work > self.most_work or self.best.finished()
@@ -140,7 +159,8 @@ class DynamicProgram:
             if len(alive) < _MANY or self._over():
                 break
             rest = self._rest(slot, int(self._rng.choice(alive)), states)
-            prices = column_bound(self.instance, self.choices, rest, self.best.options.deadline, by_mode=True)
+            prices = column_bound(self.instance, self.choices, rest, self.until, by_mode=True)
+            self.best.work += _LP_COST * int(rest.slots.sum())
             if prices is None:
                 break
             p = count if count < self._places else int(self._rng.integers(1, self._places))
@@ -158,7 +178,7 @@ class DynamicProgram:
         waiting = np.array([not (begun >> j) & 1 for j in range(len(self.instance.jobs))])
         columns = self.columns.only(waiting[self.columns.job] & (self.columns.start > slot))
         parts: list[tuple[Ints, ...]] = [(columns.job, columns.mode, columns.start, columns.slots, columns.cost)]
-        slack = [columns.slack]
+        slack, loss = [columns.slack], losses(self.choices)
         for j, job in enumerate(self.instance.jobs):
             if (run >> j) & 1:
                 left, kind = float(states.left[i, j]), int(states.kind[i, j])
@@ -166,5 +186,5 @@ class DynamicProgram:
                 slots = np.arange(max(1, math.ceil(left - NEAR)), max(1, most) + 1)
                 same, steps = np.ones_like(slots), kind - int(tables.first[j])
                 parts.append((same * j, same * steps, same * (slot + 1), slots, slot + slots - job.arrival + 1))
-                slack.append(slots - left)
+                slack.append(spare(loss[j], np.maximum(slots - left, 0.0)))
         return Columns.joined(parts, slack)

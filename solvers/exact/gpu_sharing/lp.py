@@ -11,7 +11,7 @@ from scipy import sparse
 
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import Choices
-from schedgap.solvers.linear_program import solve_once
+from schedgap.solvers.linear_program import NoAnswer, solve_once
 from schedgap.solvers.result import Deadline
 
 Ints = NDArray[np.int64]
@@ -20,6 +20,8 @@ Floats = NDArray[np.float64]
 LARGEST = 6_000_000
 """Nonzeros beyond which the LP is not built."""
 _MARGIN = 1e-6
+_LEAST_LOSS = 1e-6
+"""Of a slot, by GPU: less is not counted, since HiGHS does not tell coefficients of about 1e-9 from 0."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Columns:
     ----------
     job, mode, start, slots : what the run is
     cost : its JCT in slots
-    slack : slots that it may lose, d - W
+    slack : slots that it may lose, see :func:`spare`
     """
 
     job: Ints
@@ -117,6 +119,7 @@ def all_columns(instance: GpuSharingInstance, choices: Choices) -> Columns:
     """Every start, mode and duration within the horizon."""
     parts: list[tuple[Ints, ...]] = []
     slack: list[Floats] = []
+    loss = losses(choices)
     for j, own in enumerate(choices.jobs):
         arrival = instance.jobs[j].arrival
         for m, mode in enumerate(own.modes):
@@ -124,7 +127,7 @@ def all_columns(instance: GpuSharingInstance, choices: Choices) -> Columns:
                 start = np.arange(arrival, instance.horizon - d + 2, dtype=np.int64)
                 same = np.ones_like(start)
                 parts.append((same * j, same * m, start, same * d, start + d - arrival))
-                slack.append(np.full(len(start), float(d - mode.work)))
+                slack.append(np.full(len(start), spare(loss[j], float(d - mode.work))))
     if not parts:
         empty = np.zeros(0, dtype=np.int64)
         return Columns(empty, empty, empty, empty, empty, np.zeros(0))
@@ -150,7 +153,7 @@ def fine_entries(choices: Choices, columns: Columns) -> int:
 def column_bound(
     instance: GpuSharingInstance, choices: Choices, columns: Columns, deadline: Deadline, *, by_mode: bool = False
 ) -> ColumnBound | None:
-    """Solve the LP relaxation over the columns; None when the deadline comes first or there is no solution.
+    """Solve the LP relaxation over the columns; None when there is no solution, or none before HiGHS or time ends.
 
     x chooses a run per job, v[j, k, t] >= 0 is how many GPUs j and k share in slot t. With l_jk = 1 - 1/xi_jk::
 
@@ -185,7 +188,10 @@ def column_bound(
     low[:jobs] = high[:jobs]
     high[jobs : jobs + slots] = instance.total_gpus
     # The rows imply the bounds of v; without them its reduced costs are no less than 0.
-    found = solve_once(matrix, cost, np.where(np.arange(len(upper)) < count, 1.0, np.inf), low, high, deadline)
+    try:
+        found = solve_once(matrix, cost, np.where(np.arange(len(upper)) < count, 1.0, np.inf), low, high, deadline)
+    except NoAnswer:
+        return None
     if found is None:
         return None
     duals = found.duals
@@ -287,7 +293,7 @@ def can_share(
     met = np.full((len(owner), len(shortest)), np.iinfo(np.int64).max)
     for begin in (now, np.maximum(earliest, now - shortest + 1)):
         met = np.minimum(met, np.minimum(end, begin + shortest - 1) - np.maximum(start, begin) + 1)
-    loss = (1 - 1 / choices.tables.slowdown)[columns.job[owner]]
+    loss = losses(choices)[columns.job[owner]]
     able = met * loss <= columns.slack[owner][:, None] + 1e-9
     return owner, slot, able & (earliest <= now) & choices.tables.may_share[columns.job[owner]]
 
@@ -328,5 +334,19 @@ def _limits(
 
 def mean_loss(choices: Choices, one: Ints, other: Ints) -> Floats:
     """What `one` loses in a slot, in the mean over its GPUs, for one GPU that it shares with `other`."""
-    loss: Floats = (1 - 1 / choices.tables.slowdown[one, other]) / choices.tables.gpus[one]
+    loss: Floats = losses(choices)[one, other] / choices.tables.gpus[one]
     return loss
+
+
+def losses(choices: Choices) -> Floats:
+    """(J, J) what a job loses in a slot beside another, no more than it does: too little is not counted."""
+    data = choices.tables
+    loss = 1 - 1 / data.slowdown
+    counted: Floats = np.where(data.may_share & (loss >= _LEAST_LOSS * data.gpus[:, None]), loss, 0.0)
+    return counted
+
+
+def spare(loss: Floats, slack: float | Floats) -> Floats:
+    """What runs of a job with these :func:`losses` may lose of them, d - W of `slack`: nothing if no loss is so small."""
+    counted: Floats = np.where(slack < loss[loss > 0].min(initial=np.inf) - 1e-9, 0.0, slack)
+    return counted

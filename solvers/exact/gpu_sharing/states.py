@@ -17,7 +17,10 @@ Flags = NDArray[np.bool_]
 
 WAITING, RUNNING, DONE = 0, 1, 2
 NEAR = 1e-10
-"""Slots: with so little left a job is done. A little early is no harm: it is a relaxation, and the checker scores."""
+"""Slots: with no more than this left, or too much, rounding hides whether a job is done.
+
+What meets its target exactly is no such case: the checker's tolerance leaves it 1e-9 of its work too much.
+"""
 SAME = 1e-13
 """Slots: by so much more a state may have left than one that it stands for; over 500 slots that is less than NEAR."""
 
@@ -89,14 +92,18 @@ class States(NamedTuple):
     kind: Shorts
     start: Shorts
     end: Shorts
-    shared: NDArray[np.int8]
+    shared: NDArray[np.uint8]
     dead: Flags
     after: Ints
     table: Ints
 
 
 class Node(NamedTuple):
-    """One state while successors are made of it; `counts` are free GPUs, jobs held back as bits, and the cost."""
+    """One state while successors are made of it.
+
+    `counts` are free GPUs, jobs held back as bits, the cost, how many jobs could start, and the level of the search
+    for which of them do (less than 0 where it is at its end).
+    """
 
     status: Ints
     kind: Shorts
@@ -109,8 +116,30 @@ class Node(NamedTuple):
     counts: Ints
 
 
+class Levels(NamedTuple):
+    """The search for the jobs of a node that start, level by level, so that it can be left and gone on with.
+
+    Attributes
+    ----------
+    waiting : jobs that could start
+    of_partner : whether a level is about the GPUs that a job shares with one partner, else about a job
+    place, partner : the job's place in `waiting`; the partner
+    choice : what is tried next
+    need : GPUs that the job still needs
+    value : the least cost of what is decided so far
+    """
+
+    waiting: Ints
+    of_partner: Flags
+    place: Ints
+    partner: Ints
+    choice: Ints
+    need: Ints
+    value: Floats
+
+
 class Best(NamedTuple):
-    """The best schedule so far; `sums`: states used, whether there were too many, levels tried, the least cost."""
+    """The best schedule so far; `sums`: states used, whether states were lost, levels tried, the least cost."""
 
     kind: Shorts
     start: Shorts
@@ -119,8 +148,10 @@ class Best(NamedTuple):
     sums: Ints
 
 
-FREE, HELD_BACK, COST = 0, 1, 2
-USED, FULL, TRIED, LEAST = 0, 1, 2, 3
+FREE, HELD_BACK, COST, MANY, LEVEL = 0, 1, 2, 3, 4
+USED, LOST, TRIED, LEAST = 0, 1, 2, 3
+MOST_SHARED = 255
+"""GPUs that two jobs may share in a state."""
 
 
 def room(jobs: int, states: int, table: int) -> States:
@@ -130,7 +161,7 @@ def room(jobs: int, states: int, table: int) -> States:
     return States(
         masks[0], masks[1], masks[2], masks[3], np.zeros(states), np.zeros(states, dtype=np.int64),
         np.zeros((states, jobs)), marks[0], marks[1], marks[2],
-        np.zeros((states, max(1, jobs * (jobs - 1) // 2)), dtype=np.int8),
+        np.zeros((states, max(1, jobs * (jobs - 1) // 2)), dtype=np.uint8),
         np.zeros(states, dtype=np.bool_), np.zeros(states, dtype=np.int64), np.full(table, -1, dtype=np.int64),
     )  # fmt: skip
 
@@ -140,8 +171,18 @@ def empty_node(n: int) -> Node:  # pragma: no cover - compiled
     """Arrays for n jobs."""
     kind, start, end = np.zeros(n, dtype=np.int16), np.zeros(n, dtype=np.int16), np.zeros(n, dtype=np.int16)
     status, alone, before = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.bool_)
-    shared, counts = np.zeros((n, n), dtype=np.int64), np.zeros(3, dtype=np.int64)
+    shared, counts = np.zeros((n, n), dtype=np.int64), np.zeros(5, dtype=np.int64)
+    counts[LEVEL] = -1
     return Node(status, kind, start, end, np.zeros(n), alone, before, shared, counts)
+
+
+@kept
+def empty_levels(n: int) -> Levels:  # pragma: no cover - compiled
+    """Arrays for n jobs, each with a level for itself, for each of the others, and for free GPUs."""
+    most = n * (n + 2) + 2
+    of_partner, place, partner = np.zeros(most, np.bool_), np.zeros(most, np.int64), np.zeros(most, np.int64)
+    choice, need, value = np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most)
+    return Levels(np.zeros(n, dtype=np.int64), of_partner, place, partner, choice, need, value)
 
 
 @kept
@@ -282,7 +323,7 @@ def keep(
         i = states.after[i]
     i = sums[USED]
     if i >= len(states.done):
-        sums[FULL] = 1
+        sums[LOST] = 1
         return
     sums[USED] += 1
     states.done[i], states.running[i], states.held_back[i] = done, running, held_back

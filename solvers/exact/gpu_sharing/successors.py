@@ -6,24 +6,28 @@ import math
 
 import numpy as np
 
-from schedgap.formulations.common.compiled import kept
+from schedgap.formulations.common.compiled import forget_stale, kept
+from schedgap.solvers.exact.gpu_sharing import states as states_module
 from schedgap.solvers.exact.gpu_sharing.states import (
     COST,
     DONE,
     FREE,
-    FULL,
     HELD_BACK,
     LEAST,
+    LEVEL,
+    LOST,
+    MANY,
     NEAR,
     RUNNING,
     TRIED,
     WAITING,
     Best,
-    Ints,
+    Levels,
     Node,
     Potentials,
     States,
     Tables,
+    empty_levels,
     empty_node,
     ends,
     keep,
@@ -34,56 +38,60 @@ from schedgap.solvers.exact.gpu_sharing.states import (
     slowed,
 )
 
+forget_stale(__file__, states_module.__file__)
+
 
 @kept
 def expand(
-    slot: int, first: int, last: int, count: int, limit: float, here: States, after: States, tables: Tables,
-    potentials: Potentials, found: Best,
-) -> None:  # pragma: no cover - compiled  # fmt: skip
-    """All successors after `slot` of the states `first` to `last` - 1 before it, by the first `count` potentials."""
-    n = len(tables.arrival)
-    node = empty_node(n)
-    waiting = np.zeros(n, dtype=np.int64)
+    slot: int, first: int, last: int, stop: int, count: int, limit: float, node: Node, levels: Levels, here: States,
+    after: States, tables: Tables, potentials: Potentials, found: Best,
+) -> int:  # pragma: no cover - compiled  # fmt: skip
+    """Successors after `slot` of the states `first` to `last` - 1 before it, by the first `count` potentials.
+
+    Returns
+    -------
+    The state to go on with, from node and levels as they are, after `stop` levels; `last` where all is done.
+    """
     order = np.argsort(-tables.gpus)  # large gangs first: what they do is soon too much
     for i in range(first, last):
-        if here.dead[i] or found.sums[FULL]:
-            continue
-        load(i, here, node, tables)
-        many = 0
-        for j in order:
-            if node.status[j] == WAITING and tables.arrival[j] <= slot:
-                waiting[many] = j
-                many += 1
-        _choose(
-            slot, waiting[:many], here.bound[i], here.potential[i], count, limit, node, after, tables, potentials, found
-        )
+        if node.counts[LEVEL] < 0:
+            if here.dead[i]:
+                continue
+            load(i, here, node, tables)
+            many = 0
+            for j in order:
+                if node.status[j] == WAITING and tables.arrival[j] <= slot:
+                    levels.waiting[many] = j
+                    many += 1
+            node.counts[MANY], node.counts[LEVEL] = many, 0
+            levels.of_partner[0], levels.place[0], levels.choice[0], levels.value[0] = False, 0, 0, here.bound[i]
+        _choose(slot, stop, here.potential[i], count, limit, node, levels, after, tables, potentials, found)
+        if node.counts[LEVEL] >= 0:
+            return i
+    return last
 
 
 @kept
 def _choose(
-    slot: int, waiting: Ints, least: float, p: int, count: int, limit: float, node: Node, after: States,
-    tables: Tables, potentials: Potentials, found: Best,
+    slot: int, stop: int, p: int, count: int, limit: float, node: Node, levels: Levels, after: States, tables: Tables,
+    potentials: Potentials, found: Best,
 ) -> None:  # pragma: no cover - compiled  # fmt: skip
     """All ways to start some of the waiting jobs: in turn each waits, or starts with some steps and shared GPUs.
 
-    Depth first without recursion (numba's cache of recursive code crashes). A level is about a job, or about the
-    GPUs that a job shares with one partner. `value` is the least cost of what is decided so far.
+    Depth first without recursion (numba's cache of recursive code crashes). After `stop` levels, or when states were
+    lost, it returns with the level that it would go on with.
     """
     status, alone, shared, counts = node.status, node.alone, node.shared, node.counts
     first, wait = tables.first, potentials.least_wait
-    n = len(status)
-    levels = len(waiting) * (n + 2) + 2
-    of_partner = np.zeros(levels, dtype=np.bool_)
-    place, partner = np.zeros(levels, dtype=np.int64), np.zeros(levels, dtype=np.int64)
-    choice, need, value = np.zeros(levels, dtype=np.int64), np.zeros(levels, dtype=np.int64), np.zeros(levels)
+    waiting, of_partner, place, partner, choice, need, value = levels
+    n, many = len(status), counts[MANY]
     earliest, latest = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
-    value[0] = least
-    d = 0
-    while d >= 0:
+    d = counts[LEVEL]
+    while d >= 0 and found.sums[TRIED] < stop and not found.sums[LOST]:
         w = place[d]
         found.sums[TRIED] += 1
         if not of_partner[d]:
-            if w == len(waiting):
+            if w == many:
                 _advance(slot, node, tables, potentials, count, p, limit, after, found)
                 d -= 1
                 continue
@@ -105,7 +113,7 @@ def _choose(
             c = choice[d]
             choice[d] += 1
             q = first[j] + c - 1
-            if q == first[j + 1] or found.sums[FULL]:
+            if q == first[j + 1]:
                 d -= 1
             elif c == 0:
                 then = value[d] + wait[p, j, slot + 1] - wait[p, j, slot]
@@ -132,10 +140,10 @@ def _choose(
             k = partner[d] = n if need[d] == 0 else then_partner
             stopped = possible < need[d]
             if k == n and (counts[HELD_BACK] >> j) & 1:
-                stopped = True
+                beside = False
                 for other in range(n):
-                    if node.before[other] and status[other] == RUNNING and shared[j, other] > 0:
-                        stopped = False
+                    beside |= node.before[other] and status[other] == RUNNING and shared[j, other] > 0
+                stopped |= not beside
             if stopped:
                 d -= 1
                 continue
@@ -169,6 +177,7 @@ def _choose(
         d += 1
         of_partner[d], place[d], choice[d], value[d] = True, w, 0, then
         partner[d], need[d] = k + 1, need[d - 1] - o
+    counts[LEVEL] = d
 
 
 @kept
@@ -188,6 +197,8 @@ def _advance(
             held_back |= 1 << j
     for j in range(n):
         if status[j] == RUNNING and left[j] <= NEAR:
+            if left[j] > -NEAR:
+                found.sums[LOST] = 1
             status[j], node.end[j] = DONE, slot
             counts[COST] += slot - tables.arrival[j] + 1
             ended |= 1 << j
@@ -232,7 +243,7 @@ def _compile() -> None:
     short = np.zeros(1, dtype=np.int16)
     best = Best(short, short.copy(), short.copy(), np.zeros((1, 1), dtype=np.int64), np.array([1, 0, 0, 9]))
     states, after = room(1, 2, 2), room(1, 2, 2)
-    expand(1, 0, 1, 1, 1.0, states, after, tables, potentials, best)
+    expand(1, 0, 1, 9, 1, 1.0, empty_node(1), empty_levels(1), states, after, tables, potentials, best)
     prune(1, 0, 1.0, after, tables, potentials, best.sums)
 
 
