@@ -111,7 +111,7 @@ def test_gpu_sharing_cp_refines_rounded_losses(monkeypatch: pytest.MonkeyPatch) 
     from schedgap.formulations.gpu_sharing import modes
     from schedgap.solvers.exact.gpu_sharing import cp as gpu_sharing
 
-    monkeypatch.setattr(gpu_sharing, "MOST_JOBS", 0)  # no dynamic program: CP-SAT alone
+    monkeypatch.setattr(gpu_sharing, "fits", lambda *_: False)  # no dynamic program: CP-SAT alone
     refined = 0
     for seed in range(6):
         instance = tiny(seed, jobs=3, gpus=2, cap=2, horizon=12)

@@ -52,7 +52,7 @@ _LP_SHARE = 0.5
 """Of the time that is left, for that LP."""
 _SHARE = 0.85
 """Of the time or work that is left, for the dynamic program."""
-_QUICK = 0.6
+_QUICK = 3.0
 """Work of a dynamic program after which twice as many sums are tried at once."""
 
 Floats = NDArray[np.float64]

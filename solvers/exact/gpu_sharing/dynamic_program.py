@@ -33,7 +33,7 @@ from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 _JOBS = 40
-"""Jobs are bits of a number, which has room for 62; from 33 on memory no longer holds `STATES`, of 40 it holds 70%."""
+"""Jobs are bits of a number, which has room for 62; from 32 on memory no longer holds `STATES`, for 40 it holds 70%."""
 _SLOTS = 500
 """Beyond, rounding could come to more than `NEAR`."""
 STATES = 1_000_000
@@ -76,8 +76,8 @@ class DynamicProgram:
       before: it could start there, and nothing would end later.
 
     The last drops no optimum, so it does no harm beside the second: a job that starts in t + 1 beside none that ran in
-    t, where its GPUs were free, can start in t. It runs alone there, at rate 1; from t + 1 on its partners and the GPUs
-    are the same. Its last slot gave at most 1, so it ends at least a slot earlier, nobody ends later, and the sum falls.
+    t, where its GPUs were free, can start in t. It runs alone there, at rate 1; its later partners and the GPUs are the
+    same. Its old last slot gave at most 1, so it ends at least a slot earlier and nobody ends later: the sum falls.
 
     Where rounding hides whether a job is done, the search ends without a proof.
     """
@@ -126,8 +126,9 @@ class DynamicProgram:
             first = 0
             while first < used:
                 tried = int(best.sums[TRIED])
+                stop = tried + _LEVELS
                 first = expand(
-                    slot, first, used, tried + _LEVELS, count, limit, node, levels, here, after, tables, potentials, best
+                    slot, first, used, stop, count, limit, node, levels, here, after, tables, potentials, best
                 )
                 self.best.work += _COST * (int(best.sums[TRIED]) - tried)
                 if best.sums[LOST] or self._over():

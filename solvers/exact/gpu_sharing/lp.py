@@ -347,6 +347,6 @@ def losses(choices: Choices) -> Floats:
 
 
 def spare(loss: Floats, slack: float | Floats) -> Floats:
-    """What runs of a job with these :func:`losses` may lose of them, d - W of `slack`: nothing if no loss is so small."""
+    """Of d - W slots, what a run with these :func:`losses` may lose: nothing where no loss is so small."""
     counted: Floats = np.where(slack < loss[loss > 0].min(initial=np.inf) - 1e-9, 0.0, slack)
     return counted
