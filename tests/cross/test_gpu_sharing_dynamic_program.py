@@ -206,7 +206,7 @@ def test_the_starts_of_one_state_are_left_where_the_work_ends() -> None:
     assert 0.05 < program.best.work < 0.1
 
 
-@pytest.mark.parametrize("instance", instances(), ids=lambda i: i.name)
+@pytest.mark.parametrize("instance", instances()[::2], ids=lambda i: i.name)
 def test_cp_from_a_poor_incumbent(instance: GpuSharingInstance, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a weak local search many sums are tried, on the runs that the LPs leave for each."""
     monkeypatch.setattr(cp, "_LARGEST_ROUNDS", 0)
