@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -13,10 +14,10 @@ from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.solvers.budget import Budget, OutOfBudgetError
 from schedgap.solvers.incumbent import Incumbent
-from schedgap.solvers.result import Result, SolveOptions
+from schedgap.solvers.result import Deadline, Result, SolveOptions
 
-SHARE = 0.5
-"""Of the time that is left: what each heuristic may take of it."""
+SHARE = 0.75
+"""Of the time: what all heuristics together may take. Each has an equal part of what those before it leave."""
 
 Improve = Callable[..., Result]
 """Called as an exact method is, with the instance and options that have a start."""
@@ -47,8 +48,11 @@ def from_best(
         best = Incumbent(sense, options, partial(check, instance))
         known = [] if options.start is None else [("start", options.start)]
         try:
-            for heuristic in heuristics():
-                solution = None if best.out_of_time() else _run(best, heuristic, instance)
+            inside = heuristics()
+            left = best.seconds_left(SHARE)
+            until = options.deadline if left is None else options.deadline.capped(left)
+            for number, heuristic in enumerate(inside):
+                solution = None if best.out_of_time() else _run(best, heuristic, instance, until, len(inside) - number)
                 if solution is not None:
                     known.append((getattr(heuristic, "__name__", "heuristic").replace("_", "-"), solution))
                 if stated is None:
@@ -60,22 +64,27 @@ def from_best(
             if stated is not None and known:
                 best.propose(min(known, key=lambda row: sense * stated(row[1]))[1])
             return best.result()
+        start: Solution | None = best.solution
+        facts: dict[str, Any] = {"start by": best.info.get("found by"), "start": best.objective}
         if stated is not None and known:
             name, start = min(known, key=lambda row: sense * stated(row[1]))
-            result = improve(instance, replace(options, start=start))
-            return replace(result, info={"start by": name, **result.info})
-        result = improve(instance, replace(options, start=best.solution))
-        return replace(result, info={"start by": best.info.get("found by"), "start": best.objective, **result.info})
+            facts = {"start by": name}
+        before = time.monotonic() - best.began
+        result = improve(instance, replace(options, start=start))
+        seconds = before + (result.solve_seconds or 0.0)
+        return replace(result, solve_seconds=seconds, info={**facts, **result.info})
 
     return method
 
 
-def _run(best: Incumbent, heuristic: Callable[..., object], instance: Instance) -> Solution | None:
-    """What a heuristic makes, at its end or when its share of the time is over."""
+def _run(
+    best: Incumbent, heuristic: Callable[..., object], instance: Instance, until: Deadline, parts: int
+) -> Solution | None:
+    """What a heuristic makes, at its end or when its part of the time is over."""
     own: dict[str, Any] = {"seed": best.options.seed}
-    deadline, left = best.options.deadline, best.seconds_left(SHARE)
+    deadline, left = until, until.left()
     if left is not None:
-        deadline = deadline.capped(left)
+        deadline = until.capped(left / parts)
     if "deadline" in inspect.signature(heuristic).parameters:
         own["deadline"] = deadline
     budget = Budget(deadline)

@@ -32,7 +32,7 @@ from schedgap.solvers.exact.ddl_cluster.walk import blocks_of, order_of, total_o
 from schedgap.solvers.exact.ddljs.lns import solve_lns as solve_workers
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.neighbourhoods import SHOWN, Neighbourhoods, NeighbourhoodSearch, Outcome, searched
-from schedgap.solvers.result import Result, SolveOptions, Status, Termination
+from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, Termination
 
 # -- the search: gains that are proposed now and then ------------------------------------------------------------------
 
@@ -112,6 +112,26 @@ def test_the_start_is_the_best_by_what_solutions_say_and_only_that_is_checked() 
     found = method(instance, SolveOptions(start={"left": 65}))
     assert found.solution == {"left": 60} and found.info["start by"] == "better"
     assert method(instance, SolveOptions(start={"left": 50})).solution == {"left": 50}
+
+
+def test_a_slow_heuristic_leaves_time_to_those_after_it_and_seconds_count_them_all() -> None:
+    given: list[float] = []
+
+    def slow(instance: object, *, seed: int, deadline: Deadline) -> None:
+        left = deadline.left()
+        assert left is not None
+        given.append(left)
+
+    def improve(instance: object, options: SolveOptions) -> Result:
+        return Result(Status.UNKNOWN, solve_seconds=1000.0)
+
+    def check(instance: object, solution: Solution) -> CheckReport:
+        raise AssertionError("there is none")
+
+    method = from_best(lambda: [slow, slow, slow], check, MINIMISE, improve)
+    found = method(placed(0), SolveOptions(deadline=Deadline.after(4000.0)))
+    assert given[0] <= 1000 and given[1] <= 1500 and given[2] <= 3000
+    assert found.seconds is not None and found.seconds > 1000
 
 
 def test_the_study_writes_as_it_goes_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
