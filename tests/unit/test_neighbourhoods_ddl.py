@@ -230,9 +230,10 @@ def test_jobs_that_do_not_share(change: dict[str, Any], memory: float) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_laid_blocks_finish_when_the_checker_says_they_do(seed: int) -> None:
-    """On servers of different sizes, with jobs that share, and jobs whose GPUs are given."""
+    """On servers of different sizes, with jobs that share, and jobs whose GPUs are given, on links that they share."""
     data = trained(seed, jobs=10).to_dict()
     data["servers"] += [{"id": "wide", "gpus": 3}]
+    data["jobs"][3] |= {"gpus": 2, "placement": [["s0", 0], ["wide", 1]]}
     data["jobs"][4] |= {"gpus": 2, "placement": [["s0", 1], ["wide", 0]]}
     for job in data["jobs"][5:7]:
         job["gpus"] = 5

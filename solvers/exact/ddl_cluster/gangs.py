@@ -1,7 +1,8 @@
 """Schedules of ddl-cluster in which GPUs are held by one job at a time, or by two of one width from the same moment.
 
-Nothing else runs on those GPUs, so a block of one or two jobs takes the same time whenever and wherever it runs. It is
-known by simulating the block alone; the whole schedule follows from the blocks and their order.
+Nothing else runs on those GPUs or uses their servers' links, so a block of one or two jobs takes the same time whenever
+and wherever it runs. It is known by simulating the block alone; the whole schedule follows from the blocks and their
+order.
 """
 
 from __future__ import annotations
@@ -185,7 +186,7 @@ class Gangs:
 
     def lay(self, blocks: Iterable[Block]) -> Laid:
         """Start every block as early as GPUs are free, those planned first before the others."""
-        free = [[0] * size for size in self.sizes]
+        free = self._all_free()
         laid: list[Block] = []
         gpus: list[tuple[Gpu, ...]] = [()] * len(self.alone)
         finish = [0] * len(self.alone)
@@ -197,6 +198,10 @@ class Gangs:
             laid.append(Block(block.jobs, start))
         return Laid(tuple(laid), tuple(gpus), tuple(finish))
 
+    def _all_free(self) -> list[list[int]]:
+        """When the GPUs of each server become free, and last its link."""
+        return [[0] * (size + 1) for size in self.sizes]
+
     def arrived(self, jobs: Sequence[int]) -> int:
         """When the last of them is there."""
         return max(self.arrival[j] for j in jobs)
@@ -205,7 +210,7 @@ class Gangs:
         """The GPUs that are free first, from `now` on, for a block, and since when; ties leave the most room."""
         gpus, given = self.instance.jobs[jobs[0]].gpus, self.instance.given[jobs[0]]
         if given is not None:
-            return given, max(now, *(free[s][g] for s, g in given))
+            return given, max(now, *(free[s][g] for s, g in self._with_links(jobs[0], given)))
         order = [sorted(range(size), key=lambda g: (free[s][g], g)) for s, size in enumerate(self.sizes)]
         if not self.wide[jobs[0]]:
             fits = []
@@ -223,16 +228,21 @@ class Gangs:
         return tuple(sorted(held)), start
 
     def _hold(self, jobs: Sequence[int], held: Iterable[Gpu], free: Sequence[list[int]], end: int) -> None:
-        """GPUs are free again at the end: whole servers where the jobs are wider than any."""
-        for s, g in held:
+        """GPUs and links are free again at the end: whole servers where the jobs are wider than any."""
+        for s, g in self._with_links(jobs[0], held):
             if self.wide[jobs[0]] and self.instance.given[jobs[0]] is None:
-                free[s][:] = [end] * self.sizes[s]
+                free[s][:] = [end] * (self.sizes[s] + 1)
             else:
                 free[s][g] = end
 
+    def _with_links(self, j: int, held: Iterable[Gpu]) -> list[Gpu]:
+        """The GPUs that a job holds, and as one more the links of its servers where it needs more than one."""
+        own = list(held)
+        return own + [(s, self.sizes[s]) for s in sorted({s for s, _ in own})] if self.wide[j] else own
+
     def listed(self, groups: Iterable[tuple[int, ...]]) -> Laid:
         """Whenever GPUs become free or a job arrives, the shortest blocks that fit are started."""
-        free = [[0] * size for size in self.sizes]
+        free = self._all_free()
         coming = sorted(groups, key=lambda own: (self.arrived(own), own), reverse=True)
         moments = sorted({self.arrived(own) for own in coming})
         waiting: list[tuple[float, tuple[int, ...]]] = []
