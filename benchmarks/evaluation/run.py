@@ -194,7 +194,8 @@ def _references(questions: Sequence[_Question], workers: int, cluster: str | Non
         done(number, _Reference())
 
     numbers = {id(question): number for number, question in enumerate(questions)}
-    with pool_of(_reference, min(workers, len(questions)), inside=True, cluster=cluster) as pool:
+    kept = "nothing is kept, evaluate begins anew"
+    with pool_of(_reference, min(workers, len(questions)), inside=True, cluster=cluster, kept=kept) as pool:
         pool.run(
             questions,
             lambda question, reference: done(numbers[id(question)], reference),

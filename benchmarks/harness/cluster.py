@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
@@ -20,10 +21,11 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 ANSWER = 15.0
 """Seconds in which a scheduler must answer."""
+RESUMES = "what had finished is kept, --resume goes on with it"
 
 
 class ClusterLost(InputError):
-    """The scheduler does not answer, has no workers, or went away in the middle; what had finished is kept."""
+    """The scheduler does not answer, has no workers, or went away in the middle."""
 
 
 def pool_of(
@@ -33,20 +35,23 @@ def pool_of(
     *,
     inside: bool = False,
     cluster: str | None = None,
+    kept: str = RESUMES,
 ) -> Pool[_T, _R]:
     """Processes of this machine, or the workers of a Dask cluster where the address of its scheduler is given.
+
+    `kept` says what is left of the work where the scheduler goes away.
 
     Raises
     ------
     InputError
-        Dask is not installed.
+        Dask is not installed, or the address is none.
     ClusterLost
         No scheduler answers at the address, or it has no workers.
     """
     if cluster is None:
         return Pool(function, workers, allowed, inside)
     client = _connect(cluster)
-    return ClusterPool(function, sum(client.nthreads().values()), allowed, address=cluster, client=client)
+    return ClusterPool(function, sum(client.nthreads().values()), allowed, address=cluster, client=client, kept=kept)
 
 
 def check_cluster(address: str | None) -> None:
@@ -66,6 +71,9 @@ def _dask() -> Any:
 def _connect(address: str) -> Any:
     """A client of the scheduler at an address; it has workers."""
     distributed = _dask()
+    for name in ("distributed", "distributed.client"):  # a lost scheduler is one line of ours, no traceback of theirs
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    _check_address(address)
     try:
         client = distributed.Client(address, timeout=ANSWER, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:  # a time limit is an OSError
@@ -75,6 +83,23 @@ def _connect(address: str) -> Any:
         client.close()
         raise ClusterLost(f"cluster {address}: the scheduler has no workers; start some: dask worker {address}")
     return client
+
+
+def _check_address(address: str) -> None:
+    """Refuse what is no address before a client is made of it: one that fails to start takes 30 s to end."""
+    comm, distributed = importlib.import_module("distributed.comm"), _dask()
+    try:
+        scheme, place = comm.parse_address(address)
+        importlib.import_module("distributed.comm.registry").get_backend(scheme).get_connector()
+        host, port = comm.parse_host_port(place)
+        if not host or not 0 < port < 65536:
+            raise ValueError("no host" if not host else f"port {port} is not from 1 to 65535")
+        if scheme == "tls" and distributed.Security().get_connection_args("client")["ssl_context"] is None:
+            raise ValueError("no certificates: set distributed.comm.tls in Dask's configuration")
+    except (ValueError, TypeError) as error:
+        raise InputError(
+            f"cluster {address!r}: must be the address of a Dask scheduler, such as tcp://node1:8786 ({error})"
+        ) from error
 
 
 @dataclass
@@ -95,10 +120,12 @@ class ClusterPool(Pool[_T, _R]):
     ----------
     address : of the scheduler
     client : the connection to it
+    kept : what is left where it goes away
     """
 
     address: str = ""
     client: Any = None
+    kept: str = RESUMES
     _running: dict[Any, _Running[_T]] = field(default_factory=dict)
 
     def __exit__(
@@ -201,9 +228,7 @@ class ClusterPool(Pool[_T, _R]):
 
     def _lost(self) -> ClusterLost:
         self._running.clear()
-        return ClusterLost(
-            f"cluster {self.address}: the scheduler went away; what had finished is kept, --resume goes on with it"
-        )
+        return ClusterLost(f"cluster {self.address}: the scheduler went away; {self.kept}")
 
 
 def _at_worker(function: Callable[[_T], _R], item: _T, sharers: dict[str, int]) -> _R:

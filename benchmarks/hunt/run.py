@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from schedgap.benchmarks.harness.cluster import pool_of
+from schedgap.benchmarks.harness.cluster import check_cluster, pool_of
 from schedgap.benchmarks.harness.pool import Pool
 from schedgap.benchmarks.harness.progress import Progress, Sink
 from schedgap.benchmarks.harness.store import locked
@@ -284,11 +284,14 @@ def hunt(
     if not resume:
         folder = fresh(folder)
     check_folder(folder)
+    check_cluster(cluster)
+    # The workers of a cluster run in folders of their own.
+    journal = Journal((folder if cluster is None else folder.resolve()) / FILE)
     with locked(folder):
         facts = {"target": chosen.id, "limits": {k: str(v) for k, v in bounds.given.items()}, "seed": seed}
         begin(folder, facts)
         with pool_of(do_work, workers, inside=True, cluster=cluster) as pool:
-            return _run(chosen, bounds, budget, seed, pool, folder, progress, starts)
+            return _run(chosen, bounds, budget, seed, pool, folder, journal, progress, starts)
 
 
 def fresh(folder: Path) -> Path:
@@ -324,10 +327,11 @@ def _run(
     seed: int,
     pool: Pool[Work, Done],
     folder: Path,
+    journal: Journal,
     progress: Sink | None,
     given: Starts | None,
 ) -> Hunted:
-    starts, journal = given or starts_of(target, limits), Journal(folder / FILE)
+    starts = given or starts_of(target, limits)
     most = limits.search["evaluations"] or EVALUATIONS
     total = ISLANDS * -(-most // (ISLANDS * STEPS))
     bar = Progress(total if budget is None else math.ceil(budget) + 1, progress, "hunt")

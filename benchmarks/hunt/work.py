@@ -14,7 +14,7 @@ from schedgap.benchmarks.hunt.journal import Journal
 from schedgap.benchmarks.hunt.starts import Starts
 from schedgap.benchmarks.hunt.target import Found, Judge, Target
 from schedgap.catalogue.methods import one_line
-from schedgap.formulations.common.errors import Disagreement, SchedgapError
+from schedgap.formulations.common.errors import Disagreement, InputError, SchedgapError
 from schedgap.formulations.common.files import write_text
 
 DISAGREEMENTS = "disagreements"
@@ -55,6 +55,9 @@ def do_work(work: Work) -> Done:
     if work.stretch is None:
         _warm(work)
         return Done(None)
+    if not work.journal.parent.is_dir():
+        there = f"island {work.island}: {work.journal.parent} is not there at its worker"
+        return Done(None, (InputError.exit_status, f"{there}: a hunt on a cluster needs a folder that all nodes share"))
     journal = Journal(work.journal)
     judge = Judge(work.target, work.work, work.journal.parent / DISAGREEMENTS, trying=work.trying)
 

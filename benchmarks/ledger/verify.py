@@ -165,7 +165,8 @@ def _in_processes(tasks: Sequence[_Task], processes: int, bar: Progress, cluster
     def died(task: _Task, reason: str, _: float) -> None:
         raise RuntimeError(f"{', '.join(task.ids)}: {reason}")
 
-    with pool_of(_run_task, processes, cluster=cluster) as pool:
+    kept = "only counterexamples found so far are kept, verify begins anew"
+    with pool_of(_run_task, processes, cluster=cluster, kept=kept) as pool:
         pool.run(tasks, done, died, tick=tick)
     return rows
 

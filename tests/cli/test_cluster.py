@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -22,13 +23,20 @@ import schedgap
 from schedgap.benchmarks.evaluation.run import _Question, _references
 from schedgap.benchmarks.harness.cluster import ClusterLost, ClusterPool, _Running, pool_of
 from schedgap.benchmarks.harness.progress import Progress
+from schedgap.benchmarks.harness.store import FILE, Store, StoreError
 from schedgap.benchmarks.harness.suites import Item, plan
 from schedgap.benchmarks.harness.worker import execute
+from schedgap.benchmarks.hunt.island import Stretch
+from schedgap.benchmarks.hunt.limits import parse_limits
+from schedgap.benchmarks.hunt.starts import starts_of
+from schedgap.benchmarks.hunt.target import find_target
+from schedgap.benchmarks.hunt.work import Work, do_work
 from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.records import Record
 from schedgap.catalogue.comm_contention import PROBLEM as COMM_CONTENTION
 from schedgap.formulations.common.errors import InputError
 
+SCHEDGAP = [sys.executable, "-m", "schedgap.cli.main"]
 SETTING = ["--no-dashboard", "--host", "127.0.0.1"]
 
 
@@ -66,9 +74,9 @@ class Cluster:
             process.wait(timeout=60)
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    made = Cluster(tmp_path)
+@contextlib.contextmanager
+def started(folder: Path) -> Iterator[Cluster]:
+    made = Cluster(folder)
     try:
         made.wait_for_workers()
         yield made
@@ -76,11 +84,25 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
         made.end()
 
 
-def test_rows_are_the_same_as_those_of_this_machine(cluster: Cluster, tmp_path: Path) -> None:
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """One that the test may break."""
+    with started(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One that is whole for all tests that leave it so."""
+    with started(tmp_path_factory.mktemp("cluster")) as made:
+        yield made
+
+
+def test_rows_are_the_same_as_those_of_this_machine(lasting: Cluster, tmp_path: Path) -> None:
     items = plan(["quick"], seed=0, scale=0.02, time_limit=None, problems=[COMM_CONTENTION])
     items = [item for item in items if item.record.method in ("bb", "adadual", "srsf-2")][:9]
     rows: list[dict[str, object]] = []
-    for address in (None, cluster.address):
+    for address in (None, lasting.address):
         found: dict[str, object] = {}
         with pool_of(partial(execute, disagreements=tmp_path), 1, cluster=address) as pool:
 
@@ -94,11 +116,11 @@ def test_rows_are_the_same_as_those_of_this_machine(cluster: Cluster, tmp_path: 
     assert rows[0] == rows[1]
 
 
-def test_an_evaluation_learns_the_same_of_its_instances(cluster: Cluster) -> None:
+def test_an_evaluation_learns_the_same_of_its_instances(lasting: Cluster) -> None:
     preset = workload_of(COMM_CONTENTION).presets[0]
     questions = [_Question(COMM_CONTENTION, "tiny", seed, preset.generator(seed, **preset.settings)) for seed in (0, 1)]
     bar = Progress(len(questions), None, "evaluate")
-    ways = ((1, None), (2, None), (1, cluster.address))
+    ways = ((1, None), (2, None), (1, lasting.address))
     here, processes, there = (_references(questions, workers, address, bar) for workers, address in ways)
     assert here == processes == there
     assert all(one.answers[0].objective == one.answers[0].bound and len(one.others) > 3 for one in here)
@@ -118,18 +140,62 @@ def test_the_work_of_a_worker_that_dies_is_done_by_another(cluster: Cluster) -> 
     assert sum(worker.poll() is None for worker in cluster.workers) == 1
 
 
-def test_a_scheduler_that_goes_away_is_one_line_and_nothing_finished_is_lost(cluster: Cluster) -> None:
-    done: list[int] = []
-    with pool_of(_process_once_slowly, 1, cluster=cluster.address) as pool:
+def test_a_hunt_writes_into_the_folder_where_it_was_begun(
+    lasting: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # the workers are elsewhere
+    limits = {"jobs": 2, "evaluations": 8}
+    here, there = (
+        schedgap.hunt("rar-ddls/ff", limits=limits, out=out, cluster=address)
+        for out, address in (("here", None), ("there", lasting.address))
+    )
+    assert there.found == here.found is not None
+    assert there.path == Path("there/worst.json")
+    lines = [set((tmp_path / name / "journal.jsonl").read_text().splitlines()) for name in ("here", "there")]
+    assert lines[0] == lines[1]
 
-        def collect(item: int, _: int) -> None:
-            done.append(item)
-            if len(done) == 1:
-                cluster.scheduler.kill()
 
-        with pytest.raises(ClusterLost, match="the scheduler went away; what had finished is kept, --resume"):
-            pool.run(range(100), collect, lambda item, reason, _: pytest.fail(f"{item}: {reason}"))
-    assert done
+def test_a_hunt_whose_folder_a_worker_does_not_see_is_bad_input(tmp_path: Path) -> None:
+    stretch = Stretch(0, 0, 3, 1, None, (), None)
+    target = find_target("rar-ddls/ff", None)
+    starts = starts_of(target, parse_limits(target.problem, target.method, {}))
+    done = do_work(Work(stretch, target, starts, 1.0, None, tmp_path / "away" / "journal.jsonl"))
+    assert done.error is not None
+    assert done.error[0] == 2
+    assert done.error[1].startswith(f"island 3: {tmp_path / 'away'} is not there at its worker")
+
+
+def test_a_scheduler_that_goes_away_is_one_line_and_nothing_finished_is_lost(cluster: Cluster, tmp_path: Path) -> None:
+    command = [*SCHEDGAP, "bench", "quick", "--scale", "0.2", "--out", "run", "--cluster", cluster.address]
+    run = tmp_path / "run"
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as bench:
+        try:
+            wait_until(lambda: _rows(run) > 0, lambda: bench.poll() is None)
+            cluster.scheduler.kill()
+            lines = bench.communicate()[1].splitlines()
+        finally:
+            bench.kill()
+    assert bench.returncode == 2
+    assert [line for line in lines if not line.startswith("bench ")] == [
+        f"schedgap: error: cluster {cluster.address}: the scheduler went away; what had finished is kept, "
+        "--resume goes on with it"
+    ]
+    assert _rows(run) > 0
+
+
+def test_what_has_no_resume_does_not_promise_it(
+    lasting: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(pool: ClusterPool[object, object], *_: object, **__: object) -> None:
+        raise pool._lost()
+
+    monkeypatch.setattr(ClusterPool, "run", lost)
+    with pytest.raises(ClusterLost, match="went away; only counterexamples found so far are kept, verify begins anew"):
+        schedgap.verify(["000-lemma-2"], out=tmp_path, cluster=lasting.address)
+    preset = workload_of(COMM_CONTENTION).presets[0]
+    question = _Question(COMM_CONTENTION, "tiny", 0, preset.generator(0, **preset.settings))
+    with pytest.raises(ClusterLost, match="went away; nothing is kept, evaluate begins anew"):
+        _references([question], 1, lasting.address, Progress(1, None, "evaluate"))
 
 
 @pytest.mark.parametrize("error", [CommClosedError("gone"), CancelledError("gone")])
@@ -147,10 +213,38 @@ def test_a_result_that_cannot_be_fetched_means_that_the_scheduler_went_away(erro
         pool._take(Finished(), _Running(0), lambda item, value: None, lambda item, reason, _: None)
 
 
-def test_an_address_that_nobody_answers_at_is_refused_before_any_work(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"cluster ftp://nobody: no Dask scheduler answers"):
-        schedgap.bench(cluster="ftp://nobody", out=tmp_path / "run")
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        ("", "missing port"),
+        ("127.0.0.1", "missing port"),
+        ("ftp://x:1", "unknown address scheme 'ftp'"),
+        ("tcp://:8786", "no host"),
+        ("tcp://x:70000", "port 70000"),
+        ("tcp://::1:8786", "ipv6 needs brackets"),
+        ("tls://x:8786", "no certificates"),
+    ],
+)
+def test_what_is_no_address_is_refused_before_a_client_is_made(
+    address: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("distributed.Client", lambda *_, **__: pytest.fail("a client was made"))
+    with pytest.raises(InputError, match=rf"cluster '{re.escape(address)}': must be the address .*{reason}"):
+        schedgap.hunt("rar-ddls/ff", cluster=address, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_what_is_no_address_is_one_line_on_the_screen(tmp_path: Path) -> None:
+    command = [*SCHEDGAP, "verify", "--cluster", "127.0.0.1"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout, len(ended.stderr.splitlines())) == (2, "", 1)
+
+
+def _rows(folder: Path) -> int:
+    """How many have finished in the run there."""
+    with contextlib.suppress(StoreError), Store(folder / FILE, read_only=True) as store:
+        return len(store.finished())
+    return 0
 
 
 def _process_once_slowly(item: int) -> int:

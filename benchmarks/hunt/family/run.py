@@ -9,6 +9,7 @@ from typing import Annotated
 
 from pydantic import Field as Allowed
 
+from schedgap.benchmarks.harness.cluster import check_cluster
 from schedgap.benchmarks.harness.progress import Progress, Sink
 from schedgap.benchmarks.hunt.family.family import Family
 from schedgap.benchmarks.hunt.family.search import Search
@@ -140,6 +141,7 @@ def hunt_family(
     search = Search(chosen, parameter, is_list, given, own["suggested"], last, seed, folder, bar, hunted)
     search.limits_at(first)
     check_folder(folder)
+    check_cluster(cluster)
     folder.mkdir(parents=True, exist_ok=True)
     bounds = {name: str(value) for name, value in {**given, "suggested": own["suggested"]}.items()}
     begin(folder, {"target": chosen.id, "family": parameter, "limits": bounds, "seed": seed})
