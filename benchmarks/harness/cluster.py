@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import logging
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Generic, TypeVar
@@ -75,14 +77,28 @@ def _connect(address: str) -> Any:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     _check_address(address)
     try:
+        with ThreadPoolExecutor(1) as apart:  # a notebook has a loop of its own
+            apart.submit(asyncio.run, _shake_hands(address)).result()
         client = distributed.Client(address, timeout=ANSWER, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:  # a time limit is an OSError
         why = str(error).strip().splitlines()
-        raise ClusterLost(f"cluster {address}: no Dask scheduler answers ({why[0] if why else error!r})") from error
+        raise ClusterLost(
+            f"cluster {address}: no Dask scheduler answers ({why[0] if why else 'nothing that Dask would say'})"
+        ) from error
     if not client.nthreads():
         client.close()
         raise ClusterLost(f"cluster {address}: the scheduler has no workers; start some: dask worker {address}")
     return client
+
+
+async def _shake_hands(address: str) -> None:
+    """Connect as a client does, who would wait for ever on somebody that is no Dask scheduler."""
+    arguments = _dask().Security().get_connection_args("client")
+    connect = importlib.import_module("distributed.comm").connect
+    comm = await asyncio.wait_for(
+        connect(address, timeout=ANSWER, **arguments), ANSWER + 1
+    )  # its own reason comes first
+    comm.abort()
 
 
 def _check_address(address: str) -> None:

@@ -237,7 +237,8 @@ def _work(store: Store, todo: Iterable[Item], workers: int, folder: Path, bar: P
     work = list(todo)
     solves = _spread(item for item in work if item.instance is not None)
     measurements = [item for item in work if item.instance is None]
-    run = partial(execute, disagreements=folder / DISAGREEMENTS)
+    own = folder if cluster is None else folder.resolve()  # workers are in other folders
+    run = partial(execute, disagreements=own / DISAGREEMENTS)
     try:
         # measurements of speed come one at a time and here: beside each other, or elsewhere, they say nothing
         for part, processes, address in ((solves, workers, cluster), (measurements, 1, None)):

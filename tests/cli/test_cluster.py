@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -21,7 +22,8 @@ from support.work import wait_until
 
 import schedgap
 from schedgap.benchmarks.evaluation.run import _Question, _references
-from schedgap.benchmarks.harness.cluster import ClusterLost, ClusterPool, _Running, pool_of
+from schedgap.benchmarks.harness import cluster as cluster_module
+from schedgap.benchmarks.harness.cluster import ClusterLost, ClusterPool, _Running, check_cluster, pool_of
 from schedgap.benchmarks.harness.progress import Progress
 from schedgap.benchmarks.harness.store import FILE, Store, StoreError
 from schedgap.benchmarks.harness.suites import Item, plan
@@ -253,3 +255,12 @@ def _process_once_slowly(item: int) -> int:
 
 
 _process_once_slowly.__module__ = "__main__"  # so that it travels as it is: workers cannot import a test
+
+
+def test_somebody_who_is_no_dask_scheduler_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_module, "ANSWER", 0.2)
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        pytest.raises(ClusterLost, match="no Dask scheduler answers"),
+    ):
+        check_cluster(f"tcp://127.0.0.1:{server.getsockname()[1]}")
