@@ -10,6 +10,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
@@ -56,6 +57,11 @@ def pool_of(
     return ClusterPool(function, sum(client.nthreads().values()), allowed, address=cluster, client=client, kept=kept)
 
 
+def own_folder(folder: Path, cluster: str | None) -> Path:
+    """The folder as whoever does the work can open it: workers of a cluster run in folders of their own."""
+    return folder if cluster is None else folder.resolve()
+
+
 def check_cluster(address: str | None) -> None:
     """Refuse an address that nobody answers at, before any work is begun."""
     if address is not None:
@@ -94,10 +100,8 @@ def _connect(address: str) -> Any:
 async def _shake_hands(address: str) -> None:
     """Connect as a client does, who would wait for ever on somebody that is no Dask scheduler."""
     arguments = _dask().Security().get_connection_args("client")
-    connect = importlib.import_module("distributed.comm").connect
-    comm = await asyncio.wait_for(
-        connect(address, timeout=ANSWER, **arguments), ANSWER + 1
-    )  # its own reason comes first
+    connecting = importlib.import_module("distributed.comm").connect(address, timeout=ANSWER, **arguments)
+    comm = await asyncio.wait_for(connecting, ANSWER + 1)  # its own reason comes first
     comm.abort()
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from schedgap.benchmarks.harness.analysis import Analysis, analyse, instance_path
-from schedgap.benchmarks.harness.cluster import check_cluster, pool_of
+from schedgap.benchmarks.harness.cluster import check_cluster, own_folder, pool_of
 from schedgap.benchmarks.harness.faults import write_faulty
 from schedgap.benchmarks.harness.progress import Progress, Sink
 from schedgap.benchmarks.harness.store import FILE, Store, StoreError, fresh_folder, holds_a_run, locked
@@ -237,8 +237,7 @@ def _work(store: Store, todo: Iterable[Item], workers: int, folder: Path, bar: P
     work = list(todo)
     solves = _spread(item for item in work if item.instance is not None)
     measurements = [item for item in work if item.instance is None]
-    own = folder if cluster is None else folder.resolve()  # workers are in other folders
-    run = partial(execute, disagreements=own / DISAGREEMENTS)
+    run = partial(execute, disagreements=own_folder(folder, cluster) / DISAGREEMENTS)
     try:
         # measurements of speed come one at a time and here: beside each other, or elsewhere, they say nothing
         for part, processes, address in ((solves, workers, cluster), (measurements, 1, None)):

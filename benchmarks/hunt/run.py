@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from schedgap.benchmarks.harness.cluster import check_cluster, pool_of
+from schedgap.benchmarks.harness.cluster import check_cluster, own_folder, pool_of
 from schedgap.benchmarks.harness.pool import Pool
 from schedgap.benchmarks.harness.progress import Progress, Sink
 from schedgap.benchmarks.harness.store import locked
@@ -285,8 +285,7 @@ def hunt(
         folder = fresh(folder)
     check_folder(folder)
     check_cluster(cluster)
-    # The workers of a cluster run in folders of their own.
-    journal = Journal((folder if cluster is None else folder.resolve()) / FILE)
+    journal = Journal(own_folder(folder, cluster) / FILE)
     with locked(folder):
         facts = {"target": chosen.id, "limits": {k: str(v) for k, v in bounds.given.items()}, "seed": seed}
         begin(folder, facts)

@@ -106,7 +106,7 @@ class DynamicProgram:
         one = self._potential(prices)
         self._places = max(2, min(_POTENTIALS, int(_PRICE_BYTES / sum(part.nbytes for part in one))))
         potentials = Potentials(*(np.zeros((self._places, *part.shape[1:])) for part in one))
-        count = self._add(potentials, 0, prices)
+        count = _put(potentials, 0, one)
         best = Best(
             np.zeros(n, dtype=np.int16),
             np.zeros(n, dtype=np.int16),
@@ -147,12 +147,6 @@ class DynamicProgram:
     def _potential(self, prices: ColumnBound) -> Potentials:
         return potential(self.choices, self.columns, self._sharing, prices, self._tables)
 
-    def _add(self, potentials: Potentials, p: int, prices: ColumnBound) -> int:
-        """Put a potential into place `p`; the number of places up to it."""
-        for kept, part in zip(potentials, self._potential(prices), strict=True):
-            kept[p] = part[0]
-        return p + 1
-
     def _sharpen(self, slot: int, count: int, limit: float, states: States, potentials: Potentials, sums: Ints) -> int:
         """Drop states by prices of LPs of what is left at some of them; how many potentials there are now."""
         alive = np.flatnonzero(~states.dead[: sums[USED]])
@@ -165,7 +159,7 @@ class DynamicProgram:
             if prices is None:
                 break
             p = count if count < self._places else int(self._rng.integers(1, self._places))
-            count = max(count, self._add(potentials, p, prices))
+            count = max(count, _put(potentials, p, self._potential(prices)))
             prune(slot, p, limit, states, self._tables, potentials, sums)
             before, alive = len(alive), np.flatnonzero(~states.dead[: sums[USED]])
             if len(alive) > _WORTH * before:
@@ -189,3 +183,10 @@ class DynamicProgram:
                 parts.append((same * j, same * steps, same * (slot + 1), slots, slot + slots - job.arrival + 1))
                 slack.append(spare(loss[j], np.maximum(slots - left, 0.0)))
         return Columns.joined(parts, slack)
+
+
+def _put(potentials: Potentials, p: int, one: Potentials) -> int:
+    """Put a potential into place `p`; the number of places up to it."""
+    for kept, part in zip(potentials, one, strict=True):
+        kept[p] = part[0]
+    return p + 1

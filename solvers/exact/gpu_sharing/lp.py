@@ -47,6 +47,12 @@ class Columns:
         job, mode, start, slots, cost = (p[keep] for p in (self.job, self.mode, self.start, self.slots, self.cost))
         return Columns(job, mode, start, slots, cost, self.slack[keep])
 
+    def entries(self) -> tuple[Ints, Ints]:
+        """Position and slot of every slot of every column."""
+        owner = np.arange(len(self.job)).repeat(self.slots)
+        before = np.cumsum(self.slots) - self.slots
+        return owner, np.arange(len(owner)) - before.repeat(self.slots) + self.start[owner]
+
     @classmethod
     def joined(cls, parts: Sequence[tuple[Ints, ...]], slack: Sequence[Floats]) -> Columns:
         """Columns from parts: job, mode, start, slots and cost of each, and its slack."""
@@ -101,18 +107,28 @@ class Kinds:
         if not by_mode:
             job = np.arange(len(choices.jobs))
             return cls(job, job, columns.job, np.array(choices.pairs, dtype=np.int64).reshape(-1, 2))
-        counts = np.array([len(own.modes) for own in choices.jobs], dtype=np.int64)
-        first = np.cumsum(counts) - counts
+        first, fits = fitting(choices)
         of_column = first[columns.job] + columns.mode
-        there = np.zeros(int(counts.sum()), dtype=np.bool_)
+        there = np.zeros(len(fits), dtype=np.bool_)
         there[of_column] = True
-        pairs = []
+        fits &= there[:, None] & there
+        pairs = [np.zeros((0, 2), dtype=np.int64)]
         for j, k in choices.pairs:
-            clashes = set(choices.clashes(j, k))
-            for a, b in np.ndindex(int(counts[j]), int(counts[k])):
-                if (a, b) not in clashes and there[first[j] + a] and there[first[k] + b]:
-                    pairs.append((first[j] + a, first[k] + b))
-        return cls(np.arange(len(counts)).repeat(counts), first, of_column, np.array(pairs, np.int64).reshape(-1, 2))
+            block = fits[first[j] : first[j + 1], first[k] : first[k + 1]]
+            pairs.append(np.argwhere(block) + first[[j, k]])
+        job = np.arange(len(choices.jobs)).repeat(np.diff(first))
+        return cls(job, first[:-1], of_column, np.concatenate(pairs))
+
+
+def fitting(choices: Choices) -> tuple[Ints, NDArray[np.bool_]]:
+    """The first kind of each job by numbers of steps, and how many there are; which kinds fit one GPU."""
+    first = np.array([0, *np.cumsum([len(own.modes) for own in choices.jobs])], dtype=np.int64)
+    fits = np.zeros((first[-1], first[-1]), dtype=np.bool_)
+    for j, k in choices.pairs:
+        fits[first[j] : first[j + 1], first[k] : first[k + 1]] = True
+        for a, b in choices.clashes(j, k):
+            fits[first[j] + a, first[k] + b] = False
+    return first, fits | fits.T
 
 
 def all_columns(instance: GpuSharingInstance, choices: Choices) -> Columns:
@@ -236,9 +252,8 @@ def _run_part(choices: Choices, columns: Columns, kinds: Kinds, slots: int) -> s
     """Columns of the runs: rows are jobs, capacity by slot, sharing by kind and slot, budgets by kind."""
     jobs = len(choices.jobs)
     index = np.arange(len(columns.job))
-    owner = index.repeat(columns.slots)
-    before = np.cumsum(columns.slots) - columns.slots
-    slot = np.arange(len(owner)) - before.repeat(columns.slots) + columns.start[owner] - 1
+    owner, slot = columns.entries()
+    slot = slot - 1
     size = choices.tables.gpus[columns.job[owner]].astype(float)
     budget = jobs + slots + len(kinds.job) * slots
     kind = kinds.of_column
@@ -284,10 +299,8 @@ def can_share(
     -------
     The column and the slot of each entry, and (entries, jobs) whether it can be shared with the job.
     """
-    owner = np.arange(len(columns.job)).repeat(columns.slots)
-    before = np.cumsum(columns.slots) - columns.slots
+    owner, slot = columns.entries()
     start = columns.start[owner][:, None]
-    slot = np.arange(len(owner)) - before.repeat(columns.slots) + columns.start[owner]
     end = (columns.start + columns.slots - 1)[owner][:, None]
     now = slot[:, None]
     met = np.full((len(owner), len(shortest)), np.iinfo(np.int64).max)

@@ -7,20 +7,14 @@ from numpy.typing import NDArray
 
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import Choices
-from schedgap.solvers.exact.gpu_sharing.lp import ColumnBound, Columns, can_share, mean_loss, reach
+from schedgap.solvers.exact.gpu_sharing.lp import ColumnBound, Columns, can_share, fitting, mean_loss, reach
 from schedgap.solvers.exact.gpu_sharing.states import Ints, Potentials, Tables
 
 
 def tables_of(instance: GpuSharingInstance, choices: Choices, columns: Columns) -> Tables:
     """What the compiled search knows of an instance whose runs of interest are these."""
     last = int((columns.start + columns.slots).max()) - 1
-    counts = [len(own.modes) for own in choices.jobs]
-    first = np.array([0, *np.cumsum(counts)], dtype=np.int64)
-    fits = np.zeros((first[-1], first[-1]), dtype=np.bool_)
-    for j, k in choices.pairs:
-        fits[first[j] : first[j + 1], first[k] : first[k + 1]] = True
-        for a, b in choices.clashes(j, k):
-            fits[first[j] + a, first[k] + b] = False
+    first, fits = fitting(choices)
     data = choices.tables
     worst = np.where(data.may_share, data.slowdown, 1.0).max(axis=1)
     latest = np.zeros((first[-1], last + 1), dtype=np.int64)
@@ -32,7 +26,7 @@ def tables_of(instance: GpuSharingInstance, choices: Choices, columns: Columns) 
         first=first,
         work=np.array([float(mode.work) for own in choices.jobs for mode in own.modes]),
         slowdown=data.slowdown.copy(),
-        fits=fits | fits.T,
+        fits=fits,
         latest=latest,
         shortest=reach(columns, len(choices.jobs))[0],
         total=instance.total_gpus,
