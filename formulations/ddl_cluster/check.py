@@ -64,7 +64,7 @@ def check(instance: DdlClusterInstance, solution: DdlClusterSolution) -> CheckRe
             violations += audit(instance, placement, policy, run.log, clock.digits)
     for job, end in zip(instance.jobs, finish, strict=True):
         stated = solution.finish[job.id]
-        if not math.isclose(float(end), stated, rel_tol=STATED, abs_tol=1e-9):
+        if not math.isclose(float(end), stated, rel_tol=STATED):
             text = f"job {job.id}: finish {stated:.9g} stated, {float(end):.9g} replayed"
             violations.append(Violation("finish", text, abs(float(end) - stated)))
     flow = [end - exact(job.arrival) for job, end in zip(instance.jobs, finish, strict=True)]

@@ -10,8 +10,14 @@ from math import ceil, floor
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 
-FINEST_DIGITS = 10
+FINEST_DIGITS = 60
+"""Of ticks that are no finer, 10^digits and its inverse are ordinary floats."""
 LARGEST_TICK = 2**60
+LARGEST_SUM = 2**62
+FINE_TASK = 2**42
+"""Ticks that no task and no all-reduce alone reaches: their products with a slowdown are exact to 0.001 tick."""
+COARSE_TASK = 2**35
+"""Ticks of the longest task, but for a factor of ten, where the sum of all finishes then passes LARGEST_SUM."""
 MEMORY_PARTS = 10**15
 MEMORY_CAPACITY = MEMORY_PARTS + 10**6
 """What the jobs of a GPU may hold together: all of it, and 1e-9 more, so that 0.1 + 0.2 fits 0.3."""
@@ -22,18 +28,20 @@ class Clock:
     """An instance in ticks of 10^-digits seconds.
 
     Simultaneous events are then exactly simultaneous, in whatever order the times were added up, and a
-    pattern that repeats does so exactly. Durations are rounded up, so nothing is faster than it can be; a
-    duration of at most 10 decimals is not rounded at all unless the instance runs for years.
+    pattern that repeats does so exactly. Durations are rounded up, so nothing is faster than it can be. How fine
+    ticks are follows from the instance alone: the longest task has 4e11 to 4e12 of them, or at least 3e9 where
+    sums would become too large. So units do not matter: the same instance in milliseconds or in bytes is the same
+    in ticks.
 
     Attributes
     ----------
-    digits : a tick is 10^-digits seconds: 10, or fewer where 2^60 ticks would not do
+    digits : a tick is 10^-digits seconds
     arrival, forward, backward : by job, ticks
     latency : ticks, the same for all jobs
-    solo : by job, ticks of one all-reduce that meets no other, its latency included
-    message : by job, MB
-    ticks_per_unit : by number of transfers k from 0 to 4, the ticks per MB of each: k b + (k - 1) eta
-    pair_cost, unit_cost : 2 (b + eta) and b in seconds per MB, for AdaDUAL's comparison
+    transfer : by job, ticks in which its message is moved by an all-reduce that meets no other
+    solo : by job, latency + transfer
+    slowdown : by number of transfers k from 0 to 4, how many times longer each takes: k + (k - 1) eta / b
+    pair_factor : 2 (b + eta) / b, for AdaDUAL's comparison
     memory : by job, parts of 10^-15 of a GPU's memory, rounded down; a GPU has MEMORY_CAPACITY of them
     """
 
@@ -42,11 +50,10 @@ class Clock:
     forward: tuple[int, ...]
     backward: tuple[int, ...]
     latency: int
+    transfer: tuple[int, ...]
     solo: tuple[int, ...]
-    message: tuple[float, ...]
-    ticks_per_unit: tuple[float, ...]
-    pair_cost: float
-    unit_cost: float
+    slowdown: tuple[float, ...]
+    pair_factor: float
     memory: tuple[int, ...]
 
     def seconds(self, ticks: int) -> float:
@@ -56,15 +63,20 @@ class Clock:
 
 
 @lru_cache(maxsize=64)
-def clock_of(instance: DdlClusterInstance) -> Clock:
+def clock_of(instance: DdlClusterInstance, digits: int | None = None) -> Clock:
     """The clock of an instance.
 
-    The number of digits is the largest up to 10 for which all tasks one after another, each counted for every
-    GPU of its job and each all-reduce as one of three, take less than 2^60 ticks after the last arrival.
+    Where `digits` are not given they are the most for which every task and every all-reduce alone takes less than
+    FINE_TASK ticks and the sum of all finishes less than LARGEST_SUM; at least as many as COARSE_TASK allows; but
+    at most so many that everything ends within LARGEST_TICK (see ``longest_run``).
     """
-    digits = FINEST_DIGITS
-    while instance.longest_run * 10**digits >= LARGEST_TICK:
-        digits -= 1
+    if digits is None:
+        link = instance.link
+        task = max(max(job.forward, job.backward, link.seconds_per_unit * job.message) for job in instance.jobs)
+        task = max(task, link.latency)
+        last = instance.longest_run
+        digits = min(_digits(task, FINE_TASK), _digits(len(instance.jobs) * last, LARGEST_SUM))
+        digits = min(max(digits, _digits(task, COARSE_TASK)), _digits(last, LARGEST_TICK))
     scale: int = 10**digits
     a, b, eta = instance.link.exact_parameters()
 
@@ -79,10 +91,17 @@ def clock_of(instance: DdlClusterInstance) -> Clock:
         forward=tuple(ticks(exact(job.forward)) for job in jobs),
         backward=tuple(ticks(exact(job.backward)) for job in jobs),
         latency=ticks(a),
+        transfer=tuple(ticks(b * exact(job.message)) for job in jobs),
         solo=tuple(ticks(a) + ticks(b * exact(job.message)) for job in jobs),
-        message=tuple(job.message for job in jobs),
-        ticks_per_unit=(0.0, *(float((k * b + (k - 1) * eta) * scale) for k in (1, 2, 3, 4))),
-        pair_cost=float(2 * (b + eta)),
-        unit_cost=float(b),
+        slowdown=(0.0, *(float(k + (k - 1) * eta / b) for k in (1, 2, 3, 4))),
+        pair_factor=float(2 * (b + eta) / b),
         memory=tuple(floor(exact(job.memory) / memory * MEMORY_PARTS) for job in jobs),
     )
+
+
+def _digits(seconds: float, limit: int) -> int:
+    """The most digits up to FINEST_DIGITS for which `seconds` are less than `limit` ticks."""
+    digits = FINEST_DIGITS
+    while exact(seconds) * 10**digits >= limit:
+        digits -= 1
+    return digits

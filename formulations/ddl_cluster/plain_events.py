@@ -17,7 +17,7 @@ def run_events(
     forward: Json,
     backward: Json,
     solo: Json,
-    message: Json,
+    transfer: Json,
     memory: Json,
     first_worker: Json,
     worker_job: Json,
@@ -26,15 +26,14 @@ def run_events(
     on_gpu: Json,
     first_server: Json,
     job_server: Json,
-    ticks_per_unit: Json,
+    slowdown: Json,
     task_base: Json,
     message_base: Json,
     latency: int,
     servers: int,
     limit: int,
     adaptive: bool,
-    pair_cost: float,
-    unit_cost: float,
+    pair_factor: float,
     finish: Json,
     placed: Json,
     log_start: Json,
@@ -196,15 +195,15 @@ def run_events(
                         if meets:
                             remaining = left[j]
                             if link_state[j] == 3:
-                                remaining -= (now - since[j]) / ticks_per_unit[level[j]]
+                                remaining -= (now - since[j]) / slowdown[level[j]]
                             smallest = min(smallest, remaining)
-                admitted = pair_cost * message[first] < unit_cost * smallest
+                admitted = pair_factor * transfer[first] < smallest
             if admitted:
                 for s in range(first_server[first], first_server[first + 1]):
                     active[job_server[s]] += 1
                 link_state[first] = 2
                 link_event[first] = now + latency
-                left[first] = message[first]
+                left[first] = transfer[first]
                 if record:
                     log_admitted[message_base[first] + done[first]] = now
 
@@ -223,10 +222,10 @@ def run_events(
                     most = max(most, transfers[job_server[s]])
                 if most != level[j]:
                     if level[j] > 0:
-                        left[j] -= (now - since[j]) / ticks_per_unit[level[j]]
+                        left[j] -= (now - since[j]) / slowdown[level[j]]
                     since[j] = now
                     level[j] = most
-                    link_event[j] = now + max(1, math.ceil(left[j] * ticks_per_unit[most] - 0.001))
+                    link_event[j] = now + max(1, math.ceil(left[j] * slowdown[most] - 0.001))
 
         # 6. dispatch
         for g in range(gpus):

@@ -11,12 +11,12 @@ nothing otherwise. The iteration ends with it, and the next one's forward tasks 
 its placement until it finishes.
 
 An all-reduce waits from the barrier until it is admitted. It counts as *active* from then on: first its latency
-passes, then it *transfers* until its message has been moved. While it transfers, k is the largest number of
-transfers on any of its servers, itself among them, and it moves 1 / (k b + (k - 1) eta) MB per second; one that is
-still in its latency does not count for k. With `left` MB at the moment its k becomes what it is, it ends
-ceil(left * ticks_per_unit[k] - 0.001) ticks later, at least one (the thousandth of a tick absorbs the rounding of
-the product); when its k changes after d ticks, `left` becomes left - d / ticks_per_unit[k]. A k that is the same
-after an event as before changes nothing, whichever transfers it counts.
+passes, then it *transfers* until its message has been moved: for ceil(size b) ticks where it is alone. While it
+transfers, k is the largest number of transfers on any of its servers, itself among them, and it takes slowdown[k] =
+k + (k - 1) eta / b times as long; one that is still in its latency does not count for k. With `left` ticks of being
+alone to go at the moment its k becomes what it is, it ends ceil(left * slowdown[k] - 0.001) ticks later, at least one
+(the thousandth of a tick absorbs the rounding of the product); when its k changes after d ticks, `left` becomes
+left - d / slowdown[k]. A k that is the same after an event as before changes nothing, whichever transfers it counts.
 
 Remaining service of a job, in ticks: the sum over its workers of the forward and backward tasks that have not
 ended, plus, once it is placed on more than one server, the number of its GPUs times `solo` for every all-reduce
@@ -38,7 +38,7 @@ All that happens at that tick happens at once, and then, in this order:
    refusal holds nobody up. srsf-n admits when fewer than n are active on every server of the job. ada-srsf admits
    when none is active on any of its servers, or when at most one is on each and 2 (b + eta) m < b l, with m the
    message and l the smallest remaining message of those active on any of them (a whole message during its
-   latency); it refuses where two are active on one server.
+   latency), both as the ticks that they take alone; it refuses where two are active on one server.
 5. Transfers. Those admitted now with latency 0 and those whose latency has passed transfer from now on. Every k is
    computed anew, and the ends of those whose k changed.
 6. Dispatch. Every GPU without a task starts, of the ready compute tasks of the jobs on it, the first in SRSF order.
@@ -131,6 +131,7 @@ def simulate_plain(
     release: Mapping[str, float] | None = None,
     record: bool = False,
     interpreted: bool | None = None,
+    digits: int | None = None,
 ) -> Run:
     """Run every job on its GPUs under a policy, as defined at the head of this module.
 
@@ -142,6 +143,7 @@ def simulate_plain(
     record : keep every task's times (16 bytes per task)
     interpreted : run the interpreter, or machine code compiled from the same function; by the number of tasks
         where not given
+    digits : ticks are of 10^-digits seconds; those of the instance's own clock where not given
 
     Returns
     -------
@@ -152,7 +154,7 @@ def simulate_plain(
     O(E (J + G + W L)) for E events, J jobs, G GPUs, W waiting all-reduces and L servers per job.
     """
     limit, adaptive = POLICIES[policy]
-    clock = clock_of(instance)
+    clock = clock_of(instance, digits)
     jobs = instance.jobs
     count = len(jobs)
     workers = [(j, instance.first_gpu[s] + g) for j, gpus in enumerate(placement) for s, g in gpus]
@@ -169,7 +171,7 @@ def simulate_plain(
         list(clock.forward),
         list(clock.backward),
         list(clock.solo),
-        list(clock.message),
+        list(clock.transfer),
         list(clock.memory),
         _bases(job.gpus for job in jobs),
         [j for j, _ in workers],
@@ -178,7 +180,7 @@ def simulate_plain(
         [worker for row in on_gpu for worker in row],
         _bases(len(row) for row in servers),
         [s for row in servers for s in row],
-        list(clock.ticks_per_unit),
+        list(clock.slowdown),
         task_base,
         message_base,
     ]
@@ -192,10 +194,9 @@ def simulate_plain(
         arrays = inputs
         run: Callable[..., None] = run_events
     else:
-        arrays = [np.array(values, dtype=float if k in (5, 14) else np.int64) for k, values in enumerate(inputs)]
+        arrays = [np.array(values, dtype=float if k == 14 else np.int64) for k, values in enumerate(inputs)]
         run = _compiled()
-    costs = (clock.pair_cost, clock.unit_cost)
-    run(*arrays, clock.latency, len(instance.servers), limit, adaptive, *costs, finish, placed, *log, record)
+    run(*arrays, clock.latency, len(instance.servers), limit, adaptive, clock.pair_factor, finish, placed, *log, record)
     kept = None
     if record:
         kept = Log(log[0], log[1], log[2], log[3], placed, np.array(task_base), np.array(message_base))

@@ -105,9 +105,9 @@ def admit(state: State, now: int) -> None:
                     other = state.links[s, 0]
                     left = jobs[other].left
                     if jobs[other].message_state == TRANSFERRING:
-                        left -= (now - jobs[other].since) / rules.ticks_per_unit[jobs[other].level]
+                        left -= (now - jobs[other].since) / rules.slowdown[jobs[other].level]
                     smallest = min(smallest, left)
-            admitted = rules.pair_cost * jobs[job].message < rules.unit_cost * smallest
+            admitted = rules.pair_factor * jobs[job].transfer < smallest
         if not admitted:
             continue
         for index in range(first, first + jobs[job].spread):
@@ -122,7 +122,7 @@ def admit(state: State, now: int) -> None:
             if after >= 0:
                 workers[after].wait_before = before
         jobs[job].message_state = IN_LATENCY
-        jobs[job].left = jobs[job].message
+        jobs[job].left = jobs[job].transfer
         state.admitted[jobs[job].message_base + jobs[job].iteration] = now
         if rules.latency > 0:
             put(state, job, now + rules.latency)
@@ -160,8 +160,8 @@ def transfer(state: State, now: int) -> None:
             level = jobs[job].level
             if most != level:
                 if level > 0:
-                    jobs[job].left -= (now - jobs[job].since) / state.rules.ticks_per_unit[level]
+                    jobs[job].left -= (now - jobs[job].since) / state.rules.slowdown[level]
                 jobs[job].since = now
                 jobs[job].level = most
-                ticks = max(1, math.ceil(jobs[job].left * state.rules.ticks_per_unit[most] - 0.001))
+                ticks = max(1, math.ceil(jobs[job].left * state.rules.slowdown[most] - 0.001))
                 put(state, job, now + ticks)

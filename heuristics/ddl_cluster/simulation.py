@@ -88,12 +88,11 @@ def simulate(
         job.gpus * job.iterations * (f + b + r)
         for job, f, b, r in zip(instance.jobs, clock.forward, clock.backward, clock.solo, strict=True)
     )
-    none, one, two, three, four = clock.ticks_per_unit
+    none, one, two, three, four = clock.slowdown
     rules = Rules(
         latency=clock.latency,
-        pair_cost=clock.pair_cost,
-        unit_cost=clock.unit_cost,
-        ticks_per_unit=(none, one, two, three, four),
+        pair_factor=clock.pair_factor,
+        slowdown=(none, one, two, three, four),
         limit=limit,
         adaptive=adaptive,
         rule=PLACEMENTS[placement],
@@ -138,7 +137,7 @@ def tables(instance: DdlClusterInstance, seed: int) -> tuple[Table, Table, Table
     jobs = np.zeros(len(instance.jobs), dtype=JOB)
     jobs["arrival"], jobs["iterations"] = clock.arrival, [job.iterations for job in instance.jobs]
     jobs["forward"], jobs["backward"], jobs["solo"] = clock.forward, clock.backward, clock.solo
-    jobs["message"], jobs["memory"] = clock.message, clock.memory
+    jobs["transfer"], jobs["memory"] = clock.transfer, clock.memory
     jobs["width"] = [job.gpus for job in instance.jobs]
     jobs["first_worker"] = _bases(jobs["width"])[:-1]
     jobs["service"] = jobs["width"] * jobs["iterations"] * (jobs["forward"] + jobs["backward"])

@@ -28,7 +28,7 @@ those that begin to transfer, servers whose transfers changed, jobs that may str
 its length."""
 
 _WHOLE = (
-    *("arrival", "iterations", "forward", "backward", "solo", "memory", "task_base", "message_base"),
+    *("arrival", "iterations", "forward", "backward", "transfer", "solo", "memory", "task_base", "message_base"),
     *("first_worker", "width"),  # its workers
     *("key", "place"),  # the tick of its next event, and where it stands in the heap
     *("service", "iteration", "at_barrier"),  # remaining service, iterations done, workers at the barrier
@@ -40,7 +40,7 @@ _WHOLE = (
     "spread",  # on how many servers it is; they are in the field `server` of its first workers
     *("finish", "placed"),
 )
-JOB = np.dtype([*((name, np.int64) for name in _WHOLE), ("message", np.float64), ("left", np.float64)])
+JOB = np.dtype([*((name, np.int64) for name in _WHOLE), ("left", np.float64)])
 WORKER = np.dtype(
     [
         *((name, np.int64) for name in ("job", "gpu", "state", "end", "after", "before")),
@@ -72,9 +72,8 @@ class Rules(NamedTuple):
     """
 
     latency: int
-    pair_cost: float
-    unit_cost: float
-    ticks_per_unit: tuple[float, float, float, float, float]
+    pair_factor: float
+    slowdown: tuple[float, float, float, float, float]
     limit: int
     adaptive: bool
     rule: int

@@ -43,7 +43,7 @@ PLACEMENT = given_placement(INSTANCE, "test")
 
 
 def _log(policy: str) -> Log:
-    log = simulate_plain(INSTANCE, PLACEMENT, policy, record=True).log
+    log = simulate_plain(INSTANCE, PLACEMENT, policy, record=True, digits=10).log
     assert log is not None
     return log
 
@@ -62,7 +62,7 @@ def test_honest_runs_pass(policy: str) -> None:
     for seed in range(25):
         instance = placed_instance(seed, jobs=6, servers=3, iterations=6, tight=seed % 2 == 0)
         placement = given_placement(instance, "test")
-        log = simulate_plain(instance, placement, policy, record=True).log
+        log = simulate_plain(instance, placement, policy, record=True, digits=10).log
         assert log is not None
         assert not audit(instance, placement, policy, log, 10)
 
@@ -158,7 +158,7 @@ def test_short_messages_of_an_honest_run_pass(policy: str) -> None:
         job["message"] = 0.01
     data["link"] = {"latency": 0.0, "seconds_per_unit": 1.0, "contention_penalty": 0.0}
     instance = DdlClusterInstance.parse(data)
-    log = simulate_plain(instance, PLACEMENT, policy, record=True).log
+    log = simulate_plain(instance, PLACEMENT, policy, record=True, digits=10).log
     assert log is not None and not audit(instance, PLACEMENT, policy, log, 10)
 
 

@@ -220,7 +220,7 @@ def test_a_policys_run_written_as_a_schedule_scores_the_same() -> None:
         instance = placed_instance(seed, jobs=3, servers=3)
         placement = given_placement(instance, "test")
         for policy in POLICIES:
-            run = simulate_plain(instance, placement, policy, record=True)
+            run = simulate_plain(instance, placement, policy, record=True, digits=10)
             assert run.log is not None
             log, schedule = run.log, {}
             for j, job in enumerate(instance.jobs):

@@ -43,7 +43,7 @@ ALONE = cluster({"placement": [["s0", 0], ["s1", 0]]})
 
 
 def log_of(instance: DdlClusterInstance, policy: str = "srsf-1") -> Log:
-    log = simulate_plain(instance, given_placement(instance, "test"), policy, record=True).log
+    log = simulate_plain(instance, given_placement(instance, "test"), policy, record=True, digits=10).log
     assert log is not None
     return log
 
@@ -289,7 +289,7 @@ def test_stated_finishes_of_schedules(off: float, right: bool) -> None:
 def test_a_short_run_is_stated_as_precisely() -> None:
     job = {"gpus": 1, "iterations": 1, "arrival": 0.0, "forward": 1e-4, "backward": 1e-4, "placement": [["s0", 0]]}
     instance = cluster(job)
-    for off, right in ((5e-10, True), (5e-7, False)):
+    for off, right in ((1e-10, True), (5e-10, False)):
         solution = {"placement": {"j0": [["s0", 0]]}, "policy": "srsf-1", "finish": {"j0": 2e-4 + off}}
         assert check(instance, solution).feasible is right
 

@@ -13,7 +13,8 @@ from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.heuristics.ddl_cluster import policies
 from schedgap.heuristics.ddl_cluster.simulation import FastRun, simulate
 
-S = 10**10
+S = 10**11
+"""Ticks of a second of the clusters below: a task of 10 s is the longest."""
 """Ticks of a second."""
 
 
@@ -96,7 +97,7 @@ def test_a_link_is_judged_by_busy_period() -> None:
     """4 s of messages in 2 s are not excused by 6 idle seconds before: the periods are not averaged."""
     instance = cluster()
     run = times(simulate(instance, "srsf-2", "lwf"), admitted=(2, 14), done=(12, 16))
-    found = policies.broken_conservation(instance, run.placement, run.finish, run.log, 10, 2)
+    found = policies.broken_conservation(instance, run.placement, run.finish, run.log, 11, 2)
     assert found == []
     data = instance.to_dict()
     data["jobs"].append({**data["jobs"][1], "id": "third", "arrival": 1.0, "placement": [["s0", 0], ["s1", 1]]})
@@ -108,5 +109,5 @@ def test_a_link_is_judged_by_busy_period() -> None:
     log.admitted[chosen], log.done[chosen] = np.array([2, 18, 18]) * S, np.array([12, 20, 20]) * S
     finish = real.finish.copy()
     finish[[0, 1, 4]] = np.array([12, 20, 20]) * S
-    found = policies.broken_conservation(three, real.placement, finish, log, 10, 2)
+    found = policies.broken_conservation(three, real.placement, finish, log, 11, 2)
     assert found == [f"server s{s}: messages take 2 s more of the link than there is" for s in (0, 1)]

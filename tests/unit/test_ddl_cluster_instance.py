@@ -117,11 +117,11 @@ def test_there_and_back() -> None:
 
 def test_the_clock_is_exact_where_decimals_are_short() -> None:
     clock = clock_of(DdlClusterInstance.parse(BASE))
-    assert clock.digits == 10
-    assert clock.arrival == (0, 15 * 10**9)
-    assert clock.forward == (358 * 10**6, 250 * 10**6)
-    assert clock.latency == 6_690_000
-    assert clock.solo == (6_690_000 + 4_490_192_000, 6_690_000 + 846_176_000)
+    assert clock.digits == 12
+    assert clock.arrival == (0, 15 * 10**11)
+    assert clock.forward == (358 * 10**8, 250 * 10**8)
+    assert clock.latency == 669_000_000
+    assert clock.solo == (669_000_000 + 449_019_200_000, 669_000_000 + 84_617_600_000)
     assert clock.seconds(clock.solo[0]) == 0.4496882 + 0.0002 - 0.0002
 
 
@@ -137,7 +137,8 @@ def test_the_clock_coarsens_only_for_years() -> None:
 
 def test_durations_are_rounded_up() -> None:
     data = copy.deepcopy(BASE)
-    data["jobs"][0]["forward"] = 1e-12
-    data["jobs"][0]["backward"] = 0.12345678901
+    data["jobs"][0]["forward"] = 1e-14
+    data["jobs"][0]["backward"] = 0.1234567890123
     clock = clock_of(DdlClusterInstance.parse(data))
-    assert (clock.forward[0], clock.backward[0]) == (1, 1_234_567_891)
+    assert clock.digits == 12
+    assert (clock.forward[0], clock.backward[0]) == (1, 123_456_789_013)

@@ -8,7 +8,6 @@ order.
 from __future__ import annotations
 
 import heapq
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +16,7 @@ import numpy as np
 
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.ddl_cluster.clock import FINEST_DIGITS, MEMORY_CAPACITY, clock_of
+from schedgap.formulations.ddl_cluster.clock import MEMORY_CAPACITY, clock_of
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
 from schedgap.formulations.ddl_cluster.simulate_plain import (
     INTERPRETED_TASKS,
@@ -106,7 +105,7 @@ class Gangs:
         compute = clock.forward[j] + clock.backward[j]
         if not self.wide[j]:
             return compute
-        return compute + clock.latency + max(1, math.ceil(clock.message[j] * clock.ticks_per_unit[1] - 0.001))
+        return compute + clock.solo[j]
 
     # -- what blocks take ---------------------------------------------------------------------------------------
 
@@ -119,12 +118,7 @@ class Gangs:
 
     @cached_property
     def pairs(self) -> dict[tuple[int, int], tuple[int, int]]:
-        """Those that gain, each job with the most promising others of its width.
-
-        None where ticks are coarse: two jobs by themselves would be simulated in finer ones.
-        """
-        if self.clock.digits < FINEST_DIGITS:
-            return {}
+        """Those that gain, each job with the most promising others of its width."""
         jobs, memory = self.instance.jobs, self.clock.memory
         free = [j for j, wide in enumerate(self.wide) if wide and jobs[j].placement is None]
         hopes: dict[int, list[tuple[float, tuple[int, int]]]] = {j: [] for j in free}
@@ -171,7 +165,7 @@ class Gangs:
         }
         block = DdlClusterInstance.parse(data)
         both = [(0, 0), (1, 0)]
-        run = simulate_plain(block, [both, both], POLICY, interpreted=self._interpreted)
+        run = simulate_plain(block, [both, both], POLICY, interpreted=self._interpreted, digits=self.clock.digits)
         return run.finish_ticks[0], run.finish_ticks[1]
 
     def lengths(self, jobs: Sequence[int]) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.formulations.common.solution import parsed
 from schedgap.formulations.ddl_cluster.bounds import lower_bound
 from schedgap.formulations.ddl_cluster.check import check
+from schedgap.formulations.ddl_cluster.clock import LARGEST_SUM
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.solution import DdlClusterSolution
 from schedgap.solvers.exact.ddl_cluster.gangs import Block, Gangs, Laid
@@ -35,8 +36,6 @@ MOST = 200
 """Jobs that one model has."""
 MOST_WALKED = 2000
 """Jobs of a walk at most: it looks up every pair of them."""
-LARGEST_SUM = 2**62
-"""Ticks: of finishes, in compiled code."""
 SHARE = 0.5
 """Of the work of a step, for the interval model: of this one CP-SAT counts a tenth of its seconds."""
 PLACE_WORK = 4e-9
