@@ -59,7 +59,8 @@ def test_fast_forward_skips_most_events_of_a_lone_job() -> None:
     run = simulate(instance, "srsf-1", "lwf")
     assert run.moments < 10
     job = instance.jobs[0]
-    assert clock_of(instance).seconds(run.finish[0]) == pytest.approx(job.arrival + job.iterations * (job.forward + job.backward))
+    whole = job.arrival + job.iterations * (job.forward + job.backward)
+    assert clock_of(instance).seconds(run.finish[0]) == pytest.approx(whole)
 
 
 @pytest.mark.parametrize("placement", PLACEMENTS)
