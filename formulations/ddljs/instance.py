@@ -27,7 +27,8 @@ class Utility(Part):
     Attributes
     ----------
     kind : ``linear``: scale x; ``sqrt``: scale sqrt(x); ``log1p``: scale ln(1 + x); ``sigmoid``:
-        scale / (1 + exp(-steepness (x - midpoint))), which is not 0 at x = 0
+        scale / (1 + exp(-steepness (x - midpoint))), which is not 0 at x = 0;
+        0 or scale where the exponent is beyond 300
     scale : >= 0
     steepness : >= 0, only, and always, with ``sigmoid``
     midpoint : of either sign, only, and always, with ``sigmoid``

@@ -52,7 +52,7 @@ def table(job: Job, most: int, unit: float) -> Table:
         by less than B units; rounding keeps concave tables concave
     """
     start = float(utility(job, 0))
-    if most == 0:
+    if most == 0 or not utility(job, most):
         return Table(start, ())
     if job.utility.kind == "linear":
         return Table(start, ((Piece(most, job.utility.scale * job.efficiency),),))

@@ -13,6 +13,9 @@ from schedgap.formulations.ddljs.instance import Job
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+FAR = 300.0 * (1 + 1e-12)
+"""A sigmoid is worth 0 where its exponent is below minus this, all its scale where it is above, as the checker has it;
+what is added is more than the rounding of the exponent, so that nothing is cut off that the checker counts."""
 LONGEST = 4096
 """Numbers of worker-slots that :func:`steepest` looks at; beyond, evenly spread ones."""
 
@@ -45,7 +48,8 @@ def utility(job: Job, slots: ArrayLike) -> Floats:
     if shape.kind == "log1p":
         return shape.scale * np.log1p(x)
     assert shape.steepness is not None and shape.midpoint is not None
-    return shape.scale * logistic(shape.steepness * (x - shape.midpoint))
+    exponent = shape.steepness * (x - shape.midpoint)
+    return shape.scale * np.where(np.abs(exponent) > FAR, exponent > 0, logistic(exponent))
 
 
 def gain(job: Job, done: ArrayLike, more: ArrayLike) -> Floats:
@@ -57,7 +61,7 @@ def gain(job: Job, done: ArrayLike, more: ArrayLike) -> Floats:
 
     Notes
     -----
-    For a sigmoid, s(b) - s(a) = s(b) s(-a) (1 - exp(a - b)).
+    For a sigmoid, s(b) - s(a) = s(b) s(-a) (1 - exp(a - b)); nothing is cut off, algorithms order by gains of any size.
     """
     shape = job.utility
     x = job.efficiency * np.asarray(done, dtype=float)

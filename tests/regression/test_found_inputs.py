@@ -17,12 +17,15 @@ from schedgap.formulations.common.errors import InputError
 from schedgap.solvers.result import SolveOptions, Status
 
 FOLDER = Path(__file__).parents[1] / "data" / "found"
+ATTACK = FOLDER.parent / "attack"
+"""Instances of an attack on the answers, on which some method raised or was wrong."""
 REFUSED = {
     "cand-11316": r"tasks\[1\]\.size: must be at least",
     "cand-14290": r"link\.latency: must be less than or equal to",
     "cand-18236": r"slot_length: must be at least",
 }
 TAKEN = sorted({path.stem for path in FOLDER.glob("*.json")} - REFUSED.keys() - {"plot-accumulation-solution"})
+ATTACKED = ("ddl-cluster-short-message", "ddl-cluster-bytes", "ddljs-tiny-utility")
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -31,10 +34,13 @@ def test_numbers_out_of_range_are_refused_with_their_place(name: str) -> None:
         load_instance(FOLDER / f"{name}.json")
 
 
-@pytest.mark.parametrize("name", TAKEN)
-def test_what_is_taken_is_solved_by_every_method(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "path", [*(FOLDER / name for name in TAKEN), *(ATTACK / name for name in ATTACKED)], ids=lambda path: str(path.name)
+)
+def test_what_is_taken_is_solved_by_every_method(path: Path, tmp_path: Path) -> None:
     """Each ends without an error, and none has what another proves impossible."""
-    problem, instance = load_instance(FOLDER / f"{name}.json")
+    name = path.name
+    problem, instance = load_instance(path.with_name(f"{name}.json"))
     found = []
     aborted = ("cp", "job-shop") if name == "cpsat-abort" else None  # CBC is slow on the others, without a node
     for method in problem.methods:

@@ -257,3 +257,18 @@ def test_a_sigmoid_near_its_ends_is_not_at_them() -> None:
     shape = {"kind": "sigmoid", "scale": 5.0, "steepness": 300.0, "midpoint": 0.0}
     instance = DdljsInstance.parse(two_servers(arrival=1, efficiency=1.0, utility=shape))
     assert 5 - Fraction(1, 10**100) < check(instance, slots(SINGLE, None, None)).objective < 5
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e9, 1e-9])
+@pytest.mark.parametrize("midpoint", [500.0, 599.9, 600.0, 601.0, 602.0, 620.0, 1000.0, 1480.0, 2000.0])
+def test_a_sigmoid_far_below_its_middle_is_0_to_everyone(midpoint: float, scale: float) -> None:
+    """Where all that can be earned is 1e-130 and less, model and checker still agree: what is cut off is the same."""
+    data = json.loads((Path(__file__).parents[1] / "data" / "attack" / "ddljs-tiny-utility.json").read_text())
+    data["jobs"][0]["utility"] |= {"midpoint": midpoint, "scale": scale}
+    instance = DdljsInstance.parse(data)
+    job = instance.jobs[0]
+    ring = {"rings": {"a": {"workers": ["s0"], "routes": []}}}
+    runs = [[{"rings": {}}] * 2, [ring, {"rings": {}}], [ring, ring]]
+    worth = [float(check(instance, {"slots": run}).objective or 0) for run in runs]
+    assert utility(job, np.arange(3)).tolist() == pytest.approx(worth, rel=1e-12, abs=0)
+    assert (worth[2] == 0) == (midpoint > 602)
