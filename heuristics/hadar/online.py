@@ -199,9 +199,10 @@ def hadar_online(
     -------
     HeuristicRun
         ``bound`` is the certificate. Nothing where the tables by slot would take more than :data:`MOST_BYTES`,
-        or where there are no prices, since U_min is 0 (``reason``). ``info``: ``u_min``, ``u_max``, ``alpha`` (max(1, ln rho)),
-        ``alpha_step``, ``max_step`` (the largest dD/dP of an admission), ``allocation_cost`` (the largest c dk / (k dgamma), None
-        where nothing was admitted), ``certificate``, ``initial_dual``, ``admitted``, ``exact``;
+        or where there are no prices, since U_min is 0 (``reason``). ``info``: ``u_min``, ``u_max``,
+        ``alpha`` (max(1, ln rho)), ``alpha_step``, ``max_step`` (the largest dD/dP of an admission),
+        ``allocation_cost`` (the largest c dk / (k dgamma), None where nothing was admitted), ``certificate``,
+        ``initial_dual``, ``admitted``, ``exact``;
         None for a factor that is too large for a float.
 
     Raises
