@@ -14,6 +14,7 @@ from schedgap.benchmarks.report.metrics import metrics_text
 from schedgap.benchmarks.report.text import number, seconds
 from schedgap.catalogue.methods import label
 from schedgap.catalogue.problem import Problem
+from schedgap.catalogue.registry import shown_method
 from schedgap.formulations.common.instance import Json
 from schedgap.solvers.result import PROOFS, Result, Status, Termination
 
@@ -70,8 +71,8 @@ class Record:
 
     @property
     def label(self) -> str:
-        """The method with its settings."""
-        return label(self.method, self.settings)
+        """The method with its settings, as tables show it."""
+        return label(shown_method(self.problem, self.method), self.settings)
 
     @property
     def exit_status(self) -> int:

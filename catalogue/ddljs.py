@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import ClassVar
 
-from schedgap.catalogue.method import ENGINES, Function, Kind, Method
+from schedgap.catalogue.method import ENGINES, Checker, Function, Kind, Method
 from schedgap.catalogue.problem import ProblemOf
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.declarative import DeclarativeModel, Form
@@ -19,15 +19,22 @@ from schedgap.heuristics.common.guarantee import Guarantee
 
 def _heuristics() -> Mapping[str, Function]:
     from schedgap.heuristics.ddljs.baselines import drf, fifo, las
-    from schedgap.heuristics.ddljs.gadget import gadget
+    from schedgap.heuristics.ddljs.gadget import gadget, gadget_printed
 
-    return {"gadget": gadget, "fifo": fifo, "drf": drf, "las": las}
+    return {"gadget-printed": gadget_printed, "gadget": gadget, "fifo": fifo, "drf": drf, "las": las}
 
 
 def _search() -> Mapping[str, Function]:
     from schedgap.solvers.exact.ddljs.lns import solve_lns
 
     return {"lns": PROBLEM.best_start(solve_lns)}
+
+
+def _check_loads() -> Checker:
+    from schedgap.formulations.common.solution import parsed
+    from schedgap.formulations.ddljs.check_loads import check_loads
+
+    return parsed(check_loads, DdljsSolution)
 
 
 def _slots(instance: Instance, tighten: bool) -> DeclarativeModel:
@@ -61,10 +68,18 @@ class Ddljs(ProblemOf[DdljsInstance]):
         ENGINES[0],
         Method("lns", "large neighbourhood search from the best heuristic, until a limit", Kind.SEARCH, _search),
         _heuristic(
+            "gadget-printed",
+            "greedy over slots, each slot by lp-rs-mde-printed; may overload",
+            source="paper 004, Algorithms 1 and 2",
+            outside_model=True,
+            checker=_check_loads,
+        ),
+        _heuristic(
             "gadget",
-            "greedy over slots, each slot by a method of g-vne",
-            source="paper 004, Algorithm 1, Theorem 6",
-            printed={"inner": "lp-rs-mde-printed", "fill": False},
+            "repaired: greedy over slots, each slot solved exactly, free servers filled",
+            source="ours, after paper 004",
+            checker=_check_loads,
+            repairs="gadget-printed",
         ),
         _heuristic(
             "fifo", "first in, first out, a fixed number of workers, not preempted", source="paper 004, section VI"

@@ -28,11 +28,12 @@ def _heuristics() -> Mapping[str, Function]:
     from schedgap.heuristics.hadar.baselines import tiresias, yarn_cs
     from schedgap.heuristics.hadar.gavel import gavel
     from schedgap.heuristics.hadar.hadare import hadare
-    from schedgap.heuristics.hadar.online import hadar_online
+    from schedgap.heuristics.hadar.online import hadar_online, hadar_online_plus
     from schedgap.heuristics.hadar.rounds import hadar_rounds
 
     return {
         "hadar-online": hadar_online,
+        "hadar-online+": hadar_online_plus,
         "hadar-rounds": hadar_rounds,
         "hadare": hadare,
         "gavel": gavel,
@@ -122,9 +123,14 @@ class Hadar(ProblemOf[HadarInstance]):
         Method("lns", "large neighbourhood search from the best heuristic, until a limit", Kind.SEARCH, _search),
         _heuristic(
             "hadar-online",
-            "primal-dual admission on arrival, exponential prices",
+            "primal-dual admission on arrival, exponential prices, as published",
             source="paper 002, eqs. (4) to (8), Theorem 2",
-            printed={"eta": "printed", "price": "printed", "umin": "printed"},
+        ),
+        _heuristic(
+            "hadar-online+",
+            "hadar-online repaired: prices with which a theorem holds",
+            source="ours, after paper 002",
+            repairs="hadar-online",
         ),
         _heuristic(
             "hadar-rounds",

@@ -45,6 +45,7 @@ class Method:
     outside_model : its schedules are not what the problem's meaning allows: no ratio to the optimum
     checker : imports its own checker, where some of its schedules are outside the model
     solution_key : a key by which its solutions are known where they are not of the problem's form
+    repairs : the id of the published form that this one repairs; empty where it is no repaired form
     printed : the options that make it the algorithm as its paper prints it, where they are not the defaults
     users : it is a user's own, and its errors are theirs
     """
@@ -57,8 +58,14 @@ class Method:
     outside_model: bool = False
     checker: Callable[[], Checker] | None = None
     solution_key: str = ""
+    repairs: str = ""
     printed: Mapping[str, Any] = field(default_factory=dict)
     users: bool = False
+
+    @property
+    def shown(self) -> str:
+        """Its id, with the word "repaired" where a repaired form has the plain name."""
+        return f"{self.id} (repaired)" if self.repairs and not self.id.endswith("+") else self.id
 
     @property
     def proves(self) -> bool:

@@ -58,9 +58,16 @@ def _theta(instance: Instance, tighten: bool) -> DeclarativeModel:
 def _heuristics() -> Mapping[str, Function]:
     from schedgap.heuristics.rar_ddls.baselines import ff, ls, rand
     from schedgap.heuristics.rar_ddls.lpt_colocate import lpt_colocate
-    from schedgap.heuristics.rar_ddls.sjf_bco import sjf_bco
+    from schedgap.heuristics.rar_ddls.sjf_bco import sjf_bco, sjf_bco_plus
 
-    return {"sjf-bco": sjf_bco, "ff": ff, "ls": ls, "rand": rand, "lpt-colocate": lpt_colocate}
+    return {
+        "sjf-bco": sjf_bco,
+        "sjf-bco+": sjf_bco_plus,
+        "ff": ff,
+        "ls": ls,
+        "rand": rand,
+        "lpt-colocate": lpt_colocate,
+    }
 
 
 _heuristic = partial(Method, kind=Kind.HEURISTIC, load=_heuristics)
@@ -93,7 +100,15 @@ class RarDdls(ProblemOf[RarDdlsInstance]):
         ),
         Method("lns", "large neighbourhood search from the best heuristic, until a limit", Kind.SEARCH, _search),
         _heuristic(
-            "sjf-bco", "smallest job first with balanced contention and overhead", source="paper 000, Algorithms 1 to 3"
+            "sjf-bco",
+            "smallest job first with balanced contention and overhead, as published",
+            source="paper 000, Algorithms 1 to 3",
+        ),
+        _heuristic(
+            "sjf-bco+",
+            "sjf-bco repaired: the pass without a limit on loads is compared too",
+            source="ours, after paper 000",
+            repairs="sjf-bco",
         ),
         _heuristic("ff", "first fit within theta", source="paper 000, section 7"),
         _heuristic("ls", "list scheduling, least loaded GPUs", source="paper 000, section 7"),

@@ -94,6 +94,12 @@ def find_problem(problem: object, source: str = "problem") -> Problem:
     )
 
 
+def shown_method(problem: str, method: str) -> str:
+    """How tables name a method: :attr:`~schedgap.catalogue.method.Method.shown`, its id where it is not registered."""
+    known = all_problems().get(problem)
+    return next((own.shown for own in (known.methods if known else ()) if own.id == method), method)
+
+
 def parse_instance(data: object, source: str = "instance", problem: Problem | None = None) -> tuple[Problem, Instance]:
     """The problem and the validated instance that a decoded JSON object describes.
 

@@ -22,6 +22,7 @@ from schedgap.benchmarks.records import Record
 from schedgap.benchmarks.report.metrics import metrics_of
 from schedgap.catalogue.methods import label
 from schedgap.catalogue.problem import Problem
+from schedgap.catalogue.registry import shown_method
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.numbers import RELATIVE_TOLERANCE
 from schedgap.heuristics.common.guarantee import Guarantee, Verdict
@@ -150,7 +151,9 @@ def mean_metrics(runs: pd.DataFrame, problem: Problem) -> pd.DataFrame:
 
 def name_in_series(record: Record) -> str:
     """The method with its settings, but for the one that a series varies."""
-    return label(record.method, {k: v for k, v in record.settings.items() if k != record.axis})
+    return label(
+        shown_method(record.problem, record.method), {k: v for k, v in record.settings.items() if k != record.axis}
+    )
 
 
 def series_points(runs: pd.DataFrame) -> dict[tuple[Json, str], tuple[float, float]]:

@@ -128,6 +128,7 @@ class MethodRuns:
         """JSON-compatible form."""
         return {
             "method": self.method.id,
+            "repairs": self.method.repairs or None,
             "settings": dict(self.settings),
             "status": str(self.status),
             "objective": self.objective,

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import pandas as pd
 
 from schedgap.benchmarks.harness.compare import Comparison
+from schedgap.catalogue.methods import label
 from schedgap.formulations.common.instance import Json
 
 NUMBERS = ("objective", "bound", "optimum", "best_bound", "ratio", "seconds")
@@ -34,7 +35,7 @@ def _rows(one: Comparison) -> Iterable[dict[str, Json]]:
                 "instance_hash": one.instance.content_hash(),
                 "method": row.method.id,
                 "kind": str(row.method.kind),
-                "settings": record.label.removeprefix(row.method.id).strip(),
+                "settings": label("", record.settings).strip(),
                 "seed": record.seed,
                 "status": str(result.status),
                 "objective": result.objective,

@@ -28,14 +28,16 @@ def _methods_table(found: Comparison) -> str:
     head = ["method", "status", *(["found", "mean", "best", "worst"] if repeated else ["objective"]), "bound", "ratio"]
     lines: list[list[str]] = []
     for row in found.rows:
-        status = str(row.status) + (" (outside the model)" if row.outside_model else "")
+        status = str(row.status)
         values = sorted(row.objectives, key=lambda value: found.problem.sense * value)
         shown = [number(row.objective)]
         if repeated:
             worst = number(values[-1]) if row.complete else "nothing found"
             shown = [f"{len(values)} of {len(row.records)}", *shown, number(values[0]) if values else "-", worst]
         proof = row.proof or "-"
-        lines.append([row.method.id, status, *shown, _bound_cell(row), _ratio_cell(row), seconds(row.seconds), proof])
+        lines.append(
+            [row.method.shown, status, *shown, _bound_cell(row), _ratio_cell(row), seconds(row.seconds), proof]
+        )
     return table([*head, "seconds", "proof"], lines, "ll" + "r" * (5 if repeated else 2) + "lrl")
 
 
@@ -53,7 +55,7 @@ def _claims_table(found: Comparison) -> list[str]:
     lines: list[list[str]] = []
     for row in found.rows:
         if row.judgements:
-            lines.append([row.method.id + ("" if row.ratio is None else f": ratio {_ratio_cell(row)}")])
+            lines.append([row.method.shown + ("" if row.ratio is None else f": ratio {fixed(row.ratio)}")])
             lines += [_judgement_cells(judgement) for judgement in row.judgements]
     head, right = ["claim", "ratio <=", "verdict", "left", "right", "ledger"], "lrlrrl"
     if all(line[1] == "-" for line in lines if len(line) > 1):  # no claim here is about the ratio
@@ -97,7 +99,7 @@ def _notes(found: Comparison) -> list[str]:
 
 
 def _metrics_table(found: Comparison) -> list[str]:
-    told = [(row.method.id, found.metrics(row)) for row in found.rows]
+    told = [(row.method.shown, found.metrics(row)) for row in found.rows]
     titles = list(dict.fromkeys(title for _, known in told for title in known))
     lines = [[name, *(number(known.get(title), 4) for title in titles)] for name, known in told if known]
     if not lines:
@@ -111,6 +113,8 @@ def _bound_cell(row: MethodRuns) -> str:
 
 
 def _ratio_cell(row: MethodRuns) -> str:
+    if row.outside_model:
+        return "outside the model"
     if row.ratio is None:
         return "-"
     text = f"{fixed(row.ratio)} to {row.ratio_to}"

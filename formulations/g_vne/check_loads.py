@@ -11,7 +11,7 @@ CAPACITIES = ("server capacity", "link capacity")
 
 
 def check_loads(instance: GVneInstance, solution: GVneSolution) -> CheckReport:
-    """Check everything but capacities, which are measured instead: ``lp-rs-mde`` in the variant ``vanilla``.
+    """Check everything but capacities, which are measured instead: ``lp-rs-mde-printed``.
 
     Returns
     -------

@@ -1,4 +1,8 @@
-"""``gadget``: greedy over slots, each slot by a method of g-vne (paper 004, Algorithm 1)."""
+"""Greedy over slots, each slot by a method of g-vne (paper 004, Algorithm 1).
+
+``gadget-printed`` is GADGET as published, with Algorithm 2 in every slot, which may overload servers and links;
+``gadget`` is repaired.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +15,26 @@ from pydantic import Field
 
 from schedgap.formulations.common.numbers import agrees
 from schedgap.formulations.ddljs.instance import DdljsInstance
-from schedgap.formulations.ddljs.utility import gain
+from schedgap.formulations.ddljs.utility import gain, utility
 from schedgap.formulations.g_vne.ring_network import Ring, rings_of
 from schedgap.heuristics.common.run import HeuristicRun
-from schedgap.heuristics.ddljs.inner import ALGORITHM_2, INNER, PRINTED, Asked, SlotProblem, slot_problem
+from schedgap.heuristics.common.variant import variant
+from schedgap.heuristics.ddljs.inner import (
+    ALGORITHM_2,
+    INNER,
+    OVERLOADS,
+    PRINTED,
+    Answer,
+    Asked,
+    SlotProblem,
+    slot_problem,
+)
 from schedgap.heuristics.ddljs.knapsack import by_marginals
 from schedgap.heuristics.ddljs.progress import Progress, place_largest
 from schedgap.solvers.result import NO_DEADLINE, Deadline
+
+NOTHING = Answer({"rings": {}})
+"""Where no inner method was asked."""
 
 
 def gadget(
@@ -25,8 +42,10 @@ def gadget(
     *,
     seed: int = 0,
     inner: Annotated[
-        Literal["colgen", "greedy", "lp-rs-mde", "lp-rs-mde-mdk", "lp-rs-mde-printed", "cbc", "highs", "cpsat"],
-        Field(description="the g-vne method for a slot"),
+        Literal[
+            "colgen", "greedy", "lp-rs-mde", "lp-rs-mde-mdk", "lp-rs-mde-printed", "printed", "cbc", "highs", "cpsat"
+        ],
+        Field(description="the g-vne method for a slot; printed: Algorithm 2 as published, outside the model"),
     ] = "colgen",
     gap: Annotated[float, Field(ge=0, le=1, description="relative gap at which an exact inner method may stop")] = 0.0,
     fill: Annotated[bool, Field(description="free servers go to jobs that gain nothing yet")] = True,
@@ -47,7 +66,8 @@ def gadget(
     seed : of the inner method
     inner : the method for a slot; ``colgen`` and the engines prove alpha = 1, ``lp-rs-mde`` (Algorithm 2, capacities
         kept) a smaller one; ``greedy`` is these placements alone; ``lp-rs-mde-printed`` is Algorithm 2 with Rost and
-        Schmid's program and ring sizes that may fit nowhere
+        Schmid's program and ring sizes that may fit nowhere, capacities kept; ``printed`` is the same with overloads,
+        as published, so that the schedule is outside the model
     gap : relative gap at which an exact inner method may stop in a slot; alpha is then at least 1 - gap
     fill : whether servers that are still free then go to jobs that are not placed yet, because their gain is 0 or
         negligible; a sigmoid far below its midpoint would wait for ever. Those with the best average gain over the
@@ -59,7 +79,9 @@ def gadget(
     HeuristicRun
         ``info``: ``gains`` of the slots, ``slot_bounds`` (proven upper bounds on what each could add, None where
         unknown), ``alpha``, the smallest gain / bound (None where a bound is unknown), ``exact``: alpha is 1,
-        ``gamma``: the largest Gamma of Lemma 7 of any slot, ``embedded_ratio``, ``worker_slots``.
+        ``gamma``: the largest Gamma of Lemma 7 of any slot, ``embedded_ratio``, ``worker_slots``. With
+        ``inner="printed"`` also ``outside_model`` and ``loads``, of every slot; ``bound`` is then what the jobs are
+        worth without capacities.
 
     Notes
     -----
@@ -68,12 +90,14 @@ def gadget(
     progress = Progress(instance)
     gains: list[float] = []
     bounds: list[float | None] = []
+    loads: list[Mapping[str, float | None]] = []
     gamma = 1
     for slot in range(1, instance.horizon + 1):
         active = list(progress.active())
         asked = Asked(seed * instance.horizon + slot, gap, deadline)
-        rings, bound, found = _best_rings(progress, active, "greedy" if deadline.passed else inner, asked)
-        gamma = max(gamma, found)
+        rings, bound, answer = _best_rings(progress, active, "greedy" if deadline.passed else inner, asked)
+        gamma = max(gamma, answer.gamma or 1)
+        loads.append(answer.loads)
         if fill:
             rings = _filled(progress, active, rings)
         gained = math.fsum(
@@ -83,21 +107,43 @@ def gadget(
         bounds.append(None if bound is None else max(bound, gained))
         progress.close(rings, len(active))
     alpha = _alpha(gains, bounds)
-    return progress.run(gains=gains, slot_bounds=bounds, alpha=alpha, exact=alpha == 1.0, gamma=gamma)
+    info = {"gains": gains, "slot_bounds": bounds, "alpha": alpha, "gamma": gamma}
+    if inner != OVERLOADS:
+        return progress.run(**info, exact=alpha == 1.0)
+    run = progress.run(**info, exact=False, loads=loads, outside_model=True)
+    return replace(run, bound=_unlimited(instance))
+
+
+gadget_printed = variant(
+    gadget,
+    "gadget-printed",
+    "GADGET as published: Algorithm 2 in every slot, which may overload servers and links, so that the schedule is "
+    "outside the model. See :func:`gadget`.",
+    fixed={"inner": OVERLOADS, "fill": False, "gap": 0.0},
+)
+
+
+def _unlimited(instance: DdljsInstance) -> float:
+    """What the jobs are worth where servers and links have no capacities: a bound on schedules that may overload."""
+    total = 0.0
+    for job in instance.jobs:
+        most = job.max_workers * (instance.horizon - job.arrival + 1)
+        total += float(utility(job, most if job.slot_limit is None else min(most, job.slot_limit)))
+    return total
 
 
 def _best_rings(
     progress: Progress, active: list[int], inner: str, asked: Asked
-) -> tuple[dict[int, Ring], float | None, int]:
-    """Rings for the jobs that gain, by job, an upper bound on what any rings of this slot add, and Gamma."""
+) -> tuple[dict[int, Ring], float | None, Answer]:
+    """Rings for the jobs that gain, by job, an upper bound on what any rings of this slot add, and the answer."""
     problem = slot_problem(progress, active, as_printed=inner in PRINTED)
     if problem.instance is None:
-        return {}, problem.left_out, 1
+        return {}, problem.left_out, NOTHING
     ceiling = problem.ceiling - problem.left_out
     if inner in ALGORITHM_2:
         found = INNER[inner](problem.instance, asked)
         known = ceiling if found.bound is None else min(found.bound, ceiling)
-        return rings_of(progress.instance, found.solution), known + problem.left_out, found.gamma or 1
+        return rings_of(progress.instance, found.solution), known + problem.left_out, found
     packed = by_marginals(progress, problem)
     rings: dict[int, Ring] = {}
     if packed is not None:
@@ -108,13 +154,13 @@ def _best_rings(
         if _value(problem, placed) > _value(problem, rings):
             rings = placed
     if agrees(_value(problem, rings), ceiling):
-        return rings, ceiling + problem.left_out, 1
+        return rings, ceiling + problem.left_out, NOTHING
     if inner == "greedy":
-        return rings, ceiling + problem.left_out if packed is not None else None, 1
+        return rings, ceiling + problem.left_out if packed is not None else None, NOTHING
     start = {"rings": {progress.instance.jobs[i].id: progress.network.solution_of(rings[i]) for i in rings}}
     found = INNER[inner](problem.instance, replace(asked, start=start))
     bound = None if found.bound is None else min(found.bound, ceiling) + problem.left_out
-    return rings_of(progress.instance, found.solution), bound, found.gamma or 1
+    return rings_of(progress.instance, found.solution), bound, found
 
 
 def _value(problem: SlotProblem, rings: Mapping[int, Ring]) -> float:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -38,11 +38,21 @@ class SlotProblem:
 
 @dataclass(frozen=True)
 class Answer:
-    """What an inner method returns: a solution of g-vne; a proven bound and Gamma of Lemma 7 where it has them."""
+    """What an inner method returns.
+
+    Attributes
+    ----------
+    solution : of g-vne
+    bound : proven, on what any rings of the slot add
+    gamma : Gamma of Lemma 7
+    loads : of Algorithm 2: the largest share of a server's and of a link's capacity that is used, and the factors beta
+        and gamma that Theorem 8 allows them
+    """
 
     solution: Solution
     bound: float | None = None
     gamma: int | None = None
+    loads: Mapping[str, float | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -137,9 +147,14 @@ def _rounding(**settings: Any) -> Inner:
         from schedgap.heuristics.g_vne.lp_rs_mde import lp_rs_mde
 
         run = lp_rs_mde(instance, seed=asked.seed, deadline=asked.deadline, **settings)
-        return Answer(run.solution or {"rings": {}}, run.bound, int(run.info["gamma"]))
+        loads = {name: run.info[key] for name, key in _LOADS.items()}
+        inside = None if run.info.get("outside_model") else run.bound
+        return Answer(run.solution or {"rings": {}}, inside, int(run.info["gamma"]), loads)
 
     return call
+
+
+_LOADS = {"server": "server_share", "beta": "beta_printed", "link": "link_share", "gamma": "gamma_printed"}
 
 
 def _proven(result: Result) -> Answer:
@@ -152,12 +167,15 @@ INNER: dict[str, Inner] = {
     "lp-rs-mde": _rounding(variant="no-violation"),
     "lp-rs-mde-mdk": _rounding(variant="mdk"),
     "lp-rs-mde-printed": _rounding(variant="no-violation", lp="augmented"),
+    "printed": _rounding(variant="vanilla", lp="augmented"),
     "cbc": _engine("cbc"),
     "highs": _engine("highs"),
     "cpsat": _engine("cpsat"),
 }
 """Inner methods by name: ``colgen`` and the engines are exact, ``greedy`` proves nothing."""
-PRINTED = frozenset({"lp-rs-mde-printed"})
+OVERLOADS = "printed"
+"""The inner method that may overload servers and links: Algorithm 2 as published."""
+PRINTED = frozenset({"lp-rs-mde-printed", OVERLOADS})
 """Inner methods that are to see the slot as the paper has it: ring sizes that fit nowhere included."""
-ALGORITHM_2 = frozenset({"lp-rs-mde", "lp-rs-mde-mdk", "lp-rs-mde-printed"})
+ALGORITHM_2 = frozenset({"lp-rs-mde", "lp-rs-mde-mdk", "lp-rs-mde-printed", OVERLOADS})
 """Inner methods that are asked in every slot, so that a run shows what Algorithm 2 itself does."""

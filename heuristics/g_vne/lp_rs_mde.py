@@ -1,4 +1,7 @@
-"""``lp-rs-mde``: ring sizes from a linear program, rings from a second one, randomized rounding (Algorithm 2)."""
+"""Algorithm 2 of paper 004: ring sizes from a linear program, rings from a second one, randomized rounding.
+
+``lp-rs-mde-printed`` is the algorithm as published, which may overload servers and links; ``lp-rs-mde`` is repaired.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from pydantic import Field
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.g_vne.instance import GVneInstance, in_ordinary_units
 from schedgap.heuristics.common.run import HeuristicRun
+from schedgap.heuristics.common.variant import variant as under_another_name
 from schedgap.heuristics.g_vne.factors import Factors, factors
 from schedgap.heuristics.g_vne.mixture import Mixture, fits_alone
 from schedgap.heuristics.g_vne.relaxation import Relaxation, relax
@@ -119,7 +123,8 @@ def lp_rs_mde(
     Returns
     -------
     HeuristicRun
-        ``bound``: the first program's bound, which is at least the optimum. ``info``: values of both programs,
+        ``bound``: the first program's bound, which is at least the optimum; of ``vanilla``, what the jobs are worth
+        without capacities. ``info``: values of both programs,
         ``gamma`` (the largest ceil(q_i), Lemma 7) and ``largest_ring``, kappa by job, factors, ``tries`` made,
         ``server_share`` and ``link_share`` (largest load over capacity where it can exceed 1), ``outside_model``.
 
@@ -150,8 +155,22 @@ def lp_rs_mde(
     if variant == "vanilla":
         info |= {"outside_model": True, "met": met}
     info |= {name: info[name] * unit for name in _WORTH}
-    bound = plan.first.bound
+    bound = _unlimited(instance) if variant == "vanilla" else plan.first.bound
     return HeuristicRun(_solution(plan, rings), info, None if bound is None else bound * unit)
+
+
+lp_rs_mde_printed = under_another_name(
+    lp_rs_mde,
+    "lp-rs-mde-printed",
+    "Algorithm 2 as published: Rost and Schmid's program, roundings until one is good enough, or the last one. It may "
+    "overload servers and links, so it is outside the model. See :func:`lp_rs_mde`.",
+    fixed={"variant": "vanilla", "lp": "augmented", "ring_sizes": "selected", "nodes": NODES},
+)
+
+
+def _unlimited(instance: GVneInstance) -> float:
+    """What the jobs are worth where servers and links have no capacities: a bound on roundings that may overload."""
+    return float(sum(max(0.0, *job.utility) for job in instance.jobs))
 
 
 def _until(

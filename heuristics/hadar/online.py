@@ -1,5 +1,6 @@
-"""Method ``hadar-online``: the primal-dual algorithm that Theorem 2 of paper 002 is about, with its certificate.
+"""Methods ``hadar-online`` and ``hadar-online+``: the primal-dual algorithm that Theorem 2 of paper 002 is about.
 
+``hadar-online`` has the prices as published, ``hadar-online+`` those with which a theorem holds. Both are certified.
 The prices of the printed Algorithms 1 and 2, equation (5), are in ``rounds.py``.
 """
 
@@ -20,6 +21,7 @@ from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.pricing import Automaton, automaton, best_schedules, demand, slot_costs, trace
 from schedgap.formulations.hadar.tables import FINEST, JobTable, Tables, tables
 from schedgap.heuristics.common.run import HeuristicRun
+from schedgap.heuristics.common.variant import variant
 from schedgap.heuristics.hadar.options import RestartDelay
 from schedgap.heuristics.hadar.simulate import Simulated, refuse_long_delay, run_of
 from schedgap.solvers.result import NO_DEADLINE, Deadline
@@ -78,7 +80,7 @@ def price_ends(instance: HadarInstance, data: Tables, umin: str, eta: str) -> Pr
         smallest = min(float(u[u > 0].min()) for u in (data.jobs[j].utility for j in jobs) if (u > 0).any())
         low = smallest / (4.0 * horizon * devices)
         if low < sys.float_info.min:
-            raise InputError(f"hadar-online: the smallest utility, {smallest:g}, is too small for a price")
+            raise InputError(f"the smallest utility, {smallest:g}, is too small for a price")
         return PriceEnds(low, high, None)
     slowest = {j: data.jobs[j].target / float(data.jobs[j].type_step[data.jobs[j].type_step > 0].min()) for j in jobs}
     per_device = {j: slowest[j] * data.jobs[j].workers for j in jobs}
@@ -88,8 +90,8 @@ def price_ends(instance: HadarInstance, data: Tables, umin: str, eta: str) -> Pr
     if low <= 0:
         worst = min(jobs, key=lambda j: last[j])
         raise InputError(
-            f"hadar-online: the printed U_min is 0, since job {instance.jobs[worst].id} is worth 0 at the horizon; "
-            "use umin=direct"
+            f"the printed U_min is 0, since job {instance.jobs[worst].id} is worth 0 at the horizon; "
+            "hadar-online+ has another (umin=direct)"
         )
     return PriceEnds(low, high, scale)
 
@@ -165,9 +167,9 @@ def hadar_online(
     deadline: Deadline = NO_DEADLINE,
     eta: Annotated[
         Literal["horizon", "printed"], Field(description="scaling factor of the printed U_min: with T or without")
-    ] = "horizon",
-    price: Annotated[Literal["early", "printed"], Field(description="exponent gamma/(c-w+1) or gamma/c")] = "early",
-    umin: Annotated[Literal["direct", "printed"], Field(description="U_min = u/(4 T C), or eq. (7)")] = "direct",
+    ] = "printed",
+    price: Annotated[Literal["early", "printed"], Field(description="exponent gamma/(c-w+1) or gamma/c")] = "printed",
+    umin: Annotated[Literal["direct", "printed"], Field(description="U_min = u/(4 T C), or eq. (7)")] = "printed",
     restart_delay: RestartDelay = 0.0,
     grid: Annotated[
         int, Field(ge=16, le=100000, description="most progress states of a job; beyond it is not exact")
@@ -196,16 +198,17 @@ def hadar_online(
     Returns
     -------
     HeuristicRun
-        ``bound`` is the certificate. Nothing where the tables by slot would take more than :data:`MOST_BYTES`
-        (``reason``). ``info``: ``u_min``, ``u_max``, ``alpha`` (max(1, ln rho)), ``alpha_step``,
-        ``max_step`` (the largest dD/dP of an admission), ``allocation_cost`` (the largest c dk / (k dgamma), None
-        where nothing was admitted), ``certificate``, ``initial_dual``, ``admitted``, ``exact``;
+        ``bound`` is the certificate. Nothing where the tables by slot would take more than :data:`MOST_BYTES`,
+        or where there are no prices, since U_min is 0 (``reason``). ``info``: ``u_min``, ``u_max``,
+        ``alpha`` (max(1, ln rho)), ``alpha_step``, ``max_step`` (the largest dD/dP of an admission),
+        ``allocation_cost`` (the largest c dk / (k dgamma), None where nothing was admitted), ``certificate``,
+        ``initial_dual``, ``admitted``, ``exact``;
         None for a factor that is too large for a float.
 
     Raises
     ------
     InputError
-        The printed U_min is 0, or the delay is as long as a slot.
+        The delay is as long as a slot.
 
     Notes
     -----
@@ -217,7 +220,10 @@ def hadar_online(
     reason = _too_large(data, grid=1)
     if reason is not None:
         return HeuristicRun(None, {"reason": reason, "stopped": "too large"})
-    ends = price_ends(instance, data, umin, eta)
+    try:
+        ends = price_ends(instance, data, umin, eta)
+    except InputError as error:  # the algorithm is not defined here
+        return HeuristicRun(None, {"reason": str(error), "stopped": "no prices"})
     facts: dict[str, Any]
     if ends is None:
         facts = {"certificate": 0.0, "admitted": 0, "exact": True, "alpha": 1.0, "alpha_step": 1.0, "max_step": 0.0}
@@ -273,6 +279,15 @@ def hadar_online(
     if stopped or deadline.passed:
         simulated.stopped = "time limit"
     return _with_bound(run_of(instance, simulated, **facts), bound)
+
+
+hadar_online_plus = variant(
+    hadar_online,
+    "hadar-online+",
+    "``hadar-online`` repaired: prices with the exponent gamma / (c - w + 1) and ``U_min = u / (4 T C)``, with which "
+    "``OPT <= (alpha_step + 1/4) ALG``. See :func:`hadar_online`.",
+    defaults={"eta": "horizon", "price": "early", "umin": "direct"},
+)
 
 
 def _finite(value: float) -> float | None:

@@ -136,14 +136,14 @@ def case_on(instance: HadarInstance, method: str, options: dict[str, Any]) -> Ca
 )
 def test_constants_are_reached_on_instances_that_are_kept(name: str, claim: str, least: float) -> None:
     instance = HadarInstance.parse(json.loads((DATA / f"{name}.json").read_text()))
-    told = ROWS[claim].on(case_on(instance, "hadar-online", {}))
+    told = ROWS[claim].on(case_on(instance, "hadar-online+", {}))
     assert told.verdict is Verdict.HELD and told.tightness is not None and told.tightness >= least
 
 
 def test_a_constant_of_nine_tenths_is_refuted() -> None:
     """OPT <= 0.9 alpha_step ALG, which random instances do not refute."""
     instance = HadarInstance.parse(json.loads((DATA / "claims-hadar-steps-of-price.json").read_text()))
-    case = case_on(instance, "hadar-online", {})
+    case = case_on(instance, "hadar-online+", {})
     assert case.objective is not None and case.optimum is not None
     assert at_most(case.optimum, 0.9 * case.info["alpha_step"] * case.objective).verdict is Verdict.REFUTED
     # by hand: five devices, prices U_min rho^(i/5) with rho = 20 * 10^4, worths max(1, price)
@@ -158,7 +158,7 @@ def test_a_constant_of_nine_tenths_is_refuted() -> None:
 def test_the_first_job_alone_pays_for_the_initial_dual() -> None:
     """D_0 = u/4 and ALG >= u, the step from 4/3 to 1/4."""
     for seed in range(40):
-        case = case_on(roomy(seed), "hadar-online", {})
+        case = case_on(roomy(seed), "hadar-online+", {})
         if case.optimum:
             assert case.objective is not None
             smallest = 4 * case.info["initial_dual"]
@@ -312,7 +312,7 @@ def test_claims_are_judged_where_no_job_can_ever_finish() -> None:
     data = json.loads((Path(__file__).parents[1] / "data" / "counterexamples" / "thm2-low-high-1gpu.json").read_text())
     for job in data["jobs"]:
         job["epochs"] = 10**6
-    found = compare(HADAR, HadarInstance.parse(data), ["colgen", "hadar-online"], SolveOptions())
-    online = next(row for row in found.rows if row.method.id == "hadar-online")
+    found = compare(HADAR, HadarInstance.parse(data), ["colgen", "hadar-online+"], SolveOptions())
+    online = next(row for row in found.rows if row.method.id == "hadar-online+")
     verdicts = {judgement.guarantee.id: judgement.evaluation.verdict for judgement in online.judgements}
     assert verdicts["002-theorem-2-run"] is Verdict.HELD and Verdict.REFUTED not in verdicts.values()

@@ -29,7 +29,7 @@ from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, Ve
 from schedgap.heuristics.rar_ddls.estimates import impossible
 from schedgap.heuristics.rar_ddls.growth import GROWTH, running_time_growth, sorting_steps
 from schedgap.heuristics.rar_ddls.guarantees import GUARANTEES
-from schedgap.heuristics.rar_ddls.sjf_bco import sjf_bco
+from schedgap.heuristics.rar_ddls.sjf_bco import sjf_bco_plus
 from schedgap.heuristics.rar_ddls.theta_star import smallest_limit
 from schedgap.heuristics.rar_ddls.vertex_coloring import (
     chromatic_number,
@@ -45,7 +45,7 @@ REPAIRED = [guarantee for guarantee in GUARANTEES if guarantee.kind == "repaired
 
 
 def run_case(instance: RarDdlsInstance, options: dict[str, Any], optimum: float | None) -> Case:
-    run = sjf_bco(instance, **keywords(options))
+    run = sjf_bco_plus(instance, **keywords(options))
     objective = None
     if run.solution is not None:
         report = check(instance, run.solution)
@@ -262,7 +262,7 @@ def test_every_claim_is_in_the_ledger() -> None:
     assert len(BY_ID) == len(GUARANTEES)
     for guarantee in GUARANTEES:
         assert guarantee.id.startswith("000-")
-        assert guarantee.method in (None, "sjf-bco")
+        assert guarantee.method in (None, "sjf-bco", "sjf-bco+")
         assert set(guarantee.hint.get("families", ())) <= set(FAMILIES)
 
 

@@ -19,6 +19,7 @@ from schedgap.benchmarks.harness.progress import SolveProgress
 from schedgap.benchmarks.harness.suites import plan
 from schedgap.benchmarks.instances import make_instance, workload_of
 from schedgap.benchmarks.ledger.verdicts import LedgerVerdict
+from schedgap.benchmarks.records import Record
 from schedgap.catalogue.agreement import Answer, agree
 from schedgap.catalogue.methods import find_method, label, method_settings
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
@@ -398,12 +399,14 @@ def test_printed_settings_are_options_of_the_method_and_not_its_defaults(problem
     assert all(found.options[name].default != value for name, value in found.printed.items())
 
 
-def test_the_printed_claim_of_hadar_is_tried_with_the_printed_settings() -> None:
+def test_the_printed_claim_of_hadar_is_about_the_published_form_with_its_own_prices() -> None:
     instance = make_instance(all_problems()["hadar"], "lowhigh", 0)
-    for printed in (False, True):
-        found = compare(all_problems()["hadar"], instance, ["colgen", "hadar-online"], SolveOptions(), printed=printed)
-        claim = next(j for j in found.rows[1].judgements if j.guarantee.id == "002-theorem-2")
-        assert (claim.verdict != "not applicable") is printed
+    for settings in ({}, {"price": "early"}):
+        methods = ["colgen", "hadar-online", "hadar-online+"]
+        found = compare(all_problems()["hadar"], instance, methods, SolveOptions(), settings)
+        claims = [{j.guarantee.id: j for j in row.judgements} for row in found.rows]
+        assert (claims[1]["002-theorem-2"].verdict == "not applicable") is bool(settings)
+        assert claims[2]["002-theorem-2-repaired"].verdict != "not applicable" and "002-theorem-2" not in claims[2]
 
 
 def test_the_quick_suite_judges_hadars_theorem_2_as_printed() -> None:
@@ -423,7 +426,8 @@ def test_the_quick_suite_judges_hadars_theorem_2_as_printed() -> None:
 
 
 OUTSIDE = [
-    ("g-vne", "lp-rs-mde", {"004-theorem-8": "3.000", "004-theorem-10-one-slot": "7.000"}),
+    ("g-vne", "lp-rs-mde-printed", {"004-theorem-8": "3.000"}),
+    ("g-vne", "lp-rs-mde", {"004-theorem-10-one-slot": "7.000"}),
     ("hadar", "hadar-rounds", {"002-theorem-2-rounds": "17.57"}),
 ]
 
@@ -449,22 +453,58 @@ def test_ratios_stand_beside_the_printed_bounds_outside_of_the_assumptions_too(
 
 def test_no_claim_is_judged_outside_but_for_its_sides() -> None:
     instance = make_instance(all_problems()["hadar"], "small", 0)
-    found = compare(all_problems()["hadar"], instance, ["hadar-online"], SolveOptions())
+    found = compare(all_problems()["hadar"], instance, ["hadar-online"], SolveOptions(), {"price": "early"})
     claim = next(j for j in found.rows[0].judgements if j.guarantee.id == "002-theorem-2")
     assert claim.evaluation.outside  # other prices: 2 alpha would be of something else
     assert (claim.evaluation.left, claim.evaluation.right, claim.ratio_bound) == (None, None, None)
 
 
-def test_what_the_print_refuses_is_told_and_the_others_run() -> None:
+def test_where_the_published_form_has_no_prices_it_finds_nothing_and_says_why() -> None:
     instance = make_instance(all_problems()["hadar"], "tiny", 1)  # its printed U_min is 0
-    found = compare(all_problems()["hadar"], instance, ["hadar-online", "gavel"], SolveOptions(), printed=True)
-    assert found.rows[0].error and found.rows[1].objectives and found.exit_status == 2
+    found = compare(all_problems()["hadar"], instance, ["hadar-online", "hadar-online+", "gavel"], SolveOptions())
+    assert not found.rows[0].error and not found.rows[0].objectives and found.rows[1].objectives
     text = found.to_text()
-    assert found.rows[0].error in text
+    assert found.rows[0].reason.startswith("the printed U_min is 0, since job ") and found.rows[0].reason in text
     claims = {j.guarantee.id: j for j in found.rows[0].judgements}
-    assert claims["002-theorem-2"].verdict == "not applicable" and "\n  002-theorem-2 " in text
-    assert all(j.evaluation.reason == "hadar-online gave no answer" for j in claims.values())
-    assert "the printed settings of gavel are the defaults" in text.splitlines()
+    assert all(j.verdict == "not applicable" for j in claims.values()) and "\n  002-theorem-2 " in text
+    assert claims["002-theorem-2"].evaluation.reason == "stopped: no prices"
+
+
+def test_what_the_print_refuses_is_told_and_the_others_run() -> None:
+    def refuses(instance: object, *, seed: int, strict: bool = False) -> dict[str, object]:
+        raise InputError("list: refused") if strict else AssertionError
+
+    problem = toy()
+    problem.methods = tuple(
+        replace(m, source="paper 000", printed={"strict": True}, load=lambda: {"list": refuses})
+        if m.id == "list"
+        else m
+        for m in problem.methods
+    )
+    found = compare(problem, INSTANCE, None, SolveOptions(), printed=True)
+    refused = next(row for row in found.rows if row.method.id == "list")
+    assert refused.error == "list: refused" and found.exit_status == 2 and refused.error in found.to_text()
+    assert any(row.objectives for row in found.rows)
+
+
+def test_repaired_forms_under_a_plain_name_say_so_and_stand_beside_the_published_ones() -> None:
+    for problem in all_problems().values():
+        for method in problem.methods:
+            if method.repairs:
+                ids = [known.id for known in problem.methods]
+                assert ids[ids.index(method.id) - 1] == method.repairs
+                assert method.id == f"{method.repairs}+" or method.shown == f"{method.id} (repaired)"
+                assert "repaired" in method.title and method.source.startswith("ours")
+    problem = all_problems()["g-vne"]
+    found = compare(problem, make_instance(problem, "tiny", 0), None, SolveOptions())
+    assert {"lp-rs-mde-printed", "lp-rs-mde (repaired)"} <= {row.method.shown for row in found.rows}
+    printed, repaired = (next(r for r in found.rows if r.method.id == m) for m in ("lp-rs-mde-printed", "lp-rs-mde"))
+    assert printed.outside_model and printed.ratio is None and not repaired.outside_model
+    assert "lp-rs-mde (repaired)" in found.to_text() and record_label("g-vne", "lp-rs-mde") == "lp-rs-mde (repaired)"
+
+
+def record_label(problem: str, method: str) -> str:
+    return Record(problem, method).label
 
 
 def test_printed_says_where_it_changes_nothing() -> None:

@@ -1,6 +1,7 @@
 """The algorithms of hadar: sound schedules, options, the paper's example, metrics, bounds of their own."""
 
 import json
+import re
 import tracemalloc
 import warnings
 from pathlib import Path
@@ -24,7 +25,7 @@ from schedgap.heuristics.hadar.estimates import DEVICES, estimate
 from schedgap.heuristics.hadar.forking import utilisation_by_copies
 from schedgap.heuristics.hadar.gavel import Rounds, gavel, time_fractions
 from schedgap.heuristics.hadar.hadare import hadare
-from schedgap.heuristics.hadar.online import hadar_online
+from schedgap.heuristics.hadar.online import hadar_online, hadar_online_plus
 from schedgap.heuristics.hadar.rounds import Market, Recursion, hadar_rounds
 from schedgap.heuristics.hadar.simulate import run_of, simulate
 from schedgap.solvers.exact.hadar.bound import upper_bound
@@ -32,10 +33,10 @@ from schedgap.solvers.result import SolveOptions, Status
 
 COUNTEREXAMPLES = Path(__file__).parents[1] / "data" / "counterexamples"
 RUNS = [
-    (hadar_online, {}),
-    (hadar_online, {"price": "printed"}),
-    (hadar_online, {"restart_delay": 0.2}),
-    (hadar_online, {"grid": 16}),
+    (hadar_online_plus, {}),
+    (hadar_online_plus, {"price": "printed"}),
+    (hadar_online_plus, {"restart_delay": 0.2}),
+    (hadar_online_plus, {"grid": 16}),
     (hadar_rounds, {}),
     (hadar_rounds, {"payoff": "literal", "communication": 0.5}),
     (hadar_rounds, {"preempt": False, "restart_delay": 0.3}),
@@ -105,13 +106,12 @@ def test_hadars_half_of_the_motivating_example_is_impossible() -> None:
 
 
 def test_two_printed_cases_of_the_online_algorithm() -> None:
-    printed = {"eta": "printed", "price": "printed", "umin": "printed"}
     lost = json.loads((COUNTEREXAMPLES / "D0-single-job-rejected.json").read_text())
     instance = HadarInstance.parse(lost)
-    assert check(instance, hadar_online(instance, **printed).solution or {}).objective == 0
-    assert check(instance, hadar_online(instance, **{**printed, "eta": "horizon"}).solution or {}).objective == 1
+    assert check(instance, hadar_online(instance).solution or {}).objective == 0
+    assert check(instance, hadar_online(instance, eta="horizon").solution or {}).objective == 1
     low = HadarInstance.parse(json.loads((COUNTEREXAMPLES / "thm2-low-high-1gpu.json").read_text()))
-    run = hadar_online(low, **printed)
+    run = hadar_online(low)
     assert check(low, run.solution or {}).objective == 1
     assert 7 > 2 * run.info["alpha"] == pytest.approx(2 * np.log(28))
 
@@ -123,9 +123,9 @@ def test_the_printed_floor_of_prices_can_be_zero() -> None:
     data["jobs"][0]["workers"] = 1
     data["jobs"][0]["throughput"] = dict.fromkeys(("V100", "K80"), 1000.0)
     instance = HadarInstance.parse(data)
-    with pytest.raises(InputError, match=r"U_min is 0.*j0"):
-        hadar_online(instance, umin="printed")
-    assert hadar_online(instance).solution is not None
+    run = hadar_online(instance)
+    assert run.solution is None and re.search(r"U_min is 0.*j0", run.info["reason"]) and run.bound is None
+    assert hadar_online_plus(instance).solution is not None
 
 
 @pytest.mark.parametrize("function", [hadar_online, hadar_rounds, gavel, tiresias, yarn_cs])
@@ -158,7 +158,7 @@ def test_the_time_limit_ends_a_run_with_what_it_has(method) -> None:  # type: ig
 
 def test_the_deadline_keeps_the_jobs_admitted_so_far() -> None:
     instance = small(0, jobs=12, horizon=15)
-    full, none = hadar_online(instance), hadar_online(instance, deadline=PASSED)
+    full, none = hadar_online_plus(instance), hadar_online_plus(instance, deadline=PASSED)
     assert none.info["stopped"] == "time limit" and none.info["admitted"] == 0
     assert (none.bound or 0) >= (upper_bound(instance) or 0) * (1 - 1e-9)
     assert "stopped" not in full.info
@@ -173,7 +173,7 @@ def test_a_horizon_of_a_billion_slots_takes_no_memory(method: str) -> None:
         assert tracemalloc.get_traced_memory()[1] < 2 * 10**8
     finally:
         tracemalloc.stop()
-    if method in ("colgen", "p2", "cbc", "highs", "cpsat", "hadar-online"):
+    if method in ("colgen", "p2", "cbc", "highs", "cpsat", "hadar-online", "hadar-online+"):
         assert found.status is Status.UNKNOWN and found.solution is None and found.info["reason"]
     else:
         assert found.objective is not None and found.objective > 0
@@ -211,7 +211,7 @@ def test_wide_gangs_do_not_overflow() -> None:
     instance = HadarInstance.parse(data)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        run = hadar_online(instance)
+        run = hadar_online_plus(instance)
     assert check(instance, run.solution or {}).feasible
     info = run.info
     assert info["max_step"] <= info["alpha_step"] < 1e12
@@ -222,7 +222,7 @@ def test_wide_gangs_do_not_overflow() -> None:
     assert optimum <= 4 / 3 * info["alpha_step"] * value
     for job in jobs:
         job["utility"] = {"kind": "constant", "weight": 1e-290 if job["id"] == "j0" else 1e15}
-    huge = hadar_online(HadarInstance.parse(data))
+    huge = hadar_online_plus(HadarInstance.parse(data))
     assert huge.info["alpha_step"] is None
     case = Case(instance, 1.0, huge.info, 1.0, 1.0, {"price": "early", "umin": "direct"})
     repaired = next(g for g in HADAR.guarantees() if g.id == "002-theorem-2-repaired")
@@ -244,7 +244,7 @@ def test_certificate_holds_at_any_prices() -> None:
         instance = tiny(seed)
         optimum = run_method(HADAR, instance, "colgen", SolveOptions()).objective or 0.0
         for options in ({}, {"price": "printed"}, {"grid": 16}, {"restart_delay": 0.3}):
-            assert (hadar_online(instance, **options).bound or 0.0) >= optimum * (1 - 1e-9)
+            assert (hadar_online_plus(instance, **options).bound or 0.0) >= optimum * (1 - 1e-9)
 
 
 def test_recursion_beats_greedy_and_enumeration_agrees() -> None:

@@ -36,11 +36,11 @@ from schedgap.heuristics.rar_ddls.baselines import ff, ls, rand
 from schedgap.heuristics.rar_ddls.estimates import impossible
 from schedgap.heuristics.rar_ddls.guarantees import GUARANTEES
 from schedgap.heuristics.rar_ddls.lpt_colocate import lpt_colocate
-from schedgap.heuristics.rar_ddls.sjf_bco import sjf_bco
+from schedgap.heuristics.rar_ddls.sjf_bco import sjf_bco_plus
 from schedgap.solvers.result import SolveOptions, Status, Termination
 
 DATA = Path(__file__).resolve().parents[1] / "data"
-EVERY = {"sjf-bco": sjf_bco, "ff": ff, "ls": ls, "rand": rand, "lpt-colocate": lpt_colocate}
+EVERY = {"sjf-bco+": sjf_bco_plus, "ff": ff, "ls": ls, "rand": rand, "lpt-colocate": lpt_colocate}
 
 
 def load(name: str) -> tuple[RarDdlsInstance, dict[str, Any]]:
@@ -73,7 +73,7 @@ def accepted(instance: RarDdlsInstance, run: HeuristicRun) -> None:
 def test_sjf_bco_is_the_plain_one(seed: int) -> None:
     instance, rng = small(seed)
     options = options_for(rng, instance)
-    fast, plain = sjf_bco(instance, **keywords(options)), plain_sjf_bco(instance, **options)
+    fast, plain = sjf_bco_plus(instance, **keywords(options)), plain_sjf_bco(instance, **options)
     assert_same(instance, fast, plain, options.get("T", instance.horizon))
     if plain.returned is not None:
         assert fast.info["kappa"] == plain.returned.kappa
@@ -90,7 +90,7 @@ def test_the_comparison_sees_every_kind_of_outcome() -> None:
     seen = {"nothing": 0, "probe": 0, "stalls": 0, "binds": 0, "crosses": 0, "slowed": 0}
     for seed in range(160):
         instance, rng = small(seed)
-        run = sjf_bco(instance, **keywords(options_for(rng, instance)))
+        run = sjf_bco_plus(instance, **keywords(options_for(rng, instance)))
         seen["nothing"] += run.info["returned"] is None
         seen["probe"] += run.info["returned"] == "probe"
         seen["stalls"] += run.info["probe"] is None
@@ -119,7 +119,7 @@ def test_both_reproduce_the_counterexamples(name: str) -> None:
     instance, data = load(f"counterexamples/{name}")
     told = data["reference_counterexample"]
     options = {"T": told["T"], "u": told["u"], "rho_hat": told["rho_hat"]}
-    fast, plain = sjf_bco(instance, **keywords(options)), plain_sjf_bco(instance, **options)
+    fast, plain = sjf_bco_plus(instance, **keywords(options)), plain_sjf_bco(instance, **options)
     returned = told["returned"]
     assert {key: fast.info[key] for key in returned} == returned
     assert_same(instance, fast, plain, told["T"])
@@ -133,13 +133,13 @@ def test_both_reproduce_the_counterexamples(name: str) -> None:
 
 def test_worst_ratio() -> None:
     instance, _ = load("counterexamples/worst-ratio")
-    assert sjf_bco(instance).info["makespan"] == 43
+    assert sjf_bco_plus(instance).info["makespan"] == 43
     assert plain_sjf_bco(instance).makespan == 43
 
 
 def test_paper_scale_is_identical() -> None:
     instance = paper(5, jobs=60, servers=8)
-    fast = sjf_bco(instance)
+    fast = sjf_bco_plus(instance)
     assert_same(instance, fast, plain_sjf_bco(instance), instance.horizon)
     assert fast.info["passes_run"] <= 40
     accepted(instance, fast)
@@ -185,7 +185,7 @@ def test_rand_depends_on_the_seed() -> None:
 def test_kappa_restricts_to_one() -> None:
     instance = paper(2, jobs=60, servers=8)
     for kappa in (1, 3, 8, 40):
-        run = sjf_bco(instance, kappa=kappa)
+        run = sjf_bco_plus(instance, kappa=kappa)
         assert run.info["kappa"] == kappa
         # The guarantees need the pass in which every job is placed by Algorithm 2.
         assert run.info["probe_compared"] == (kappa >= instance.largest_gang)
@@ -261,7 +261,7 @@ def test_a_stall_ends_when_the_other_ring_leaves() -> None:
         },
     )
     instance = RarDdlsInstance.parse(data)
-    run = sjf_bco(instance, kappa=3)
+    run = sjf_bco_plus(instance, kappa=3)
     assert_same(instance, run, plain_sjf_bco(instance, kappa=3), 100)
     accepted(instance, run)
     assert run.solution is not None
@@ -308,7 +308,7 @@ def test_a_large_instance(name: str) -> None:
 def test_bad_options_are_refused(options: dict[str, Any], message: str) -> None:
     instance, _ = load("rar-14-mixed")
     with pytest.raises(InputError, match=message):
-        sjf_bco(instance, **keywords(options))
+        sjf_bco_plus(instance, **keywords(options))
     with pytest.raises(InputError, match="method sjf-bco: unknown option 'gamma'"):
         method_settings(find_method(RAR_DDLS, "sjf-bco"), {"gamma": 1})
 
@@ -317,25 +317,25 @@ def test_estimates_by_id() -> None:
     instance, _ = load("rar-14-mixed")
     values = [3, 1, 2.5, 7, 2, 2]
     by_id = {job.id: value for job, value in zip(instance.jobs, values, strict=True)}
-    assert sjf_bco(instance, rho_hat=by_id).solution == sjf_bco(instance, rho_hat=values).solution
+    assert sjf_bco_plus(instance, rho_hat=by_id).solution == sjf_bco_plus(instance, rho_hat=values).solution
 
 
 def test_worst_estimates() -> None:
     """Rings of L3 make one iteration a slot at worst: 14 and 17 slots, as its reference has them."""
     instance, data = load("counterexamples/L3")
     told = data["reference_counterexample"]
-    run = sjf_bco(instance, rho_hat="worst", u=told["u"], T=told["T"])
+    run = sjf_bco_plus(instance, rho_hat="worst", u=told["u"], T=told["T"])
     assert run.info["rho_hat"] == told["rho_hat"]
     assert run.info["W_max"] == told["returned"]["W_max"]
     with pytest.raises(InputError, match="option rho_hat: must be one of best, worst"):
-        sjf_bco(instance, rho_hat="middling")
+        sjf_bco_plus(instance, rho_hat="middling")
 
 
 def test_worst_estimates_of_a_ring_that_may_stall_are_refused() -> None:
     instance, _ = load("counterexamples/L3")
     jobs = [{**job, "gradient_size": 0.8} for job in instance.to_dict()["jobs"]]
     with pytest.raises(InputError, match="makes no progress in the worst company"):
-        sjf_bco(changed(instance, jobs=jobs), rho_hat="worst")
+        sjf_bco_plus(changed(instance, jobs=jobs), rho_hat="worst")
 
 
 @pytest.mark.parametrize("name", [name for name in EVERY if name != "rand"])
@@ -371,7 +371,7 @@ def test_a_run_cut_short_keeps_the_repaired_guarantee_and_is_no_evidence_on_the_
     claims = {claim.id: claim for claim in GUARANTEES}
     instance = paper(3)
     for deadline, printed in ((Looks(2), Verdict.NOT_APPLICABLE), (Looks(1000), Verdict.HELD)):
-        run = sjf_bco(instance, deadline=deadline)
+        run = sjf_bco_plus(instance, deadline=deadline)
         case = Case(instance, float(run.info["makespan"]), run.info, None, None)
         assert claims["000-lemma-2-repaired"].on(case).verdict is printed
         assert claims["000-theorem-5-area"].on(case).verdict is Verdict.HELD

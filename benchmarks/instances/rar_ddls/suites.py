@@ -64,7 +64,7 @@ def _random_case() -> Generator:
 
 
 _ENGINES = ("cbc", "highs", "cpsat")
-_POLICIES = ("sjf-bco", "ff", "ls", "rand", "lpt-colocate")
+_POLICIES = ("sjf-bco", "sjf-bco+", "ff", "ls", "rand", "lpt-colocate")
 _BRUTE_FORCE = Method(
     "brute-force",
     "every schedule, slot by slot",

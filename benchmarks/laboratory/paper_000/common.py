@@ -8,7 +8,7 @@ WORKLOAD = {"servers": 20, "horizon": 1200, "nested": True}
 MAKESPAN = Metric("objective", "makespan", "slots")
 JCT = Metric("mean_jct", "average JCT", "slots")
 
-SJF_BCO = Series("SJF-BCO", "sjf-bco")
+SJF_BCO = Series("SJF-BCO", "sjf-bco+")
 BASELINES = (Series("FF", "ff"), Series("LS", "ls"), Series("RAND", "rand"))
 
 ORDER = Choice("same job order", methods={series.label: {"order": "smallest"} for series in BASELINES})

@@ -25,7 +25,7 @@ ITEM = Item(
     problem="rar-ddls",
     preset="paper",
     workload=WORKLOAD,
-    series=(Series("SJF-BCO", "sjf-bco", {"T": 1200}),),
+    series=(Series("SJF-BCO", "sjf-bco+", {"T": 1200}),),
     axis=Axis("kappa", "kappa", _KAPPAS, of="method", log=True),
     metrics=(MAKESPAN, _BISECTED, RATIO),
     choices=OPEN,
