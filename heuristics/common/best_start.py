@@ -96,5 +96,5 @@ def _run(
         budget.end()
         if budget.over is None:  # of the run itself, not of this heuristic
             raise
-    solution = answer.solution if isinstance(answer, HeuristicRun) else answer
+    solution = (answer.solution or answer.partial) if isinstance(answer, HeuristicRun) else answer
     return solution if isinstance(solution, dict) else None

@@ -18,11 +18,14 @@ class HeuristicRun:
     solution : the bare solution, or None where the heuristic found nothing
     info : what its guarantees need to know of the run (JSON-compatible): limits, parameters, realised values
     bound : a bound the algorithm itself certifies (a dual value), or None
+    partial : what a run that was cut had laid until then. It is not what the algorithm makes, so it is no answer, but
+        something to start from.
     """
 
     solution: Solution | None
     info: Mapping[str, Any] = field(default_factory=dict)
     bound: float | None = None
+    partial: Solution | None = None
 
 
 Heuristic = Callable[..., "HeuristicRun | Solution | None"]

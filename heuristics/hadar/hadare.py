@@ -165,9 +165,10 @@ def hadare(
     }
     if found.stopped is not None:
         info["stopped"] = found.stopped
-    if instance.all_jobs_must_finish and not complete:
-        until = "horizon" if found.stopped is None else f"round in which the run was stopped ({found.stopped})"
-        info["reason"] = f"{len(instance.jobs) - len(times)} jobs do not finish by the {until}"
+        info["reason"] = f"cut ({found.stopped}), {len(times)} of {len(instance.jobs)} jobs had finished"
+    elif instance.all_jobs_must_finish and not complete:
+        info["reason"] = f"{len(instance.jobs) - len(times)} jobs do not finish by the horizon"
+    if "reason" in info:
         info["objective"] = info["own_ratio"] = None
         return HeuristicRun(None, info, bound)
     return HeuristicRun(solution, info, bound)

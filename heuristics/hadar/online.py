@@ -276,7 +276,7 @@ def hadar_online(
         "exact": slowed == 1 and all(machine is None or machine.exact for machine in machines),
         "restart_delay": restart_delay,
     }
-    if stopped or deadline.passed:
+    if stopped:
         simulated.stopped = "time limit"
     return _with_bound(run_of(instance, simulated, **facts), bound)
 
@@ -308,7 +308,7 @@ def _too_large(data: Tables, grid: int) -> str | None:
 
 def _with_bound(run: HeuristicRun, bound: float) -> HeuristicRun:
     # widened by what rounding of the sums may have taken away
-    return HeuristicRun(run.solution, run.info, bound * (1 + 1e-9) if math.isfinite(bound) else None)
+    return replace(run, bound=bound * (1 + 1e-9) if math.isfinite(bound) else None)
 
 
 def _slowed(job: JobTable, factor: float) -> JobTable:

@@ -173,17 +173,18 @@ def simulate(
 
 
 def run_of(instance: HadarInstance, simulated: Simulated, **facts: object) -> HeuristicRun:
-    """The run of a simulated schedule, with its metrics; no solution where a job that must finish does not."""
+    """The run of a simulated schedule, with its metrics; no solution where it was cut, or a job that must does not end."""
     data = tables(instance)
     solution = solution_of(instance, data, simulated.grids)
-    if simulated.stopped is not None:
-        facts["stopped"] = simulated.stopped
     info: dict[str, object] = {**facts, "rounds": simulated.rounds, "changes": simulated.changes}
+    done = f"{len(simulated.finish)} of {len(data.jobs)} jobs had finished"
+    if simulated.stopped is not None:
+        reason = f"cut in slot {simulated.rounds} of {data.horizon} ({simulated.stopped}), {done}"
+        return HeuristicRun(None, {**info, "stopped": simulated.stopped, "reason": reason}, partial=solution)
     info.update(metrics(instance, solution))
     if instance.all_jobs_must_finish and len(simulated.finish) < len(data.jobs):
         missing = len(data.jobs) - len(simulated.finish)
-        until = "horizon" if simulated.stopped is None else f"round in which the run was stopped ({simulated.stopped})"
-        return HeuristicRun(None, {**info, "reason": f"{missing} jobs do not finish by the {until}"})
+        return HeuristicRun(None, {**info, "reason": f"{missing} jobs do not finish by the horizon"})
     return HeuristicRun(solution, info)
 
 

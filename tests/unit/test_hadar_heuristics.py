@@ -144,14 +144,14 @@ def long_jobs(horizon: int, epochs: int) -> HadarInstance:
 
 
 @pytest.mark.parametrize("method", [m for m in HADAR.methods if m.kind == "heuristic"], ids=lambda m: m.id)
-def test_the_time_limit_ends_a_run_with_what_it_has(method) -> None:  # type: ignore[no-untyped-def]
+def test_a_run_that_is_cut_is_no_answer_but_a_start(method) -> None:  # type: ignore[no-untyped-def]
+    """Half of a policy's schedule says nothing of the policy: it is in no mean, and nobody's worst."""
     instance = long_jobs(10**6, 10**6)
     run = method.call(instance, seed=0, deadline=Looks(10))  # without the limit: 20 s and more
-    assert run.info.get("stopped") in ("time limit", "too large")
-    if run.solution is None:
-        assert run.info["reason"]
-    elif method.checker is None:
-        assert check(instance, run.solution).feasible
+    assert run.solution is None
+    assert run.info.get("stopped") in ("time limit", "too large") and run.info["reason"]
+    if run.partial is not None:
+        assert check(instance, run.partial).feasible
     must = HadarInstance.parse({**instance.to_dict(), "all_jobs_must_finish": True})
     assert method.call(must, seed=0, deadline=Looks(3)).solution is None
 
