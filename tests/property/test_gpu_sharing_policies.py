@@ -182,6 +182,26 @@ def test_gpu_sharing_the_rule_decides_in_a_schedule() -> None:
     assert sjf_bsbf(two_jobs(1.0, gpu_memory=1.9)).solution["start"]["n"] == 11
 
 
+def test_gpu_sharing_a_partner_that_is_slowed_already_is_slowed_no_further() -> None:
+    """o runs on two GPUs, 1.5 times slower since k came to one of them; n slows it by as much, that is by nothing more.
+
+    With the whole factor 1.5 once more the rule would make n wait (158.8 against 155), and it would end 30 slots later.
+    """
+    job = two_jobs(1.0).to_dict()["jobs"][0]
+    jobs = [
+        {**job, "id": "o", "gpus": 2, "iterations": 40},
+        {**job, "id": "k", "arrival": 2, "iterations": 60},
+        {**job, "id": "n", "arrival": 3, "iterations": 40},
+    ]
+    factors = {"o": {"k": 1.5, "n": 1.5}, "n": {"o": 1.9}}
+    instance = two_jobs(1.0, servers=[{"id": "s", "gpus": 2}], jobs=jobs, interference=factors, horizon=300)
+    solution = sjf_bsbf(instance).solution
+    assert solution is not None and solution["start"] == {"o": 1, "k": 2, "n": 3}
+    shared = check(instance, solution).details["completion"]
+    waits = check(instance, {**solution, "start": {"o": 1, "k": 2, "n": shared["o"] + 1}}).details["completion"]
+    assert shared["o"] == waits["o"] and shared["n"] + 30 == waits["n"]
+
+
 def test_gpu_sharing_plus_waits_for_a_gpu_that_is_free_soon() -> None:
     data = two_jobs(1.6).to_dict()
     data["servers"][0]["gpus"] = 2
