@@ -15,8 +15,8 @@ def variant(
     name: str,
     about: str,
     *,
-    fixed: Mapping[str, Any] | None = None,
-    defaults: Mapping[str, Any] | None = None,
+    fixed: Mapping[str, object] | None = None,
+    defaults: Mapping[str, object] | None = None,
 ) -> Callable[..., R]:
     """`heuristic` under another name.
 
