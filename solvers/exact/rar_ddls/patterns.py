@@ -28,6 +28,9 @@ Weight = TypeVar("Weight", int, float)
 Label = tuple[int, int]
 """(job, how it runs): 0 on one server, i >= 1 across servers in grade i of contention."""
 
+Ring = tuple[int, int, int, int]
+"""All that says how a job can be split: its GPUs, the fewest and the most servers, the most GPUs on any."""
+
 
 @dataclass(frozen=True)
 class Pattern:
@@ -70,7 +73,7 @@ class OneSlot:
         self.too_large = False
         try:
             patterns = {size: list(self._patterns(size)) for size in sizes}
-            splits = {o.gpus: list(_splits(o.gpus, o.fewest, o.most, max(o.share))) for o in rings}
+            splits = {ring: list(_splits(*ring)) for ring in dict.fromkeys(map(_ring, rings))}
         except _TooManyError:
             self.too_large = True
             return
@@ -109,7 +112,7 @@ class OneSlot:
         self,
         sizes: Mapping[int, int],
         patterns: Mapping[int, Sequence[Pattern]],
-        splits: Mapping[int, Sequence[tuple[int, ...]]],
+        splits: Mapping[Ring, Sequence[tuple[int, ...]]],
     ) -> None:
         model = self.model
         local: dict[int, list[tuple[int, cp_model.IntVar]]] = {}
@@ -126,13 +129,13 @@ class OneSlot:
                     local.setdefault(gang, []).append((many, times))
             model.add(sum(chosen) <= count)
         demand: dict[tuple[int, int], list[tuple[int, cp_model.IntVar]]] = {}
-        allowed: dict[tuple[int, int], list[cp_model.IntVar]] = {}
-        members = Counter(option.gpus for option in self._options)
-        for gang, ways in splits.items():
+        allowed: dict[tuple[Ring, int], list[cp_model.IntVar]] = {}
+        members = Counter(_ring(option) for option in self._options if option.modes)
+        for ring, ways in splits.items():
             for grade in range(1, len(self.grades) + 1):
                 for way in ways:
-                    times = model.new_int_var(0, members[gang], "")
-                    allowed.setdefault((gang, grade), []).append(times)
+                    times = model.new_int_var(0, members[ring], "")
+                    allowed.setdefault((ring, grade), []).append(times)
                     for part, many in Counter(way).items():
                         demand.setdefault((grade, part), []).append((many, times))
         for part in sorted({part for _, part in demand}):
@@ -146,20 +149,25 @@ class OneSlot:
 
     def _choose(
         self,
-        allowed: Mapping[tuple[int, int], list[cp_model.IntVar]],
+        allowed: Mapping[tuple[Ring, int], list[cp_model.IntVar]],
         local: Mapping[int, list[tuple[int, cp_model.IntVar]]],
     ) -> None:
-        classes: dict[tuple[int, int], list[cp_model.IntVar]] = {}
+        alone: dict[int, list[cp_model.IntVar]] = {}
+        crossing: dict[tuple[Ring, int], list[cp_model.IntVar]] = {}
         for j, option in enumerate(self._options):
             ways = [0] if option.local else []
             ways += range(1, len(self.grades) + 1) if option.modes else []
             for way in ways:
                 self.runs[j, way] = self.model.new_bool_var("")
-                classes.setdefault((option.gpus, way), []).append(self.runs[j, way])
+                if way == 0:
+                    alone.setdefault(option.gpus, []).append(self.runs[j, way])
+                else:
+                    crossing.setdefault((_ring(option), way), []).append(self.runs[j, way])
             self.model.add_at_most_one(self.runs[j, way] for way in ways)
-        for (gang, way), runs in classes.items():
-            places = [m * v for m, v in local.get(gang, ())] if way == 0 else allowed.get((gang, way), [])
-            self.model.add(sum(runs) <= sum(places))
+        for gang, runs in alone.items():
+            self.model.add(sum(runs) <= sum(m * v for m, v in local.get(gang, ())))
+        for key, runs in crossing.items():
+            self.model.add(sum(runs) <= sum(allowed.get(key, [])))
 
     def _grade(self, rings: int) -> int:
         return sum(rings >= p for p in self.grades)
@@ -257,6 +265,10 @@ def _multisets(total: int, largest: int) -> Iterator[tuple[int, ...]]:
     for first in range(min(total, largest), 0, -1):
         for rest in _multisets(total - first, first):
             yield (first, *rest)
+
+
+def _ring(option: JobOptions) -> Ring:
+    return option.gpus, option.fewest, option.most, max(option.share)
 
 
 def _splits(gang: int, fewest: int, most: int, largest: int) -> Iterator[tuple[int, ...]]:
