@@ -16,7 +16,6 @@ from schedgap.solvers.exact.rar_ddls.incumbent import BestSchedule
 from schedgap.solvers.exact.rar_ddls.packing import SlotPacking
 from schedgap.solvers.result import SolveOptions, Status
 
-
 FOLDER = Path(__file__).parents[1] / "data" / "attack"
 
 
