@@ -108,7 +108,7 @@ def rows(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) ->
                 elif len(others) >= p - 1:
                     room = len(others) - p + 2
                     terms = [*((v, 1) for v in others), (name, -room), (x, room)]
-                    model.row(f"meet[{j},{s},{t},{p}]", terms, "<=", room + p - 2)
+                    model.row(f"crowd[{j},{s},{t},{p}]", terms, "<=", room + p - 2)
 
 
 def _across(
