@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from schedgap.benchmarks.proving import closed_by, compressed, exact_value
 from schedgap.benchmarks.records import plain_number
+from schedgap.catalogue.methods import find_method
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance, Json
@@ -148,7 +149,7 @@ def certify(
     Raises
     ------
     InputError
-        Bad input.
+        Bad input, or a method outside the model.
     """
     from schedgap.solvers.budget import Budget, OutOfBudgetError
     from schedgap.solvers.certificates.bounds import prove_bound
@@ -157,6 +158,8 @@ def certify(
     from schedgap.solving import solve
 
     problem, given = read_instance(instance)
+    if method is not None and find_method(problem, method).outside_model:
+        raise InputError(f"method {method}: its schedules are outside the model of {problem.id}, there is no proof of them")
     ends = Deadline.after(time_limit)
     share = None if time_limit is None else _FOR_SOLVING * time_limit
     result = solve(given, method, time_limit=share, memory_limit=memory_limit, seed=seed, progress=progress)

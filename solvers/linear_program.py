@@ -33,10 +33,6 @@ _REACHED = ("kOptimal", "kIterationLimit")
 _WITHOUT_OPTIMUM = ("kInfeasible", "kUnbounded", "kUnboundedOrInfeasible", "kTimeLimit")
 
 
-class NoAnswer(RuntimeError):
-    """HiGHS gives up, also without the last basis."""
-
-
 @dataclass(frozen=True)
 class Optimum:
     """An optimal solution.
@@ -150,12 +146,8 @@ class LinearProgram:
 
         Returns
         -------
-        None where the program is infeasible or unbounded, or the deadline came first.
-
-        Raises
-        ------
-        NoAnswer
-            HiGHS gives up.
+        None where no optimum is known: the program is infeasible or unbounded, the deadline came first, or HiGHS
+        gives up (numbers that are too unlike), also without the last basis. So None proves nothing.
         """
         if deadline.passed:
             return None
@@ -164,10 +156,8 @@ class LinearProgram:
         if status != "kOptimal" and status not in _WITHOUT_OPTIMUM:
             self._highs.clearSolver()
             status = self._run()
-        if status in _WITHOUT_OPTIMUM:
-            return None
         if status not in ("kOptimal", "kModelEmpty"):
-            raise NoAnswer(f"linear program: HiGHS ends with {status}")
+            return None
         solution = self._highs.getSolution()
         value = float(self._highs.getInfo().objective_function_value)
         return Optimum(value, np.array(solution.col_value), np.array(solution.row_dual))

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import Tables, tables
 from schedgap.heuristics.common.run import HeuristicRun
@@ -80,7 +81,10 @@ def time_fractions(data: Tables, jobs: Ints, left: Floats, policy: str) -> tuple
     low, high = np.array([line[2] for line in lines]), np.array([line[3] for line in lines])
     program.add_rows(low, high, [(index, values) for index, values, _, _ in lines])
     found = program.solve()
-    if found is None:  # no job fits any type: the value is unbounded
+    if found is None:
+        if able.any():
+            raise ModelRefused("gavel: HiGHS finds no time fractions, the jobs' throughputs are too unlike")
+        # no job fits any type: the value is unbounded
         return np.zeros((n, kinds)), 0.0
     values = found.x
     fractions = np.where(fits, values[:-1].reshape(n, kinds), 0.0)

@@ -15,6 +15,7 @@ from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.formulations.gpu_sharing import dynamics as gpu_sharing
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
+from schedgap.formulations.gpu_sharing.modes import impossible
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import in_units, tables
 from schedgap.formulations.rar_ddls.bounds import lower_bound
@@ -75,6 +76,9 @@ def _leaves(instance: Instance, given: dict[str, Any]) -> Iterator[Leaf]:
         yield "prices", {}, {"blocks": [[1, {}]], "fractions": True}  # every job at its best
         yield "prices", {}, _blocks(instance)
     elif isinstance(instance, GpuSharingInstance):
+        reason = impossible(instance)
+        if reason is not None:
+            raise Unproven(f"there is no schedule: {reason}")
         priced = _buckets(instance)
         yield "prices", {}, {**priced, "prices": []}  # every job alone
         yield "prices", {}, priced

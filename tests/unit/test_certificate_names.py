@@ -22,10 +22,10 @@ def places(path: Path, kind: str) -> list[tuple[str, int]]:
     """(family, number of indices) of every place that declares a row (or a variable) by a pattern."""
     found = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == kind:
-            if isinstance(node.args[0], ast.JoinedStr):
-                text = ast.unparse(node.args[0])[2:-1]
-                found.append((text.partition("[")[0], text.count(",")))
+        call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == kind
+        if call and isinstance(node.args[0], ast.JoinedStr):
+            text = ast.unparse(node.args[0])[2:-1]
+            found.append((text.partition("[")[0], text.count(",")))
     return found
 
 

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import Choices
-from schedgap.solvers.linear_program import NoAnswer, solve_once
+from schedgap.solvers.linear_program import solve_once
 from schedgap.solvers.result import Deadline
 
 Ints = NDArray[np.int64]
@@ -204,10 +204,7 @@ def column_bound(
     low[:jobs] = high[:jobs]
     high[jobs : jobs + slots] = instance.total_gpus
     # The rows imply the bounds of v; without them its reduced costs are no less than 0.
-    try:
-        found = solve_once(matrix, cost, np.where(np.arange(len(upper)) < count, 1.0, np.inf), low, high, deadline)
-    except NoAnswer:
-        return None
+    found = solve_once(matrix, cost, np.where(np.arange(len(upper)) < count, 1.0, np.inf), low, high, deadline)
     if found is None:
         return None
     duals = found.duals

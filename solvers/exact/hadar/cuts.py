@@ -113,7 +113,8 @@ class SlotCuts:
         # a little on every class lifts the coefficients of those that do not run here
         self._separator.set_costs(np.arange(len(load)), -(load + 1e-4))
         found = self._separator.solve()
-        assert found is not None  # 0 is feasible, and 1 the largest coefficient
+        if found is None:  # 0 is feasible, and 1 the largest coefficient: HiGHS gave up
+            return np.zeros(len(load))
         alpha = np.clip(found.x, 0.0, 1.0)
         alpha[alpha < 1e-9] = 0.0
         return np.asarray(alpha / max(1.0, float((self.packings @ alpha).max())))
