@@ -19,7 +19,7 @@ from schedgap.heuristics.common.guarantee import Guarantee
 def _exact() -> Mapping[str, Function]:
     from schedgap.solvers.exact.comm_contention.branch_and_bound import solve_bb
 
-    return {"bb": solve_bb}
+    return {"bb": PROBLEM.started(solve_bb)}
 
 
 def _heuristics() -> Mapping[str, Function]:

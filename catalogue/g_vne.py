@@ -21,7 +21,7 @@ def _exact() -> Mapping[str, Function]:
     from schedgap.solvers.exact.g_vne.relaxations import solve_augmented, solve_columns_lp, solve_mcf
 
     return {
-        "colgen": solve_colgen,
+        "colgen": PROBLEM.started(solve_colgen),
         "mcf": solve_mcf,
         "augmented": solve_augmented,
         "columns-lp": solve_columns_lp,

@@ -22,7 +22,7 @@ def _exact() -> Mapping[str, Function]:
     from schedgap.solvers.exact.gpu_sharing.cp import solve_cp
     from schedgap.solvers.exact.gpu_sharing.pair import solve_pair
 
-    return {"cp": solve_cp, "job-pair": solve_pair}
+    return {"cp": PROBLEM.started(solve_cp), "job-pair": solve_pair}
 
 
 def _heuristics() -> Mapping[str, Function]:

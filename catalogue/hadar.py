@@ -21,7 +21,7 @@ def _exact() -> Mapping[str, Function]:
     from schedgap.solvers.exact.hadar.colgen import solve_colgen
     from schedgap.solvers.exact.hadar.duality import solve_p2
 
-    return {"colgen": solve_colgen, "p2": solve_p2}
+    return {"colgen": PROBLEM.started(solve_colgen), "p2": solve_p2}
 
 
 def _heuristics() -> Mapping[str, Function]:

@@ -14,7 +14,7 @@ from schedgap.formulations.common.declarative import DeclarativeModel, Form
 from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.solution import TypedSolution
-from schedgap.heuristics.common.best_start import Improve, from_best
+from schedgap.heuristics.common.best_start import SHARE_OF_PROOF, Improve, from_best
 from schedgap.heuristics.common.guarantee import Guarantee
 
 I_co = TypeVar("I_co", bound=Instance, covariant=True)
@@ -134,8 +134,18 @@ class ProblemOf(ABC, Generic[I_co]):
 
         `stated` orders their schedules by what they say, where a check takes long.
         """
-        inside = [method for method in self.heuristics() if not (method.outside_model or method.users)]
-        return from_best(lambda: [method.call for method in inside], self.check, self.sense, improve, stated)
+        return from_best(self._inside, self.check, self.sense, improve, stated)
+
+    def started(self, exact: Improve) -> Function:
+        """The function of an exact method that starts from the best schedule of the heuristics.
+
+        So it is never worse than they are, and where their best schedule meets the certified bound nothing is left to do.
+        """
+        return from_best(self._inside, self.check, self.sense, exact, share=SHARE_OF_PROOF, bound=self.bound)
+
+    def _inside(self) -> list[Function]:
+        """The heuristics whose schedules are the problem's own."""
+        return [method.call for method in self.heuristics() if not (method.outside_model or method.users)]
 
     def heuristics(self) -> tuple[Method, ...]:
         """Its heuristics, in order."""

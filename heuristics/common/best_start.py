@@ -6,10 +6,11 @@ import inspect
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 from schedgap.formulations.common.check import CheckReport
+from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.solvers.budget import Budget, OutOfBudgetError
@@ -18,6 +19,8 @@ from schedgap.solvers.result import Deadline, Result, SolveOptions
 
 SHARE = 0.75
 """Of the time: what all heuristics together may take. Each has an equal part of what those before it leave."""
+SHARE_OF_PROOF = 0.25
+"""The same before a method that proves."""
 
 Improve = Callable[..., Result]
 """Called as an exact method is, with the instance and options that have a start."""
@@ -31,7 +34,10 @@ def from_best(
     sense: int,
     improve: Improve,
     stated: Callable[[Solution], float] | None = None,
-) -> Callable[[Instance, SolveOptions], Result]:
+    *,
+    share: float = SHARE,
+    bound: Callable[[Instance], float | None] | None = None,
+) -> Improve:
     """The method that gives `improve` the best schedule of the heuristics as its start.
 
     Parameters
@@ -42,14 +48,18 @@ def from_best(
     improve : an exact method's function, which makes use of a start
     stated : what a solution says of its objective, where a check takes long: the best by that is the start, and
         `improve` is the first to check it
+    share : of the time that is left, what all heuristics together may take
+    bound : a certified bound on the optimum; a schedule that meets it is the answer
     """
 
-    def method(instance: Instance, options: SolveOptions) -> Result:
+    @wraps(improve)
+    def method(instance: Instance, options: SolveOptions, **settings: Any) -> Result:
         best = Incumbent(sense, options, partial(check, instance))
+        best.tighten(None if bound is None else bound(instance))
         known = [] if options.start is None else [("start", options.start)]
         try:
             inside = heuristics()
-            left = best.seconds_left(SHARE)
+            left = best.seconds_left(share)
             until = options.deadline if left is None else options.deadline.capped(left)
             for number, heuristic in enumerate(inside):
                 solution = None if best.out_of_time() else _run(best, heuristic, instance, until, len(inside) - number)
@@ -59,6 +69,8 @@ def from_best(
                     for name, solution in known:
                         best.propose(solution, name)
                     known.clear()
+                if best.proven:
+                    return best.result()
         except KeyboardInterrupt:
             best.interrupted = True
             if stated is not None and known:
@@ -70,7 +82,7 @@ def from_best(
             name, start = min(known, key=lambda row: sense * stated(row[1]))
             facts = {"start by": name}
         before = time.monotonic() - best.began
-        result = improve(instance, replace(options, start=start))
+        result = improve(instance, replace(options, start=start), **settings)
         seconds = before + (result.solve_seconds or 0.0)
         return replace(result, solve_seconds=seconds, info={**facts, **result.info})
 
@@ -92,6 +104,8 @@ def _run(
     try:
         with budget:
             answer = heuristic(instance, **own)
+    except InputError:  # a method that refuses this instance
+        return None
     except OutOfBudgetError:
         budget.end()
         if budget.over is None:  # of the run itself, not of this heuristic

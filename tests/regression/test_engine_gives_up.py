@@ -77,7 +77,7 @@ def test_every_method_with_linear_programs_goes_on(
         return
     result = run_method(problem, instance, method, options, disagreements=tmp_path)
     lower_bound.cache_clear()
-    assert result.status in (Status.OPTIMAL, Status.FEASIBLE)
+    assert result.status in (Status.OPTIMAL, Status.FEASIBLE), result.info
     assert not contradicts(value, result.bound, problem.sense)
     if result.status is Status.OPTIMAL:
         assert result.objective == pytest.approx(value, rel=1e-9)
