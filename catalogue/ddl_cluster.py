@@ -21,7 +21,7 @@ def _exact() -> Mapping[str, Function]:
     from schedgap.solvers.exact.ddl_cluster.methods import solve_cp, solve_job_shop
     from schedgap.solvers.exact.ddl_cluster.placement import solve_placement
 
-    return {"cp": PROBLEM.started(solve_cp), "job-shop": solve_job_shop, "placement": solve_placement}
+    return {"cp": PROBLEM.started(solve_cp), "job-shop": solve_job_shop, "placement": PROBLEM.started(solve_placement)}
 
 
 def _search() -> Mapping[str, Function]:

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.metadata import version
 
 import numpy as np
@@ -16,6 +17,7 @@ from schedgap.formulations.ddl_cluster.check import check
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
 from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES, simulate_plain, solution_of
 from schedgap.formulations.ddl_cluster.solution import DdlClusterSolution
+from schedgap.solvers.exact.ddl_cluster.lns import solve_lns
 from schedgap.solvers.exact.ddl_cluster.methods import solve_cp, too_late
 from schedgap.solvers.incumbent import Incumbent, optimal
 from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, Termination
@@ -24,6 +26,8 @@ MOST = 200_000
 """Ways to give GPUs to jobs that are gone through; beyond, placements are drawn at random and nothing is proven."""
 DRAWN = 200
 """Placements that are drawn where there are too many, unless the time limit comes first."""
+_DRAWING = 0.5
+"""Of the time: what drawing may take."""
 PART = 0.2
 """Of the time that is left, for one placement: the most promising ones come first."""
 
@@ -36,7 +40,8 @@ def solve_placement(instance: DdlClusterInstance, options: SolveOptions) -> Resu
     Where there are at most 200,000 ways to give GPUs to jobs, every placement (one of those that differ only by equal
     servers or by GPUs of one server) is bounded, the most promising first, and scheduled by ``cp`` unless its bound
     shows that it cannot be better. The result's bound is the least over all placements. Where there are more, 200
-    placements are drawn at random (seeded) and scheduled by the policies; the bound is that of any size.
+    placements are drawn at random (seeded) and scheduled by the policies, in half of the time; what is left goes to the
+    neighbourhoods of ``lns``. The bound is that of any size.
 
     Placements that the instance gives stay as they are.
 
@@ -58,7 +63,12 @@ def solve_placement(instance: DdlClusterInstance, options: SolveOptions) -> Resu
         best.propose(options.start, "start")
     ended: Termination | None = None
     try:
-        ended = _all_placements(instance, best) if ways(instance) <= MOST else _drawn_placements(instance, best)
+        if ways(instance) <= MOST:
+            ended = _all_placements(instance, best)
+        else:
+            ended = _drawn_placements(instance, best)
+            if ended is Termination.FINISHED and not best.finished():
+                ended = _improved(instance, best)
     except KeyboardInterrupt:
         best.interrupted = True
     return best.result(ended, "cpsat", version("ortools"))
@@ -142,15 +152,32 @@ def _all_placements(instance: DdlClusterInstance, best: Incumbent) -> Terminatio
     return Termination.FINISHED if not best.out_of_time() else None
 
 
+def _improved(instance: DdlClusterInstance, best: Incumbent) -> Termination | None:
+    """The best schedule so far improved by neighbourhoods, where a limit says until when."""
+    options = best.options
+    if options.work_limit is None and options.deadline.moment is None:
+        return Termination.FINISHED
+    search = solve_lns(instance, replace(options, start=best.solution, work_limit=best.work_left()))
+    best.interrupted = search.termination is Termination.INTERRUPTED
+    best.work += options.work_limit or 0.0
+    if search.solution is not None:
+        best.propose(search.solution, "lns", trusted=True)
+    return search.termination
+
+
 def _drawn_placements(instance: DdlClusterInstance, best: Incumbent) -> Termination | None:
     """Random placements, most on as few servers as hold the job, each run by every policy."""
     rng = np.random.default_rng(best.options.seed)
     gpus = [(s, g) for s, server in enumerate(instance.servers) for g in range(server.gpus)]
     best.info["placements"] = 0
     best.info["reason"] = f"more than {MOST} ways to give GPUs to jobs: placements are drawn"
+    half = best.seconds_left(_DRAWING)
+    until = best.options.deadline if half is None else best.options.deadline.capped(half)
     for _ in range(DRAWN):
         if best.out_of_time() or best.proven:
             return None
+        if until.passed:
+            break
         if too_late(instance, best):
             return Termination.TOO_LARGE if best.objective is None else None
         load = dict.fromkeys(gpus, 0.0)
