@@ -61,8 +61,11 @@ def from_best(
             inside = heuristics()
             left = best.seconds_left(share)
             until = options.deadline if left is None else options.deadline.capped(left)
-            for number, heuristic in enumerate(inside):
-                solution = None if best.out_of_time() else _run(best, heuristic, instance, until, len(inside) - number)
+            for number, heuristic in enumerate([*inside, *inside[:1]]):
+                if number == len(inside) and (best.solution is not None or known or until.moment is None):
+                    break  # the first has another try, in all the time, where none was in time
+                until, parts = (until, len(inside) - number) if number < len(inside) else (options.deadline, 1)
+                solution = None if best.out_of_time() else _run(best, heuristic, instance, until, parts)
                 if solution is not None:
                     known.append((getattr(heuristic, "__name__", "heuristic").replace("_", "-"), solution))
                 if stated is None:

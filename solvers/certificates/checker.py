@@ -226,12 +226,25 @@ def parse(text: str | bytes) -> Any:
     Raises
     ------
     Rejected
-        It is none, or has numbers or brackets beyond what is read.
+        It is none, has numbers or brackets beyond what is read, or an object that gives a key twice.
     """
     try:
-        return json.loads(text, parse_float=lambda digits: Fraction(repr(float(digits))))
+        return json.loads(
+            text,
+            parse_float=lambda digits: Fraction(repr(float(digits))),
+            parse_constant=lambda name: reject(f"not JSON: {name} is no number"),
+            object_pairs_hook=_object,
+        )
     except (ValueError, RecursionError, MemoryError) as fault:  # 1e999 and NaN are none of its numbers either
         raise Rejected(f"not JSON: {fault}") from None
+
+
+def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        name = next(key for place, (key, _) in enumerate(pairs) if key in dict(pairs[:place]))
+        reject(f"the key {name[:60]!r} is given twice in one object")
+    return found
 
 
 def model_of(instance: Mapping[str, Any], form: str, options: Mapping[str, Any]) -> Model:

@@ -70,9 +70,11 @@ class Model:
     price: Callable[[Any, Box], Fraction | None] | None = None
 
     def var(self, name: str, low: Any = 0, high: Any = 1, cost: Any = 0, whole: bool = True) -> str:
-        """A variable with finite bounds."""
+        """A variable with finite bounds, not in the wrong order: an empty domain would prove whatever is claimed."""
         if name in self.index:
             raise ValueError(f"variable {name} is declared twice")
+        if low > high or (whole and math.ceil(low) > math.floor(high)):
+            raise Rejected(f"variable {name} has no value from {low} to {high}")
         self.index[name] = len(self.names)
         self.names.append(name)
         self.low.append(Fraction(low))

@@ -17,7 +17,7 @@ from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.formulations.common.solution import parsed
 from schedgap.formulations.gpu_sharing.check import check
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
-from schedgap.formulations.gpu_sharing.modes import Choices, choices
+from schedgap.formulations.gpu_sharing.modes import Choices, choices, impossible
 from schedgap.formulations.gpu_sharing.overlap import placed
 from schedgap.formulations.gpu_sharing.solution import GpuSharingSolution
 from schedgap.solvers.exact.gpu_sharing.bound import lower_bound
@@ -43,6 +43,12 @@ if TYPE_CHECKING:
 _RESTARTS = 4
 _EFFORT = 2e8
 _LARGEST_ROUNDS = 40_000
+_LOOKS = 20
+"""How often a local search looks at the clock."""
+_SECONDS_OF_PAIR = 1.5e-6
+"""What a pair of jobs costs in :func:`choices`, measured at 6,200 jobs."""
+_PAIRS_SHARE = 0.3
+"""Of the time that is left, what that may take."""
 _SHRUNK = 0.8
 """A search is started again when a new incumbent leaves fewer than this part of its columns."""
 _FINEST = 10**12
@@ -89,19 +95,37 @@ def solve_cp(instance: GpuSharingInstance, options: SolveOptions) -> Result:
     best = Incumbent(
         MINIMISE, options, partial(parsed(check, GpuSharingSolution), instance), unit=Fraction(1, jobs), whole=True
     )
-    found = choices(instance)
     ended: Termination | None = None
-    if found.blocked:
-        best.impossible(found.blocked)
+    reason = impossible(instance)
+    if reason is not None:
+        best.impossible(reason)
     else:
         try:
-            ended = _Stages(instance, best, found).run()
+            ended = _begun(instance, best)
+            if ended is None and not best.finished():
+                ended = _Stages(instance, best, choices(instance)).run()
         except (KeyboardInterrupt, SystemError) as error:
             # Ctrl-C inside compiled code arrives wrapped.
             if isinstance(error, SystemError) and not isinstance(error.__cause__, KeyboardInterrupt):
                 raise
             best.interrupted = True
     return best.result(ended, "cpsat", version("ortools"))
+
+
+def _begun(instance: GpuSharingInstance, best: Incumbent) -> Termination | None:
+    """The certified bound and the given start; too large where the tables of pairs leave no time for anything else."""
+    jobs = len(instance.jobs)
+    simple = lower_bound(instance)
+    assert simple is not None
+    best.tighten(math.ceil(simple * jobs - 1e-6))
+    if best.options.start is not None:
+        best.propose(best.options.start, "start")
+    left = best.seconds_left()
+    seconds = _SECONDS_OF_PAIR * jobs**2 / 2
+    if left is None or seconds <= _PAIRS_SHARE * left or instance.max_jobs_per_gpu == 1:
+        return None
+    best.info["reason"] = f"{jobs} jobs: their pairs alone take about {seconds:.0f} s of the {left:.3g} s left"
+    return Termination.TOO_LARGE
 
 
 @dataclass
@@ -116,11 +140,6 @@ class _Stages:
     def run(self) -> Termination | None:
         """All steps; why they ended, where the incumbent does not tell."""
         best = self.best
-        simple = lower_bound(self.instance)
-        assert simple is not None
-        best.tighten(math.ceil(simple * len(self.instance.jobs) - 1e-6))
-        if best.options.start is not None:
-            best.propose(best.options.start, "start")
         self._search()
         if best.proven or best.out_of_time():
             return None
@@ -204,7 +223,11 @@ class _Stages:
                 return
             seed = self.best.options.seed + 7919 * restart
             tries = Search(self.instance, self.choices, seed=seed)
-            tries.run(rounds)
+            part = max(1, -(-rounds // _LOOKS))
+            for first in range(0, rounds, part):
+                tries.run(rounds, first, part)
+                if self.best.out_of_time():
+                    break
             found = tries.found
             if found is not None:
                 self.best.propose(found.solution(self.instance, self.choices), "local search")
