@@ -26,9 +26,11 @@ from pathlib import Path
 from typing import Any
 
 try:
+    from schedgap.solvers.certificates.instances import valid
     from schedgap.solvers.certificates.linear import Adder, Box, Model, Narrower, Rejected, fraction, reject
 except ImportError:  # run as a file: its own folder is enough
     sys.path.insert(0, str(Path(__file__).parent))
+    from instances import valid  # type: ignore[import-not-found, no-redef]
     from linear import (  # type: ignore[import-not-found, no-redef]
         Adder,
         Box,
@@ -277,9 +279,10 @@ def check(instance: Mapping[str, Any], certificate: Any, solution: Any = None) -
         reject("not a certificate: unknown keys")
     if certificate.get("certificate") != VERSION:
         reject(f"not a certificate of version {VERSION}")
-    problem = instance.get("problem")
-    if problem not in RULES or certificate.get("problem") != problem:
+    problem = instance.get("problem") if isinstance(instance, dict) else None
+    if not isinstance(problem, str) or problem not in RULES or certificate.get("problem") != problem:
         reject(f"the certificate is about {certificate.get('problem')!r}, the instance about {problem!r}")
+    valid(instance)
     if certificate.get("instance") != digest(instance):
         reject("the certificate is of another instance")
     options = certificate.get("options", {})

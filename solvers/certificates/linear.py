@@ -73,12 +73,13 @@ class Model:
         """A variable with finite bounds, not in the wrong order: an empty domain would prove whatever is claimed."""
         if name in self.index:
             raise ValueError(f"variable {name} is declared twice")
-        if low > high or (whole and math.ceil(low) > math.floor(high)):
-            raise Rejected(f"variable {name} has no value from {low} to {high}")
+        least, most = Fraction(low), Fraction(high)
+        if least > most or (whole and math.ceil(least) > math.floor(most)):
+            reject(f"variable {name} has no value from {least} to {most}")
         self.index[name] = len(self.names)
         self.names.append(name)
-        self.low.append(Fraction(low))
-        self.high.append(Fraction(high))
+        self.low.append(least)
+        self.high.append(most)
         self.whole.append(whole)
         self.cost.append(self.sense * Fraction(cost))
         return name
