@@ -159,7 +159,9 @@ def certify(
 
     problem, given = read_instance(instance)
     if method is not None and find_method(problem, method).outside_model:
-        raise InputError(f"method {method}: its schedules are outside the model of {problem.id}, there is no proof of them")
+        raise InputError(
+            f"method {method}: its schedules are outside the model of {problem.id}, there is no proof of them"
+        )
     ends = Deadline.after(time_limit)
     share = None if time_limit is None else _FOR_SOLVING * time_limit
     result = solve(given, method, time_limit=share, memory_limit=memory_limit, seed=seed, progress=progress)

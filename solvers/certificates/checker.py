@@ -290,7 +290,7 @@ def check(instance: Mapping[str, Any], certificate: Any, solution: Any = None) -
         reject("options must be an object")
     try:
         return _proven(instance, certificate, options, solution)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, ZeroDivisionError, OverflowError) as fault:
+    except (LookupError, ArithmeticError, TypeError, ValueError, AttributeError, StopIteration) as fault:
         raise Rejected(f"malformed: {type(fault).__name__}: {fault}") from fault
     except (RecursionError, MemoryError) as fault:
         raise Rejected("too large") from fault

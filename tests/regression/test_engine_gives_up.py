@@ -24,7 +24,7 @@ METHODS = [  # those that solve linear programs of their own, and the bounds tha
     ("hadar", "lns"),
     ("hadar", "gavel"),
     ("gpu-sharing", "cp"),
-    ("gpu-sharing", "fifo"),
+    ("gpu-sharing", "lns"),
     ("g-vne", "colgen"),
     ("g-vne", "lp-rs-mde"),
     ("ddljs", "lns"),

@@ -87,7 +87,9 @@ def test_an_instance_as_it_is_passes(problem: str, made: dict[str, Any]) -> None
     assert checker.check(instance, certificate).bound is not None
 
 
-@pytest.mark.parametrize(("problem", "change", "message"), FORGED, ids=lambda part: part if isinstance(part, str) else "")
+@pytest.mark.parametrize(
+    ("problem", "change", "message"), FORGED, ids=lambda part: part if isinstance(part, str) else ""
+)
 def test_what_is_no_instance_is_refused(problem: str, change: Change, message: str, made: dict[str, Any]) -> None:
     instance, certificate = copy.deepcopy(made[problem])
     change(instance)
@@ -99,7 +101,12 @@ def test_what_is_no_instance_is_refused(problem: str, change: Change, message: s
 
 def test_an_empty_domain_splits_into_nothing() -> None:
     """A job that arrives after the horizon: both sides of a split are empty, and 0 was "proven" where 5 is possible."""
-    command = [sys.executable, "-B", checker.__file__, *(str(FOLDER / f"H-hadar-arrival.{end}") for end in ("json", "cert"))]
+    command = [
+        sys.executable,
+        "-B",
+        checker.__file__,
+        *(str(FOLDER / f"H-hadar-arrival.{end}") for end in ("json", "cert")),
+    ]
     run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert run.returncode == 1
     assert run.stdout == "rejected: instance.jobs[1].arrival: 9 is beyond the horizon 3\n"

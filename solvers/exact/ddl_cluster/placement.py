@@ -40,8 +40,8 @@ def solve_placement(instance: DdlClusterInstance, options: SolveOptions) -> Resu
     Where there are at most 200,000 ways to give GPUs to jobs, every placement (one of those that differ only by equal
     servers or by GPUs of one server) is bounded, the most promising first, and scheduled by ``cp`` unless its bound
     shows that it cannot be better. The result's bound is the least over all placements. Where there are more, 200
-    placements are drawn at random (seeded) and scheduled by the policies, in half of the time; what is left goes to the
-    neighbourhoods of ``lns``. The bound is that of any size.
+    placements are drawn at random (seeded) and scheduled by the policies, in half of the time, unless a start is given;
+    what is left of a limit goes to the neighbourhoods of ``lns``. The bound is that of any size.
 
     Placements that the instance gives stay as they are.
 
@@ -66,8 +66,9 @@ def solve_placement(instance: DdlClusterInstance, options: SolveOptions) -> Resu
         if ways(instance) <= MOST:
             ended = _all_placements(instance, best)
         else:
-            ended = _drawn_placements(instance, best)
-            if ended is Termination.FINISHED and not best.finished():
+            limited = options.work_limit is not None or options.deadline.moment is not None
+            ended = _drawn_placements(instance, best, 1 if limited and best.objective is not None else DRAWN)
+            if limited and ended is Termination.FINISHED and not best.finished():
                 ended = _improved(instance, best)
     except KeyboardInterrupt:
         best.interrupted = True
@@ -153,10 +154,8 @@ def _all_placements(instance: DdlClusterInstance, best: Incumbent) -> Terminatio
 
 
 def _improved(instance: DdlClusterInstance, best: Incumbent) -> Termination | None:
-    """The best schedule so far improved by neighbourhoods, where a limit says until when."""
+    """The best schedule so far improved by neighbourhoods, until the limit."""
     options = best.options
-    if options.work_limit is None and options.deadline.moment is None:
-        return Termination.FINISHED
     search = solve_lns(instance, replace(options, start=best.solution, work_limit=best.work_left()))
     best.interrupted = search.termination is Termination.INTERRUPTED
     best.work += options.work_limit or 0.0
@@ -165,7 +164,7 @@ def _improved(instance: DdlClusterInstance, best: Incumbent) -> Termination | No
     return search.termination
 
 
-def _drawn_placements(instance: DdlClusterInstance, best: Incumbent) -> Termination | None:
+def _drawn_placements(instance: DdlClusterInstance, best: Incumbent, many: int) -> Termination | None:
     """Random placements, most on as few servers as hold the job, each run by every policy."""
     rng = np.random.default_rng(best.options.seed)
     gpus = [(s, g) for s, server in enumerate(instance.servers) for g in range(server.gpus)]
@@ -173,7 +172,7 @@ def _drawn_placements(instance: DdlClusterInstance, best: Incumbent) -> Terminat
     best.info["reason"] = f"more than {MOST} ways to give GPUs to jobs: placements are drawn"
     half = best.seconds_left(_DRAWING)
     until = best.options.deadline if half is None else best.options.deadline.capped(half)
-    for _ in range(DRAWN):
+    for _ in range(many):
         if best.out_of_time() or best.proven:
             return None
         if until.passed:
