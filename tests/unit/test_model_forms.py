@@ -14,6 +14,7 @@ from schedgap.formulations.common.errors import InputError, ModelRefused
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.solvers.exact.ddl_cluster import placement as module
 from schedgap.solvers.exact.ddl_cluster.placement import placed, placements, ways
+from schedgap.solvers.result import SolveOptions
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -74,7 +75,7 @@ def unplaced(seed: int) -> DdlClusterInstance:
 @pytest.mark.parametrize("seed", [0, 2, 3])
 def test_the_best_placement_is_the_best_of_all(seed: int) -> None:
     instance = unplaced(seed)
-    found = schedgap.solve(instance, "placement")
+    found = module.solve_placement(instance, SolveOptions())
     every = [optimum(placed(instance, chosen)) for chosen in placements(instance)]
     assert found.status == "optimal" and found.objective == pytest.approx(min(every), rel=1e-9)
     assert found.info["placements"] == len(every) <= ways(instance)
