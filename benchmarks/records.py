@@ -16,7 +16,7 @@ from schedgap.catalogue.methods import label
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import shown_method
 from schedgap.formulations.common.instance import Json
-from schedgap.solvers.result import PROOFS, Result, Status, Termination
+from schedgap.solvers.result import Result, Status, Termination
 
 SHOWN = 400
 """Longest solution that is printed for a person, in characters."""
@@ -143,7 +143,7 @@ class Record:
             f"{self.instance_name}: {problem.title}",
             f"  method     {self.method}{engine}",
             f"  status     {result.status}, {result.termination}",
-            *([f"  proof      {result.proof}: {PROOFS[result.proof]}"] if result.proof is not None else []),
+            *([f"  proof      {result.proof}: {result.proof.meaning}"] if result.proof is not None else []),
             f"  {problem.objective_name:<10} {number(result.objective)}{unit}",
             f"  bound      {number(result.bound)}" + ("" if result.gap is None else f", gap {100 * result.gap:.3g}%"),
             f"  seconds    {seconds(result.seconds)}",

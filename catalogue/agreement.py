@@ -7,7 +7,7 @@ import math
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TypeAlias
@@ -19,7 +19,7 @@ from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import MINIMISE, agrees, ratio
 from schedgap.solvers.incumbent import contradicts, optimal
-from schedgap.solvers.result import Result, Status
+from schedgap.solvers.result import Proof, Result, Status
 
 Check: TypeAlias = Callable[[Solution], CheckReport]
 
@@ -186,7 +186,7 @@ def certified(problem: Problem, instance: Instance, result: Result) -> Result:
         prove(instance, None if value is None else Fraction(value), result.solution, FEW)
     except Unproven:
         return result
-    return replace(result, info={**result.info, "proof": "certified"})
+    return result.proven(Proof.CERTIFIED)
 
 
 def tighter(a: float | None, b: float | None, sense: int) -> float | None:

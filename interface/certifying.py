@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +17,7 @@ from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance, Json
 from schedgap.interrupt import at_work
 from schedgap.reading import InstanceLike, read_instance
-from schedgap.solvers.result import Deadline, Result, Status
+from schedgap.solvers.result import Deadline, Proof, Result, Status
 
 if TYPE_CHECKING:
     from schedgap.benchmarks.harness.progress import Sink
@@ -181,7 +181,7 @@ def certify(
             found = prove(given, value, result.solution, Effort(ends), certificate)
             certificate, verdict = found, check(given, found)
             reason = ""
-            result = replace(result, info={**result.info, "proof": "certified"})
+            result = result.proven(Proof.CERTIFIED)
     except Unproven as fault:
         reason = f"{reason}; {fault}" if reason else str(fault)
     except OutOfBudgetError:

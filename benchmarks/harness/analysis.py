@@ -17,7 +17,7 @@ from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import all_problems
 from schedgap.formulations.common.instance import Instance, read_json
 from schedgap.formulations.common.numbers import ratio
-from schedgap.solvers.result import Status
+from schedgap.solvers.result import Proof, Status
 
 COLUMNS = (
     "suite", "problem", "batch", "instance", "instance_hash", "method", "settings", "seed", "status", "termination",
@@ -198,8 +198,8 @@ def _proven(members: Sequence[Record]) -> str:
     settled = [row.result for row in members if row.result.status in (Status.OPTIMAL, Status.INFEASIBLE)]
     levels = {result.proof for result in settled}
     if len({result.engine for result in settled if result.engine is not None}) > 1:
-        levels.add("agreed")
-    return next((level for level in ("certified", "agreed", "claimed") if level in levels), "")
+        levels.add(Proof.AGREED)
+    return next((level for level in Proof if level in levels), "")
 
 
 def _method(problem: Problem, row: Record) -> Method:
