@@ -21,6 +21,13 @@ LIMITS = SolveOptions(threads=1, work_limit=0.02)
 LEVELS = {*Proof, None}
 
 
+@pytest.fixture
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is solved to warm up, and no figure drawn."""
+    monkeypatch.setattr("schedgap.benchmarks.harness.compare.warm_once", lambda *_: None)
+    monkeypatch.setattr("schedgap.benchmarks.report.page.as_svg", lambda *_: "<svg/>")
+
+
 def comparison(problem: Problem, instance: Instance) -> Comparison:
     """Every method that takes the instance, side by side."""
     rows: list[MethodRuns] = []
@@ -34,6 +41,7 @@ def comparison(problem: Problem, instance: Instance) -> Comparison:
     return Comparison(problem, instance, found.agreement, tuple(rows))
 
 
+@pytest.mark.usefixtures("hurried")
 @pytest.mark.parametrize("problem", all_problems())
 def test_every_method_through_every_way_of_printing(problem: str, command: Command, tmp_path: Path) -> None:
     instance = schedgap.generate(problem, "tiny", seed=0)
