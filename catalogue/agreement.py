@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.check import CheckReport
-from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import MINIMISE, agrees, ratio
@@ -160,6 +160,25 @@ def write_disagreement(
         return write_text(directory / name, text)
     except (OSError, InputError):
         return write_text(Path(tempfile.mkdtemp(prefix="schedgap-")) / name, text)
+
+
+def written(
+    error: Disagreement,
+    instance: Instance,
+    candidates: Sequence[Solution | None],
+    check: Check,
+    sense: int,
+    directory: Path = DISAGREEMENTS,
+) -> Disagreement:
+    """The error once its instance is in a file, and beside it the best of `candidates` that the checker accepts."""
+    path = write_disagreement(instance, directory, message=str(error), solution=error.solution, details=error.details)
+    text = f"{error}; the instance is in {path}"
+    accepted = best_accepted(candidates, check, sense)
+    if accepted is not None:
+        kept = write_text(path.with_suffix(".solution.json"), json.dumps(accepted[0], indent=1) + "\n")
+        text += f", a solution of {accepted[1]:.12g} that the checker accepts in {kept}"
+    known = None if accepted is None else accepted[0]
+    return Disagreement(text, solution=error.solution, details=error.details, accepted=known)
 
 
 def certified_bound(problem: Problem, instance: Instance) -> float | None:

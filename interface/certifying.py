@@ -159,7 +159,9 @@ def certify(
     problem, given = read_instance(instance)
     ends = Deadline.after(time_limit)
     share = None if time_limit is None else _FOR_SOLVING * time_limit
-    result = solve(given, method, time_limit=share, memory_limit=memory_limit, seed=seed, progress=progress)
+    result = solve(
+        given, method, time_limit=share, memory_limit=memory_limit, seed=seed, confirm=False, progress=progress
+    )
     began = time.monotonic()
     certificate: dict[str, Any] | None = None
     verdict: Verdict | None = None

@@ -187,6 +187,7 @@ def _solved(
             SolveOptions(seed=seed),
             time_limit=time_limit,
             settings=settings,
+            confirm=False,
             progress=progress,
         )
         used = find_method(entry.problem, method) if method is not None else entry.problem.default_method()
