@@ -16,6 +16,7 @@ from schedgap.solvers.budget import Budget, OutOfBudgetError
 from schedgap.solvers.certificates.linear import Rejected
 from schedgap.solvers.certificates.make import Effort, prove
 from schedgap.solvers.certificates.tree import Unproven
+from schedgap.solvers.declarative import SECOND
 from schedgap.solvers.engine_run import ModelSearch, disagreement, run_engine
 from schedgap.solvers.engines import engine
 from schedgap.solvers.engines.arrays import model_arrays
@@ -104,14 +105,15 @@ def _ways(
     """The ways to confirm an answer, by name, the strongest first."""
     yield "certificate", lambda deadline: _certificate(problem, instance, result, deadline)
     used = {result.engine, result.info.get("second engine"), *method.engines}
-    for other in problem.methods:
-        if other.kind is Kind.ENGINE and other.id not in used:
+    able = {other.id for other in problem.methods if other.kind is Kind.ENGINE} - used
+    for engine_id in SECOND.get(result.engine or "", tuple(SECOND)):
+        if engine_id in able:
 
-            def ask(deadline: Deadline, name: str = other.id) -> Proof | None:
+            def ask(deadline: Deadline, name: str = engine_id) -> Proof | None:
                 limits = replace(options, deadline=deadline, relative_gap=0.0, work_limit=None, report=None, log=None)
                 return _second_engine(problem, instance, result, name, limits, check)
 
-            yield other.id, ask
+            yield engine_id, ask
 
 
 def _certificate(problem: Problem, instance: Instance, result: Result, deadline: Deadline) -> Proof | None:

@@ -128,6 +128,15 @@ def agree(answers: Iterable[Answer], sense: int, certified: float | None = None)
     return Agreement(optimum, bound, bool(infeasible), unique)
 
 
+def joint_proof(results: Iterable[Result]) -> Proof | None:
+    """How far several answers to one instance together prove it; None where none of them says so."""
+    settled = [result for result in results if result.status in (Status.OPTIMAL, Status.INFEASIBLE)]
+    levels = {result.proof for result in settled}
+    if len({result.engine for result in settled if result.engine is not None}) > 1:
+        levels.add(Proof.AGREED)
+    return next((level for level in Proof if level in levels), None)
+
+
 def write_disagreement(
     instance: Instance,
     directory: Path = DISAGREEMENTS,

@@ -6,6 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from schedgap.benchmarks.report.text import apart, fixed, number, seconds, significant, table
+from schedgap.catalogue.agreement import joint_proof
 from schedgap.heuristics.common.guarantee import Evaluation, Verdict, at_most
 from schedgap.solvers.result import Proof
 
@@ -43,10 +44,12 @@ def _methods_table(found: Comparison) -> str:
 
 def _summary(found: Comparison) -> str:
     known = found.agreement
+    level = joint_proof(result for row in found.rows if not row.outside_model for result in row.results)
+    sure = level in (Proof.CERTIFIED, Proof.AGREED)
     if known.optimum is not None:
-        return f"proven optimum: {number(known.optimum)} {found.problem.unit}"
+        return f"{'proven optimum' if sure else 'optimum, claimed'}: {number(known.optimum)} {found.problem.unit}"
     if known.infeasible:
-        return "proven infeasible"
+        return "proven infeasible" if sure else "infeasible, claimed"
     return f"optimum not proven; best bound: {number(known.bound)} {found.problem.unit}"
 
 
