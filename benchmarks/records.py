@@ -16,7 +16,7 @@ from schedgap.catalogue.methods import label
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import shown_method
 from schedgap.formulations.common.instance import Json
-from schedgap.solvers.result import PROOFS, Result, Status, Termination
+from schedgap.solvers.result import Proof, Result, Status, Termination
 
 SHOWN = 400
 """Longest solution that is printed for a person, in characters."""
@@ -91,6 +91,15 @@ class Record:
         large = self.result.termination is Termination.TOO_LARGE
         return f"{self.method} did not solve the model: {why}" if large else None
 
+    @property
+    def _ending(self) -> str:
+        """Who vouches for what is proven, or why the method stopped."""
+        proof, second = self.result.proof, self.result.info.get("confirmed_by", self.result.info.get("second engine"))
+        if proof is None:
+            return str(self.result.termination)
+        by = {Proof.CERTIFIED: "", Proof.AGREED: f" by {self.method} and {second}", Proof.CLAIMED: f" by {self.method}"}
+        return f"{proof}{by[proof]}"
+
     def flat(self) -> dict[str, Json]:
         """Every field, those of the result among them, as one mapping: a row of a table."""
         own = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "result"}
@@ -142,8 +151,8 @@ class Record:
         lines = [
             f"{self.instance_name}: {problem.title}",
             f"  method     {self.method}{engine}",
-            f"  status     {result.status}, {result.termination}",
-            *([f"  proof      {result.proof}: {PROOFS[result.proof]}"] if result.proof is not None else []),
+            f"  status     {result.status}, {self._ending}",
+            *([f"  proof      {result.proof}: {result.proof.meaning}"] if result.proof is not None else []),
             f"  {problem.objective_name:<10} {number(result.objective)}{unit}",
             f"  bound      {number(result.bound)}" + ("" if result.gap is None else f", gap {100 * result.gap:.3g}%"),
             f"  seconds    {seconds(result.seconds)}",

@@ -7,19 +7,19 @@ import math
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TypeAlias
 
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.check import CheckReport
-from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import MINIMISE, agrees, ratio
 from schedgap.solvers.incumbent import contradicts, optimal
-from schedgap.solvers.result import Result, Status
+from schedgap.solvers.result import Proof, Result, Status
 
 Check: TypeAlias = Callable[[Solution], CheckReport]
 
@@ -128,6 +128,15 @@ def agree(answers: Iterable[Answer], sense: int, certified: float | None = None)
     return Agreement(optimum, bound, bool(infeasible), unique)
 
 
+def joint_proof(results: Iterable[Result]) -> Proof | None:
+    """How far several answers to one instance together prove it; None where none of them says so."""
+    settled = [result for result in results if result.status in (Status.OPTIMAL, Status.INFEASIBLE)]
+    levels = {result.proof for result in settled}
+    if len({result.engine for result in settled if result.engine is not None}) > 1:
+        levels.add(Proof.AGREED)
+    return next((level for level in Proof if level in levels), None)
+
+
 def write_disagreement(
     instance: Instance,
     directory: Path = DISAGREEMENTS,
@@ -162,6 +171,25 @@ def write_disagreement(
         return write_text(Path(tempfile.mkdtemp(prefix="schedgap-")) / name, text)
 
 
+def written(
+    error: Disagreement,
+    instance: Instance,
+    candidates: Sequence[Solution | None],
+    check: Check,
+    sense: int,
+    directory: Path = DISAGREEMENTS,
+) -> Disagreement:
+    """The error once its instance is in a file, and beside it the best of `candidates` that the checker accepts."""
+    path = write_disagreement(instance, directory, message=str(error), solution=error.solution, details=error.details)
+    text = f"{error}; the instance is in {path}"
+    accepted = best_accepted(candidates, check, sense)
+    if accepted is not None:
+        kept = write_text(path.with_suffix(".solution.json"), json.dumps(accepted[0], indent=1) + "\n")
+        text += f", a solution of {accepted[1]:.12g} that the checker accepts in {kept}"
+    known = None if accepted is None else accepted[0]
+    return Disagreement(text, solution=error.solution, details=error.details, accepted=known)
+
+
 def certified_bound(problem: Problem, instance: Instance) -> float | None:
     """The problem's certified bound as a finite number, or None."""
     value = problem.bound(instance)
@@ -186,7 +214,7 @@ def certified(problem: Problem, instance: Instance, result: Result) -> Result:
         prove(instance, None if value is None else Fraction(value), result.solution, FEW)
     except Unproven:
         return result
-    return replace(result, info={**result.info, "proof": "certified"})
+    return result.proven(Proof.CERTIFIED)
 
 
 def tighter(a: float | None, b: float | None, sense: int) -> float | None:

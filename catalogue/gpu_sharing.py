@@ -100,7 +100,11 @@ class GpuSharing(ProblemOf[GpuSharingInstance]):
         Form("job-pair", "two jobs: when the second starts", "paper 003, (16)-(25)", _job_pair, tightens=False),
     )
     methods = (
-        _exact_method("cp", "local search, column LPs, bounded dynamic program, CP-SAT with overlap integers"),
+        _exact_method(
+            "cp",
+            "local search, column LPs, bounded dynamic program, CP-SAT with overlap integers",
+            engines=("highs",),
+        ),
         *ENGINES,
         _exact_method(
             "job-pair",

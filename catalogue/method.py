@@ -48,6 +48,7 @@ class Method:
     repairs : the id of the published form that this one repairs; empty where it is no repaired form
     printed : the options that make it the algorithm as its paper prints it, where they are not the defaults
     users : it is a user's own, and its errors are theirs
+    engines : what it rests on beside the engine that its results name; none of them confirms its answers
     """
 
     id: str
@@ -61,6 +62,7 @@ class Method:
     repairs: str = ""
     printed: Mapping[str, Any] = field(default_factory=dict)
     users: bool = False
+    engines: tuple[str, ...] = ()
 
     @property
     def shown(self) -> str:

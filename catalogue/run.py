@@ -16,7 +16,7 @@ from schedgap.catalogue.agreement import (
     best_accepted,
     certified_bound,
     tighter,
-    write_disagreement,
+    written,
 )
 from schedgap.catalogue.method import Function, Kind, Method
 from schedgap.catalogue.methods import find_method, last_line_of, method_settings, one_line, users_code
@@ -24,7 +24,6 @@ from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import Disagreement, InputError
-from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import agrees
 from schedgap.formulations.common.options import keywords
@@ -91,16 +90,8 @@ def run_method(
             known.append(result.solution)
         return _certified(problem, instance, _confirmed(problem, chosen, result, check))
     except Disagreement as error:
-        path = write_disagreement(
-            instance, disagreements, message=str(error), solution=error.solution, details=error.details
-        )
-        text = f"{error}; the instance is in {path}"
-        accepted = None if chosen.outside_model else best_accepted([*known, error.solution], check, problem.sense)
-        if accepted is not None:
-            kept = write_text(path.with_suffix(".solution.json"), json.dumps(accepted[0], indent=1) + "\n")
-            text += f", a solution of {accepted[1]:.12g} that the checker accepts in {kept}"
-        found = None if accepted is None else accepted[0]
-        raise Disagreement(text, solution=error.solution, details=error.details, accepted=found) from error
+        candidates = [] if chosen.outside_model else [*known, error.solution]
+        raise written(error, instance, candidates, check, problem.sense, disagreements) from error
 
 
 def checker_of(problem: Problem, instance: Instance) -> Check:

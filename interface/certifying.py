@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +18,7 @@ from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance, Json
 from schedgap.interrupt import at_work
 from schedgap.reading import InstanceLike, read_instance
-from schedgap.solvers.result import Deadline, Result, Status
+from schedgap.solvers.result import Deadline, Proof, Result, Status
 
 if TYPE_CHECKING:
     from schedgap.benchmarks.harness.progress import Sink
@@ -164,7 +164,9 @@ def certify(
         )
     ends = Deadline.after(time_limit)
     share = None if time_limit is None else _FOR_SOLVING * time_limit
-    result = solve(given, method, time_limit=share, memory_limit=memory_limit, seed=seed, progress=progress)
+    result = solve(
+        given, method, time_limit=share, memory_limit=memory_limit, seed=seed, confirm=False, progress=progress
+    )
     began = time.monotonic()
     certificate: dict[str, Any] | None = None
     verdict: Verdict | None = None
@@ -186,7 +188,7 @@ def certify(
             found = prove(given, value, result.solution, Effort(ends), certificate)
             certificate, verdict = found, check(given, found)
             reason = ""
-            result = replace(result, info={**result.info, "proof": "certified"})
+            result = result.proven(Proof.CERTIFIED)
     except Unproven as fault:
         reason = f"{reason}; {fault}" if reason else str(fault)
     except OutOfBudgetError:

@@ -20,7 +20,7 @@ from schedgap.formulations.common.numbers import better
 from schedgap.interrupt import at_work
 from schedgap.reading import SolutionLike, checked, name_of, read_result
 from schedgap.solvers.incumbent import contradicts
-from schedgap.solvers.result import SolveOptions, Termination
+from schedgap.solvers.result import Proof, SolveOptions, Termination
 from schedgap.solving import solve_record
 
 if TYPE_CHECKING:
@@ -187,6 +187,7 @@ def _solved(
             SolveOptions(seed=seed),
             time_limit=time_limit,
             settings=settings,
+            confirm=False,
             progress=progress,
         )
         used = find_method(entry.problem, method) if method is not None else entry.problem.default_method()
@@ -286,7 +287,7 @@ def records_text(records: Sequence[Entry]) -> str:
     head = ["id", "kind", "best known", "bound", "state", "proof", "found by"]
     facts = about()
     closed = sum(entry.known.status == "optimal" for entry in records)
-    certified = sum(entry.known.proof == "certified" for entry in records)
+    certified = sum(entry.known.proof is Proof.CERTIFIED for entry in records)
     last = f"{len(records)} records, {closed} optimal, {certified} certified"
     return "\n".join([table(head, rows), f"{last}; version {facts['version']}, {facts['license']}"])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +23,7 @@ from schedgap.formulations.common.numbers import better
 from schedgap.interrupt import at_work
 from schedgap.reading import InstanceLike, SolutionLike, feasible_start, name_of, read_instance, read_solution
 from schedgap.solvers.incumbent import optimal
-from schedgap.solvers.result import Deadline, Listener, Result, Status, Termination
+from schedgap.solvers.result import Deadline, Listener, Proof, Result, Status, Termination
 from schedgap.solvers.result import SolveOptions as SolveOptions
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def solve(
     memory_limit: float | None = None,
     start: SolutionLike | None = None,
     settings: Mapping[str, object] | None = None,
+    confirm: bool = True,
     report: Listener | None = None,
     log: Callable[[str], None] | None = None,
     progress: Sink | None = None,
@@ -58,6 +60,8 @@ def solve(
     relative_gap, seed, threads, work_limit : see :class:`~schedgap.solvers.result.SolveOptions`
     start : a feasible solution to start from; the answer is never worse
     settings : options of the method, as text or as values
+    confirm : have what the method proves confirmed by a certificate or by an engine of another make, where that takes
+        no longer than the method did, or a second, and ends by the time limit; only ``Result.proof`` changes
     report : told of every new solution and bound
     log : receives the engine's log, line by line
     progress : a stream, or a function that is told whole lines
@@ -91,7 +95,14 @@ def solve(
         log=log,
     )
     return solve_record(
-        instance, method, options, time_limit=time_limit, start=start, settings=settings, progress=progress
+        instance,
+        method,
+        options,
+        time_limit=time_limit,
+        start=start,
+        settings=settings,
+        confirm=confirm,
+        progress=progress,
     ).result
 
 
@@ -103,6 +114,7 @@ def solve_record(
     time_limit: float | None = None,
     start: SolutionLike | None = None,
     settings: Mapping[str, object] | None = None,
+    confirm: bool = True,
     progress: Sink | None = None,
 ) -> Record:
     """As :func:`solve`; the result with what identifies the run. `options` are those of no time and no start."""
@@ -130,10 +142,15 @@ def solve_record(
         except KeyboardInterrupt:
             best = first[0] if first is not None and shown.solution is None else shown.solution
             result = interrupted(problem, given, best, shown.bound, time.monotonic() - began)
-    if result.seconds is None:
-        result = replace(result, solve_seconds=time.monotonic() - began)
-    if first is not None:
-        result = not_worse(problem, given, result, *first)
+        if result.seconds is None:
+            result = replace(result, solve_seconds=time.monotonic() - began)
+        if first is not None:
+            result = not_worse(problem, given, result, *first)
+        if confirm and result.proof is Proof.CLAIMED:
+            with suppress(KeyboardInterrupt):  # what was proven stays, as it was claimed
+                from schedgap.benchmarks.confirming import confirmed
+
+                result = confirmed(problem, given, chosen, result, asked, check, shown.say)
     name = given.name or Path(name_of(instance, "")).stem.strip("<>")
     return Record(problem.id, chosen.id, own, asked.seed, name, given.content_hash(), result=result)
 

@@ -19,7 +19,7 @@ from schedgap.solvers.engines.arrays import model_arrays
 from schedgap.solvers.engines.dual_bound import exact_bound
 from schedgap.solvers.engines.whole import whole_model
 from schedgap.solvers.incumbent import Incumbent
-from schedgap.solvers.result import Result, SolveOptions, Status, Termination
+from schedgap.solvers.result import Proof, Result, SolveOptions, Status, Termination
 from schedgap.solvers.size import too_large
 
 SECOND = {"highs": ("cpsat", "cbc"), "cbc": ("cpsat", "highs"), "cpsat": ("highs", "cbc")}
@@ -131,7 +131,6 @@ def _solve(search: ModelSearch, options: SolveOptions) -> tuple[Status | None, T
     if options.deadline.moment is None and search.best.solution is not None:  # else it is known already
         search.tighten(exact_bound(whole_model(model_arrays(search.model)), options.deadline))
     if search.best.proven:
-        search.info["proof"] = "exact bound"
         return None, Termination.PROVEN
     first = None if answer.values is None else _scored(search, answer)
     status, termination = _second_opinion(search, options, answer, first)
@@ -168,13 +167,13 @@ def _second_opinion(
         same_value = first is not None and checked is not None and agrees(first, checked)
         without = second.status is answer.status and second.status in (Status.INFEASIBLE, Status.UNBOUNDED)
         if not second.doubt:
-            search.info["proof"] = "agreed" if same_value or without else "claimed"
+            search.info["proof"] = Proof.AGREED if same_value or without else Proof.CLAIMED
             return _without_solution(search, second), termination
         if same_value and second.claimed:
-            search.info["proof"] = "agreed"
+            search.info["proof"] = Proof.AGREED
             search.tighten(first)
         elif without and search.best.solution is None:
-            search.info["proof"] = "agreed"
+            search.info["proof"] = Proof.AGREED
             return second.status, termination
         return None, termination
     return None, Termination.FINISHED

@@ -7,7 +7,7 @@ import importlib.metadata
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cache
 from numbers import Integral, Real
@@ -46,12 +46,24 @@ def package_version(name: str) -> str | None:
         return None
 
 
-PROOFS = {
-    "certified": "a checker accepted an exact proof",
-    "agreed": "two engines of different makes",
-    "claimed": "one program's word",
-}
-"""The levels of :attr:`Result.proof` in words, the strongest first."""
+class Proof(StrEnum):
+    """How far it is proven that a solution is optimal, or that there is none; the strongest level first.
+
+    Where nothing of the kind is said there is no level: None.
+    """
+
+    CERTIFIED = "certified"
+    AGREED = "agreed"
+    CLAIMED = "claimed"
+
+    @property
+    def meaning(self) -> str:
+        """The level in words."""
+        return {
+            Proof.CERTIFIED: "a checker accepted an exact proof",
+            Proof.AGREED: "two engines of different makes",
+            Proof.CLAIMED: "one program's word",
+        }[self]
 
 
 class Termination(StrEnum):
@@ -186,7 +198,13 @@ class Result:
     solution : the bare solution object
     build_seconds, solve_seconds : wall-clock time
     engine, engine_version : what solved it, for example ("highs", "1.13.1"); None for a heuristic
-    info : further facts, JSON-compatible: nodes, columns, or what a guarantee needs to know of a run
+    info : further facts, JSON-compatible: nodes, columns, or what a guarantee needs to know of a run; ``"proof"`` is
+        the level of :attr:`proof` where that is more than claimed
+
+    Raises
+    ------
+    ValueError
+        There is no such level of proof.
     """
 
     status: Status
@@ -199,6 +217,9 @@ class Result:
     engine: str | None = None
     engine_version: str | None = None
     info: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        Proof(self.info.get("proof", Proof.CLAIMED))
 
     def __repr__(self) -> str:
         """One line without the solution."""
@@ -230,13 +251,17 @@ class Result:
         }
 
     @property
-    def proof(self) -> str | None:
+    def proof(self) -> Proof | None:
         """How far an optimum, or that there is none, is proven; None where the status says neither.
 
         ``certified``: in exact rationals, by the checker of certificates; ``agreed``: by two engines of different
         makes; ``claimed``: by one program.
         """
-        return str(self.info.get("proof", "claimed")) if self.status.settled else None
+        return Proof(self.info.get("proof", Proof.CLAIMED)) if self.status.settled else None
+
+    def proven(self, level: Proof) -> Result:
+        """The same with this level of proof."""
+        return replace(self, info={**self.info, "proof": level})
 
     @property
     def gap(self) -> float | None:

@@ -26,6 +26,7 @@ from schedgap.catalogue.registry import shown_method
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.numbers import RELATIVE_TOLERANCE
 from schedgap.heuristics.common.guarantee import Guarantee, Verdict
+from schedgap.solvers.result import Proof
 
 WITHIN = (1.0, 1.1, 1.5, 2.0)
 """Factors whose shares a table shows."""
@@ -104,10 +105,6 @@ def survivors(runs: pd.DataFrame) -> pd.DataFrame:
     return runs[~runs.one.isin(failed)]
 
 
-LEVELS = ("certified", "agreed", "claimed")
-"""Of proof, the strongest first."""
-
-
 def exact_methods(runs: pd.DataFrame) -> pd.DataFrame:
     """Per group and exact method: runs, how many of each outcome, mean and largest seconds of those without error."""
     mine = runs[~runs.heuristic]
@@ -117,7 +114,7 @@ def exact_methods(runs: pd.DataFrame) -> pd.DataFrame:
         proven_infeasible=status == "infeasible",
         feasible=status == "feasible",
         nothing=status.isin(["unknown", "unbounded", "error"]),
-        **{level: status.isin(["optimal", "infeasible"]) & (mine.proven == level) for level in LEVELS},
+        **{level: status.isin(["optimal", "infeasible"]) & (mine.proven == level) for level in Proof},
         timed=mine.seconds.where(mine.error == ""),
     )
     return (
@@ -128,7 +125,7 @@ def exact_methods(runs: pd.DataFrame) -> pd.DataFrame:
             infeasible=("proven_infeasible", "sum"),
             feasible=("feasible", "sum"),
             nothing=("nothing", "sum"),
-            **{level: (level, "sum") for level in LEVELS},
+            **{level: (level, "sum") for level in Proof},
             mean=("timed", "mean"),
             worst=("timed", "max"),
         )

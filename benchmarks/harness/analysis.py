@@ -11,13 +11,13 @@ import pandas as pd
 
 from schedgap.benchmarks.ledger.judge import Judgement, judge
 from schedgap.benchmarks.records import Record
-from schedgap.catalogue.agreement import Answer, agree
+from schedgap.catalogue.agreement import Answer, agree, joint_proof
 from schedgap.catalogue.method import Kind, Method
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import all_problems
 from schedgap.formulations.common.instance import Instance, read_json
 from schedgap.formulations.common.numbers import ratio
-from schedgap.solvers.result import Status
+from schedgap.solvers.result import Proof
 
 COLUMNS = (
     "suite", "problem", "batch", "instance", "instance_hash", "method", "settings", "seed", "status", "termination",
@@ -82,6 +82,12 @@ class Analysis:
 def instances(runs: pd.DataFrame) -> pd.DataFrame:
     """The first run of every instance: a row an instance."""
     return runs.drop_duplicates("one")
+
+
+def claimed_only(every: pd.DataFrame) -> int:
+    """How many of these instances have an optimum, or no schedule, by one program's word alone."""
+    settled = every.optimum.notna() | every.infeasible
+    return int((settled & ~every.proven.isin([Proof.CERTIFIED, Proof.AGREED])).sum())
 
 
 def instance_path(folder: Path, digest: str) -> Path:
@@ -160,7 +166,7 @@ def _one(problem: Problem, members: Sequence[Record], folder: Path) -> tuple[lis
     if best is None:
         best = min(inside, key=lambda value: problem.sense * value, default=None)
     instance: Instance | None = None
-    proven = _proven(members)
+    proven = joint_proof([row.result for row in members]) or ""
     rows = []
     for row, method, out in zip(members, methods, (a.outside_model for a in answers), strict=True):
         found, to = (None, "") if out else agreement.ratio(row.result.objective, problem.sense)
@@ -191,15 +197,6 @@ def _one(problem: Problem, members: Sequence[Record], folder: Path) -> tuple[lis
             }
         )
     return rows, agreement.contradictions
-
-
-def _proven(members: Sequence[Record]) -> str:
-    """How far the optimum of an instance is proven by all that ran: certified, agreed, claimed, or empty."""
-    settled = [row.result for row in members if row.result.status in (Status.OPTIMAL, Status.INFEASIBLE)]
-    levels = {result.proof for result in settled}
-    if len({result.engine for result in settled if result.engine is not None}) > 1:
-        levels.add("agreed")
-    return next((level for level in ("certified", "agreed", "claimed") if level in levels), "")
 
 
 def _method(problem: Problem, row: Record) -> Method:

@@ -21,7 +21,7 @@ from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import Disagreement, EngineMissing, InputError, ModelRefused, near
 from schedgap.formulations.common.instance import Instance, Json
-from schedgap.solvers.result import PROOFS, Deadline, Result, SolveOptions, Status, Termination
+from schedgap.solvers.result import Deadline, Proof, Result, SolveOptions, Status, Termination
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -102,10 +102,10 @@ class MethodRuns:
         return self.results[0].bound if self.results else None
 
     @property
-    def proof(self) -> str | None:
+    def proof(self) -> Proof | None:
         """The weakest level of proof over the seeds, see :attr:`~schedgap.solvers.result.Result.proof`."""
         levels = {result.proof for result in self.results}
-        return next((level for level in (None, *reversed(PROOFS)) if level in levels), None)
+        return next((level for level in (None, *reversed(Proof)) if level in levels), None)
 
     @property
     def seconds(self) -> float | None:

@@ -27,7 +27,7 @@ from schedgap.formulations.common.files import check_folder
 from schedgap.formulations.common.instance import Instance, read_json
 from schedgap.formulations.common.numbers import ratio
 from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, Verdict
-from schedgap.solvers.result import Result, SolveOptions
+from schedgap.solvers.result import Proof, Result, SolveOptions
 
 OUT = Path("counterexamples")
 """Where counterexamples are written unless the caller says otherwise."""
@@ -225,7 +225,7 @@ class _Trials:
         objective = None if result is None else result.objective
         info = {} if result is None else result.info
         case = Case(instance, objective, info, known.optimum, known.bound, options)
-        return Trial(instance, family, seed, given, result, case, exact.proof == "certified", lost)
+        return Trial(instance, family, seed, given, result, case, exact.proof is Proof.CERTIFIED, lost)
 
 
 def _row(

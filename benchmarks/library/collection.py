@@ -27,12 +27,12 @@ from schedgap.formulations.common.files import check_folder, write_bytes, write_
 from schedgap.formulations.common.instance import Instance, Json, Part, Solution, read_json, validated
 from schedgap.formulations.common.numbers import agrees, ratio
 from schedgap.solvers.incumbent import contradicts, optimal
+from schedgap.solvers.result import Proof
 
 SHIPPED = Path(__file__).parent / "collection"
 ABOUT = "collection.json"
 KEY = "reference_record"
 Kind = Literal["generated", "imported-like", "hunted", "reference"]
-Level = Literal["certified", "agreed", "claimed"]
 
 
 class Credit(Part):
@@ -70,7 +70,7 @@ class BestKnown(Part):
     objective: float | None = None
     found: Credit | None = None
     bound: float | None = None
-    proof: Level | None = None
+    proof: Annotated[Proof | None, Field(strict=False)] = None
     proven: Credit | None = None
     certificate: Annotated[str, Field(pattern=r"^[A-Za-z0-9_+][A-Za-z0-9_.+-]*\.cert$")] | None = None
     solution: dict[str, Json] | None = None
@@ -133,7 +133,7 @@ class Entry:
         check_folder(home)
         home.mkdir(parents=True, exist_ok=True)
         known, path = self.known, home / f"{name}.json"
-        if known.proof == "certified":
+        if known.proof is Proof.CERTIFIED:
             content = None if self.certificate is None else _bytes(self.certificate)
             if certificate is not None:
                 whole = json.loads(certificate) if isinstance(certificate, str) else certificate
@@ -290,7 +290,7 @@ def faults(entry: Entry) -> list[str]:
         found.append("the instance is not the one that was recorded: another hash")
     if (known.bound is None) != (known.proof is None) or (known.bound is None) != (known.proven is None):
         found.append("a bound has a level of proof and who proved it, nothing else has")
-    if (known.proof == "certified") != (known.certificate is not None):
+    if (known.proof is Proof.CERTIFIED) != (known.certificate is not None):
         found.append("certified, and a certificate, go together")
     if known.solution is None or known.objective is None or known.found is None:
         return [*found, "there is no schedule with its objective and who found it"]
@@ -302,7 +302,7 @@ def faults(entry: Entry) -> list[str]:
         found.append(f"the schedule's {known.objective:.12g} is better than the bound {known.bound:.12g}")
     if known.certificate is not None and (bound is None or known.bound is None or not agrees(bound, known.bound)):
         found.append(f"bound {known.bound} recorded, the certificate proves {bound}")
-    closed = report.details.get("certificate", {}).get("optimal") if known.proof == "certified" else None
+    closed = report.details.get("certificate", {}).get("optimal") if known.proof is Proof.CERTIFIED else None
     met = optimal(known.objective, known.bound, problem.sense) if closed is None else closed
     if (known.status == "optimal") != met:
         found.append(f"recorded as {known.status}, but the bound {'meets' if met else 'does not meet'} the schedule")

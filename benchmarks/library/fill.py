@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from schedgap.benchmarks.library.collection import SHIPPED, BestKnown, Entry, Level, entries
+from schedgap.benchmarks.library.collection import SHIPPED, BestKnown, Entry, entries
 from schedgap.benchmarks.library.improve import Offer, credit, judge
 from schedgap.benchmarks.library.sources import Source, sources
 from schedgap.benchmarks.proving import compressed, exact_value
@@ -29,7 +29,7 @@ from schedgap.solvers.budget import Budget, OutOfBudgetError
 from schedgap.solvers.certificates.bounds import prove_bound
 from schedgap.solvers.certificates.make import Effort, check, prove
 from schedgap.solvers.certificates.tree import Unproven
-from schedgap.solvers.result import Deadline, SolveOptions, Status
+from schedgap.solvers.result import Deadline, Proof, SolveOptions, Status
 
 BY = "schedgap"
 SECONDS = 8.0
@@ -103,7 +103,7 @@ def _offers(entry: Entry, effort: float) -> Iterator[Offer]:
     problem, instance = entry.problem, entry.instance
     best = None if entry.known.solution is None else dict(entry.known.solution)
     value = None if entry.known.objective is None else problem.sense * entry.known.objective
-    closed, certified = entry.known.status == "optimal", entry.known.proof == "certified"
+    closed, certified = entry.known.status == "optimal", entry.known.proof is Proof.CERTIFIED
     makers: set[str] = set()
     if closed and entry.known.proven is not None and entry.known.proven.method not in (None, "bound", "certify"):
         makers.add(entry.known.proven.engine or entry.known.proven.method or "")
@@ -130,10 +130,10 @@ def _offers(entry: Entry, effort: float) -> Iterator[Offer]:
             yield Offer(credit(BY, method=method.id, **by), result.solution)
         if result.bound is not None and best is not None:
             ours = not method.proves or result.info.get("bound_from") == "certified"
-            level: Level = "claimed"
+            level = Proof.CLAIMED
             if result.status is Status.OPTIMAL and not ours:
                 makers.add(result.engine or method.id)
-                closed, level = True, "agreed" if len(makers) > 1 or result.proof == "agreed" else "claimed"
+                closed, level = True, Proof.AGREED if len(makers) > 1 or result.proof is Proof.AGREED else Proof.CLAIMED
             closed = closed or result.status is Status.OPTIMAL
             yield Offer(
                 credit(BY, **({"method": "bound"} if ours else {"method": method.id, **by})),

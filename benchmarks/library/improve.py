@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from schedgap.benchmarks.library.collection import BestKnown, Credit, Entry, Level, judged
+from schedgap.benchmarks.library.collection import BestKnown, Credit, Entry, judged
 from schedgap.benchmarks.report.text import number
 from schedgap.catalogue.agreement import DISAGREEMENTS, write_disagreement
 from schedgap.formulations.common.check import Violation
@@ -15,9 +15,7 @@ from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.instance import Json, Solution
 from schedgap.formulations.common.numbers import agrees, better
 from schedgap.solvers.incumbent import contradicts, optimal
-from schedgap.solvers.result import PROOFS, package_version
-
-LEVELS = list(PROOFS)
+from schedgap.solvers.result import Proof, package_version
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,7 @@ class Offer:
     solution: Solution | None = None
     certificate: str | None = None
     bound: float | None = None
-    proof: Level | None = None
+    proof: Proof | None = None
 
 
 @dataclass(frozen=True)
@@ -161,7 +159,7 @@ def judge(entry: Entry, offer: Offer, disagreements: Path = DISAGREEMENTS) -> Ju
             raise _conflict(entry, best.model_dump(), "a certificate proves that there is none", disagreements)
         if certified is None:
             return Judged(entry, entry, report.violations)
-        bound, proof = certified, "certified"
+        bound, proof = certified, Proof.CERTIFIED
     if contradicts(best.objective, bound, problem.sense):
         what = f"the bound that is offered is {number(bound, 12)} ({proof})"
         raise _conflict(entry, best.model_dump(), what, disagreements)
@@ -188,7 +186,7 @@ def _stronger(known: BestKnown, meets: bool, offered: BestKnown, closes: bool, s
     if known.bound is None or known.proof is None or offered.bound is None or offered.proof is None:
         return known.bound is None
     if agrees(offered.bound, known.bound):
-        return (closes, -LEVELS.index(offered.proof)) > (meets, -LEVELS.index(known.proof))
+        return (closes, -list(Proof).index(offered.proof)) > (meets, -list(Proof).index(known.proof))
     return sense * offered.bound > sense * known.bound
 
 

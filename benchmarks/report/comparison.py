@@ -6,8 +6,9 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from schedgap.benchmarks.report.text import apart, fixed, number, seconds, significant, table
+from schedgap.catalogue.agreement import joint_proof
 from schedgap.heuristics.common.guarantee import Evaluation, Verdict, at_most
-from schedgap.solvers.result import PROOFS
+from schedgap.solvers.result import Proof
 
 if TYPE_CHECKING:
     from schedgap.benchmarks.harness.compare import Comparison, MethodRuns
@@ -43,10 +44,12 @@ def _methods_table(found: Comparison) -> str:
 
 def _summary(found: Comparison) -> str:
     known = found.agreement
+    level = joint_proof(result for row in found.rows if not row.outside_model for result in row.results)
+    sure = level in (Proof.CERTIFIED, Proof.AGREED)
     if known.optimum is not None:
-        return f"proven optimum: {number(known.optimum)} {found.problem.unit}"
+        return f"{'proven optimum' if sure else 'optimum, claimed'}: {number(known.optimum)} {found.problem.unit}"
     if known.infeasible:
-        return "proven infeasible"
+        return "proven infeasible" if sure else "infeasible, claimed"
     return f"optimum not proven; best bound: {number(known.bound)} {found.problem.unit}"
 
 
@@ -84,9 +87,11 @@ def _notes(found: Comparison) -> list[str]:
         notes.append(textwrap.fill(line, WIDTH, subsequent_indent="  "))
     if any(row.objectives and not row.complete for row in found.rows):
         notes.append("no mean, no ratio where a seed found nothing: it would be over the lucky seeds alone")
-    levels = [level for level in PROOFS if any(row.proof == level for row in found.rows)]
+    levels = [level for level in Proof if any(row.proof == level for row in found.rows)]
     if levels:
-        notes.append("proof of what is optimal or infeasible: " + ", ".join(f"{k} = {PROOFS[k]}" for k in levels))
+        notes.append(
+            "proof of what is optimal or infeasible: " + ", ".join(f"{level} = {level.meaning}" for level in levels)
+        )
     if any(row.outside_model and row.bound is not None for row in found.rows):
         notes.append("* a bound on what the method's own model allows, not on this problem")
     if any(row.seconds is not None for row in found.rows):

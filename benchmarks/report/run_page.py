@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from schedgap.benchmarks.harness.aggregate import claims, series_points
-from schedgap.benchmarks.harness.analysis import Analysis, analyse, instance_path, instances, load
+from schedgap.benchmarks.harness.analysis import Analysis, analyse, claimed_only, instance_path, instances, load
 from schedgap.benchmarks.harness.store import FILE, Store, StoreError
 from schedgap.benchmarks.instances import figure_of, workload_of
 from schedgap.benchmarks.ledger.verdicts import FOLDER, write_counterexamples
@@ -110,7 +110,8 @@ def _report_page(folder: Path, analysis: Analysis, meta: Mapping[str, Any]) -> s
     every = instances(runs)
     tiles = [
         (len(every), "instances"),
-        (int(every.optimum.notna().sum()), "with a proven optimum"),
+        (int(every.optimum.notna().sum()), "with an optimum"),
+        (claimed_only(every), "optimal or infeasible by one program's word"),
         (len(runs), "runs of methods"),
         (len(analysis.disagreements), "disagreements"),
         (len(refuted), "claims tried and refuted on these runs"),
@@ -150,7 +151,8 @@ def _headline(analysis: Analysis, every: pd.DataFrame) -> str:
     ]
     count = len(analysis.problems)
     problems = f"{count} problem{'s' if count > 1 else ''}"
-    text = f"{len(every)} instances of {problems}, {proven} of them settled by proof"
+    text = f"{len(every)} instances of {problems}, {proven} of them settled"
+    text += f" ({claimed} by one program's word)" if (claimed := claimed_only(every)) else ""
     nothing = worst.ratio == math.inf
     if len(worst[~nothing]):
         one = worst[~nothing].sort_values("ratio").iloc[-1]

@@ -6,7 +6,7 @@ import textwrap
 
 import pandas as pd
 
-from schedgap.benchmarks.harness.analysis import Analysis, instances
+from schedgap.benchmarks.harness.analysis import Analysis, claimed_only, instances
 from schedgap.benchmarks.harness.faults import faults_in
 from schedgap.benchmarks.report.sheet import Sheet
 from schedgap.benchmarks.report.sheets import (
@@ -69,15 +69,17 @@ def _title(suite: str, problem: Problem) -> str:
 
 
 def counted(runs: pd.DataFrame) -> str:
-    """One line: how many instances of which groups, and for how many the optimum is proven."""
+    """One line: how many instances of which groups, for how many the optimum is known, and how far it is proven."""
     every = instances(runs)
     proven, infeasible = int(every.optimum.notna().sum()), int(every.infeasible.sum())
     text = ", ".join(f"{count} {name}" for name, count in every.groupby("batch", sort=False).size().items())
     rest = len(every) - proven - infeasible
-    parts = [f"{proven} with a proven optimum"]
-    parts += [f"{infeasible} proven infeasible"] if infeasible else []
+    parts = [f"{proven} with an optimum"]
+    parts += [f"{infeasible} infeasible"] if infeasible else []
     parts += [f"{rest} with a certified bound only"] if rest else []
-    return f"{len(every)} instance{'s' * (len(every) > 1)} ({text}): {', '.join(parts)}"
+    line = f"{len(every)} instance{'s' * (len(every) > 1)} ({text}): {', '.join(parts)}"
+    claimed = claimed_only(every)
+    return f"{line}; {claimed} by one program's word" if claimed else line
 
 
 def _wrapped(text: str) -> str:

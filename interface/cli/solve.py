@@ -37,6 +37,7 @@ def add_solve(parser: argparse.ArgumentParser) -> None:
     add_seed(parser)
     add_settings(parser, "options of the method")
     parser.add_argument("--start", metavar="SOLUTION", help="a feasible solution to start from")
+    parser.add_argument("--no-confirm", action="store_true", help="ask no other program whether what is proven is true")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the bare solution to FILE")
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
 
@@ -55,6 +56,7 @@ def run_solve(arguments: argparse.Namespace) -> int:
             time_limit=arguments.time_limit,
             start=None if arguments.start is None else given(arguments.start),
             settings=settings_of(arguments),
+            confirm=not arguments.no_confirm,
             progress=sys.stderr,
         )
     except Disagreement as error:  # what the checker accepts is not lost with it

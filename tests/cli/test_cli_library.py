@@ -13,6 +13,7 @@ from support.command import Command
 
 from schedgap.benchmarks.library import collection
 from schedgap.benchmarks.library.collection import Entry, find, read
+from schedgap.solvers.result import Proof
 
 ID = "rar-ddls/worst-ff"
 HEURISTIC = """
@@ -84,11 +85,11 @@ def test_a_better_schedule_and_then_its_certificate(command: Command, folder: Pa
 
 def test_a_certificate_raises_the_level_of_proof(command: Command, folder: Path) -> None:
     shipped = find(ID)
-    rewritten(shipped, folder, proof="claimed")
+    rewritten(shipped, folder, proof=Proof.CLAIMED)
     assert record(folder).known.certificate is None
     status, text = submit(command, folder, "--certificate", shipped.certificate)
     assert status == 0 and "certified" in text and record(folder).known.proof == "certified"
-    rewritten(shipped, folder, proof="claimed", bound=shipped.known.bound - 1, status="open")  # type: ignore[operator]
+    rewritten(shipped, folder, proof=Proof.CLAIMED, bound=shipped.known.bound - 1, status="open")  # type: ignore[operator]
     status, text = submit(command, folder, "best.json", "--certificate", shipped.certificate)
     assert status == 0 and "the same as" in text and "improved, optimal" in text
 
@@ -125,7 +126,7 @@ def test_what_is_wrong_is_refused(command: Command, folder: Path, tmp_path: Path
 def test_better_than_a_proven_optimum_stops_everything(command: Command, folder: Path, tmp_path: Path) -> None:
     poor = record(folder).known
     shipped = find(ID).known
-    forged = {"bound": poor.objective, "proof": "agreed", "proven": shipped.proven, "status": "optimal"}
+    forged = {"bound": poor.objective, "proof": Proof.AGREED, "proven": shipped.proven, "status": "optimal"}
     rewritten(record(folder), folder, **forged)
     status, text = submit(command, folder, "best.json")
     assert status == 5 and "accepted by the checker" in text

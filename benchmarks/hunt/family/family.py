@@ -17,6 +17,7 @@ from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.instance import Instance, Json, read_json
+from schedgap.solvers.result import Proof
 
 KEY = "family"
 FORM = 1
@@ -165,7 +166,8 @@ def read_family(path: str | Path) -> Family:
     try:
         problem: Problem = find_problem(data["problem"])
         points = tuple(
-            Point(p["n"], Fraction(p["objective"]), Fraction(p["optimum"]), p["proof"], 0) for p in data["points"]
+            Point(p["n"], Fraction(p["objective"]), Fraction(p["optimum"]), Proof(p["proof"]), 0)
+            for p in data["points"]
         )
         generator = Generator.from_dict(data["generator"])
         points = tuple(replace(p, weight=weight_of(generator(p.n))) for p in points)

@@ -13,7 +13,7 @@ from schedgap.benchmarks.proving import closed_by, exact_value
 from schedgap.catalogue.run import run_heuristic, run_method
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.instance import Instance, Json
-from schedgap.solvers.result import SolveOptions, Status, Termination
+from schedgap.solvers.result import Proof, SolveOptions, Status, Termination
 
 MOST_DEGREE = 3
 """Of the values as functions of n."""
@@ -29,14 +29,14 @@ class Point:
     ----------
     n : the size
     objective, optimum : of the heuristic, and the proven optimum, by the problem's checker
-    proof : how far the optimum is proven: certified, agreed, claimed
+    proof : how far the optimum is proven
     weight : jobs (or tasks) of the instance: a mean times this is a sum
     """
 
     n: int
     objective: Fraction
     optimum: Fraction
-    proof: str
+    proof: Proof
     weight: int
 
     def ratio(self, sense: int) -> Fraction:
@@ -82,7 +82,9 @@ def _point(judge: Judge, n: int, instance: Instance, options: Mapping[str, Json]
         optimum = objective
     if not objective or not optimum:
         return None
-    proof = "certified" if _certified(judge.target, instance, optimum, best.solution) else best.proof or "claimed"
+    proof = (
+        Proof.CERTIFIED if _certified(judge.target, instance, optimum, best.solution) else best.proof or Proof.CLAIMED
+    )
     return Point(n, objective, optimum, proof, weight_of(instance.to_dict()))
 
 
