@@ -184,14 +184,14 @@ def model(instance: InstanceLike, form: str | None = None, tighten: bool = False
     Parameters
     ----------
     instance : an instance, its JSON object, or the path of its file
-    form : one of the problem's forms (``schedgap list``); its first where not given
+    form : one of the problem's forms (``schedgap list``); where not given, the first that has the wanted variant
     tighten : what the solvers use, which keeps an optimum of its own objective only and cannot be changed; otherwise
         only the paper's own constraints: every feasible schedule of the instance is a feasible point
 
     Raises
     ------
     InputError
-        The problem has no such form.
+        The problem has no such form, or the form no such variant.
 
     Examples
     --------
@@ -205,7 +205,8 @@ def model(instance: InstanceLike, form: str | None = None, tighten: bool = False
         raise InputError(f"problem {problem.id}: has no declarative model")
     from schedgap.solvers.model import Model
 
-    name = problem.forms[0].id if form is None and problem.forms else form
+    default = problem.default_form(tighten)
+    name = default.id if form is None and default is not None else form
     return Model(declarative, lambda solution: problem.check(given, solution), f"{problem.id}, form {name}")
 
 

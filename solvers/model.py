@@ -37,7 +37,6 @@ class Model:
     Attributes
     ----------
     title : problem and form
-    own_rows : names of the rows that were added
     """
 
     def __init__(self, declarative: DeclarativeModel, check: Check, title: str) -> None:
@@ -47,13 +46,33 @@ class Model:
         self._layout: Layout = declarative.layout
         self._check = check
         self._own_objective = False
+        self._built_rows = {name for name, _ in rows_of(declarative.problem)}
+        self._goal = declarative.problem.objective, declarative.problem.sense
+        self._judged: set[str] = set()
         self.title = title
-        self.own_rows: list[str] = []
 
     @property
     def problem(self) -> pulp.LpProblem:
-        """The PuLP problem."""
+        """The PuLP problem. Rows that PuLP adds to it (``model.problem += row, "name"``) are own rows like those of `add`.
+
+        Raises
+        ------
+        InputError
+            Another problem is assigned, or a row or an objective is refused, as by :meth:`add`.
+        """
         return self._layout.problem
+
+    @problem.setter
+    def problem(self, changed: pulp.LpProblem) -> None:
+        """What ``+=`` assigns back: the same problem, with one more row or another objective."""
+        if changed is not self._layout.problem:
+            raise InputError("problem: a model keeps the PuLP problem it was built with; change that one")
+        self._judge_changes()
+
+    @property
+    def own_rows(self) -> list[str]:
+        """Names of the rows that a user added, in order."""
+        return [name for name, _ in rows_of(self.problem) if name not in self._built_rows]
 
     @property
     def variables(self) -> Mapping[str, Mapping[Key, pulp.LpVariable]]:
@@ -63,6 +82,7 @@ class Model:
     @property
     def declarative(self) -> DeclarativeModel:
         """What engines solve: the model with the rows and the objective it has now."""
+        self._judge_changes()
         if not self._own_objective and not self.own_rows:
             return self._declarative
         whole = self._declarative.objective_is_integral if not self._own_objective else self._whole_objective()
@@ -75,6 +95,7 @@ class Model:
             start=None,
             bound=None,
             repair=None,
+            restated_integral=self._declarative.restated_integral & self._free,
         )
 
     def add(self, row: object, name: str | None = None) -> None:
@@ -87,6 +108,7 @@ class Model:
             is taken; or the row is about variables that a schedule does not determine.
         """
         self._refuse_tightened("add")
+        self._judge_changes()
         if not isinstance(row, pulp.LpConstraint):
             raise InputError(f"row: must be a linear expression compared by <=, == or >=, got {type(row).__name__}")
         label = name if name is not None else f"own_{len(self.own_rows) + 1}"
@@ -94,9 +116,9 @@ class Model:
             raise InputError(f"name: must be a non-empty string, got {label!r}")
         if label in dict(rows_of(self.problem)):
             raise InputError(f"name: the model has a row {label!r} already")
-        self._refuse_unknown(row.expr, f"row {label}", {-1: 1, 1: -1}.get(row.sense))
+        self._refuse_row(label, row)
         self.problem.addConstraint(NamedRow(row.expr.copy(), row.sense, None, _level(row)), label)
-        self.own_rows.append(label)
+        self._judged.add(label)
 
     def minimise(self, expression: object) -> None:
         """Replace the objective; refused like a row."""
@@ -155,7 +177,7 @@ class Model:
         solver = find_engine(name)
         began = time.monotonic()
         answer = solver.solve(self.declarative, options)
-        named = {} if answer.values is None else {v.name: float(x) for v, x in answer.values.items() if x}
+        named = {v.name: answer.value(v) for v in self._layout.family_of} if answer.values is not None else {}
         return Result(
             answer.status,
             objective=answer.objective,
@@ -170,6 +192,7 @@ class Model:
     def check(self, solution: Solution) -> CheckReport:
         """The checker's report on a solution, own rows included, with the model's objective."""
         self._refuse_abstract()
+        self._judge_changes()
         report = self._check(solution)
         if report.violations or not (self.own_rows or self._own_objective):
             return report
@@ -270,7 +293,32 @@ class Model:
         self._refuse_unknown(expression, "objective", sense)
         self.problem.setObjective(expression.copy())
         self.problem.sense = sense
+        self._keep_objective()
+
+    def _keep_objective(self) -> None:
+        self._goal = self.problem.objective, self.problem.sense
         self._own_objective = True
+
+    def _judge_changes(self) -> None:
+        """Rows and an objective that came through PuLP, judged as if they had come through `add`; a refused one goes."""
+        objective, sense = self._goal
+        if self.problem.objective is not objective or self.problem.sense != sense:
+            try:
+                self._refuse_tightened("a new objective")
+                self._refuse_unknown(self.problem.objective, "objective", self.problem.sense)
+            except InputError:
+                self.problem.objective, self.problem.sense = objective, sense
+                raise
+            self._keep_objective()
+        for name, row in rows_of(self.problem):
+            if name not in self._built_rows and name not in self._judged:
+                try:
+                    self._refuse_tightened("add")
+                    self._refuse_row(name, row)
+                except InputError:
+                    del self.problem._constraints[name]  # PuLP 3.3 warns where its mapping is used
+                    raise
+                self._judged.add(name)
 
     def _whole_objective(self) -> bool:
         goal = self.problem.objective
@@ -287,6 +335,14 @@ class Model:
     def _refuse_abstract(self) -> None:
         if self._declarative.abstract:
             raise InputError(f"solution: the points of {self.title} are no schedules")
+
+    @property
+    def _free(self) -> frozenset[str]:
+        """Variables that no own row is about, so that rows leave them as whole as they were."""
+        return frozenset(v.name for v, family in self._layout.family_of.items() if self._layout.kinds[family].free)
+
+    def _refuse_row(self, name: str, row: Any) -> None:
+        self._refuse_unknown(row.expr, f"row {name}", {-1: 1, 1: -1}.get(row.sense))
 
     def _refuse_unknown(self, expression: Any, what: str, upper: int | None) -> None:
         """`upper`: +1 where less of the expression is fine, -1 where more of it is, None where neither."""

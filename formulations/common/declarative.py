@@ -75,6 +75,7 @@ class Form:
     source : the paper's equations
     build : makes the model; imports what it needs inside
     tightens : there is a tightened variant, which engines solve
+    opens : there is an untightened variant, which a user can change
     """
 
     id: str
@@ -82,3 +83,4 @@ class Form:
     source: str
     build: Builder
     tightens: bool = True
+    opens: bool = True

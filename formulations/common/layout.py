@@ -20,6 +20,10 @@ class NamedVariable(pulp.LpVariable):  # type: ignore[misc]
 
     name = ""
 
+    def __init__(self, name: str, low: float | None, high: float | None, category: str) -> None:
+        # what LpProblem.add_variable passes too: PuLP 3.3 warns of PuLP 4 otherwise, once for every variable
+        super().__init__(name, low, high, category, _skip_v4_deprecation=True)
+
 
 class NamedRow(pulp.LpConstraint):  # type: ignore[misc]
     """A PuLP row that keeps its name as it is."""

@@ -14,6 +14,7 @@ import pulp
 
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.files import write_text
+from schedgap.formulations.common.layout import NamedVariable
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.solvers.engines.arrays import ModelArrays, model_arrays
 from schedgap.solvers.engines.mps import mps_text
@@ -69,7 +70,7 @@ def _written(model: DeclarativeModel) -> ModelArrays:
     arrays = model_arrays(model)
     if not arrays.constant and not arrays.contradiction and len(arrays.variables):
         return arrays
-    one = pulp.LpVariable("objective_constant", 1, 1)
+    one = NamedVariable("objective_constant", 1, 1, pulp.LpContinuous)
     width = len(arrays.variables)
     contradiction = [2.0] if arrays.contradiction else []
     return replace(
