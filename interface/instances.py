@@ -13,6 +13,8 @@ from schedgap.formulations.common.instance import Instance, Json
 from schedgap.reading import InstanceLike, Text, as_instance, read_instance
 
 if TYPE_CHECKING:
+    import networkx
+
     from schedgap.solvers.model import Model
 
 
@@ -148,6 +150,61 @@ def convert(
     from schedgap.benchmarks.importers import import_instance
 
     return import_instance(find_problem(problem, "--problem"), form, files, throughputs, settings)
+
+
+def to_networkx(instance: InstanceLike) -> networkx.DiGraph[str]:
+    """The network of an instance of g-vne or ddljs: nodes have ``resources``, edges a ``bandwidth``.
+
+    Raises
+    ------
+    InputError
+        The problem has no network.
+
+    Examples
+    --------
+    >>> graph = to_networkx(generate("g-vne", "tiny", seed=1))
+    >>> graph.is_directed()
+    True
+    """
+    from schedgap.formulations.common import network, substrate
+
+    problem, given = read_instance(instance)
+    if not isinstance(given, substrate.SubstrateInstance):
+        raise InputError(f"problem {problem.id}: its instances have no network")
+    return network.to_networkx(given)
+
+
+def from_networkx(graph: networkx.Graph[Any], problem: str, name: str = "network", **fields: object) -> Instance:
+    """An instance of g-vne or ddljs on the network that a graph describes; :func:`to_networkx` gives it back.
+
+    Parameters
+    ----------
+    graph : nodes with ``resources`` (by name; none: a switch), edges with a ``bandwidth``; an edge of an undirected
+        graph is a link in either direction, parallel edges are one link of their sum
+    problem : its id
+    name : of the instance
+    fields : the other keys of an instance file, such as ``jobs``
+
+    Raises
+    ------
+    InputError
+        The problem has no network, an edge has no bandwidth, or a field is wrong.
+
+    Examples
+    --------
+    >>> import networkx
+    >>> graph = networkx.Graph([("s0", "s1", {"bandwidth": 10.0})])
+    >>> networkx.set_node_attributes(graph, {"gpu": 2}, "resources")
+    >>> job = {"id": "j0", "demand": {"gpu": 1}, "bandwidth": 1.0, "utility": [1.0, 3.0]}
+    >>> len(from_networkx(graph, "g-vne", jobs=[job]).links)
+    2
+    """
+    from schedgap.formulations.common import network, substrate
+
+    row = find_problem(problem)
+    if not issubclass(row.instance_class, substrate.SubstrateInstance):
+        raise InputError(f"problem {row.id}: its instances have no network")
+    return parse({"problem": row.id, "name": name, **network.parts_of(graph), **fields}, source=name)
 
 
 def schema(problem: str) -> dict[str, Json]:
