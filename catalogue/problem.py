@@ -13,6 +13,7 @@ from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.declarative import DeclarativeModel, Form
 from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.instance import Instance, Solution
+from schedgap.formulations.common.options import parse_settings
 from schedgap.formulations.common.solution import TypedSolution
 from schedgap.heuristics.common.best_start import Improve, from_best
 from schedgap.heuristics.common.guarantee import Guarantee
@@ -53,18 +54,25 @@ class ProblemOf(ABC, Generic[I_co]):
     def check(self, instance: Instance, solution: Solution) -> CheckReport:
         """The independent checker's report on `solution`."""
 
-    def model(self, instance: Instance, form: str | None = None, tighten: bool = True) -> DeclarativeModel | None:
+    def model(
+        self,
+        instance: Instance,
+        form: str | None = None,
+        tighten: bool = True,
+        settings: Mapping[str, object] = MappingProxyType({}),
+    ) -> DeclarativeModel | None:
         """A declarative (PuLP) model; None where the problem has none.
 
         Parameters
         ----------
         form : one of `forms`; where not given, the first that has the wanted variant
         tighten : with what keeps an optimum and speeds up the solution; otherwise the paper's own constraints
+        settings : options of the form
 
         Raises
         ------
         InputError
-            There is no such form, or it has no such variant.
+            There is no such form, it has no such variant, or no such option.
         """
         if not self.forms and form is None:
             return None
@@ -78,7 +86,8 @@ class ProblemOf(ABC, Generic[I_co]):
             raise InputError(f"form: {chosen.id} of {self.id} has no tightened variant")
         if not tighten and not chosen.opens:
             raise InputError(f"form: {chosen.id} of {self.id} is a tightened model only; use tighten=True (--tighten)")
-        return chosen.build(self.own(instance), tighten)
+        options = parse_settings(chosen.options, settings, f"form {chosen.id}")
+        return chosen.build(self.own(instance), tighten, **options)
 
     def default_form(self, tighten: bool) -> Form | None:
         """The first form that has the variant; None where there is none."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -166,15 +166,15 @@ def to_networkx(instance: InstanceLike) -> networkx.DiGraph[str]:
     >>> graph.is_directed()
     True
     """
-    from schedgap.formulations.common import network, substrate
+    from schedgap.formulations.common import substrate
 
     problem, given = read_instance(instance)
     if not isinstance(given, substrate.SubstrateInstance):
         raise InputError(f"problem {problem.id}: its instances have no network")
-    return network.to_networkx(given)
+    return substrate.to_networkx(given)
 
 
-def from_networkx(graph: networkx.Graph[Any], problem: str, name: str = "network", **fields: object) -> Instance:
+def from_networkx(graph: networkx.Graph[Hashable], problem: str, name: str = "network", **fields: object) -> Instance:
     """An instance of g-vne or ddljs on the network that a graph describes; :func:`to_networkx` gives it back.
 
     Parameters
@@ -199,12 +199,12 @@ def from_networkx(graph: networkx.Graph[Any], problem: str, name: str = "network
     >>> len(from_networkx(graph, "g-vne", jobs=[job]).links)
     2
     """
-    from schedgap.formulations.common import network, substrate
+    from schedgap.formulations.common import substrate
 
     row = find_problem(problem)
     if not issubclass(row.instance_class, substrate.SubstrateInstance):
         raise InputError(f"problem {row.id}: its instances have no network")
-    return parse({"problem": row.id, "name": name, **network.parts_of(graph), **fields}, source=name)
+    return parse({"problem": row.id, "name": name, **substrate.parts_of(graph), **fields}, source=name)
 
 
 def schema(problem: str) -> dict[str, Json]:
@@ -235,7 +235,7 @@ def schema(problem: str) -> dict[str, Json]:
     return found
 
 
-def model(instance: InstanceLike, form: str | None = None, tighten: bool = False) -> Model:
+def model(instance: InstanceLike, form: str | None = None, tighten: bool = False, **settings: object) -> Model:
     """A declarative model of an instance, to read, change, solve and write.
 
     Parameters
@@ -244,11 +244,12 @@ def model(instance: InstanceLike, form: str | None = None, tighten: bool = False
     form : one of the problem's forms (``schedgap list``); where not given, the first that has the wanted variant
     tighten : what the solvers use, which keeps an optimum of its own objective only and cannot be changed; otherwise
         only the paper's own constraints: every feasible schedule of the instance is a feasible point
+    settings : options of the form, such as ``theta``, ``rho_hat`` and ``u`` of rar-ddls' ``theta``
 
     Raises
     ------
     InputError
-        The problem has no such form, or the form no such variant.
+        The problem has no such form, or the form no such variant or option.
 
     Examples
     --------
@@ -257,7 +258,7 @@ def model(instance: InstanceLike, form: str | None = None, tighten: bool = False
     >>> model.solve("highs").objective  # doctest: +SKIP
     """
     problem, given = read_instance(instance)
-    declarative = problem.model(given, form, tighten)
+    declarative = problem.model(given, form, tighten, settings)
     if declarative is None:
         raise InputError(f"problem {problem.id}: has no declarative model")
     from schedgap.solvers.model import Model

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -53,7 +52,7 @@ class Model:
 
     @property
     def problem(self) -> pulp.LpProblem:
-        """The PuLP problem. Rows that PuLP adds to it (``model.problem += row, "name"``) are own rows like those of `add`.
+        """The PuLP problem. Rows that PuLP adds (``model.problem += row, "name"``) are own rows like those of `add`.
 
         Raises
         ------
@@ -83,7 +82,7 @@ class Model:
     def declarative(self) -> DeclarativeModel:
         """What engines solve: the model with the rows and the objective it has now."""
         self._judge_changes()
-        if not self._own_objective and not self.own_rows:
+        if not (self._own_objective or self.own_rows):
             return self._declarative
         whole = self._declarative.objective_is_integral if not self._own_objective else self._whole_objective()
         # what builders know of the optimum, they know of the unchanged model
@@ -258,24 +257,9 @@ class Model:
         kind = "its points are no schedules" if self._declarative.abstract else kind
         until = self._declarative.until
         kind += "" if until is None else f"; schedules that end by {until:g} s"
-        lines = [f"{self.title} ({kind})", f"{direction} {goal}", "", "sets"]
-        lines += [f"  {name:<10} {len(members):>6}  {_members(members)}" for name, members in layout.sets.items()]
-        lines += ["", f"variables ({len(layout.family_of)})"]
-        shown = [(f"{f}[{layout.kinds[f].index}]" if layout.kinds[f].index else f, f) for f in layout.variables]
-        width = max((len(text) for text, _ in shown), default=0)
-        for text, family in shown:
-            members = list(layout.variables[family].values())
-            lines += _wrapped(
-                f"  {text:<{width}}  {len(members):>6}  {_range(members):<16}", layout.kinds[family].meaning
-            )
-        every = rows_of(self.problem)
-        lines += ["", f"rows ({len(every)})"]
-        prefixes = {family: layout.laws[family].prefix(family) for family in layout.rows}
-        width = max((len(p) for p in prefixes.values()), default=0)
-        for family, names in layout.rows.items():
-            law = layout.laws[family]
-            lines += _wrapped(f"  {prefixes[family]:<{width}}  {len(names):>6}  {law.equation:<11}", law.meaning)
-        lines += [f"  {name}: {dict(every)[name]}" for name in self.own_rows]
+        every = dict(rows_of(self.problem))
+        lines = [f"{self.title} ({kind})", f"{direction} {goal}", *layout.listing(len(every))]
+        lines += [f"  {name}: {every[name]}" for name in self.own_rows]
         return "\n".join(lines)
 
     def _values(self, solution: Solution) -> Mapping[pulp.LpVariable, float] | None:
@@ -300,7 +284,7 @@ class Model:
         self._own_objective = True
 
     def _judge_changes(self) -> None:
-        """Rows and an objective that came through PuLP, judged as if they had come through `add`; a refused one goes."""
+        """Rows and an objective that came through PuLP, judged like those of `add`; a refused one is taken out."""
         objective, sense = self._goal
         if self.problem.objective is not objective or self.problem.sense != sense:
             try:
@@ -381,24 +365,3 @@ def _violation(name: str, row: Any, values: Mapping[pulp.LpVariable, float]) -> 
         return None
     relation = {-1: "<=", 0: "==", 1: ">="}[row.sense]
     return Violation("own row", f"{name}: {float(total):.12g} {relation} {float(level):.12g}", float(amount))
-
-
-def _members(members: Any) -> str:
-    if isinstance(members, range):
-        return f"{members[0]} .. {members[-1]}" if members else ""
-    return textwrap.shorten(", ".join(map(str, members)), 60, placeholder=" ...")
-
-
-def _range(members: list[pulp.LpVariable]) -> str:
-    low = [v.lowBound for v in members]
-    high = [v.upBound for v in members]
-    least = None if None in low else min(low)
-    most = None if None in high else max(high)
-    if members[0].cat == pulp.LpInteger and (least, most) == (0, 1):
-        return "binary"
-    shown = f"{'-inf' if least is None else f'{least:g}'}..{'inf' if most is None else f'{most:g}'}"
-    return f"{'integer' if members[0].cat == pulp.LpInteger else 'real'} {shown}"
-
-
-def _wrapped(head: str, text: str) -> list[str]:
-    return textwrap.wrap(f"{head} {text}", 118, subsequent_indent=" " * (len(head) + 1), drop_whitespace=True) or [head]

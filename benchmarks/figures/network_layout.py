@@ -9,8 +9,7 @@ import networkx
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.network import to_networkx
-from schedgap.formulations.common.substrate import SubstrateInstance
+from schedgap.formulations.common.substrate import SubstrateInstance, to_networkx
 
 MOST_IN_A_ROW = 64
 """Hosts in a row; where there are more, layers become circles."""

@@ -17,9 +17,8 @@ from schedgap.benchmarks.instances.substrates import PAPER_GPUS, Substrate
 from schedgap.catalogue.workload import Importer
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.files import decoded
-from schedgap.formulations.common.network import parts_of
 from schedgap.formulations.common.options import options_of, passes_on_to
-from schedgap.formulations.common.substrate import SubstrateInstance
+from schedgap.formulations.common.substrate import SubstrateInstance, parts_of
 
 if TYPE_CHECKING:
     import networkx
@@ -171,8 +170,8 @@ def clos_substrate(
         for core in cores:
             join(core, "top", psw_bandwidth)
     notes = [
-        f"{len(hosts)} hosts below {len(network) - len(hosts)} switches; the file has no bandwidths: {host_bandwidth:g}, "
-        f"{asw_bandwidth:g} and {psw_bandwidth:g} Gbit/s assumed"
+        f"{len(hosts)} hosts below {len(network) - len(hosts)} switches; the file has no bandwidths: "
+        f"{host_bandwidth:g}, {asw_bandwidth:g} and {psw_bandwidth:g} Gbit/s assumed"
     ]
     return _substrate(network, hosts, gpus, seed, notes), notes
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -130,6 +131,26 @@ class Layout:
         """Set the objective; its sense is the problem's."""
         self.problem.setObjective(pulp.LpAffineExpression(list(terms), constant=float(constant)))
 
+    def listing(self, rows: int) -> list[str]:
+        """Sets, variables with their ranges and rows by family, for people; `rows` are there in all."""
+        lines = ["", "sets"]
+        lines += [f"  {name:<10} {len(members):>6}  {_members(members)}" for name, members in self.sets.items()]
+        lines += ["", f"variables ({len(self.family_of)})"]
+        shown = [(f"{f}[{self.kinds[f].index}]" if self.kinds[f].index else f, f) for f in self.variables]
+        width = max((len(text) for text, _ in shown), default=0)
+        for text, family in shown:
+            members = list(self.variables[family].values())
+            lines += _wrapped(
+                f"  {text:<{width}}  {len(members):>6}  {_range(members):<16}", self.kinds[family].meaning
+            )
+        lines += ["", f"rows ({rows})"]
+        prefixes = {family: self.laws[family].prefix(family) for family in self.rows}
+        width = max((len(p) for p in prefixes.values()), default=0)
+        for family, names in self.rows.items():
+            law = self.laws[family]
+            lines += _wrapped(f"  {prefixes[family]:<{width}}  {len(names):>6}  {law.equation:<11}", law.meaning)
+        return lines
+
     def _name(self, family: str, key: Sequence[str | int]) -> str:
         plain = f"{family}[{','.join(map(str, key))}]" if key else family
         name = plain
@@ -152,3 +173,24 @@ def _summed(terms: Iterable[Term]) -> list[Term]:
 
 def _key(key: tuple[str | int, ...]) -> Key:
     return key[0] if len(key) == 1 else key
+
+
+def _members(members: Sequence[str | int]) -> str:
+    if isinstance(members, range):
+        return f"{members[0]} .. {members[-1]}" if members else ""
+    return textwrap.shorten(", ".join(map(str, members)), 60, placeholder=" ...")
+
+
+def _range(members: list[pulp.LpVariable]) -> str:
+    low = [v.lowBound for v in members]
+    high = [v.upBound for v in members]
+    least = None if None in low else min(low)
+    most = None if None in high else max(high)
+    if members[0].cat == pulp.LpInteger and (least, most) == (0, 1):
+        return "binary"
+    shown = f"{'-inf' if least is None else f'{least:g}'}..{'inf' if most is None else f'{most:g}'}"
+    return f"{'integer' if members[0].cat == pulp.LpInteger else 'real'} {shown}"
+
+
+def _wrapped(head: str, text: str) -> list[str]:
+    return textwrap.wrap(f"{head} {text}", 118, subsequent_indent=" " * (len(head) + 1), drop_whitespace=True) or [head]

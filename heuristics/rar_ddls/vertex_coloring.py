@@ -21,8 +21,8 @@ def reduced_instance(graph: networkx.Graph[int]) -> list[frozenset[int]]:
 
     Returns
     -------
-    The GPUs of each job, in the order of the nodes; GPU e belongs to the graph's edge number e. The gang of a job is the
-    degree of its node.
+    The GPUs of each job, in the order of the nodes; GPU e belongs to the graph's edge number e. The gang of a job is
+    the degree of its node.
 
     Notes
     -----

@@ -8,10 +8,10 @@ take. A linear objective that has an optimum has one there (Hoffman and Kruskal 
 polyhedra). Variables that no row connects are apart and have a tick of their own.
 
 Forms of which this is true: ``job-pair`` of gpu-sharing, ``job-shop`` of ddl-cluster, its ``events`` where no
-all-reduce crosses servers, the ranks of ``arcs`` of g-vne. Nothing is proven where the pace depends on how many share a
-link (``events`` of comm-contention and ddl-cluster): a transfer that another one joins after x seconds of sharing has
-moved x / (k b + (k - 1) eta), so every event may bring one more factor into the denominators. Nor of the linear programs
-``P3``, ``mcf`` and ``augmented``, whose vertices are quotients of determinants of matrices that are not unimodular.
+all-reduce crosses servers, the ranks of ``arcs`` of g-vne. Nothing is proven where the pace depends on how many share
+a link (``events`` of comm-contention and ddl-cluster): a transfer that another one joins after x seconds of sharing has
+moved x / (k b + (k - 1) eta), so every event may bring one more factor into the denominators. Nor of the linear
+programs ``P3``, ``mcf`` and ``augmented``: their vertices are quotients of determinants, which here are not all 1.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Continuous times that CP-SAT counts in ticks: proven from the model, or refused; the optimum is that of HiGHS and CBC."""
+"""Continuous times that CP-SAT counts in ticks: proven from the model, or refused; HiGHS and CBC find the same."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_a_row_that_is_no_difference_is_refused_by_name(terms: tuple[float, floa
     x, y = (maker.var(0, 9, integer=False) for _ in terms)
     maker.row(zip((x, y), terms, strict=True), ">=", 1, "sum")
     maker.minimise([(x, 1.0), (y, 3.0)])
-    with pytest.raises(ModelRefused, match="x0 is continuous; .* row sum is no difference of two times"):
+    with pytest.raises(ModelRefused, match=r"x0 is continuous; .* row sum is no difference of two times"):
         engine("cpsat").solve(maker.model(), ONE)
 
 

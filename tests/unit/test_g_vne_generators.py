@@ -17,7 +17,7 @@ from schedgap.benchmarks.instances.g_vne.random import fat, large_tree, racks, r
 from schedgap.benchmarks.instances.substrates import fat_tree, random_graph
 from schedgap.catalogue.g_vne import PROBLEM as G_VNE
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.common.network import to_networkx
+from schedgap.formulations.common.substrate import to_networkx
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.heuristics.g_vne.greedy import greedy
 
