@@ -201,12 +201,10 @@ def test_wrong_options_of_a_form_are_refused_in_one_line(settings: dict[str, obj
 
 
 def test_every_form_is_what_tighten_says() -> None:
-    sizes = {"rar-ddls": {"jobs": 2, "singles": 0}, "gpu-sharing": {"jobs": 2}}
+    presets = {"rar-ddls": ("contended", {"jobs": 2, "singles": 0}), "gpu-sharing": ("pair", {"slots": 4})}
     for problem in all_problems().values():
-        preset = {"rar-ddls": "contended", "gpu-sharing": "pair"}.get(problem.id, "tiny")
-        instance = schedgap.generate(
-            problem.id, preset, seed=1, **(sizes.get(problem.id, {}) if preset != "pair" else {})
-        )
+        preset, settings = presets.get(problem.id, ("tiny", {}))
+        instance = schedgap.generate(problem.id, preset, seed=1, **settings)
         assert schedgap.model(instance).declarative.tightened is False
         for form in problem.forms:
             for tighten, there in ((False, form.opens), (True, form.tightens)):
@@ -216,3 +214,11 @@ def test_every_form_is_what_tighten_says() -> None:
                 else:
                     with pytest.raises(InputError, match=f"form: {form.id} of {problem.id}"):
                         problem.model(instance, form.id, tighten)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_preset_of_pairs_has_pairs_that_meet(seed: int) -> None:
+    instance = schedgap.generate("gpu-sharing", "pair", seed=seed)
+    model = schedgap.model(instance, "job-pair")
+    values = model.solve("cpsat").info["values"]
+    assert set(values) == {"kappa_first", "kappa_second", "newcomer_ends_first"}  # zeros, too
