@@ -163,11 +163,10 @@ def test_a_job_pair_needs_two_jobs_that_meet() -> None:
 
 
 def test_theta_rho_hat_and_u_are_options_of_the_form_and_of_its_method() -> None:
-    """Two jobs of three slots each on one GPU: loads 6 realised, 6 / u, and what they are told to be."""
-    instance = schedgap.generate("rar-ddls", "contended", seed=3, jobs=2, singles=0, horizon=8)
+    instance = schedgap.generate("rar-ddls", "contended", seed=3, jobs=2, singles=0, horizon=5)
     star = {
-        (rho_hat, u): schedgap.solve(instance, "theta", rho_hat=rho_hat, u=u)
-        for rho_hat in ("realised", "best", "worst", "5,2.5")
+        (rho_hat, u): schedgap.solve(instance, "theta", settings={"rho_hat": rho_hat, "u": u})
+        for rho_hat in ("realised", "best", "50,2.5")
         for u in (1.0, 2.0)
     }
     optimum = schedgap.solve(instance, "cp").objective
@@ -178,11 +177,12 @@ def test_theta_rho_hat_and_u_are_options_of_the_form_and_of_its_method() -> None
         for limit, said in ((theta, "optimal"), (theta * (1 - 1e-6), "infeasible")):
             model = schedgap.model(instance, "theta", theta=limit, rho_hat=rho_hat, u=u)
             assert model.solve("highs").status == said
-        assert (found.bound is None) == (rho_hat not in ("realised", "best"))
-        assert found.bound is None or found.bound <= optimum
-    told = dict(zip((job.id for job in instance.jobs), (5, 2.5), strict=True))
+        assert found.bound <= optimum  # 50 slots that nobody takes are no bound
+    with pytest.raises(InputError, match='rho_hat: "worst" is infinite'):
+        schedgap.solve(instance, "theta", settings={"rho_hat": "worst"})
+    told = dict(zip((job.id for job in instance.jobs), (50, 2.5), strict=True))
     by_id = schedgap.model(instance, "theta", theta=4.0, rho_hat=told)
-    assert str(by_id.problem) == str(schedgap.model(instance, "theta", theta=4.0, rho_hat="5,2.5").problem)
+    assert str(by_id.problem) == str(schedgap.model(instance, "theta", theta=4.0, rho_hat="50,2.5").problem)
 
 
 @pytest.mark.parametrize(

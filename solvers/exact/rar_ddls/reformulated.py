@@ -15,6 +15,7 @@ from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import MINIMISE, exact
 from schedgap.formulations.rar_ddls.check import check
+from schedgap.formulations.rar_ddls.durations import estimated_durations
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.solution import RarDdlsSolution
 from schedgap.solvers.incumbent import optimal
@@ -64,6 +65,11 @@ def solve_theta(
     -------
     Result; ``info["theta"]`` is theta*. UNKNOWN where the instance is too large, as ``schedule-set``.
 
+    Raises
+    ------
+    InputError
+        Estimates that are none.
+
     Notes
     -----
     O(log |Y|) programs. Source: paper 000, section 5, (14) to (16).
@@ -72,6 +78,7 @@ def solve_theta(
     from schedgap.solvers.engines import engine
 
     began = time.monotonic()
+    guessed = None if rho_hat == "realised" else estimated_durations(instance, rho_hat)
     solver = engine("highs")
     chosen: list[Solution] = []
 
@@ -83,7 +90,6 @@ def solve_theta(
         return True
 
     try:
-        guessed = None if rho_hat == "realised" else rho_hat
         theta = smallest_theta(instance, feasible, rho_hat=guessed, u=u)
     except InputError as error:
         return _too_large(error, began)
