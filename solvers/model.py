@@ -21,7 +21,7 @@ from schedgap.formulations.common.numbers import CHECK_TOLERANCE, MAXIMISE, MINI
 from schedgap.solvers.declarative import solve_declarative
 from schedgap.solvers.engine_run import Check
 from schedgap.solvers.engines import engine as find_engine
-from schedgap.solvers.engines.arrays import rows_of
+from schedgap.solvers.engines.arrays import drop_row, rows_of
 from schedgap.solvers.engines.lp import write_model
 from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, Termination
 
@@ -300,7 +300,7 @@ class Model:
                     self._refuse_tightened("add")
                     self._refuse_row(name, row)
                 except InputError:
-                    del self.problem._constraints[name]  # PuLP 3.3 warns where its mapping is used
+                    drop_row(self.problem, name)
                     raise
                 self._judged.add(name)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,14 +17,17 @@ Term: TypeAlias = tuple[pulp.LpVariable, float]
 _RELATIONS = {"<=": pulp.LpConstraintLE, "==": pulp.LpConstraintEQ, ">=": pulp.LpConstraintGE}
 
 
+_QUIET = dict.fromkeys({"_skip_v4_deprecation"} & set(inspect.signature(pulp.LpVariable).parameters), True)
+"""What LpProblem.add_variable passes, too: PuLP 3.3.2 warns of PuLP 4 otherwise, once for every variable."""
+
+
 class NamedVariable(pulp.LpVariable):  # type: ignore[misc]
     """A PuLP variable that keeps its name as it is; files get names of their own (``solvers/engines/names.py``)."""
 
     name = ""
 
     def __init__(self, name: str, low: float | None, high: float | None, category: str) -> None:
-        # what LpProblem.add_variable passes too: PuLP 3.3 warns of PuLP 4 otherwise, once for every variable
-        super().__init__(name, low, high, category, _skip_v4_deprecation=True)
+        super().__init__(name, low, high, category, **_QUIET)
 
 
 class NamedRow(pulp.LpConstraint):  # type: ignore[misc]
