@@ -293,3 +293,41 @@ def test_a_model_that_no_row_with_a_variable_refutes_is_exported_as_infeasible(t
     assert highs.readModel(str(path)) == highspy.HighsStatus.kOk
     highs.run()
     assert highs.getModelStatus() == highspy.HighsModelStatus.kInfeasible
+
+
+def test_rows_and_objectives_through_pulp_are_judged_like_those_of_add() -> None:
+    instance = instance_of("comm-contention")
+    model = schedgap.model(instance)
+    start = model.variables["start"]
+    first = next(iter(start.values()))
+    model.problem += first >= 1.5, "later"
+    model.problem += first <= 90
+    assert model.own_rows[0] == "later" and len(model.own_rows) == 2
+    free = next(v for v, family in model._layout.family_of.items() if model._layout.kinds[family].free)
+    with pytest.raises(InputError, match=r"row _C2: .* is not determined by a schedule"):
+        model.problem += free >= 0
+    assert len(model.own_rows) == 2, "a refused row is taken out"
+    with pytest.raises(InputError, match="problem: a model keeps the PuLP problem"):
+        model.problem = pulp.LpProblem()
+    problem = model.problem
+    problem += first >= 2, "behind its back"
+    result = model.solve("highs")
+    assert min(result.solution["start"].values()) >= 1.5 and result.solution["start"][next(iter(start))] >= 2 - 1e-6
+    with pytest.warns(UserWarning, match="Overwriting previously set objective"):
+        model.problem += pulp.lpSum(start.values())
+    own = model.solve("highs")
+    assert own.objective == pytest.approx(sum(own.solution["start"].values()), abs=1e-4)
+    assert own.info["problem_objective"] is not None
+
+
+def test_a_tightened_model_refuses_rows_through_pulp() -> None:
+    model = schedgap.model(instance_of("comm-contention"), tighten=True)
+    with pytest.raises(InputError, match="add: a tightened model keeps an optimum of its own objective only"):
+        model.problem += next(iter(model._layout.family_of)) >= 1
+    assert not model.own_rows
+
+
+def test_values_of_a_relaxation_hold_zeros_too() -> None:
+    model = schedgap.model(instance_of("g-vne"), "mcf")
+    values = model.solve("highs").info["values"]
+    assert set(values) == {variable.name for variable in model._layout.family_of} and 0.0 in values.values()
