@@ -75,10 +75,10 @@ class DdlCluster(ProblemOf[DdlClusterInstance]):
         "utilisation": "GPU utilisation",
     }
     forms = (
-        Form("job-shop", "at most one all-reduce active on a server; placement given", "ours", _job_shop),
         Form(
             "events", "contention and placement, tiny instances", "ours, with (5) of paper 001", _events, tightens=False
         ),
+        Form("job-shop", "at most one all-reduce active on a server; placement given", "ours", _job_shop, opens=False),
     )
     methods = (
         _exact_method("cp", "CP-SAT on a fine time grid with a certified bound, schedule exact; placement given"),

@@ -88,7 +88,7 @@ class GVne(ProblemOf[GVneInstance]):
         Form("arcs", "one flow for every ring edge", "paper 004, (12)-(19)", _arcs),
         Form("mcf", "its linear relaxation", "paper 004, (12)-(19)", _mcf, tightens=False),
         Form("augmented", "a copy for every root of a ring", "paper 004, Algorithm 2", _augmented, tightens=False),
-        Form("columns", "rings enumerated, tiny instances", "paper 004, (12) with (5)", _columns),
+        Form("columns", "rings enumerated, tiny instances", "paper 004, (12) with (5)", _columns, opens=False),
     )
     methods = (
         _exact_method("colgen", "column generation over rings, integer master, branch and price"),

@@ -13,6 +13,7 @@ from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.declarative import DeclarativeModel, Form
 from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.instance import Instance, Solution
+from schedgap.formulations.common.options import parse_settings
 from schedgap.formulations.common.solution import TypedSolution
 from schedgap.heuristics.common.best_start import SHARE_OF_PROOF, Improve, from_best
 from schedgap.heuristics.common.guarantee import Guarantee
@@ -30,7 +31,7 @@ class ProblemOf(ABC, Generic[I_co]):
     objective_name, unit : what the objective is, for tables and figures
     instance_class : the class of its instances
     solution_class : the class its checker judges; None where the problem is installed from elsewhere and has none
-    forms : its declarative models; the first is the one that engines solve
+    forms : its declarative models; the first with a tightened variant is the one that engines solve
     methods : in the order of ``schedgap list``; the first exact one or engine is the default
     metrics : what runs report beside the objective: key of ``info`` to the title of its column
     metrics_note : why a metric may be unknown, for under the table; empty where there is nothing to tell
@@ -53,30 +54,44 @@ class ProblemOf(ABC, Generic[I_co]):
     def check(self, instance: Instance, solution: Solution) -> CheckReport:
         """The independent checker's report on `solution`."""
 
-    def model(self, instance: Instance, form: str | None = None, tighten: bool = True) -> DeclarativeModel | None:
+    def model(
+        self,
+        instance: Instance,
+        form: str | None = None,
+        tighten: bool = True,
+        settings: Mapping[str, object] = MappingProxyType({}),
+    ) -> DeclarativeModel | None:
         """A declarative (PuLP) model; None where the problem has none.
 
         Parameters
         ----------
-        form : one of `forms`; the first where not given, which engines solve
+        form : one of `forms`; where not given, the first that has the wanted variant
         tighten : with what keeps an optimum and speeds up the solution; otherwise the paper's own constraints
+        settings : options of the form
 
         Raises
         ------
         InputError
-            There is no such form, or it has no tightened variant.
+            There is no such form, it has no such variant, or no such option.
         """
         if not self.forms and form is None:
             return None
-        chosen = next((known for known in self.forms if form in (None, known.id)), None)
-        if chosen is None:
+        chosen = next((known for known in self.forms if form == known.id), self.default_form(tighten))
+        if chosen is None or form not in (None, chosen.id):
             names = ", ".join(known.id for known in self.forms) or "it has none"
             raise InputError(
                 f"form: unknown form {form!r} for {self.id}, one of: {names}" + near(form, (f.id for f in self.forms))
             )
         if tighten and not chosen.tightens:
             raise InputError(f"form: {chosen.id} of {self.id} has no tightened variant")
-        return chosen.build(self.own(instance), tighten)
+        if not tighten and not chosen.opens:
+            raise InputError(f"form: {chosen.id} of {self.id} is a tightened model only; use tighten=True (--tighten)")
+        options = parse_settings(chosen.options, settings, f"form {chosen.id}")
+        return chosen.build(self.own(instance), tighten, **options)
+
+    def default_form(self, tighten: bool) -> Form | None:
+        """The first form that has the variant; None where there is none."""
+        return next((form for form in self.forms if (form.tightens if tighten else form.opens)), None)
 
     def model_size(self, instance: Instance) -> int | None:
         """Nonzeros of the model, before anything is built; None where unknown."""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from fractions import Fraction
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import ClassVar
+from typing import Annotated, ClassVar
+
+from pydantic import Field
 
 from schedgap.catalogue.method import ENGINES, Function, Kind, Method
 from schedgap.catalogue.problem import ProblemOf
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.declarative import DeclarativeModel, Form
 from schedgap.formulations.common.instance import Instance, Solution
-from schedgap.formulations.common.numbers import MINIMISE
+from schedgap.formulations.common.numbers import MINIMISE, exact
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.solution import RarDdlsSolution
 from schedgap.heuristics.common.guarantee import Guarantee
@@ -47,12 +48,23 @@ def _schedule_set(instance: Instance, tighten: bool) -> DeclarativeModel:
     return build_reformulation(PROBLEM.own(instance), tighten=tighten)
 
 
-def _theta(instance: Instance, tighten: bool) -> DeclarativeModel:
+def _theta(
+    instance: Instance,
+    tighten: bool,
+    *,
+    theta: Annotated[float | None, Field(gt=0, description="limit of (16), slots; the horizon if not given")] = None,
+    rho_hat: Annotated[
+        str | Sequence[float] | Mapping[str, float],
+        Field(description="durations: realised, best, worst, or slots of each job, 3,4.5"),
+    ] = "realised",
+    u: Annotated[float, Field(ge=1, description="overestimation: durations count by 1/u in (16)")] = 1.0,
+) -> DeclarativeModel:
     from schedgap.formulations.rar_ddls.models.reformulation import build_theta
 
     del tighten  # the program has no objective that could rule a schedule out
     own = PROBLEM.own(instance)
-    return build_theta(own, Fraction(own.horizon))
+    estimates = None if rho_hat == "realised" else rho_hat
+    return build_theta(own, exact(own.horizon if theta is None else theta), rho_hat=estimates, u=u)
 
 
 def _heuristics() -> Mapping[str, Function]:
@@ -89,7 +101,13 @@ class RarDdls(ProblemOf[RarDdlsInstance]):
     forms = (
         Form("time-indexed", "GPUs, rings and rates in every slot", "paper 000, (1)-(9)", _time_indexed),
         Form("schedule-set", "one of all joint schedules, tiny instances", "paper 000, (10)-(13)", _schedule_set),
-        Form("theta", "no GPU busy for more than the horizon; bisection: method theta", "paper 000, (14)-(16)", _theta),
+        Form(
+            "theta",
+            "no GPU busy for more than theta; bisection: method theta",
+            "paper 000, (14)-(16)",
+            _theta,
+            tightens=False,
+        ),
     )
     methods = (
         _exact_method("cp", "staged CP-SAT: relaxation, avoidance, time-indexed"),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         compare,
         evaluate,
         export,
+        from_networkx,
         generate,
         hunt,
         hunt_family,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
         run,
         schema,
         solve,
+        to_networkx,
         verify,
     )
     from schedgap.formulations.common.check import CheckReport, Violation
@@ -72,10 +74,10 @@ _HOME = {
 __all__ = [
     "CheckReport", "Disagreement", "EngineMissing", "InputError", "Instance", "Model", "ModelRefused", "Result",
     "SchedgapError", "Status", "Termination", "Violation", "bench", "certify", "check", "check_scheduler",
-    "compare", "evaluate", "export", "generate", "hunt", "hunt_family", "import_trace",
+    "compare", "evaluate", "export", "from_networkx", "generate", "hunt", "hunt_family", "import_trace",
     "library_faults", "library_records", "library_solve", "library_submit", "listing", "load", "methods", "model",
     "new_package", "parametrize_with_checks", "parse", "plot", "plot_pair", "plot_ratios", "problems", "report",
-    "reproduce", "run", "schema", "solve", "verify",
+    "reproduce", "run", "schema", "solve", "to_networkx", "verify",
 ]  # fmt: skip
 
 

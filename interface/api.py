@@ -6,7 +6,19 @@ from schedgap.certifying import certify
 from schedgap.checking import check
 from schedgap.claims import check_scheduler, evaluate, hunt, hunt_family, new_package, parametrize_with_checks, verify
 from schedgap.figures import plot, plot_pair, plot_ratios
-from schedgap.instances import export, generate, import_trace, load, methods, model, parse, problems, schema
+from schedgap.instances import (
+    export,
+    from_networkx,
+    generate,
+    import_trace,
+    load,
+    methods,
+    model,
+    parse,
+    problems,
+    schema,
+    to_networkx,
+)
 from schedgap.library import library_faults, library_records, library_solve, library_submit
 from schedgap.listing import listing
 from schedgap.reproducing import reproduce
@@ -21,6 +33,7 @@ __all__ = [
     "compare",
     "evaluate",
     "export",
+    "from_networkx",
     "generate",
     "hunt",
     "hunt_family",
@@ -45,5 +58,6 @@ __all__ = [
     "run",
     "schema",
     "solve",
+    "to_networkx",
     "verify",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,8 @@ from schedgap.formulations.common.instance import Instance, Json
 from schedgap.reading import InstanceLike, Text, as_instance, read_instance
 
 if TYPE_CHECKING:
+    import networkx
+
     from schedgap.solvers.model import Model
 
 
@@ -150,6 +152,61 @@ def convert(
     return import_instance(find_problem(problem, "--problem"), form, files, throughputs, settings)
 
 
+def to_networkx(instance: InstanceLike) -> networkx.DiGraph[str]:
+    """The network of an instance of g-vne or ddljs: nodes have ``resources``, edges a ``bandwidth``.
+
+    Raises
+    ------
+    InputError
+        The problem has no network.
+
+    Examples
+    --------
+    >>> graph = to_networkx(generate("g-vne", "tiny", seed=1))
+    >>> graph.is_directed()
+    True
+    """
+    from schedgap.formulations.common import substrate
+
+    problem, given = read_instance(instance)
+    if not isinstance(given, substrate.SubstrateInstance):
+        raise InputError(f"problem {problem.id}: its instances have no network")
+    return substrate.to_networkx(given)
+
+
+def from_networkx(graph: networkx.Graph[Hashable], problem: str, name: str = "network", **fields: object) -> Instance:
+    """An instance of g-vne or ddljs on the network that a graph describes; :func:`to_networkx` gives it back.
+
+    Parameters
+    ----------
+    graph : nodes with ``resources`` (by name; none: a switch), edges with a ``bandwidth``; an edge of an undirected
+        graph is a link in either direction, parallel edges are one link of their sum
+    problem : its id
+    name : of the instance
+    fields : the other keys of an instance file, such as ``jobs``
+
+    Raises
+    ------
+    InputError
+        The problem has no network, an edge has no bandwidth, or a field is wrong.
+
+    Examples
+    --------
+    >>> import networkx
+    >>> graph = networkx.Graph([("s0", "s1", {"bandwidth": 10.0})])
+    >>> networkx.set_node_attributes(graph, {"gpu": 2}, "resources")
+    >>> job = {"id": "j0", "demand": {"gpu": 1}, "bandwidth": 1.0, "utility": [1.0, 3.0]}
+    >>> len(from_networkx(graph, "g-vne", jobs=[job]).links)
+    2
+    """
+    from schedgap.formulations.common import substrate
+
+    row = find_problem(problem)
+    if not issubclass(row.instance_class, substrate.SubstrateInstance):
+        raise InputError(f"problem {row.id}: its instances have no network")
+    return parse({"problem": row.id, "name": name, **substrate.parts_of(graph), **fields}, source=name)
+
+
 def schema(problem: str) -> dict[str, Json]:
     """The JSON Schema of a problem's instances, or of its solutions.
 
@@ -178,20 +235,21 @@ def schema(problem: str) -> dict[str, Json]:
     return found
 
 
-def model(instance: InstanceLike, form: str | None = None, tighten: bool = False) -> Model:
+def model(instance: InstanceLike, form: str | None = None, tighten: bool = False, **settings: object) -> Model:
     """A declarative model of an instance, to read, change, solve and write.
 
     Parameters
     ----------
     instance : an instance, its JSON object, or the path of its file
-    form : one of the problem's forms (``schedgap list``); its first where not given
+    form : one of the problem's forms (``schedgap list``); where not given, the first that has the wanted variant
     tighten : what the solvers use, which keeps an optimum of its own objective only and cannot be changed; otherwise
         only the paper's own constraints: every feasible schedule of the instance is a feasible point
+    settings : options of the form, such as ``theta``, ``rho_hat`` and ``u`` of rar-ddls' ``theta``
 
     Raises
     ------
     InputError
-        The problem has no such form.
+        The problem has no such form, or the form no such variant or option.
 
     Examples
     --------
@@ -200,12 +258,13 @@ def model(instance: InstanceLike, form: str | None = None, tighten: bool = False
     >>> model.solve("highs").objective  # doctest: +SKIP
     """
     problem, given = read_instance(instance)
-    declarative = problem.model(given, form, tighten)
+    declarative = problem.model(given, form, tighten, settings)
     if declarative is None:
         raise InputError(f"problem {problem.id}: has no declarative model")
     from schedgap.solvers.model import Model
 
-    name = problem.forms[0].id if form is None and problem.forms else form
+    default = problem.default_form(tighten)
+    name = default.id if form is None and default is not None else form
     return Model(declarative, lambda solution: problem.check(given, solution), f"{problem.id}, form {name}")
 
 

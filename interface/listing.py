@@ -92,8 +92,9 @@ def _describe(problem: Problem, whole: bool) -> list[str]:
             shown = " ".join(f"{name}={_shown(value)}" for name, value in method.printed.items())
             lines.append(f"        as its paper prints it (compare --printed): {shown}")
     if problem.forms:
-        lines.append("  forms (schedgap model --form; engines solve the first)")
-        lines += _pairs(((form.id, f"{form.title} ({form.source})") for form in problem.forms), "    ")
+        lines.append("  forms (schedgap model --form; engines solve the first that can be tightened)")
+        for form in problem.forms:
+            lines += [*_pairs([(form.id, f"{form.title} ({form.source})")], "    "), *_options(form.options, whole)]
     lines.append("  presets (schedgap generate)")
     for preset in workload.presets:
         lines += [*_pairs([(preset.id, preset.title)], "    "), *_options(preset.options, whole)]

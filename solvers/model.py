@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -22,7 +21,7 @@ from schedgap.formulations.common.numbers import CHECK_TOLERANCE, MAXIMISE, MINI
 from schedgap.solvers.declarative import solve_declarative
 from schedgap.solvers.engine_run import Check
 from schedgap.solvers.engines import engine as find_engine
-from schedgap.solvers.engines.arrays import rows_of
+from schedgap.solvers.engines.arrays import drop_row, rows_of
 from schedgap.solvers.engines.lp import write_model
 from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, Termination
 
@@ -37,7 +36,6 @@ class Model:
     Attributes
     ----------
     title : problem and form
-    own_rows : names of the rows that were added
     """
 
     def __init__(self, declarative: DeclarativeModel, check: Check, title: str) -> None:
@@ -47,13 +45,33 @@ class Model:
         self._layout: Layout = declarative.layout
         self._check = check
         self._own_objective = False
+        self._built_rows = {name for name, _ in rows_of(declarative.problem)}
+        self._goal = declarative.problem.objective, declarative.problem.sense
+        self._judged: set[str] = set()
         self.title = title
-        self.own_rows: list[str] = []
 
     @property
     def problem(self) -> pulp.LpProblem:
-        """The PuLP problem."""
+        """The PuLP problem. Rows that PuLP adds (``model.problem += row, "name"``) are own rows like those of `add`.
+
+        Raises
+        ------
+        InputError
+            Another problem is assigned, or a row or an objective is refused, as by :meth:`add`.
+        """
         return self._layout.problem
+
+    @problem.setter
+    def problem(self, changed: pulp.LpProblem) -> None:
+        """What ``+=`` assigns back: the same problem, with one more row or another objective."""
+        if changed is not self._layout.problem:
+            raise InputError("problem: a model keeps the PuLP problem it was built with; change that one")
+        self._judge_changes()
+
+    @property
+    def own_rows(self) -> list[str]:
+        """Names of the rows that a user added, in order."""
+        return [name for name, _ in rows_of(self.problem) if name not in self._built_rows]
 
     @property
     def variables(self) -> Mapping[str, Mapping[Key, pulp.LpVariable]]:
@@ -63,7 +81,8 @@ class Model:
     @property
     def declarative(self) -> DeclarativeModel:
         """What engines solve: the model with the rows and the objective it has now."""
-        if not self._own_objective and not self.own_rows:
+        self._judge_changes()
+        if not (self._own_objective or self.own_rows):
             return self._declarative
         whole = self._declarative.objective_is_integral if not self._own_objective else self._whole_objective()
         # what builders know of the optimum, they know of the unchanged model
@@ -75,6 +94,7 @@ class Model:
             start=None,
             bound=None,
             repair=None,
+            restated_integral=self._declarative.restated_integral & self._free,
         )
 
     def add(self, row: object, name: str | None = None) -> None:
@@ -87,6 +107,7 @@ class Model:
             is taken; or the row is about variables that a schedule does not determine.
         """
         self._refuse_tightened("add")
+        self._judge_changes()
         if not isinstance(row, pulp.LpConstraint):
             raise InputError(f"row: must be a linear expression compared by <=, == or >=, got {type(row).__name__}")
         label = name if name is not None else f"own_{len(self.own_rows) + 1}"
@@ -94,9 +115,9 @@ class Model:
             raise InputError(f"name: must be a non-empty string, got {label!r}")
         if label in dict(rows_of(self.problem)):
             raise InputError(f"name: the model has a row {label!r} already")
-        self._refuse_unknown(row.expr, f"row {label}", {-1: 1, 1: -1}.get(row.sense))
+        self._refuse_row(label, row)
         self.problem.addConstraint(NamedRow(row.expr.copy(), row.sense, None, _level(row)), label)
-        self.own_rows.append(label)
+        self._judged.add(label)
 
     def minimise(self, expression: object) -> None:
         """Replace the objective; refused like a row."""
@@ -155,7 +176,7 @@ class Model:
         solver = find_engine(name)
         began = time.monotonic()
         answer = solver.solve(self.declarative, options)
-        named = {} if answer.values is None else {v.name: float(x) for v, x in answer.values.items() if x}
+        named = {v.name: answer.value(v) for v in self._layout.family_of} if answer.values is not None else {}
         return Result(
             answer.status,
             objective=answer.objective,
@@ -170,6 +191,7 @@ class Model:
     def check(self, solution: Solution) -> CheckReport:
         """The checker's report on a solution, own rows included, with the model's objective."""
         self._refuse_abstract()
+        self._judge_changes()
         report = self._check(solution)
         if report.violations or not (self.own_rows or self._own_objective):
             return report
@@ -235,24 +257,9 @@ class Model:
         kind = "its points are no schedules" if self._declarative.abstract else kind
         until = self._declarative.until
         kind += "" if until is None else f"; schedules that end by {until:g} s"
-        lines = [f"{self.title} ({kind})", f"{direction} {goal}", "", "sets"]
-        lines += [f"  {name:<10} {len(members):>6}  {_members(members)}" for name, members in layout.sets.items()]
-        lines += ["", f"variables ({len(layout.family_of)})"]
-        shown = [(f"{f}[{layout.kinds[f].index}]" if layout.kinds[f].index else f, f) for f in layout.variables]
-        width = max((len(text) for text, _ in shown), default=0)
-        for text, family in shown:
-            members = list(layout.variables[family].values())
-            lines += _wrapped(
-                f"  {text:<{width}}  {len(members):>6}  {_range(members):<16}", layout.kinds[family].meaning
-            )
-        every = rows_of(self.problem)
-        lines += ["", f"rows ({len(every)})"]
-        prefixes = {family: layout.laws[family].prefix(family) for family in layout.rows}
-        width = max((len(p) for p in prefixes.values()), default=0)
-        for family, names in layout.rows.items():
-            law = layout.laws[family]
-            lines += _wrapped(f"  {prefixes[family]:<{width}}  {len(names):>6}  {law.equation:<11}", law.meaning)
-        lines += [f"  {name}: {dict(every)[name]}" for name in self.own_rows]
+        every = dict(rows_of(self.problem))
+        lines = [f"{self.title} ({kind})", f"{direction} {goal}", *layout.listing(len(every))]
+        lines += [f"  {name}: {every[name]}" for name in self.own_rows]
         return "\n".join(lines)
 
     def _values(self, solution: Solution) -> Mapping[pulp.LpVariable, float] | None:
@@ -270,7 +277,32 @@ class Model:
         self._refuse_unknown(expression, "objective", sense)
         self.problem.setObjective(expression.copy())
         self.problem.sense = sense
+        self._keep_objective()
+
+    def _keep_objective(self) -> None:
+        self._goal = self.problem.objective, self.problem.sense
         self._own_objective = True
+
+    def _judge_changes(self) -> None:
+        """Rows and an objective that came through PuLP, judged like those of `add`; a refused one is taken out."""
+        objective, sense = self._goal
+        if self.problem.objective is not objective or self.problem.sense != sense:
+            try:
+                self._refuse_tightened("a new objective")
+                self._refuse_unknown(self.problem.objective, "objective", self.problem.sense)
+            except InputError:
+                self.problem.objective, self.problem.sense = objective, sense
+                raise
+            self._keep_objective()
+        for name, row in rows_of(self.problem):
+            if name not in self._built_rows and name not in self._judged:
+                try:
+                    self._refuse_tightened("add")
+                    self._refuse_row(name, row)
+                except InputError:
+                    drop_row(self.problem, name)
+                    raise
+                self._judged.add(name)
 
     def _whole_objective(self) -> bool:
         goal = self.problem.objective
@@ -287,6 +319,14 @@ class Model:
     def _refuse_abstract(self) -> None:
         if self._declarative.abstract:
             raise InputError(f"solution: the points of {self.title} are no schedules")
+
+    @property
+    def _free(self) -> frozenset[str]:
+        """Variables that no own row is about, so that rows leave them as whole as they were."""
+        return frozenset(v.name for v, family in self._layout.family_of.items() if self._layout.kinds[family].free)
+
+    def _refuse_row(self, name: str, row: Any) -> None:
+        self._refuse_unknown(row.expr, f"row {name}", {-1: 1, 1: -1}.get(row.sense))
 
     def _refuse_unknown(self, expression: Any, what: str, upper: int | None) -> None:
         """`upper`: +1 where less of the expression is fine, -1 where more of it is, None where neither."""
@@ -325,24 +365,3 @@ def _violation(name: str, row: Any, values: Mapping[pulp.LpVariable, float]) -> 
         return None
     relation = {-1: "<=", 0: "==", 1: ">="}[row.sense]
     return Violation("own row", f"{name}: {float(total):.12g} {relation} {float(level):.12g}", float(amount))
-
-
-def _members(members: Any) -> str:
-    if isinstance(members, range):
-        return f"{members[0]} .. {members[-1]}" if members else ""
-    return textwrap.shorten(", ".join(map(str, members)), 60, placeholder=" ...")
-
-
-def _range(members: list[pulp.LpVariable]) -> str:
-    low = [v.lowBound for v in members]
-    high = [v.upBound for v in members]
-    least = None if None in low else min(low)
-    most = None if None in high else max(high)
-    if members[0].cat == pulp.LpInteger and (least, most) == (0, 1):
-        return "binary"
-    shown = f"{'-inf' if least is None else f'{least:g}'}..{'inf' if most is None else f'{most:g}'}"
-    return f"{'integer' if members[0].cat == pulp.LpInteger else 'real'} {shown}"
-
-
-def _wrapped(head: str, text: str) -> list[str]:
-    return textwrap.wrap(f"{head} {text}", 118, subsequent_indent=" " * (len(head) + 1), drop_whitespace=True) or [head]

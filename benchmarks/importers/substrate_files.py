@@ -6,9 +6,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import networkx
 import numpy as np
 from pydantic import Field
 
@@ -19,7 +18,10 @@ from schedgap.catalogue.workload import Importer
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.files import decoded
 from schedgap.formulations.common.options import options_of, passes_on_to
-from schedgap.formulations.common.substrate import SubstrateInstance
+from schedgap.formulations.common.substrate import SubstrateInstance, parts_of
+
+if TYPE_CHECKING:
+    import networkx
 
 KNOWN_CAPACITIES: Mapping[str, float] = {"LinkSpeedRaw": 1e-9, "bandwidth": 1.0, "capacity": 1.0, "bw": 1.0}
 """Edge attributes that are looked for, and what makes Gbit/s of them (Topology Zoo's LinkSpeedRaw is in bit/s)."""
@@ -86,6 +88,8 @@ def gml_substrate(
     InputError
         Not one file, not GML, no node, an attribute that no edge has, a capacity that is not a number >= 0.
     """
+    import networkx
+
     path = _single(files, "gml")
     graph, notes = _read_gml(path)
     names = _node_names(graph)
@@ -106,14 +110,14 @@ def gml_substrate(
         silent = sum(edge.there is None for edge in edges)
         if silent:
             notes.append(f"{silent} of {len(edges)} edges say no capacity: {bandwidth:g} Gbit/s assumed")
-    bandwidths: dict[tuple[str, str], float] = {}
+    network: networkx.MultiDiGraph[str] = networkx.MultiDiGraph()
+    network.add_nodes_from(names.values())
     for edge in edges:
         rule = bandwidth * (min(degree[edge.source], degree[edge.target]) if capacity == "degree" else 1)
         for pair, said in (((edge.source, edge.target), edge.there), ((edge.target, edge.source), edge.back)):
             if pair == (edge.source, edge.target) or edge.both:
-                amount = rule if said is None or capacity != "file" else said
-                bandwidths[pair] = bandwidths.get(pair, 0.0) + amount
-    return _substrate(list(names.values()), bandwidths, gpus, seed, notes), notes
+                network.add_edge(*pair, bandwidth=rule if said is None or capacity != "file" else said)
+    return _substrate(network, list(network), gpus, seed, notes), notes
 
 
 def clos_substrate(
@@ -143,14 +147,14 @@ def clos_substrate(
         Not one file, other columns, a line with an empty or missing cell, a host that is there twice or shares a
         switch's name, switches of one line that share a name.
     """
+    import networkx
+
     path = _single(files, "clos")
     hosts: list[str] = []
-    bandwidths: dict[tuple[str, str], float] = {}
-    switches: dict[str, None] = {}
+    network: networkx.Graph[str] = networkx.Graph()  # a switch comes in once for each host below it
 
     def join(low: str, high: str, amount: float) -> None:
-        switches[high] = None
-        bandwidths[low, high] = bandwidths[high, low] = amount
+        network.add_edge(low, high, bandwidth=amount)
 
     for row in read_rows(_CLOS, path, Notes(strict=True)):
         dsw, psw, asw = row["switches"]
@@ -160,38 +164,34 @@ def clos_substrate(
         join(f"{dsw}/{psw}", dsw, psw_bandwidth)
     if not hosts:
         raise InputError(f"{path}: has no hosts")
-    cores = [name for name in switches if "/" not in name]
+    below = set(hosts)
+    cores = [name for name in network if name not in below and "/" not in name]
     if len(cores) > 1:
         for core in cores:
             join(core, "top", psw_bandwidth)
     notes = [
-        f"{len(hosts)} hosts below {len(switches)} switches; the file has no bandwidths: {host_bandwidth:g}, "
-        f"{asw_bandwidth:g} and {psw_bandwidth:g} Gbit/s assumed"
+        f"{len(hosts)} hosts below {len(network) - len(hosts)} switches; the file has no bandwidths: "
+        f"{host_bandwidth:g}, {asw_bandwidth:g} and {psw_bandwidth:g} Gbit/s assumed"
     ]
-    made = _substrate(hosts, bandwidths, gpus, seed, notes)
-    made.servers.extend({"id": name, "resources": {}} for name in switches)
-    return made, notes
+    return _substrate(network, hosts, gpus, seed, notes), notes
 
 
 def _substrate(
-    names: Sequence[str],
-    bandwidths: Mapping[tuple[str, str], float],
-    gpus: int | None,
-    seed: int,
-    notes: list[str],
+    network: networkx.Graph[str], hosts: Sequence[str], gpus: int | None, seed: int, notes: list[str]
 ) -> Substrate:
+    """The network with GPUs on its hosts, which stand first."""
     rng = np.random.default_rng(seed)
-    counts = [int(rng.choice(PAPER_GPUS)) if gpus is None else gpus for _ in names]
     notes.append(f"GPUs are {'drawn from 1, 2, 4, 8' if gpus is None else gpus}: the file has none")
-    servers: list[dict[str, Any]] = [
-        {"id": name, "resources": {"gpu": count}} for name, count in zip(names, counts, strict=True)
-    ]
-    links = [{"from": a, "to": b, "bandwidth": amount} for (a, b), amount in bandwidths.items()]
-    return Substrate(servers, links)
+    for host in hosts:
+        network.nodes[host]["resources"] = {"gpu": int(rng.choice(PAPER_GPUS)) if gpus is None else gpus}
+    parts = parts_of(network)
+    return Substrate(sorted(parts["servers"], key=lambda server: not server["resources"]), parts["links"])
 
 
 def _read_gml(path: str | Path) -> tuple[Any, list[str]]:
     """The graph, parallel edges kept."""
+    import networkx
+
     text = _text(path)
     try:
         graph = _parsed(text)
@@ -216,6 +216,8 @@ def _read_gml(path: str | Path) -> tuple[Any, list[str]]:
 
 
 def _parsed(text: str) -> Any:
+    import networkx
+
     try:
         return networkx.parse_gml(text.splitlines(), label="id")
     except AttributeError:  # networkx asks a node or an edge that is no list for its keys

@@ -241,7 +241,7 @@ def page(folder: Path, limit: float = 600.0, seed: int = 0, repeat: int = 5) -> 
 _INTRODUCTION = [
     "# Two real traces: gavel under rar-ddls",
     "",
-    "Written by `python -m schedgap.benchmarks.studies.gavel_rar FOLDER --out docs/results-gavel.md`, where FOLDER",
+    "Written by `benchmarks/studies/gavel_rar.py FOLDER --out docs/results-gavel.md`, where FOLDER",
     "holds the two traces of physical clusters and the measured rates (V100) of",
     "<https://github.com/stanford-futuredata/gavel>. What the import takes from them, and what it has to assume",
     "(above all how rings share a link), is told in [importing.md](importing.md).",

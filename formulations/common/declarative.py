@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from schedgap.formulations.common.instance import Instance, Solution
+from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.common.options import Option, options_of
 
 if TYPE_CHECKING:  # importing PuLP loads HiGHS
     import pulp
@@ -61,8 +62,8 @@ class DeclarativeModel:
     info: Mapping[str, Any] = field(default_factory=dict)
 
 
-Builder: TypeAlias = Callable[[Instance, bool], DeclarativeModel]
-"""``build(instance, tighten)``"""
+Builder: TypeAlias = Callable[..., DeclarativeModel]
+"""``build(instance, tighten, **settings)``; its annotated keywords are the form's options."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ class Form:
     source : the paper's equations
     build : makes the model; imports what it needs inside
     tightens : there is a tightened variant, which engines solve
+    opens : there is an untightened variant, which a user can change
     """
 
     id: str
@@ -82,3 +84,9 @@ class Form:
     source: str
     build: Builder
     tightens: bool = True
+    opens: bool = True
+
+    @property
+    def options(self) -> Mapping[str, Option]:
+        """What ``--set`` accepts."""
+        return options_of(self.build)

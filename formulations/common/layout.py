@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -15,10 +17,17 @@ Term: TypeAlias = tuple[pulp.LpVariable, float]
 _RELATIONS = {"<=": pulp.LpConstraintLE, "==": pulp.LpConstraintEQ, ">=": pulp.LpConstraintGE}
 
 
+_QUIET = dict.fromkeys({"_skip_v4_deprecation"} & set(inspect.signature(pulp.LpVariable).parameters), True)
+"""What LpProblem.add_variable passes, too: PuLP 3.3.2 warns of PuLP 4 otherwise, once for every variable."""
+
+
 class NamedVariable(pulp.LpVariable):  # type: ignore[misc]
     """A PuLP variable that keeps its name as it is; files get names of their own (``solvers/engines/names.py``)."""
 
     name = ""
+
+    def __init__(self, name: str, low: float | None, high: float | None, category: str) -> None:
+        super().__init__(name, low, high, category, **_QUIET)
 
 
 class NamedRow(pulp.LpConstraint):  # type: ignore[misc]
@@ -126,6 +135,26 @@ class Layout:
         """Set the objective; its sense is the problem's."""
         self.problem.setObjective(pulp.LpAffineExpression(list(terms), constant=float(constant)))
 
+    def listing(self, rows: int) -> list[str]:
+        """Sets, variables with their ranges and rows by family, for people; `rows` are there in all."""
+        lines = ["", "sets"]
+        lines += [f"  {name:<10} {len(members):>6}  {_members(members)}" for name, members in self.sets.items()]
+        lines += ["", f"variables ({len(self.family_of)})"]
+        shown = [(f"{f}[{self.kinds[f].index}]" if self.kinds[f].index else f, f) for f in self.variables]
+        width = max((len(text) for text, _ in shown), default=0)
+        for text, family in shown:
+            members = list(self.variables[family].values())
+            lines += _wrapped(
+                f"  {text:<{width}}  {len(members):>6}  {_range(members):<16}", self.kinds[family].meaning
+            )
+        lines += ["", f"rows ({rows})"]
+        prefixes = {family: self.laws[family].prefix(family) for family in self.rows}
+        width = max((len(p) for p in prefixes.values()), default=0)
+        for family, names in self.rows.items():
+            law = self.laws[family]
+            lines += _wrapped(f"  {prefixes[family]:<{width}}  {len(names):>6}  {law.equation:<11}", law.meaning)
+        return lines
+
     def _name(self, family: str, key: Sequence[str | int]) -> str:
         plain = f"{family}[{','.join(map(str, key))}]" if key else family
         name = plain
@@ -148,3 +177,24 @@ def _summed(terms: Iterable[Term]) -> list[Term]:
 
 def _key(key: tuple[str | int, ...]) -> Key:
     return key[0] if len(key) == 1 else key
+
+
+def _members(members: Sequence[str | int]) -> str:
+    if isinstance(members, range):
+        return f"{members[0]} .. {members[-1]}" if members else ""
+    return textwrap.shorten(", ".join(map(str, members)), 60, placeholder=" ...")
+
+
+def _range(members: list[pulp.LpVariable]) -> str:
+    low = [v.lowBound for v in members]
+    high = [v.upBound for v in members]
+    least = None if None in low else min(low)
+    most = None if None in high else max(high)
+    if members[0].cat == pulp.LpInteger and (least, most) == (0, 1):
+        return "binary"
+    shown = f"{'-inf' if least is None else f'{least:g}'}..{'inf' if most is None else f'{most:g}'}"
+    return f"{'integer' if members[0].cat == pulp.LpInteger else 'real'} {shown}"
+
+
+def _wrapped(head: str, text: str) -> list[str]:
+    return textwrap.wrap(f"{head} {text}", 118, subsequent_indent=" " * (len(head) + 1), drop_whitespace=True) or [head]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from fractions import Fraction
 from functools import lru_cache
 
@@ -26,6 +27,13 @@ def exact(number: int | float) -> Fraction:
     of them make exactly 1.
     """
     return Fraction(number) if isinstance(number, int) else Fraction(repr(float(number)))
+
+
+def common_divisor(numbers: Iterable[Fraction]) -> Fraction:
+    """The largest number of which all `numbers` are whole multiples; 1 where all are 0."""
+    given = [number for number in numbers if number]
+    scale = math.lcm(*(number.denominator for number in given))
+    return Fraction(math.gcd(*(int(number * scale) for number in given)) or 1, scale)
 
 
 def agrees(a: float, b: float) -> bool:

@@ -1,36 +1,9 @@
-"""From flows to rings: simple paths, contiguous workers. Neither loses anything where servers relay."""
+"""Contiguous workers, simple routes: neither loses anything where servers relay."""
 
 from __future__ import annotations
 
 import itertools
-from collections import deque
-from collections.abc import Iterable, Sequence
-
-
-def simple_path(links: Iterable[tuple[int, int]], start: int, end: int) -> list[int] | None:
-    """The path of fewest links from start to end within `links`; None where there is none.
-
-    An integral unit flow between two nodes is a path and perhaps cycles; the path alone uses no link more often.
-    """
-    after: dict[int, list[int]] = {}
-    for tail, head in links:
-        after.setdefault(tail, []).append(head)
-    came = {start: start}
-    queue = deque([start])
-    while queue:
-        node = queue.popleft()
-        if node == end:
-            break
-        for other in after.get(node, ()):
-            if other not in came:
-                came[other] = node
-                queue.append(other)
-    if end not in came:
-        return None
-    path = [end]
-    while path[-1] != start:
-        path.append(came[path[-1]])
-    return path[::-1]
+from collections.abc import Sequence
 
 
 def contiguous_ring(workers: Sequence[int], routes: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:

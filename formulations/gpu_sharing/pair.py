@@ -128,43 +128,40 @@ def pair_of(instance: GpuSharingInstance) -> Pair:
 
 VARIABLES = {
     "kappa_first": VariableFamily("", "kappa where N ends first, else 0"),
-    "kappa_second": VariableFamily("", "kappa where O ends first, else 0"),
+    "kappa_second": VariableFamily("", "kappa - s where O ends first, else 0; s is the kappa before which N does"),
     "newcomer_ends_first": VariableFamily("", "1 where N ends first"),
 }
 ROWS = {
     "case_2": RowFamily("(22)-(25)", "kappa_first <= s where N ends first, else 0"),
-    "case_1_most": RowFamily("(18)-(21)", "kappa_second <= a where O ends first, else 0"),
-    "case_1_least": RowFamily("(18)-(21)", "kappa_second >= s where O ends first"),
+    "case_1": RowFamily("(18)-(21)", "kappa_second <= a - s where O ends first, else 0"),
 }
 
 
 def pair_milp(pair: Pair) -> DeclarativeModel:
     """The pair problem as a MILP with one binary: which of the two linear pieces kappa lies on.
 
-    Minimise the mean over kappa = k1 + k2 with s = switch: 0 <= k1 <= s y (N ends first, y = 1) and
-    s (1 - y) <= k2 <= a (1 - y) (O ends first). On each piece the mean is its value at the piece's lower end
-    plus a slope times the distance: 1/2 on the first, 1 - xi_O (2 - 1/xi_N) / 2 on the second.
+    Minimise the mean over kappa = k1 + s (1 - y) + k2 with s = switch: 0 <= k1 <= s y (N ends first, y = 1) and
+    0 <= k2 <= (a - s) (1 - y) (O ends first). On each piece the mean is its value at the piece's lower end plus a slope
+    times the distance from there: 1/2 on the first, 1 - xi_O (2 - 1/xi_N) / 2 on the second.
 
     Returns
     -------
     DeclarativeModel
-        Extracts ``{"kappa": kappa}``. kappa is continuous: the engines `highs` and `cbc` take it.
+        Extracts ``{"kappa": kappa}``. k1 and k2 are continuous, but every vertex has them at 0 or at s and a - s, so
+        all three engines take it.
     """
     s, a = pair.switch, pair.left
     out = Layout(pulp.LpProblem("pair", pulp.LpMinimize), VARIABLES, ROWS, "the mean of T_O and T_N, in seconds")
     first = out.variable("kappa_first", high=s, integer=False)
-    second = out.variable("kappa_second", high=a, integer=False)
+    second = out.variable("kappa_second", high=a - s, integer=False)
     piece = out.variable("newcomer_ends_first", high=1 if s > 0 else 0)
     slope = 1 - pair.slow_running * (2 - 1 / pair.slow_new) / 2
     start, middle = mean_completion(pair, 0.0), mean_completion(pair, s)
-    # Piece 1 costs start + k1 / 2, piece 2 costs middle + slope (k2 - s): both times their choice.
-    constant = middle - slope * s
-    out.objective([(piece, start - constant), (first, 0.5), (second, slope)], constant)
+    out.objective([(piece, start - middle), (first, 0.5), (second, slope)], middle)
     out.row("case_2", (), [(first, 1.0), (piece, -s)], "<=", 0)
-    out.row("case_1_most", (), [(second, 1.0), (piece, a)], "<=", a)
-    out.row("case_1_least", (), [(second, 1.0), (piece, s)], ">=", s)
+    out.row("case_1", (), [(second, 1.0), (piece, a - s)], "<=", a - s)
 
     def extract(value: Callable[[pulp.LpVariable], float]) -> dict[str, Any]:
-        return {"kappa": float(value(first)) + float(value(second))}
+        return {"kappa": value(first) + s * (1 - value(piece)) + value(second)}
 
     return DeclarativeModel(out.problem, extract, 1, layout=out, tightened=False)

@@ -8,10 +8,11 @@ from typing import cast
 import numpy as np
 
 from schedgap.formulations.common.instance import Json
+from schedgap.formulations.rar_ddls.durations import worst_durations
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.rates import rate_table
 from schedgap.heuristics.common.guarantee import Assumption, Case, Evaluation, Verdict, at_most, claims, not_applicable
-from schedgap.heuristics.rar_ddls.estimates import estimates, worst_durations
+from schedgap.heuristics.rar_ddls.estimates import estimates
 from schedgap.heuristics.rar_ddls.growth import running_time_growth
 from schedgap.heuristics.rar_ddls.theta_star import smallest_limit
 from schedgap.heuristics.rar_ddls.vertex_coloring import evaluate_coloring

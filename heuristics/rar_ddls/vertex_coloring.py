@@ -4,29 +4,32 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from schedgap.heuristics.common.guarantee import Evaluation, Verdict
 
-Edge = tuple[int, int]
+if TYPE_CHECKING:
+    import networkx
 
 LARGEST_GRAPH = 9
 
 
-def reduced_instance(nodes: int, edges: Sequence[Edge]) -> list[frozenset[int]]:
+def reduced_instance(graph: networkx.Graph[int]) -> list[frozenset[int]]:
     """The reduction in the proof of Theorem 1: one unit job per node, on one GPU for each edge at the node.
 
     Returns
     -------
-    The GPUs of each job; GPU e belongs to ``edges[e]``. The gang of a job is the degree of its node.
+    The GPUs of each job, in the order of the nodes; GPU e belongs to the graph's edge number e. The gang of a job is
+    the degree of its node.
 
     Notes
     -----
     The GPU set of a job is fixed, while rar-ddls lets the scheduler choose it: the hardness that the reduction
     shows is that of the variant with fixed sets.
     """
-    return [frozenset(e for e, edge in enumerate(edges) if node in edge) for node in range(nodes)]
+    return [frozenset(e for e, edge in enumerate(graph.edges) if node in edge) for node in graph]
 
 
 def fixed_set_makespan(jobs: Sequence[frozenset[int]]) -> int:
@@ -50,8 +53,8 @@ def fixed_set_makespan(jobs: Sequence[frozenset[int]]) -> int:
     return makespan
 
 
-def chromatic_number(nodes: int, edges: Sequence[Edge]) -> int:
-    """The fewest colours that give the ends of every edge different colours.
+def chromatic_number(graph: networkx.Graph[int]) -> int:
+    """The fewest colours that give the ends of every edge different colours; networkx only colours greedily.
 
     By inclusion and exclusion: k colours suffice exactly when
     ``sum over node sets X of (-1)^(n - |X|) i(X)^k > 0``, where i(X) counts the independent sets inside X,
@@ -61,12 +64,11 @@ def chromatic_number(nodes: int, edges: Sequence[Edge]) -> int:
     ----------
     A. Bjorklund, T. Husfeldt, M. Koivisto, Set partitioning via inclusion-exclusion, SIAM J. Comput. 39 (2009).
     """
+    nodes = len(graph)
     if nodes == 0:
         return 0
-    near = [0] * nodes
-    for a, b in edges:
-        near[a] |= 1 << b
-        near[b] |= 1 << a
+    place = {node: number for number, node in enumerate(graph)}
+    near = [sum(1 << place[other] for other in graph[node]) for node in graph]
     inside = [1] * (1 << nodes)
     for chosen in range(1, 1 << nodes):
         lowest = (chosen & -chosen).bit_length() - 1
@@ -78,18 +80,21 @@ def chromatic_number(nodes: int, edges: Sequence[Edge]) -> int:
     return colours
 
 
-def random_graph(seed: int) -> tuple[int, list[Edge]]:
+def random_graph(seed: int) -> networkx.Graph[int]:
     """A graph of 1 to ``LARGEST_GRAPH`` nodes, each edge present with a probability that is drawn first."""
+    import networkx
+
     rng = np.random.default_rng(seed)
-    nodes = int(rng.integers(1, LARGEST_GRAPH + 1))
+    graph = networkx.empty_graph(int(rng.integers(1, LARGEST_GRAPH + 1)))
     density = rng.random()
-    return nodes, [pair for pair in itertools.combinations(range(nodes), 2) if rng.random() < density]
+    graph.add_edges_from(pair for pair in itertools.combinations(list(graph), 2) if rng.random() < density)
+    return graph
 
 
 def evaluate_coloring(seed: int) -> Evaluation:
     """Theorem 1's reduction on a random graph: the makespan of the reduced instance is the chromatic number."""
-    nodes, edges = random_graph(seed)
-    makespan = fixed_set_makespan(reduced_instance(nodes, edges))
-    colours = chromatic_number(nodes, edges)
+    graph = random_graph(seed)
+    makespan = fixed_set_makespan(reduced_instance(graph))
+    colours = chromatic_number(graph)
     verdict = Verdict.HELD if makespan == colours else Verdict.REFUTED
-    return Evaluation(verdict, makespan, colours, f"graph of {nodes} nodes and {len(edges)} edges")
+    return Evaluation(verdict, makespan, colours, f"graph of {len(graph)} nodes and {graph.size()} edges")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from schedgap.cli.arguments import given
+from schedgap.cli.arguments import add_settings, given, settings_of
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -19,7 +19,7 @@ def run_model(arguments: argparse.Namespace) -> int:
     """Show a declarative model, or write it."""
     from schedgap import api
 
-    made = api.model(given(arguments.instance), arguments.form, arguments.tighten)
+    made = api.model(given(arguments.instance), arguments.form, arguments.tighten, **settings_of(arguments))
     if arguments.out is not None:
         made.write(arguments.out)
     if arguments.shown or arguments.out is None:
@@ -38,11 +38,13 @@ def run_export(arguments: argparse.Namespace) -> int:
     """Write a declarative model."""
     from schedgap import api
 
-    api.model(given(arguments.instance), arguments.form, arguments.tighten).write(arguments.out, arguments.format)
+    made = api.model(given(arguments.instance), arguments.form, arguments.tighten, **settings_of(arguments))
+    made.write(arguments.out, arguments.format)
     return 0
 
 
 def _add_form(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("instance", metavar="INSTANCE", help="instance file, or - for standard input")
-    parser.add_argument("--form", metavar="F", help="one of the problem's forms (default: its first, see list)")
+    parser.add_argument("--form", metavar="F", help="one of the problem's forms (default: the first that fits)")
+    add_settings(parser, "option of the form (schedgap list PROBLEM)")
     parser.add_argument("--tighten", action="store_true", help="as engines solve it, not as the paper prints it")

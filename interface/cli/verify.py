@@ -29,6 +29,7 @@ def add_verify(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--claims", type=Path, metavar="FILE.py", help="claims of your own: a file with CLAIMS")
     parser.add_argument("--instances", type=count, metavar="N", help="instances to try for each guarantee")
     add_seed(parser)
+    parser.add_argument("--workers", type=count, metavar="N", help="processes (default: one per core)")
     add_cluster(parser)
     parser.add_argument("--out", type=Path, metavar="DIR", help="directory for counterexample files")
     parser.add_argument(
@@ -50,6 +51,7 @@ def run_verify(arguments: argparse.Namespace) -> int:
         out=arguments.out,
         cluster=arguments.cluster,
         progress=sys.stderr,
+        workers=arguments.workers,
         certify=arguments.certify,
     )
     print(to_json(ledger.to_dict()) if arguments.json else ledger.to_text(power=arguments.power))

@@ -139,11 +139,19 @@ class ModelArrays:
 
 
 def rows_of(problem: pulp.LpProblem) -> list[tuple[str, Any]]:
-    """(name, constraint) of every row; PuLP 3.3 has a mapping that warns when it is used as one."""
-    kept = getattr(problem, "_constraints", None)
-    if kept is None:
-        kept = problem.constraints
-    return list(kept.items())
+    """(name, constraint) of every row."""
+    return list(_rows_by_name(problem).items())
+
+
+def drop_row(problem: pulp.LpProblem, name: str) -> None:
+    """Take a row out."""
+    del _rows_by_name(problem)[name]
+
+
+def _rows_by_name(problem: pulp.LpProblem) -> dict[str, Any]:
+    """PuLP's own dict; since 3.3.2 its public name is a mapping that warns when it is used as one."""
+    found: dict[str, Any] = problem._constraints if hasattr(problem, "_constraints") else problem.constraints
+    return found
 
 
 def model_arrays(model: DeclarativeModel) -> ModelArrays:

@@ -18,7 +18,7 @@ from schedgap.formulations.common.numbers import gap
 from schedgap.solvers.engines.answer import Progress
 from schedgap.solvers.engines.arrays import FloatArray
 from schedgap.solvers.engines.cbc_files import bound_in, objective_in, read_values, write_start
-from schedgap.solvers.engines.mps import mps_text
+from schedgap.solvers.engines.lp import mps_text
 from schedgap.solvers.engines.watch import watched
 from schedgap.solvers.engines.whole import WholeModel
 from schedgap.solvers.result import SolveOptions

@@ -98,7 +98,9 @@ class _Run:
         known = [p for p in start if p in self._place]
         hint = self._model.proto.solution_hint
         hint.vars.extend([self._place[p] for p in known])
-        hint.values.extend([min(max(round(start[p]), self._low[p]), self._high[p]) for p in known])
+        ticks = self._integers.ticks
+        steps = [round(start[p] / float(ticks[p]) if p in ticks else start[p]) for p in known]
+        hint.values.extend([min(max(x, self._low[p]), self._high[p]) for p, x in zip(known, steps, strict=True)])
 
     def _point(self, values: Sequence[int], internal_bound: float) -> bool:
         """A better solution; whether the caller's gap is reached."""
@@ -138,6 +140,8 @@ class _Run:
         """Values of all variables by position, fixed ones included."""
         result = np.zeros(len(self.places) + len(self._integers.fixed))
         result[self.places] = values
+        for place, tick in self._integers.ticks.items():
+            result[place] = float(values[self._place[place]] * tick)
         for place, value in self._integers.fixed.items():
             result[place] = float(value)
         return result
@@ -194,8 +198,8 @@ class CpSat:
         Raises
         ------
         ModelRefused
-            A continuous variable that matters, a domain that cannot be proven finite, or numbers that cannot
-            be scaled to whole numbers within 64 bits.
+            A continuous variable that matters and is no multiple of a tick, a domain that cannot be proven finite, or
+            numbers that cannot be scaled to whole numbers within 64 bits.
         """
         started = time.monotonic()
         arrays = model_arrays(model)

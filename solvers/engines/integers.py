@@ -13,6 +13,7 @@ import numpy as np
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, LARGEST_SLACK
 from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, least_whole, most_whole
+from schedgap.solvers.engines.ticks import ticks_of
 
 LARGEST_DENOMINATOR = 10_000
 """Of the fractions that a float is taken for, such as 1/3."""
@@ -49,6 +50,7 @@ class IntegerModel:
     low, high : bounds by position, None where there is none
     fixed : positions whose value is known already, with that value (not necessarily whole); they occur in
         no row and not in `cost`
+    ticks : positions of continuous variables, with the step of which x counts the multiples (see :mod:`.ticks`)
     rows, cost : whole numbers; `unit` : of the cost
     offset : what the fixed positions and the constant add to the objective
     sense : of the original model; its objective is offset + sense * unit * sum(cost * x)
@@ -58,6 +60,7 @@ class IntegerModel:
     low: list[int | None]
     high: list[int | None]
     fixed: dict[int, Fraction]
+    ticks: dict[int, Fraction]
     rows: list[Row]
     cost: dict[int, int]
     unit: Fraction
@@ -114,7 +117,8 @@ def integer_model(arrays: ModelArrays, restated: frozenset[str]) -> IntegerModel
 
     A number is read as the decimal of at most 15 digits that it stands for. Each row is multiplied by the
     common denominator of its coefficients. A right-hand side is rounded inwards to a whole number after
-    giving way by 1e-9 relative, the tolerance of every checker (at most 1e-6).
+    giving way by 1e-9 relative, the tolerance of every checker (at most 1e-6); not where the row has times counted in
+    ticks, which keep it exactly.
 
     Parameters
     ----------
@@ -124,21 +128,21 @@ def integer_model(arrays: ModelArrays, restated: frozenset[str]) -> IntegerModel
     Raises
     ------
     ModelRefused
-        A continuous variable that matters and is not in `restated`.
+        A continuous variable that matters, is not in `restated`, and has no tick of which it is a multiple.
     """
     low, high = _bounds(arrays)
     fixed = _fixed(arrays, restated)
     integer = arrays.integral | np.array([v.name in restated for v in arrays.variables], dtype=np.bool_)
-    for place in np.flatnonzero(~integer).tolist():
-        if place not in fixed:
-            raise ModelRefused(
-                f"engine cpsat: {arrays.variables[place].name} is continuous; CP-SAT solves integer models only "
-                "(methods highs and cbc take this one)"
-            )
+    continuous = [place for place in np.flatnonzero(~integer).tolist() if place not in fixed]
+    ticks = ticks_of(arrays, continuous, fixed, exact_decimal) if continuous else {}
+    for place, tick in ticks.items():
+        lower, upper = float(arrays.lower[place]), float(arrays.upper[place])
+        low[place] = None if math.isinf(lower) else int(exact_decimal(lower) / tick)
+        high[place] = None if math.isinf(upper) else int(exact_decimal(upper) / tick)
     for place in fixed:
         low[place] = high[place] = None
     cost = {
-        place: arrays.sense * exact_decimal(float(arrays.cost[place]))
+        place: arrays.sense * exact_decimal(float(arrays.cost[place])) * ticks.get(place, 1)
         for place in np.flatnonzero(arrays.cost).tolist()
         if place not in fixed
     }
@@ -148,7 +152,8 @@ def integer_model(arrays: ModelArrays, restated: frozenset[str]) -> IntegerModel
     scaled, scale = whole_numbers(list(cost.values()))
     common = math.gcd(*scaled) or 1
     goal = {place: number // common for place, number in zip(cost, scaled, strict=True)}
-    return IntegerModel(low, high, fixed, _rows(arrays, fixed), goal, Fraction(common, scale), offset, arrays.sense)
+    rows = _rows(arrays, fixed, ticks)
+    return IntegerModel(low, high, fixed, ticks, rows, goal, Fraction(common, scale), offset, arrays.sense)
 
 
 def round_cost(model: IntegerModel) -> None:
@@ -197,7 +202,7 @@ def _fixed(arrays: ModelArrays, restated: frozenset[str]) -> dict[int, Fraction]
     return fixed
 
 
-def _rows(arrays: ModelArrays, fixed: dict[int, Fraction]) -> list[Row]:
+def _rows(arrays: ModelArrays, fixed: dict[int, Fraction], ticks: dict[int, Fraction]) -> list[Row]:
     whole = np.rint(arrays.coefficients)
     is_whole = (whole == arrays.coefficients) & (np.abs(whole) < LARGEST_EXACT)
     starts = arrays.starts.tolist()
@@ -212,18 +217,20 @@ def _rows(arrays: ModelArrays, fixed: dict[int, Fraction]) -> list[Row]:
     whole_highs = most_whole(arrays.row_upper).tolist()
     sizes = np.maximum.reduceat(np.abs(arrays.coefficients), arrays.starts[:-1]).tolist() if arrays.names else []
     rows = []
+    special = fixed.keys() | ticks.keys()
     for place, name in enumerate(arrays.names):
         begin, end = starts[place], starts[place + 1]
         members = places[begin:end]
         low, high = lows[place], highs[place]
-        if flags[place] and not (fixed and any(p in fixed for p in members)):
+        if flags[place] and not (special and any(p in special for p in members)):
             least = None if low == -math.inf else int(whole_lows[place])
             most = None if high == math.inf else int(whole_highs[place])
             rows.append(Row(name, members, numbers[begin:end], least, most))
             continue
-        members, coefficients, scale, shift = _scaled(arrays, begin, end, fixed)
-        least = None if math.isinf(low) else math.ceil(scale * (slackened(low, -1, sizes[place]) - shift))
-        most = None if math.isinf(high) else math.floor(scale * (slackened(high, 1, sizes[place]) - shift))
+        gives_way = 0 if ticks and any(p in ticks for p in members) else 1
+        members, coefficients, scale, shift = _scaled(arrays, begin, end, fixed, ticks)
+        least = None if math.isinf(low) else math.ceil(scale * (slackened(low, -gives_way, sizes[place]) - shift))
+        most = None if math.isinf(high) else math.floor(scale * (slackened(high, gives_way, sizes[place]) - shift))
         rows.append(Row(name, members, coefficients, least, most))
     return rows
 
@@ -233,8 +240,8 @@ def _size(levels: FloatArray) -> FloatArray:
 
 
 def _scaled(
-    arrays: ModelArrays, begin: int, end: int, fixed: dict[int, Fraction]
-) -> tuple[list[int], list[int], int, Fraction]:
+    arrays: ModelArrays, begin: int, end: int, fixed: dict[int, Fraction], ticks: dict[int, Fraction]
+) -> tuple[list[int], list[int], Fraction, Fraction]:
     """Places, whole coefficients, the factor they were multiplied by, and what the fixed places add."""
     shift = Fraction(0)
     members, exacts = [], []
@@ -243,9 +250,10 @@ def _scaled(
             shift += exact_decimal(number) * fixed[place]
         else:
             members.append(place)
-            exacts.append(exact_decimal(number))
+            exacts.append(exact_decimal(number) * ticks.get(place, 1))
     coefficients, scale = whole_numbers(exacts)
-    return members, coefficients, scale, shift
+    common = math.gcd(*coefficients) or 1 if ticks else 1
+    return members, [c // common for c in coefficients], Fraction(scale, common), shift
 
 
 def whole_numbers(numbers: Sequence[Fraction]) -> tuple[list[int], int]:

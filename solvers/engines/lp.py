@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -14,9 +14,9 @@ import pulp
 
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.files import write_text
+from schedgap.formulations.common.layout import NamedVariable
 from schedgap.formulations.common.numbers import MAXIMISE
-from schedgap.solvers.engines.arrays import ModelArrays, model_arrays
-from schedgap.solvers.engines.mps import mps_text
+from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, model_arrays
 
 LONGEST = 90
 """Characters of a name: CBC's reader takes 100."""
@@ -27,8 +27,9 @@ _LINE = 200
 def write_model(model: DeclarativeModel, path: Path, form: str) -> dict[str, str]:
     """Write the model as ``lp`` or ``mps``.
 
-    The sense of the objective stands in the file (section OBJSENSE after the NAME of an MPS file). Neither format has a
-    constant in the objective that every reader understands, so one is written as a variable fixed at 1.
+    The sense of the objective stands in an LP file; an MPS file is always to be minimised, so the objective of a
+    maximisation is negated there, and said to be (see :func:`mps_text`). Neither format has a constant in the
+    objective that every reader understands, so one is written as a variable fixed at 1.
 
     Returns
     -------
@@ -69,7 +70,7 @@ def _written(model: DeclarativeModel) -> ModelArrays:
     arrays = model_arrays(model)
     if not arrays.constant and not arrays.contradiction and len(arrays.variables):
         return arrays
-    one = pulp.LpVariable("objective_constant", 1, 1)
+    one = NamedVariable("objective_constant", 1, 1, pulp.LpContinuous)
     width = len(arrays.variables)
     contradiction = [2.0] if arrays.contradiction else []
     return replace(
@@ -127,3 +128,61 @@ def _sum(name: str, terms: list[tuple[float, str]], relation: str) -> Iterable[s
             line = " "
         line += f" {'-' if coefficient < 0 else '+'} {abs(coefficient)!r} {variable}"
     yield line + relation
+
+
+def mps_text(
+    arrays: ModelArrays, cost: FloatArray | None, *, named: tuple[Sequence[str], Sequence[str]] | None = None
+) -> str:
+    """The model as MPS without the constant of its objective.
+
+    Numbers are written with all their digits, and every bound is explicit, because MPS readers differ on defaults
+    for integer variables.
+
+    Parameters
+    ----------
+    cost : to be minimised in place of the model's own objective; None is no objective
+    named : names of variables and rows, for a file with the model's own objective; otherwise variable j is Xj and row i
+        is Ri. To maximise is written as to minimise the negated objective, since MPS readers differ on OBJSENSE (CBC
+        ignores it): a comment and the row's name, NEGATED_OBJ, say so
+    """
+    kinds = np.where(arrays.row_lower == arrays.row_upper, "E", np.where(np.isinf(arrays.row_lower), "L", "G")).tolist()
+    levels = np.where(np.isinf(arrays.row_lower), arrays.row_upper, arrays.row_lower).tolist()
+    order = np.argsort(arrays.indices, kind="stable")
+    rows = np.repeat(np.arange(len(arrays.names)), np.diff(arrays.starts))[order].tolist()
+    numbers = arrays.coefficients[order].tolist()
+    ends = np.searchsorted(arrays.indices[order], np.arange(len(arrays.variables)), side="right").tolist()
+    goal = arrays.sense * arrays.cost + 0.0 if named else np.zeros(len(arrays.variables)) if cost is None else cost
+    costs = goal.tolist()
+    plain = [f"X{j}" for j in range(len(arrays.variables))], [f"R{i}" for i in range(len(arrays.names))]
+    columns, names = plain if named is None else named
+    integral = arrays.integral.tolist()
+
+    negated = bool(named) and arrays.sense == MAXIMISE
+    objective = "NEGATED_OBJ" if negated else "OBJ"
+    lines = ["* to maximise: the optimum is minus that of this file", "*"] if negated else []
+    lines += ["NAME          MODEL", "ROWS", f" N  {objective}"]
+    lines.extend(f" {kind}  {name}" for kind, name in zip(kinds, names, strict=True))
+    lines.append("COLUMNS")
+    inside = False
+    begin = 0
+    for j, end in enumerate(ends):
+        if integral[j] != inside:
+            inside = integral[j]
+            lines.append(f"    MARK      'MARKER'                 '{'INTORG' if inside else 'INTEND'}'")
+        if costs[j] or begin == end:
+            lines.append(f"    {columns[j]:<8}  {objective:<8}  {costs[j]!r}")
+        lines.extend(f"    {columns[j]:<8}  {names[rows[k]]:<8}  {numbers[k]!r}" for k in range(begin, end))
+        begin = end
+    if inside:
+        lines.append("    MARK      'MARKER'                 'INTEND'")
+    lines.append("RHS")
+    lines.extend(f"    RHS       {names[i]:<8}  {level!r}" for i, level in enumerate(levels) if level)
+    lines.append("BOUNDS")
+    for j, (low, high) in enumerate(zip(arrays.lower.tolist(), arrays.upper.tolist(), strict=True)):
+        if low == high:
+            lines.append(f" FX BND       {columns[j]:<8}  {low!r}")
+            continue
+        lines.append(f" MI BND       {columns[j]}" if low == -np.inf else f" LO BND       {columns[j]:<8}  {low!r}")
+        lines.append(f" PL BND       {columns[j]}" if high == np.inf else f" UP BND       {columns[j]:<8}  {high!r}")
+    lines.append("ENDATA\n")
+    return "\n".join(lines)

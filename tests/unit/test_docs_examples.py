@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -151,3 +152,16 @@ def test_commands_of_the_page_on_certificates(
 def test_the_readme_names_every_method(problem: Problem) -> None:
     row = next(line for line in README.splitlines() if line.startswith(f"| `{problem.id}`"))
     assert {method.id for method in problem.methods} == set(re.findall(r"`([^`]+)`", row)) - {problem.id}
+
+
+def test_every_module_that_a_page_runs_is_installed() -> None:
+    """``python -m schedgap...`` works after ``pip install .``; a line about a checkout may say what works there."""
+    packages = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["packages"]
+    run = 0
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        for line in page.read_text(encoding="utf-8").splitlines():
+            for module in re.findall(r"python -m (schedgap[\w.]*)", line):
+                run += 1
+                parent = module.rpartition(".")[0]
+                assert module in packages or parent in packages or "pip install -e" in line, f"{page.name}: {module}"
+    assert run > 3

@@ -12,7 +12,7 @@ from support.engine_models import ModelMaker, knapsacks, random_model, rows_by_n
 
 from schedgap.solvers.engines import cbc_files
 from schedgap.solvers.engines.arrays import model_arrays
-from schedgap.solvers.engines.mps import mps_text
+from schedgap.solvers.engines.lp import mps_text
 from schedgap.solvers.engines.whole import whole_model
 
 

@@ -96,13 +96,15 @@ def test_coefficients_that_do_not_fit_64_bits_are_refused_by_name() -> None:
 def test_a_continuous_variable_is_refused_by_name_and_taken_when_restated() -> None:
     maker = ModelMaker()
     x, y = maker.var(0, 9, name="count"), maker.var(0, 9, integer=False, name="makespan")
-    maker.minimise([(y, 1.0)])
-    maker.row([(y, 1.0), (x, -1.0)], ">=", 0)
+    slack = maker.var(0, 0.5, integer=False, name="slack")
+    maker.minimise([(y, 1.0), (slack, 3.0)])
+    maker.row([(y, 1.0), (slack, 1.0), (x, -1.0)], ">=", 0)  # no difference of two times
     maker.row([(x, 1.0)], ">=", 3)
     with pytest.raises(ModelRefused, match="makespan is continuous; CP-SAT solves integer models only"):
         engine("cpsat").solve(maker.model(), ONE)
     answer = engine("cpsat").solve(maker.model(restated_integral=frozenset({"makespan"})), ONE)
     assert (answer.status, answer.objective) == (Status.OPTIMAL, 3.0)
+    assert engine("highs").solve(maker.model(), ONE).objective == 3.0
 
 
 def test_continuous_variables_that_do_not_matter_are_taken() -> None:

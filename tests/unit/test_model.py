@@ -47,9 +47,7 @@ def solved_by_reader(path: Path, reader: str) -> float:
         assert scip.getStatus() == "optimal"
         return float(scip.getObjVal())
     out = path.with_suffix(".sol")
-    # CBC says of a section OBJSENSE that it ignores it: its reader has to be told
-    sense = ["-max"] if "OBJSENSE" in path.read_text() else []
-    subprocess.run([_program(), path, *sense, "solve", "solution", out], check=True, capture_output=True)
+    subprocess.run([_program(), path, "solve", "solution", out], check=True, capture_output=True)
     first = out.read_text().splitlines()[0]
     assert first.startswith("Optimal")
     return float(first.split()[-1])
@@ -63,8 +61,10 @@ def test_files_are_read_back_to_the_same_optimum(tmp_path: Path, problem: str, f
     path = tmp_path / f"m.{ending}"
     names = model.write(path)
     assert len(set(names.values())) == len(names)
+    sign = -1 if "NEGATED_OBJ" in path.read_text() else 1
+    assert (sign == -1) == (ending == "mps" and model.problem.sense == pulp.LpMaximize)
     for reader in ("highs", "cbc", "scip"):
-        assert solved_by_reader(path, reader) == pytest.approx(expected, rel=1e-6), reader
+        assert sign * solved_by_reader(path, reader) == pytest.approx(expected, rel=1e-6), reader
 
 
 def odd_instance() -> schedgap.Instance:
@@ -247,11 +247,12 @@ def test_exported_files_keep_the_sense_and_the_constant(tmp_path: Path, form: st
     highs.setOptionValue("output_flag", False)
     assert highs.readModel(str(path)) == highspy.HighsStatus.kOk
     highs.run()
-    assert highs.getInfo().objective_function_value == pytest.approx(3 * 3 + 1 + 7)
+    sign = -1 if form == "mps" else 1
+    assert sign * highs.getInfo().objective_function_value == pytest.approx(3 * 3 + 1 + 7)
 
 
 def test_an_exported_mps_file_is_read_by_scip(tmp_path: Path) -> None:
-    """Which wants NAME before OBJSENSE; a maximisation with digits that a shorter form would lose."""
+    """A maximisation, so negated, with digits that a shorter form would lose."""
     import pyscipopt
 
     def model() -> DeclarativeModel:
@@ -264,14 +265,14 @@ def test_an_exported_mps_file_is_read_by_scip(tmp_path: Path) -> None:
     path = tmp_path / "model.mps"
     write_model(model(), path, "mps")
     text = path.read_text()
-    assert text.index("NAME") < text.index("OBJSENSE") < text.index("ROWS")
-    assert "1.00000000000002" in text
+    assert text.startswith("* to maximise: the optimum is minus that of this file") and "OBJSENSE" not in text
+    assert "-1.00000000000002" in text
     scip = pyscipopt.Model()
     scip.hideOutput()
     scip.readProblem(str(path))
-    assert scip.getObjectiveSense() == "maximize"
+    assert scip.getObjectiveSense() == "minimize"
     scip.optimize()
-    assert scip.getStatus() == "optimal" and scip.getObjVal() == pytest.approx(1, rel=1e-9)
+    assert scip.getStatus() == "optimal" and scip.getObjVal() == pytest.approx(-1, rel=1e-9)
 
 
 def test_a_model_that_no_row_with_a_variable_refutes_is_exported_as_infeasible(tmp_path: Path) -> None:
@@ -292,3 +293,41 @@ def test_a_model_that_no_row_with_a_variable_refutes_is_exported_as_infeasible(t
     assert highs.readModel(str(path)) == highspy.HighsStatus.kOk
     highs.run()
     assert highs.getModelStatus() == highspy.HighsModelStatus.kInfeasible
+
+
+def test_rows_and_objectives_through_pulp_are_judged_like_those_of_add() -> None:
+    instance = instance_of("comm-contention")
+    model = schedgap.model(instance)
+    start = model.variables["start"]
+    first = next(iter(start.values()))
+    model.problem += first >= 1.5, "later"
+    model.problem += first <= 90
+    assert model.own_rows[0] == "later" and len(model.own_rows) == 2
+    free = next(v for v, family in model._layout.family_of.items() if model._layout.kinds[family].free)
+    with pytest.raises(InputError, match=r"row _C2: .* is not determined by a schedule"):
+        model.problem += free >= 0
+    assert len(model.own_rows) == 2, "a refused row is taken out"
+    with pytest.raises(InputError, match="problem: a model keeps the PuLP problem"):
+        model.problem = pulp.LpProblem()
+    problem = model.problem
+    problem += first >= 2, "behind its back"
+    result = model.solve("highs")
+    assert min(result.solution["start"].values()) >= 1.5 and result.solution["start"][next(iter(start))] >= 2 - 1e-6
+    with pytest.warns(UserWarning, match="Overwriting previously set objective"):
+        model.problem += pulp.lpSum(start.values())
+    own = model.solve("highs")
+    assert own.objective == pytest.approx(sum(own.solution["start"].values()), abs=1e-4)
+    assert own.info["problem_objective"] is not None
+
+
+def test_a_tightened_model_refuses_rows_through_pulp() -> None:
+    model = schedgap.model(instance_of("comm-contention"), tighten=True)
+    with pytest.raises(InputError, match="add: a tightened model keeps an optimum of its own objective only"):
+        model.problem += next(iter(model._layout.family_of)) >= 1
+    assert not model.own_rows
+
+
+def test_values_of_a_relaxation_hold_zeros_too() -> None:
+    model = schedgap.model(instance_of("g-vne"), "mcf")
+    values = model.solve("highs").info["values"]
+    assert set(values) == {variable.name for variable in model._layout.family_of} and 0.0 in values.values()

@@ -10,6 +10,7 @@ import schedgap
 from schedgap.benchmarks.studies.brute_force.ddl_cluster import optimum
 from schedgap.benchmarks.studies.brute_force.schedules import CASES
 from schedgap.benchmarks.studies.g_vne_relaxations import plain_relaxation
+from schedgap.catalogue.registry import all_problems
 from schedgap.formulations.common.errors import InputError, ModelRefused
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.solvers.exact.ddl_cluster import placement as module
@@ -61,7 +62,7 @@ def test_the_linear_programs_of_g_vne_are_in_the_proven_order(seed: int) -> None
         plain_relaxation(instance).value, rel=1e-7
     )
     assert best <= columns * (1 + 1e-9) and columns <= augmented * (1 + 1e-7)
-    assert schedgap.model(instance, "columns").solve("highs").objective == pytest.approx(best, rel=1e-9)
+    assert schedgap.model(instance, "columns", tighten=True).solve("highs").objective == pytest.approx(best, rel=1e-9)
     assert schedgap.model(instance, "mcf").solve("highs").objective == pytest.approx(mcf, rel=1e-7)
 
 
@@ -160,3 +161,65 @@ def test_a_job_pair_needs_two_jobs_that_meet() -> None:
         schedgap.solve(schedgap.generate("gpu-sharing", "tiny", seed=2, jobs=3), "job-pair")
     with pytest.raises(InputError, match="alone is over before job"):
         schedgap.solve(pair_instance(1.5, later=399), "job-pair")
+
+
+def test_theta_rho_hat_and_u_are_options_of_the_form_and_of_its_method() -> None:
+    instance = schedgap.generate("rar-ddls", "contended", seed=3, jobs=2, singles=0, horizon=5)
+    star = {
+        (rho_hat, u): schedgap.solve(instance, "theta", settings={"rho_hat": rho_hat, "u": u})
+        for rho_hat in ("realised", "best", "50,2.5")
+        for u in (1.0, 2.0)
+    }
+    optimum = schedgap.solve(instance, "cp").objective
+    assert optimum is not None
+    for (rho_hat, u), found in star.items():
+        theta = found.info["theta"]
+        assert theta == star[rho_hat, 1.0].info["theta"] / u
+        for limit, said in ((theta, "optimal"), (theta * (1 - 1e-6), "infeasible")):
+            model = schedgap.model(instance, "theta", theta=limit, rho_hat=rho_hat, u=u)
+            assert model.solve("highs").status == said
+        assert found.bound <= optimum  # 50 slots that nobody takes are no bound
+    with pytest.raises(InputError, match='rho_hat: "worst" is infinite'):
+        schedgap.solve(instance, "theta", settings={"rho_hat": "worst"})
+    told = dict(zip((job.id for job in instance.jobs), (50, 2.5), strict=True))
+    by_id = schedgap.model(instance, "theta", theta=4.0, rho_hat=told)
+    assert str(by_id.problem) == str(schedgap.model(instance, "theta", theta=4.0, rho_hat="50,2.5").problem)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"theta": 0}, "option theta: must be greater than 0, got 0"),
+        ({"u": 0.5}, "option u: must be at least 1, got 0.5"),
+        ({"rho_hat": "middling"}, "rho_hat: must be best, worst or a number per job, got 'middling'"),
+        ({"rho_hat": "3"}, "rho_hat: 1 estimates, the instance has"),
+        ({"rho": 3}, r"form theta: unknown option 'rho' \(options: theta, rho_hat, u\)"),
+    ],
+)
+def test_wrong_options_of_a_form_are_refused_in_one_line(settings: dict[str, object], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        schedgap.model(schedgap.generate("rar-ddls", "contended", seed=3, jobs=2, singles=0), "theta", **settings)
+
+
+def test_every_form_is_what_tighten_says() -> None:
+    presets = {"rar-ddls": ("contended", {"jobs": 2, "singles": 0}), "gpu-sharing": ("pair", {"slots": 4})}
+    for problem in all_problems().values():
+        preset, settings = presets.get(problem.id, ("tiny", {}))
+        instance = schedgap.generate(problem.id, preset, seed=1, **settings)
+        assert schedgap.model(instance).declarative.tightened is False
+        for form in problem.forms:
+            for tighten, there in ((False, form.opens), (True, form.tightens)):
+                if there:
+                    made = problem.model(instance, form.id, tighten)
+                    assert made is not None and made.tightened is tighten, form.id
+                else:
+                    with pytest.raises(InputError, match=f"form: {form.id} of {problem.id}"):
+                        problem.model(instance, form.id, tighten)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_preset_of_pairs_has_pairs_that_meet(seed: int) -> None:
+    instance = schedgap.generate("gpu-sharing", "pair", seed=seed)
+    model = schedgap.model(instance, "job-pair")
+    values = model.solve("cpsat").info["values"]
+    assert set(values) == {"kappa_first", "kappa_second", "newcomer_ends_first"}  # zeros, too

@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from schedgap.benchmarks.instances.options import Ample, Spread
-from schedgap.formulations.gpu_sharing.dynamics import tables
+from schedgap.formulations.gpu_sharing.dynamics import iteration_time, tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 
 BATCHES = (4, 6, 8, 16)
@@ -85,6 +85,22 @@ def small(
     rng = np.random.default_rng(seed)
     found = _random(rng, f"small-{seed}", jobs, gpus, gang, slots, arrivals, horizon, 2, spread)
     return _lengthened(found) if ample else found
+
+
+def pair(
+    seed: int,
+    *,
+    gpus: Annotated[int, Field(ge=1, le=1000, description="number of GPUs")] = 2,
+    slots: Annotated[int, Field(ge=2, le=10000, description="longest duration of a job alone")] = 20,
+    spread: Spread = 0.5,
+) -> GpuSharingInstance:
+    """Two jobs, the second of which arrives while the first one, started at once, still runs: Theorem 1's pair."""
+    rng = np.random.default_rng(seed)
+    made = _random(rng, f"pair-{seed}", 2, gpus, gpus, slots, 1, 1, 2, spread)
+    first, second = made.jobs
+    seconds = first.iterations * iteration_time(first, tables(made).steps[0][0])
+    arrival = first.arrival + int(rng.uniform(0, seconds / made.slot_length))
+    return _lengthened(made.model_copy(update={"jobs": (first, second.model_copy(update={"arrival": arrival}))}))
 
 
 def _lengthened(instance: GpuSharingInstance) -> GpuSharingInstance:

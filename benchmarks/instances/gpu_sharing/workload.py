@@ -5,7 +5,7 @@ from __future__ import annotations
 from schedgap.benchmarks.importers.gpu_sharing import to_gpu_sharing
 from schedgap.benchmarks.importers.traces import trace_importers
 from schedgap.benchmarks.instances.gpu_sharing.paper import physical, simulated
-from schedgap.benchmarks.instances.gpu_sharing.random import contended, small, tiny
+from schedgap.benchmarks.instances.gpu_sharing.random import contended, pair, small, tiny
 from schedgap.benchmarks.instances.gpu_sharing.suites import ROWS
 from schedgap.catalogue.workload import Drawing, Preset, Workload
 
@@ -24,6 +24,7 @@ WORKLOAD = Workload(
             "gangs of up to the whole cluster, all there at once, strong interference, tight memory",
             contended,
         ),
+        Preset("pair", "two jobs, the second arrives while the first one runs: form and method job-pair", pair),
         Preset("small", "16 jobs on 8 GPUs within 48 slots, meant to be proven by cp", small),
         Preset("table-ii", "30 jobs on 4 x 4 GPUs, after Table II", physical),
         Preset("table-iii", "240 jobs on 16 x 4 GPUs, after Table III", simulated),

@@ -38,7 +38,8 @@ def build_events(instance: DdlClusterInstance) -> DeclarativeModel:
     Returns
     -------
     DeclarativeModel
-        Untightened. Continuous, so `cpsat` refuses it. Extracts the GPUs and the starts of all tasks.
+        Untightened. Continuous: `cpsat` takes it where no job can be on several servers, so that every row is a
+        difference of two times, and refuses it elsewhere. Extracts the GPUs and the starts of all tasks.
 
     Notes
     -----

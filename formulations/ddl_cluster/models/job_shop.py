@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from itertools import combinations, product
 
 import pulp
@@ -10,6 +12,7 @@ import pulp
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.layout import Layout, RowFamily, VariableFamily
+from schedgap.formulations.common.numbers import common_divisor, exact
 from schedgap.formulations.ddl_cluster.bounds import alone_times, lower_bound
 from schedgap.formulations.ddl_cluster.clock import MEMORY_CAPACITY, clock_of
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
@@ -48,6 +51,9 @@ def build_model(instance: DdlClusterInstance) -> DeclarativeModel:
     with H, H' from windows: every job ends no later than in a schedule as good as that of srsf-1. A set of jobs
     that do not fit one GPU's memory together, and would without any one of them, has two of which one finishes
     before the other starts. Minimise the mean of finish - arrival.
+
+    Every row is a difference of two times, so for each order of the tasks the best times are whole multiples of the
+    common divisor of all arrivals and durations (``solvers/engines/ticks.py``): CP-SAT solves it in those.
 
     It is a restriction of the problem (``restriction=True``): its optimum is an upper bound, and its solutions
     are schedules. The bound that goes with it is that of :func:`~.bounds.lower_bound`.
@@ -119,15 +125,19 @@ class _Builder:
         self.quick = _run(instance, self.placement)
         jobs = instance.jobs
         link = instance.link
-        self.message = [
-            link.latency + link.seconds_per_unit * job.message if len(servers) > 1 else 0.0
+        sent = [
+            exact(link.latency) + exact(link.seconds_per_unit) * exact(job.message) if len(servers) > 1 else Fraction(0)
             for job, servers in zip(jobs, self.servers, strict=True)
         ]
+        self.message = [float(seconds) for seconds in sent]
+        given = [exact(seconds) for job in jobs for seconds in (job.arrival, job.forward, job.backward)]
+        tick = common_divisor([*given, *sent])  # windows end at its multiples, so that all times can (engines/ticks.py)
         alone = alone_times(instance)
         flow = sum(self.quick["finish"][job.id] - job.arrival for job in jobs)
         slack = max(0.0, flow - sum(alone)) + 1e-6 * (1 + flow)
         self.least = [job.forward + job.backward + m for job, m in zip(jobs, self.message, strict=True)]
-        self.last = [job.arrival + time + slack for job, time in zip(jobs, alone, strict=True)]
+        latest = [job.arrival + time + slack for job, time in zip(jobs, alone, strict=True)]
+        self.last = [float(tick * math.ceil(exact(moment) / tick)) for moment in latest]
         self.start: dict[Compute, pulp.LpVariable] = {}
         self.admit: dict[AllReduce, pulp.LpVariable] = {}
         self.first: list[pulp.LpVariable] = []

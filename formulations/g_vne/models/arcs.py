@@ -30,7 +30,7 @@ from schedgap.formulations.common.layout import Layout, RowFamily, Term, Variabl
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.common.substrate import common_step, row_limit
 from schedgap.formulations.g_vne.instance import GVneInstance
-from schedgap.formulations.g_vne.ring_routes import contiguous_ring, simple_path
+from schedgap.formulations.g_vne.ring_routes import contiguous_ring
 from schedgap.formulations.g_vne.tables import Tables, tables
 
 Value = Callable[[pulp.LpVariable], float]
@@ -214,7 +214,12 @@ def build_ilp(instance: GVneInstance, tighten: bool = True) -> DeclarativeModel:
 
 
 def _extract(builder: _Builder, value: Value) -> Solution:
-    """Rings on simple routes; tightened, with the workers of a server next to each other."""
+    """Rings on simple routes; tightened, with the workers of a server next to each other.
+
+    An integral unit flow between two nodes is a path and perhaps cycles; the path alone uses no link more often.
+    """
+    import networkx
+
     data, instance = builder.data, builder.instance
     rings = {}
     for (j, k), chi in builder.chi.items():
@@ -228,15 +233,14 @@ def _extract(builder: _Builder, value: Value) -> Solution:
             places.append(there[0])
         routes = []
         for a in range(k if k > 1 else 0):
-            used = [
-                (int(data.tail[e]), int(data.head[e]))
-                for e in builder.links(j)
-                if value(builder.theta[j, k, a, e]) > 0.5
-            ]
-            path = simple_path(used, places[a], places[(a + 1) % k])
-            if path is None:
-                raise ValueError(f"g-vne: ring edge {a} of job {instance.jobs[j].id} has no path in its flow")
-            routes.append(path)
+            flow = networkx.DiGraph()
+            flow.add_nodes_from(places)
+            used = [e for e in builder.links(j) if value(builder.theta[j, k, a, e]) > 0.5]
+            flow.add_edges_from((int(data.tail[e]), int(data.head[e])) for e in used)
+            try:
+                routes.append(networkx.shortest_path(flow, places[a], places[(a + 1) % k]))
+            except networkx.NetworkXNoPath:
+                raise ValueError(f"g-vne: ring edge {a} of job {instance.jobs[j].id} has no path in its flow") from None
         found = contiguous_ring(places, routes) if builder.tighten else (places, routes)
         rings[instance.jobs[j].id] = _named(instance, *found)
     return {"rings": rings}

@@ -220,15 +220,10 @@ def _routes(chosen: Sequence[int], counts: Sequence[int], ways: Sequence[Path]) 
 
 
 def _simple_paths(data: Tables, j: int) -> dict[tuple[int, int], list[Path]]:
-    """All simple paths over links that are wide enough for the job."""
-    after: dict[int, list[int]] = defaultdict(list)
-    for e in np.flatnonzero(data.wide[j]).tolist():
-        after[int(data.tail[e])].append(int(data.head[e]))
-    found: dict[tuple[int, int], list[Path]] = defaultdict(list)
-    for start in np.flatnonzero(data.eligible[j]).tolist():
-        stack = [[start]]
-        while stack:
-            path = stack.pop()
-            found[start, path[-1]].append(path)
-            stack += [[*path, u] for u in after[path[-1]] if u not in path]
-    return found
+    """All simple paths between hosts over links that are wide enough for the job."""
+    import networkx
+
+    wide = np.flatnonzero(data.wide[j])
+    graph = networkx.DiGraph(zip(data.tail[wide].tolist(), data.head[wide].tolist(), strict=True))
+    hosts = [u for u in np.flatnonzero(data.eligible[j]).tolist() if u in graph]
+    return {(u, v): list(networkx.all_simple_paths(graph, u, v)) for u, v in itertools.permutations(hosts, 2)}

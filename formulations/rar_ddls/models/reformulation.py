@@ -15,6 +15,7 @@ from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import LARGEST, Solution
 from schedgap.formulations.common.layout import Layout, RowFamily, VariableFamily
 from schedgap.formulations.common.numbers import MINIMISE, exact
+from schedgap.formulations.rar_ddls.durations import RhoHat, estimated_durations
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.models.joint_schedules import JointSchedule, joint_schedules
 from schedgap.formulations.rar_ddls.models.rows import Terms
@@ -88,7 +89,7 @@ def build_theta(
     instance: RarDdlsInstance,
     theta: float | Fraction,
     *,
-    rho_hat: Mapping[str, float] | None = None,
+    rho_hat: RhoHat | None = None,
     u: float = 1.0,
     limit: int = LIMIT,
 ) -> DeclarativeModel:
@@ -101,7 +102,8 @@ def build_theta(
     ----------
     instance : a tiny instance
     theta : slots
-    rho_hat : estimated duration of each job by id, in slots; None: the realised rho_j(y^k) of each schedule
+    rho_hat : estimated duration of each job in slots, or "best" or "worst" (:func:`~..durations.estimated_durations`);
+        None: the realised rho_j(y^k) of each schedule
     u : the estimates' largest overestimation, u >= 1
     limit : most joint schedules
 
@@ -125,7 +127,7 @@ def smallest_theta(
     instance: RarDdlsInstance,
     feasible: Callable[[DeclarativeModel], bool],
     *,
-    rho_hat: Mapping[str, float] | None = None,
+    rho_hat: RhoHat | None = None,
     u: float = 1.0,
     limit: int = LIMIT,
 ) -> Fraction | None:
@@ -167,10 +169,10 @@ def smallest_theta(
 class _ThetaProblem:
     """The schedules of (14) to (16), one for each distinct W, and the execution time of each GPU in it."""
 
-    def __init__(self, instance: RarDdlsInstance, rho_hat: Mapping[str, float] | None, u: float, limit: int) -> None:
+    def __init__(self, instance: RarDdlsInstance, rho_hat: RhoHat | None, u: float, limit: int) -> None:
         if not 1 <= u <= LARGEST:
             raise InputError(f"u: must be at least 1 and finite, got {u}")
-        estimates = None if rho_hat is None else _estimates(instance, rho_hat)
+        estimates = None if rho_hat is None else tuple(map(exact, estimated_durations(instance, rho_hat)))
         # With realised durations, a schedule whose jobs start later can be the better one in (16).
         schedules = joint_schedules(
             instance, latest=instance.horizon, limit=limit, each_gpu=True, shifted=estimates is not None
@@ -206,18 +208,6 @@ class _ThetaProblem:
         for gpu, terms in sorted(rows.items()):
             out.row("gpu", (gpu,), terms, "<=", float(theta * whole))
         return replace(_model(out, chosen, self.schedules, tightened=False), abstract=True)
-
-
-def _estimates(instance: RarDdlsInstance, rho_hat: Mapping[str, float]) -> tuple[Fraction, ...]:
-    for name in rho_hat:
-        if name not in instance.job_index:
-            raise InputError(f"rho_hat: the instance has no job {name!r}")
-    for job in instance.jobs:
-        if job.id not in rho_hat:
-            raise InputError(f"rho_hat: job {job.id!r} is missing")
-        if not 0 < rho_hat[job.id] <= LARGEST:
-            raise InputError(f"rho_hat.{job.id}: must be positive and finite, got {rho_hat[job.id]}")
-    return tuple(exact(rho_hat[job.id]) for job in instance.jobs)
 
 
 def _choice(instance: RarDdlsInstance, goal: str, schedules: int) -> tuple[Layout, Chosen]:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import time
-from fractions import Fraction
+from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+from pydantic import Field
 
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.common.numbers import MINIMISE
+from schedgap.formulations.common.numbers import MINIMISE, exact
 from schedgap.formulations.rar_ddls.check import check
+from schedgap.formulations.rar_ddls.durations import estimated_durations
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.solution import RarDdlsSolution
 from schedgap.solvers.incumbent import optimal
@@ -40,15 +45,30 @@ def solve_schedule_set(instance: RarDdlsInstance, options: SolveOptions) -> Resu
     return solve_declarative(lambda: model, "highs", options, lambda solution: _check(instance, solution))
 
 
-def solve_theta(instance: RarDdlsInstance, options: SolveOptions) -> Result:
-    """The smallest theta for which (14) to (16) is feasible, by bisection, with realised execution times and u = 1.
+def solve_theta(
+    instance: RarDdlsInstance,
+    options: SolveOptions,
+    *,
+    rho_hat: Annotated[
+        str | Sequence[float] | Mapping[str, float],
+        Field(description="durations: realised, best, worst, or slots of each job, 3,4.5"),
+    ] = "realised",
+    u: Annotated[float, Field(ge=1, description="overestimation: durations count by 1/u in (16)")] = 1.0,
+) -> Result:
+    """The smallest theta for which (14) to (16) is feasible, by bisection.
 
-    theta* is the least largest execution time of a GPU, so theta* <= the optimal makespan: it is the bound. The
-    solution is the schedule that the last feasible program chose.
+    With realised durations theta* is u times less than the least largest execution time of a GPU, which no makespan is
+    below; so u theta* is the bound, also with the best durations, which no realised one is below. Other estimates give
+    no bound. The solution is the schedule that the last feasible program chose.
 
     Returns
     -------
     Result; ``info["theta"]`` is theta*. UNKNOWN where the instance is too large, as ``schedule-set``.
+
+    Raises
+    ------
+    InputError
+        Estimates that are none.
 
     Notes
     -----
@@ -58,6 +78,7 @@ def solve_theta(instance: RarDdlsInstance, options: SolveOptions) -> Result:
     from schedgap.solvers.engines import engine
 
     began = time.monotonic()
+    guessed = None if rho_hat == "realised" else estimated_durations(instance, rho_hat)
     solver = engine("highs")
     chosen: list[Solution] = []
 
@@ -69,7 +90,7 @@ def solve_theta(instance: RarDdlsInstance, options: SolveOptions) -> Result:
         return True
 
     try:
-        theta = smallest_theta(instance, feasible)
+        theta = smallest_theta(instance, feasible, rho_hat=guessed, u=u)
     except InputError as error:
         return _too_large(error, began)
     seconds = time.monotonic() - began
@@ -77,9 +98,9 @@ def solve_theta(instance: RarDdlsInstance, options: SolveOptions) -> Result:
         return Result(Status.INFEASIBLE, termination=Termination.PROVEN, solve_seconds=seconds)
     report = _check(instance, chosen[-1])
     makespan = None if report.objective is None else float(report.objective)
-    bound = float(-(-theta // 1) if isinstance(theta, Fraction) else theta)  # makespans are whole slots
+    bound = float(math.ceil(theta * exact(u))) if rho_hat in ("realised", "best") else None  # makespans are whole slots
     return Result(
-        Status.OPTIMAL if optimal(makespan, bound, MINIMISE) else Status.FEASIBLE,
+        Status.OPTIMAL if bound is not None and optimal(makespan, bound, MINIMISE) else Status.FEASIBLE,
         objective=makespan,
         bound=bound,
         solution=chosen[-1],
