@@ -50,6 +50,8 @@ RULES = {
     "ddljs": "ring_prices",
 }
 """The file of ``rules/`` that knows a problem."""
+LARGEST_FILE = 256 * 2**20
+"""Bytes of a certificate that are read."""
 _LARGEST = 10**300
 _KEYS = {"certificate", "problem", "instance", "form", "options", "claim", "tree"}
 
@@ -332,10 +334,19 @@ def value_of(
 
 
 def load(path: str) -> Any:
-    """A JSON file, compressed or not."""
-    raw = Path(path).read_bytes()
-    if raw[:2] == b"\x1f\x8b":
-        raw = gzip.decompress(raw)
+    """A JSON file, compressed or not, of at most LARGEST_FILE bytes when it is not.
+
+    Raises
+    ------
+    Rejected
+        It has more, of which no more are read.
+    """
+    with Path(path).open("rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+        file.seek(0)
+        raw = (gzip.GzipFile(fileobj=file) if packed else file).read(LARGEST_FILE + 1)
+    if len(raw) > LARGEST_FILE:
+        reject(f"{path}: has more than {LARGEST_FILE:,} bytes")
     return parse(raw)
 
 
