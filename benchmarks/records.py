@@ -66,7 +66,7 @@ class Record:
     axis: Line = ""
     at: int | float | str | None = None
     result: Result = NOTHING
-    payload: list[dict[str, Any]] | dict[str, Any] | None = None
+    payload: Any = None
     seconds: Moment | None = None
     error: str = ""
     disagreement: bool = False
@@ -103,13 +103,7 @@ class Record:
 
     @classmethod
     def of(cls, row: Mapping[str, Json], source: str = "row") -> Record:
-        """What :meth:`flat` made.
-
-        Raises
-        ------
-        InputError
-            It did not: one line that names the source, the field, what it must be and the value.
-        """
+        """What :meth:`flat` made; InputError names the source, the field and the value where it did not."""
         given = {**row, "termination": row["termination"] or "failed", "info": row["info"] or {}}
         if not row["instance_hash"] and row["status"] not in list(Status):
             given["status"] = "unknown"  # stores of earlier versions say more of measurements
@@ -175,38 +169,25 @@ class Record:
 @cache
 def _row_form() -> type[Part]:
     """The fields of a record and of its result, each strictly of its type."""
-    hints = {**get_type_hints(Record, include_extras=True), **get_type_hints(Result)}
+    hints: dict[str, Any] = {**get_type_hints(Record, include_extras=True), **get_type_hints(Result)}
     hints |= {name: Annotated[hints[name], Field(strict=False)] for name in ("status", "termination")}
-    return create_model("Row", __base__=Part, **{name: (hints[name], ...) for name in hints if name != "result"})
+    hints["payload"] = list[dict[str, Any]] | dict[str, Any] | None
+    return create_model("Row", __base__=Part, **{name: hints[name] for name in hints if name != "result"})
 
 
 class _Session(Part):
     model_config = ConfigDict(extra="ignore")
     began: Moment
     ended: Moment | None = None
-    items: _Whole = 0
-    interrupted: bool = False
-    workers: _Whole
-    cores: _Whole
-    python: Line
-    system: Line
-    machine: Line
-    processor: Line
     packages: dict[Line, Line | None]
-    code: Line
 
 
 class RunFacts(Part):
-    """What a run says of itself; other facts are nobody's."""
+    """What a run says of itself, as far as a report works with it."""
 
     model_config = ConfigDict(extra="ignore")
     suites: list[Line] = Field(default=[])
-    problems: list[Line] | None = None
-    methods: list[Line] | None = None
-    seed: _Whole = 0
-    scale: Positive = 1.0
     time_limit: Positive | None = None
-    certify: bool | None = None
     planned: _Whole | None = None
     sessions: list[_Session] = Field(default=[])
 

@@ -104,12 +104,7 @@ def _connect(address: str) -> Any:
 
 
 def _check_versions(address: str, told: Mapping[str, Json]) -> None:
-    """Refuse workers whose results would be others: with other code or packages than the process that writes the rows.
-
-    Parameters
-    ----------
-    told : by each worker, the exception where it could tell nothing
-    """
+    """Refuse workers whose results would be kept under other versions than theirs, or that tell an exception."""
     here = relevant_versions()
     for worker, there in told.items():
         who = f"cluster {address}: the worker at {worker}"
@@ -164,11 +159,13 @@ class ClusterPool(Pool[_T, _R]):
     address : of the scheduler
     client : the connection to it
     kept : what is left where it goes away
+    clock : one that machines share, which must go alike
     """
 
     address: str = ""
     client: Any = None
     kept: str = RESUMES
+    clock: Callable[[], float] = time.time
     _running: dict[Any, _Running[_T]] = field(default_factory=dict)
 
     def __exit__(
@@ -212,7 +209,7 @@ class ClusterPool(Pool[_T, _R]):
                 raise self._lost() from None
             if self.client.status != "running":
                 raise self._lost()
-            if until is not None and time.time() > until + GRACE:
+            if until is not None and self.clock() > until + GRACE:
                 self._drop()
                 return
             for future in [future for future in self._running if future.done()]:

@@ -71,13 +71,7 @@ class StoreError(InputError):
 
 @contextmanager
 def reading(folder: Path, row: Record, part: str) -> Iterator[None]:
-    """What a row of a foreign store makes impossible is told in one line, which names the row and the part of it.
-
-    Raises
-    ------
-    StoreError
-        What is done inside failed on the value.
-    """
+    """StoreError, which names the row and a part of it, where what is done inside fails on that part's value."""
     try:
         yield
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
@@ -257,11 +251,9 @@ class Store:
 
     def _decoded(self, place: str, text: object) -> Json:
         """What a JSON text in it says; None where there is none."""
-        if text is None:
-            return None
-        if not isinstance(text, str):
+        if text is not None and not isinstance(text, str):
             raise StoreError(f"{self.path}: {place}: must be JSON text, got {text!r:.60}")
-        value = read_json(f"{self.path}: {place}", text)
+        value = None if text is None else read_json(f"{self.path}: {place}", text)
         if fault := _unsound(value):
             raise StoreError(f"{self.path}: {place}: {fault}")
         return value
@@ -305,10 +297,10 @@ def holds_a_run(folder: Path) -> bool:
     return (folder / FILE).is_file()
 
 
-def fresh_folder(folder: Path) -> Path:
+def fresh_folder(folder: Path, taken: Callable[[Path], bool] = holds_a_run) -> Path:
     """`folder` itself if it holds no run, otherwise the first of ``folder-2``, ``folder-3``, ... that does not."""
     candidate, k = folder, 1
-    while holds_a_run(candidate):
+    while taken(candidate):
         k += 1
         candidate = folder.with_name(f"{folder.name}-{k}")
     return candidate

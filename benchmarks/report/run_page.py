@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from schedgap.benchmarks.harness.aggregate import claims, series_points
 from schedgap.benchmarks.harness.analysis import Analysis, analyse, instance_path, instances, load
@@ -250,20 +249,19 @@ def _worst_cases(folder: Path, problem: Problem, runs: pd.DataFrame) -> list[dic
     return shown
 
 
-def _drawn(folder: Path, draw: Callable[[Any, Any], Figure], instance: Instance, record: Record) -> Figure:
-    with reading(folder, record, "solution"):
-        return draw(instance, record.result.solution)
-
-
 def _pair(
     folder: Path, problem: Problem, instance: Instance, record: Record, best: Record, ratio: float
 ) -> list[Picture]:
     """A heuristic's schedule and the optimum, both over the same range of x."""
     draw = figure_of(problem)
-    left, right = (_drawn(folder, draw, instance, one) for one in (record, best))
+    figures = []
+    for one in (record, best):
+        with reading(folder, one, "solution"):
+            figures.append(draw(instance, one.result.solution))
+    left, right = figures
     if left.axes and right.axes:
         ends = [axes.get_xlim() for axes in (left.axes[0], right.axes[0])]
-        for figure in (left, right):
+        for figure in figures:
             width, height = figure.get_size_inches()
             figure.set_size_inches(0.8 * width, 0.8 * height)  # half as wide as the page: larger letters
             figure.axes[0].set_xlim(min(low for low, _ in ends), max(high for _, high in ends))
@@ -328,24 +326,20 @@ def _ranges(numbers: Sequence[int]) -> str:
     return ", ".join(str(a) if a == b else f"{a} to {b}" for a, b in runs)
 
 
-def _took(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds >= 0 else "unknown: the clock was set back"
-
-
 def _session_facts(session: Mapping[str, Any]) -> dict[str, object]:
     """One sitting of a run: when, with what, on what; one that was killed has only its beginning."""
-    ended = session.get("ended")
+    began, ended = session["began"], session.get("ended")
     state = "killed, or still running" if ended is None else "interrupted" if session.get("interrupted") else "finished"
     return {
-        "began (UTC)": time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(session["began"])),
-        "took": "-" if ended is None else _took(ended - session["began"]),
+        "began (UTC)": time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(began)),
+        "took": "-" if ended is None else "clock set back" if ended < began else f"{ended - began:.0f} s",
         "ended": state,
         "items": session.get("items", "-"),
-        "workers": session["workers"],
-        "processor": session["processor"],
-        "cores": session["cores"],
-        "system": f"{session['system']} {session['machine']}",
-        "Python": session["python"],
+        "workers": session.get("workers", "-"),
+        "processor": session.get("processor", "-"),
+        "cores": session.get("cores", "-"),
+        "system": f"{session.get('system', '-')} {session.get('machine', '')}",
+        "Python": session.get("python", "-"),
         **{name: version or "not installed" for name, version in session["packages"].items()},
-        "digest of the code": session["code"],
+        "digest of the code": session.get("code", "-"),
     }

@@ -51,7 +51,7 @@ RULES = {
 }
 """The file of ``rules/`` that knows a problem."""
 LARGEST_FILE = 256 * 2**20
-"""Bytes of a certificate that are read."""
+"""Bytes of a file that are read, unpacked."""
 _LARGEST = 10**300
 _KEYS = {"certificate", "problem", "instance", "form", "options", "claim", "tree"}
 
@@ -334,13 +334,7 @@ def value_of(
 
 
 def load(path: str) -> Any:
-    """A JSON file, compressed or not, of at most LARGEST_FILE bytes when it is not.
-
-    Raises
-    ------
-    Rejected
-        It has more, of which no more are read.
-    """
+    """A JSON file, compressed or not; Rejected where it has more than LARGEST_FILE bytes, of which no more are read."""
     with Path(path).open("rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
         file.seek(0)
