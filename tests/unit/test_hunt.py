@@ -156,6 +156,15 @@ def test_a_new_hunt_goes_beside_one_that_is_there_and_resume_wants_the_same(tmp_
     assert (resumed.found, resumed.evaluations) == (first.found, first.evaluations)
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_disk_that_fills_up_is_told_with_the_file(tmp_path: Path) -> None:
+    """It was told as JSON that could not be decoded."""
+    (tmp_path / "trying-0.json").symlink_to("/dev/full")
+    with pytest.raises(InputError) as refused:
+        _toy("toy/list", tmp_path)
+    assert str(refused.value) == f"{tmp_path / 'trying-0.json'}: cannot be written: No space left on device"
+
+
 def test_a_torn_line_loses_only_itself(tmp_path: Path) -> None:
     journal = Journal(tmp_path / FILE)
     journal.add({"k": 1})
