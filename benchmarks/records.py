@@ -7,21 +7,25 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, get_type_hints
+
+from pydantic import ConfigDict, Field, create_model
 
 from schedgap.benchmarks.report.metrics import metrics_text
 from schedgap.benchmarks.report.text import number, seconds
 from schedgap.catalogue.methods import label
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import shown_method
-from schedgap.formulations.common.instance import Json
+from schedgap.formulations.common.instance import Json, Line, Moment, Part, Positive, validated
 from schedgap.solvers.result import Proof, Result, Status, Termination
 
 SHOWN = 400
 """Longest solution that is printed for a person, in characters."""
 NOTHING = Result(Status.UNKNOWN)
 """What is known of a run before it has run, and of a measurement."""
+_Whole = Annotated[int, Field(ge=0)]
 
 
 @dataclass(frozen=True)
@@ -46,28 +50,28 @@ class Record:
     worker, finished : process id, and seconds since the epoch
     """
 
-    problem: str
-    method: str
+    problem: Line
+    method: Line
     settings: Mapping[str, Any] = field(default_factory=dict)
-    seed: int = 0
-    instance_name: str = ""
-    instance_hash: str = ""
-    suite: str = ""
-    batch: str = ""
-    position: int = 0
-    key: str = ""
+    seed: _Whole = 0
+    instance_name: Line = ""
+    instance_hash: Annotated[str, Field(pattern=r"^([0-9a-f]{64})?$")] = ""
+    suite: Line = ""
+    batch: Line = ""
+    position: _Whole = 0
+    key: Line = ""
     limits: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, Any] = field(default_factory=dict)
-    series: str = ""
-    axis: str = ""
-    at: Any = None
+    series: Line = ""
+    axis: Line = ""
+    at: int | float | str | None = None
     result: Result = NOTHING
     payload: Any = None
-    seconds: float | None = None
+    seconds: Moment | None = None
     error: str = ""
     disagreement: bool = False
-    worker: int = 0
-    finished: float = field(default_factory=time.time)
+    worker: _Whole = 0
+    finished: Moment = field(default_factory=time.time)
 
     @property
     def label(self) -> str:
@@ -107,15 +111,14 @@ class Record:
         return {**own, **found, "status": str(self.result.status), "termination": str(self.result.termination)}
 
     @classmethod
-    def of(cls, row: Mapping[str, Json]) -> Record:
-        """What :meth:`flat` made."""
-        found = {part.name: row[part.name] for part in fields(Result)}
-        known = found["status"] in list(Status)  # stores of earlier versions say more of measurements
-        found["status"] = Status(found["status"]) if known else Status.UNKNOWN
-        found["termination"] = Termination(found["termination"] or "failed")
-        found["info"] = found["info"] or {}
-        own = {part.name: row[part.name] for part in fields(cls) if part.name != "result"}
-        return cls(**own, result=Result(**found))
+    def of(cls, row: Mapping[str, Json], source: str = "row") -> Record:
+        """What :meth:`flat` made; InputError names the source, the field and the value where it did not."""
+        given = {**row, "termination": row["termination"] or "failed", "info": row["info"] or {}}
+        if not row["instance_hash"] and row["status"] not in list(Status):
+            given["status"] = "unknown"  # stores of earlier versions say more of measurements
+        known = vars(validated(_row_form(), given, source))
+        result = Result(**{part.name: known.pop(part.name) for part in fields(Result)})
+        return cls(**known, result=result)
 
     def to_dict(self) -> dict[str, Json]:
         """The object that ``solve --json`` prints."""
@@ -170,6 +173,32 @@ class Record:
             shown = text if len(text) <= SHOWN else "long: --out FILE or --json writes it"
             lines.append(f"  solution   {shown if out is None else f'in {out}'}")
         return "\n".join(lines)
+
+
+@cache
+def _row_form() -> type[Part]:
+    """The fields of a record and of its result, each strictly of its type."""
+    hints: dict[str, Any] = {**get_type_hints(Record, include_extras=True), **get_type_hints(Result)}
+    hints |= {name: Annotated[hints[name], Field(strict=False)] for name in ("status", "termination")}
+    hints["payload"] = list[dict[str, Any]] | dict[str, Any] | None
+    return create_model("Row", __base__=Part, **{name: hints[name] for name in hints if name != "result"})
+
+
+class _Session(Part):
+    model_config = ConfigDict(extra="ignore")
+    began: Moment
+    ended: Moment | None = None
+    packages: dict[Line, Line | None]
+
+
+class RunFacts(Part):
+    """What a run says of itself, as far as a report works with it."""
+
+    model_config = ConfigDict(extra="ignore")
+    suites: list[Line] = Field(default=[])
+    time_limit: Positive | None = None
+    planned: _Whole | None = None
+    sessions: list[_Session] = Field(default=[])
 
 
 def _duality_lines(duality: Mapping[str, Any] | None) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -90,13 +90,19 @@ class Run:
         }
 
 
-def library_records(problem: str | None = None, *, library: str | Path | None = None) -> tuple[Entry, ...]:
+def library_records(
+    problem: str | None = None,
+    *,
+    library: str | Path | None = None,
+    malformed: Callable[[str], None] | None = None,
+) -> tuple[Entry, ...]:
     """The frozen instances of the library, with the best schedule and bound known of each.
 
     Parameters
     ----------
     problem : only this one
     library : a folder of records of one's own, which stand before the shipped ones of the same id, and beside them
+    malformed : told of each file in `library` that is no record, in one line; the others are read
 
     Returns
     -------
@@ -106,7 +112,7 @@ def library_records(problem: str | None = None, *, library: str | Path | None = 
     Raises
     ------
     InputError
-        An unknown problem, or a file in `library` that is not a record.
+        An unknown problem, or, where nobody is told, a file in `library` that is not a record.
 
     Examples
     --------
@@ -114,7 +120,7 @@ def library_records(problem: str | None = None, *, library: str | Path | None = 
     >>> schedgap.check(record.instance, record.known.solution, record.certificate).feasible  # doctest: +SKIP
     True
     """
-    return entries(problem, library)
+    return entries(problem, library, malformed)
 
 
 @at_work()
@@ -269,7 +275,12 @@ def library_submit(
 
 def library_faults(records: Sequence[Entry]) -> dict[str, list[str]]:
     """What does not hold in records, by id: schedules, objectives, bounds and certificates are checked anew."""
-    found = {entry.id: faults(entry) for entry in records}
+    found: dict[str, list[str]] = {}
+    for entry in records:
+        try:
+            found[entry.id] = faults(entry)
+        except InputError as error:  # a certificate or an instance that cannot be read
+            found[entry.id] = [str(error)]
     return {name: lines for name, lines in found.items() if lines}
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from schedgap.benchmarks.harness.store import reading
 from schedgap.benchmarks.ledger.judge import Judgement, judge
 from schedgap.benchmarks.records import Record
 from schedgap.catalogue.agreement import Answer, agree, joint_proof
@@ -176,7 +177,8 @@ def _one(problem: Problem, members: Sequence[Record], folder: Path) -> tuple[lis
         if heuristic and not row.error and any(g.method == row.method for g in problem.guarantees()):
             instance = instance if instance is not None else load(folder, problem, row.instance_hash)
             result = row.result
-            judgements = judge(problem, method, row.settings, instance, result.objective, result.info, agreement)
+            with reading(folder, row, "info"):
+                judgements = judge(problem, method, row.settings, instance, result.objective, result.info, agreement)
         rows.append(
             {
                 **row.flat(),

@@ -7,7 +7,7 @@ import importlib
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,8 +16,10 @@ from typing import Any, Generic, TypeVar
 
 from schedgap.benchmarks.harness.pool import GRACE, Pool
 from schedgap.benchmarks.harness.progress import TICK
+from schedgap.benchmarks.harness.versions import relevant_versions
 from schedgap.catalogue.methods import one_line
 from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.instance import Json
 from schedgap.solvers.size import share_memory
 
 _T = TypeVar("_T")
@@ -47,7 +49,7 @@ def pool_of(
     Raises
     ------
     InputError
-        Dask is not installed, or the address is none.
+        Dask is not installed, the address is none, or a worker has other versions.
     ClusterLost
         No scheduler answers at the address, or it has no workers.
     """
@@ -91,10 +93,26 @@ def _connect(address: str) -> Any:
         raise ClusterLost(
             f"cluster {address}: no Dask scheduler answers ({why[0] if why else 'nothing that Dask would say'})"
         ) from error
-    if not client.nthreads():
+    try:
+        if not client.nthreads():
+            raise ClusterLost(f"cluster {address}: the scheduler has no workers; start some: dask worker {address}")
+        _check_versions(address, client.run(relevant_versions, on_error="return"))
+    except BaseException:
         client.close()
-        raise ClusterLost(f"cluster {address}: the scheduler has no workers; start some: dask worker {address}")
+        raise
     return client
+
+
+def _check_versions(address: str, told: Mapping[str, Json]) -> None:
+    """Refuse workers whose results would be kept under other versions than theirs, or that tell an exception."""
+    here = relevant_versions()
+    for worker, there in told.items():
+        who = f"cluster {address}: the worker at {worker}"
+        if isinstance(there, Exception):
+            raise InputError(f"{who} has no schedgap like this: {one_line(there)}")
+        other = [f"{name} {there.get(name)}, here {x}" for name, x in here.items() if there.get(name) != x]
+        if other:
+            raise InputError(f"{who} has {'; '.join(other)}: install the same everywhere")
 
 
 async def _shake_hands(address: str) -> None:
@@ -116,7 +134,7 @@ def _check_address(address: str) -> None:
             raise ValueError("no host" if not host else f"port {port} is not from 1 to 65535")
         if scheme == "tls" and distributed.Security().get_connection_args("client")["ssl_context"] is None:
             raise ValueError("no certificates: set distributed.comm.tls in Dask's configuration")
-    except (ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError) as error:
         raise InputError(
             f"cluster {address!r}: must be the address of a Dask scheduler, such as tcp://node1:8786 ({error})"
         ) from error
@@ -141,11 +159,13 @@ class ClusterPool(Pool[_T, _R]):
     address : of the scheduler
     client : the connection to it
     kept : what is left where it goes away
+    clock : one that machines share, which must go alike
     """
 
     address: str = ""
     client: Any = None
     kept: str = RESUMES
+    clock: Callable[[], float] = time.time
     _running: dict[Any, _Running[_T]] = field(default_factory=dict)
 
     def __exit__(
@@ -189,7 +209,7 @@ class ClusterPool(Pool[_T, _R]):
                 raise self._lost() from None
             if self.client.status != "running":
                 raise self._lost()
-            if until is not None and time.time() > until + GRACE:
+            if until is not None and self.clock() > until + GRACE:
                 self._drop()
                 return
             for future in [future for future in self._running if future.done()]:

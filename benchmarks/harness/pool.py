@@ -79,12 +79,14 @@ class Pool(Generic[_T, _R]):
     allowed : seconds an item may take before its worker is killed, or None; a last resort, since methods
         keep their own limits
     inside : a single worker works in this process
+    clock : one for all processes of a machine, which nobody sets back
     """
 
     function: Callable[[_T], _R]
     workers: int
     allowed: Callable[[_T], float | None] = lambda _: None
     inside: bool = False
+    clock: Callable[[], float] = time.monotonic
     _slots: list[_Slot[_T, _R]] = field(default_factory=list)
 
     def __enter__(self) -> Self:
@@ -111,7 +113,7 @@ class Pool(Generic[_T, _R]):
         items : the work, in the order in which it is begun
         done : told of each outcome, in this process
         died : told of each item whose worker died or hung every time it was tried: item, reason, seconds
-        until : :data:`GRACE` seconds after this moment of the wall clock all that still runs is ended, and dropped
+        until : :data:`GRACE` seconds after this moment of `clock` all that still runs is ended, and dropped
         tick : called every :data:`TICK` seconds with the items that run, and how long each has; while a single worker
             works in this process it is called by a thread
         """
@@ -142,7 +144,7 @@ class Pool(Generic[_T, _R]):
                     slot.begin(self.function, item, tries + 1)
             running = {slot.future for slot in self._slots if slot.future is not None}
             wait(running, timeout=TICK, return_when=FIRST_COMPLETED)
-            if until is not None and time.time() > until + GRACE:
+            if until is not None and self.clock() > until + GRACE:
                 for slot in self._slots:
                     slot.end()
                 return

@@ -16,11 +16,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import Self
 
-from schedgap.benchmarks.records import Record
+from schedgap.benchmarks.records import Record, RunFacts
+from schedgap.catalogue.methods import one_line
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.common.instance import Json
+from schedgap.formulations.common.instance import Json, read_json, validated
 
 FILE = "run.sqlite"
 LOCK = "run.lock"
@@ -29,6 +30,8 @@ _JSON = ("settings", "limits", "versions", "info", "solution", "at", "payload")
 
 _BROKEN = (sqlite3.Error, UnicodeDecodeError, OverflowError)
 """What reading a damaged file raises."""
+DEEPEST = 50
+"""Lists and objects within each other that a value may have."""
 COLUMNS = tuple(Record("", "").flat())
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL, checksum TEXT)",
@@ -50,8 +53,30 @@ def row_key(parts: Mapping[str, object]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def _unsound(value: Json, depth: int = 0) -> str:
+    """Why not every reader can go through a JSON value, show it and write it; empty where they can."""
+    if depth > DEEPEST:
+        return f"is nested deeper than {DEEPEST}"
+    if isinstance(value, str) and not value.isascii() and value != value.encode(errors="replace").decode():
+        return f"has half of a surrogate pair, {value!a:.60}"
+    if isinstance(value, int) and abs(value) > 10**300:
+        return "has a number larger than 10^300"
+    parts = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return next(filter(None, (_unsound(part, depth + 1) for part in parts)), "")
+
+
 class StoreError(InputError):
     """The store cannot be written or read; one line that names the file and the reason."""
+
+
+@contextmanager
+def reading(folder: Path, row: Record, part: str) -> Iterator[None]:
+    """StoreError, which names the row and a part of it, where what is done inside fails on that part's value."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
+        place = f"row of position {row.position} ({row.problem} {row.method}): {part}"
+        raise StoreError(f"{folder / FILE}: {place}: cannot be what was stored: {one_line(error)}") from error
 
 
 class Store:
@@ -82,7 +107,8 @@ class Store:
                 self._db.execute("PRAGMA synchronous = FULL")
                 for statement in _SCHEMA:
                     self._db.execute(statement)
-            names = self._db.execute("SELECT count(*) FROM sqlite_master WHERE name IN ('rows', 'meta')")
+            tables = "type = 'table' AND name IN ('rows', 'meta')"  # a view may have no end
+            names = self._db.execute(f"SELECT count(*) FROM sqlite_master WHERE {tables}")
             if names.fetchone()[0] < 2:
                 self._db.close()
                 raise StoreError(f"{path}: holds no run")
@@ -150,18 +176,20 @@ class Store:
 
         Raises
         ------
-        StoreError
-            A row cannot be read, or is not what was written.
+        InputError
+            A row cannot be read, is not what was written, or is none: one line that names it, the field and the value.
         """
         try:
             cursor = self._db.execute(f"SELECT {', '.join(COLUMNS)}, checksum FROM rows ORDER BY position, number")
             for number, (*values, checksum) in enumerate(cursor, start=1):
-                self._intact(f"row {number}", values, checksum)
+                place = f"row {number}"
+                self._intact(place, values, checksum)
                 data = dict(zip(COLUMNS, values, strict=True))
                 for name in _JSON:
-                    data[name] = None if data[name] is None else json.loads(data[name])
-                data["disagreement"] = bool(data["disagreement"])
-                yield Record.of(data)
+                    data[name] = self._decoded(f"{place}: {name}", data[name])
+                if data["disagreement"] in (0, 1):
+                    data["disagreement"] = bool(data["disagreement"])
+                yield Record.of(data, f"{self.path}: {place}")
         except _BROKEN as error:
             raise self._failed("read", error) from error
 
@@ -196,7 +224,8 @@ class Store:
             found: dict[str, Json] = {}
             for name, value, checksum in self._db.execute("SELECT name, value, checksum FROM meta"):
                 self._intact(f"fact {name}", (name, value), checksum)
-                found[name] = json.loads(value)
+                found[str(name)] = self._decoded(f"fact {name}", value)
+            validated(RunFacts, found, str(self.path))
             return found
         except _BROKEN as error:
             raise self._failed("read", error) from error
@@ -220,6 +249,15 @@ class Store:
         if _checksum(values) != checksum:
             raise StoreError(f"{self.path}: {what} is damaged: its checksum does not hold")
 
+    def _decoded(self, place: str, text: object) -> Json:
+        """What a JSON text in it says; None where there is none."""
+        if text is not None and not isinstance(text, str):
+            raise StoreError(f"{self.path}: {place}: must be JSON text, got {text!r:.60}")
+        value = None if text is None else read_json(f"{self.path}: {place}", text)
+        if fault := _unsound(value):
+            raise StoreError(f"{self.path}: {place}: {fault}")
+        return value
+
     def _failed(self, what: str, error: Exception) -> StoreError:
         kept = f"; its {self._rows} finished rows are kept, --resume goes on" if what == "write" else ""
         return StoreError(f"{self.path}: cannot {what}: {error}{kept}")
@@ -234,23 +272,24 @@ def locked(folder: Path) -> Iterator[None]:
     StoreError
         Another process works on this run, or the folder cannot be written.
     """
-    handle: IO[str]
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        handle = (folder / LOCK).open("a+", encoding="utf-8")
+        handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
         raise StoreError(f"{folder}: {error.strerror or error}") from error
-    with handle:
+    try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            handle.seek(0)
-            who = handle.read().strip() or "unknown"
+            who = os.read(handle, 20).decode(errors="replace").strip() or "unknown"
             raise StoreError(f"{folder}: another run is writing there (process {who})") from None
-        handle.truncate(0)
-        handle.write(str(os.getpid()))
-        handle.flush()
+        try:
+            os.ftruncate(handle, os.write(handle, str(os.getpid()).encode()))
+        except OSError as error:
+            raise StoreError(f"{folder / LOCK}: cannot be written: {error.strerror or error}") from error
         yield
+    finally:
+        os.close(handle)
 
 
 def holds_a_run(folder: Path) -> bool:
@@ -258,10 +297,10 @@ def holds_a_run(folder: Path) -> bool:
     return (folder / FILE).is_file()
 
 
-def fresh_folder(folder: Path) -> Path:
+def fresh_folder(folder: Path, taken: Callable[[Path], bool] = holds_a_run) -> Path:
     """`folder` itself if it holds no run, otherwise the first of ``folder-2``, ``folder-3``, ... that does not."""
     candidate, k = folder, 1
-    while holds_a_run(candidate):
+    while taken(candidate):
         k += 1
         candidate = folder.with_name(f"{folder.name}-{k}")
     return candidate

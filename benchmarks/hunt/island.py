@@ -35,7 +35,8 @@ class Stretch:
     steps : instances to try
     start : where it goes on; None begins at random
     partners : other instances to copy entries from
-    deadline : on the wall clock, or None
+    deadline : on the clock, or None
+    clock : of whoever began the hunt and of its workers
     """
 
     seed: int
@@ -45,6 +46,7 @@ class Stretch:
     start: Found | None
     partners: tuple[Found, ...] = ()
     deadline: float | None = None
+    clock: Callable[[], float] = time.monotonic
 
 
 @dataclass(frozen=True)
@@ -145,4 +147,4 @@ def _over(stretch: Stretch, judge: Judge) -> bool:
 
 
 def _late(stretch: Stretch) -> bool:
-    return stretch.deadline is not None and time.time() >= stretch.deadline
+    return stretch.deadline is not None and stretch.clock() >= stretch.deadline

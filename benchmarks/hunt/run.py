@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,7 @@ import numpy as np
 from schedgap.benchmarks.harness.cluster import check_cluster, own_folder, pool_of
 from schedgap.benchmarks.harness.pool import Pool
 from schedgap.benchmarks.harness.progress import Progress, Sink
-from schedgap.benchmarks.harness.store import locked
+from schedgap.benchmarks.harness.store import fresh_folder, locked
 from schedgap.benchmarks.hunt.island import Stretch, Walked
 from schedgap.benchmarks.hunt.journal import FILE, Journal
 from schedgap.benchmarks.hunt.limits import EVALUATIONS, Limits, parse_limits
@@ -29,7 +28,7 @@ from schedgap.benchmarks.hunt.work import DISAGREEMENTS, Done, Work, do_work, ke
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.files import check_folder, write_text
-from schedgap.formulations.common.instance import Json
+from schedgap.formulations.common.instance import Json, read_json
 
 FACTS = "hunt.json"
 OUT = Path("hunts")
@@ -134,16 +133,17 @@ class _Hunt:
         return found.value == float("inf") or (self.goal is not None and found.value >= self.goal)
 
     def _late(self) -> bool:
-        return self.deadline is not None and time.time() >= self.deadline
+        return self.deadline is not None and self.pool.clock() >= self.deadline
 
     def _round(self, number: int, steps: int) -> None:
         elite = sorted(
             {w.best.key: w.best for (r, _), w in self.walks.items() if r < number and w.best is not None}.items()
         )
         partners = tuple(found for _, found in elite[:ELITE])
+        clock = self.pool.clock
         work = [
             Work(
-                Stretch(self.seed, number, k, steps, self._start(number, k, partners), partners, self.deadline),
+                Stretch(self.seed, number, k, steps, self._start(number, k, partners), partners, self.deadline, clock),
                 self.target,
                 self.starts,
                 self.limits.search["work"],
@@ -187,9 +187,8 @@ class _Hunt:
             self.journal.add({"kind": "walked", **place, "walked": walked.to_dict()})
         told = "nothing yet" if self.best is None else summary(self.target, self.best)
         # With a budget the bar counts its seconds, otherwise the islands of all rounds.
-        pieces = (
-            1 if self.shrink_until is None else min(self.bar.total - 1, int(time.time() - self.began)) - self.bar.done
-        )
+        spent = min(self.bar.total - 1, int(self.pool.clock() - self.began))
+        pieces = 1 if self.shrink_until is None else spent - self.bar.done
         self.bar.step(f"{told}; {self.evaluations} instances tried", pieces)
 
     def shrink(self) -> None:
@@ -205,7 +204,7 @@ class _Hunt:
         space = replace(self.starts.space, numbers=self.limits.numbers)
 
         def tried(data: Mapping[str, Any]) -> Found | None:
-            if self.shrink_until is not None and time.time() >= self.shrink_until:
+            if self.shrink_until is not None and self.pool.clock() >= self.shrink_until:
                 raise _Late
             found = judge(data, best.options, least)
             return found if found is not None and (found.refuted or not claim) else None
@@ -295,11 +294,7 @@ def hunt(
 
 def fresh(folder: Path) -> Path:
     """`folder` if it holds no hunt, otherwise the first of ``folder-2``, ``folder-3``, ... that does not."""
-    candidate, k = folder, 1
-    while (candidate / FACTS).exists() or (candidate / FILE).exists():
-        k += 1
-        candidate = folder.with_name(f"{folder.name}-{k}")
-    return candidate
+    return fresh_folder(folder, lambda one: (one / FACTS).exists() or (one / FILE).exists())
 
 
 def begin(folder: Path, facts: Mapping[str, Json]) -> None:
@@ -310,10 +305,7 @@ def begin(folder: Path, facts: Mapping[str, Json]) -> None:
             raise InputError(f"{folder}: holds a journal without {FACTS}; it cannot be told what was hunted")
         write_text(path, json.dumps(facts, indent=1) + "\n")
         return
-    try:
-        before = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from None
+    before = read_json(path)
     for name, value in facts.items():
         if before.get(name) != value:
             raise InputError(f"{folder}: the hunt there has {name} {before.get(name)!r}, not {value!r}")
@@ -338,7 +330,7 @@ def _run(
         compiling = [Work(None, target, starts, 0.0, None, journal.path)] * pool.workers
         with _told(bar):
             pool.run(compiling, _ignore, _ignore, tick=partial(_tick, bar))
-    began = time.time()
+    began = pool.clock()
     deadline = None if budget is None else began + SEARCHING * budget
     state = _Hunt(
         target,

@@ -179,7 +179,10 @@ class Judge:
         """What comes of an instance; None where it is not valid, nothing is proven, or the value is too low."""
         target = self.target
         if self.trying is not None:
-            self.trying.write_text(json.dumps(data), encoding="utf-8")
+            try:
+                self.trying.write_text(json.dumps(data), encoding="utf-8")
+            except OSError as error:
+                raise InputError(f"{self.trying}: cannot be written: {error.strerror}") from error
         try:
             instance = target.problem.instance_class.parse(dict(data))
         except InputError:

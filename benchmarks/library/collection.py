@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -191,7 +191,7 @@ def read(path: Path) -> Entry:
         raise InputError(f"{path}: {KEY}: is missing")
     known = validated(BestKnown, data[KEY], f"{path}: {KEY}")
     problem, _, name = known.id.partition("/")
-    if (problem.replace("-", "_"), name) != (path.parent.name, path.stem):
+    if problem not in all_problems() or (problem.replace("-", "_"), name) != (path.parent.name, path.stem):
         raise InputError(f"{path}: {KEY}.id: does not belong to this file, got {known.id!r}")
     return Entry(known, {key: value for key, value in data.items() if key != KEY}, path)
 
@@ -201,23 +201,35 @@ def _shipped() -> dict[str, Entry]:
     return _within(SHIPPED)
 
 
-def _within(folder: Path) -> dict[str, Entry]:
-    found = (read(path) for path in sorted(folder.glob("*/*.json")))
-    return {entry.id: entry for entry in found}
+def _within(folder: Path, malformed: Callable[[str], None] | None = None) -> dict[str, Entry]:
+    found: dict[str, Entry] = {}
+    for path in sorted(folder.glob("*/*.json")):
+        try:
+            entry = read(path)
+        except InputError as error:
+            if malformed is None:
+                raise
+            malformed(str(error))
+        else:
+            found[entry.id] = entry
+    return found
 
 
-def entries(problem: str | None = None, folder: str | Path | None = None) -> tuple[Entry, ...]:
+def entries(
+    problem: str | None = None, folder: str | Path | None = None, malformed: Callable[[str], None] | None = None
+) -> tuple[Entry, ...]:
     """The records of the library.
 
     Parameters
     ----------
     problem : only this one
     folder : a library of one's own, whose records stand before the shipped ones of the same id, and beside them
+    malformed : told of each file in it that is no record, in one line; the others are read
 
     Raises
     ------
     InputError
-        An unknown problem, or a file that is not a record.
+        An unknown problem, or, where nobody is told, a file that is not a record.
     """
     if problem is not None:
         find_problem(problem)
@@ -225,7 +237,7 @@ def entries(problem: str | None = None, folder: str | Path | None = None) -> tup
     if folder is not None:
         if Path(folder).exists() and not Path(folder).is_dir():
             raise InputError(f"{folder}: is not a folder")
-        known |= _within(Path(folder))
+        known |= _within(Path(folder), malformed)
     order = list(all_problems())
     places = {name: number for number, name in enumerate(order)}
     chosen = [entry for entry in known.values() if problem in (None, entry.id.partition("/")[0])]

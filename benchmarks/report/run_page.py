@@ -12,7 +12,7 @@ import pandas as pd
 
 from schedgap.benchmarks.harness.aggregate import claims, series_points
 from schedgap.benchmarks.harness.analysis import Analysis, analyse, claimed_only, instance_path, instances, load
-from schedgap.benchmarks.harness.store import FILE, Store, StoreError
+from schedgap.benchmarks.harness.store import FILE, Store, StoreError, reading
 from schedgap.benchmarks.instances import figure_of, workload_of
 from schedgap.benchmarks.ledger.verdicts import FOLDER, write_counterexamples
 from schedgap.benchmarks.records import Record
@@ -88,8 +88,8 @@ def read_run(folder: Path, problems: Sequence[Problem] | None = None) -> tuple[A
     """What a run's store holds, put together, and the facts of the run."""
     with Store(folder / FILE, read_only=True) as store:
         rows, meta = list(store.rows()), store.meta()
-    if not rows and "suites" not in meta:
-        raise StoreError(f"{folder / FILE}: holds no run")
+    if "suites" not in meta:
+        raise StoreError(f"{folder / FILE}: holds no run of suites")
     return analyse(rows, folder, problems, meta.get("planned")), meta
 
 
@@ -187,7 +187,7 @@ def _section(folder: Path, analysis: Analysis, suite: str, problem: Problem) -> 
         "problem": problem,
         "series": [_series(problem, str(name), part, places) for name, part in series],
         "metrics": metrics_sheet(here, problem),
-        "measurements": [_measurement(row, problem) for row in measurements],
+        "measurements": [_measurement(folder, row, problem) for row in measurements],
     }
     if plain.empty:
         return found
@@ -245,19 +245,25 @@ def _worst_cases(folder: Path, problem: Problem, runs: pd.DataFrame) -> list[dic
                 "hash": digest,
                 "name": record.instance_name or digest[:12],
                 "batch": record.batch,
-                "figures": _pair(problem, load(folder, problem, digest), record, best[one], ratio),
+                "figures": _pair(folder, problem, load(folder, problem, digest), record, best[one], ratio),
             }
         )
     return shown
 
 
-def _pair(problem: Problem, instance: Instance, record: Record, best: Record, ratio: float) -> list[Picture]:
+def _pair(
+    folder: Path, problem: Problem, instance: Instance, record: Record, best: Record, ratio: float
+) -> list[Picture]:
     """A heuristic's schedule and the optimum, both over the same range of x."""
     draw = figure_of(problem)
-    left, right = draw(instance, record.result.solution), draw(instance, best.result.solution)
+    figures = []
+    for one in (record, best):
+        with reading(folder, one, "solution"):
+            figures.append(draw(instance, one.result.solution))
+    left, right = figures
     if left.axes and right.axes:
         ends = [axes.get_xlim() for axes in (left.axes[0], right.axes[0])]
-        for figure in (left, right):
+        for figure in figures:
             width, height = figure.get_size_inches()
             figure.set_size_inches(0.8 * width, 0.8 * height)  # half as wide as the page: larger letters
             figure.axes[0].set_xlim(min(low for low, _ in ends), max(high for _, high in ends))
@@ -281,12 +287,13 @@ def _series(problem: Problem, name: str, runs: pd.DataFrame, places: Mapping[str
     return {"name": name, "figure": picture(figure, count), "sheets": series_sheets(runs, problem)}
 
 
-def _measurement(row: Record, problem: Problem) -> dict[str, object]:
+def _measurement(folder: Path, row: Record, problem: Problem) -> dict[str, object]:
     if row.error or not row.payload:
         return {"title": row.batch, "failed": row.error or "no rows"}
     part = measurement_of(row, problem)
-    figure = None if part is None or part.figure is None else picture(part.figure()(row.payload), part.title)
-    return {"sheet": measurement_sheet(row, problem, times=True), "figure": figure}
+    with reading(folder, row, "payload"):
+        figure = None if part is None or part.figure is None else picture(part.figure()(row.payload), part.title)
+        return {"sheet": measurement_sheet(row, problem, times=True), "figure": figure}
 
 
 def _facts(meta: Mapping[str, Any]) -> list[list[object]]:
@@ -323,18 +330,18 @@ def _ranges(numbers: Sequence[int]) -> str:
 
 def _session_facts(session: Mapping[str, Any]) -> dict[str, object]:
     """One sitting of a run: when, with what, on what; one that was killed has only its beginning."""
-    ended = session.get("ended")
-    state = "killed, or still running" if ended is None else "interrupted" if session["interrupted"] else "finished"
+    began, ended = session["began"], session.get("ended")
+    state = "killed, or still running" if ended is None else "interrupted" if session.get("interrupted") else "finished"
     return {
-        "began (UTC)": time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(session["began"])),
-        "took": "-" if ended is None else f"{ended - session['began']:.0f} s",
+        "began (UTC)": time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(began)),
+        "took": "-" if ended is None else "clock set back" if ended < began else f"{ended - began:.0f} s",
         "ended": state,
         "items": session.get("items", "-"),
-        "workers": session["workers"],
-        "processor": session["processor"],
-        "cores": session["cores"],
-        "system": f"{session['system']} {session['machine']}",
-        "Python": session["python"],
+        "workers": session.get("workers", "-"),
+        "processor": session.get("processor", "-"),
+        "cores": session.get("cores", "-"),
+        "system": f"{session.get('system', '-')} {session.get('machine', '')}",
+        "Python": session.get("python", "-"),
         **{name: version or "not installed" for name, version in session["packages"].items()},
-        "digest of the code": session["code"],
+        "digest of the code": session.get("code", "-"),
     }

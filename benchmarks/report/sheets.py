@@ -305,7 +305,7 @@ def measurement_sheet(row: Record, problem: Problem, times: bool) -> Sheet:
     """The rows that a measurement gave, with its own columns; those that hold times only with `times`."""
     part = measurement_of(row, problem)
     timed = () if part is None else part.timed
-    lines = row.payload or []
+    lines = row.payload if isinstance(row.payload, list) else []
     names = [c for c in dict.fromkeys(key for line in lines for key in line) if times or c not in timed]
     columns = (Column(c.replace("_", " "), right=all(_is_number(line.get(c)) for line in lines)) for c in names)
     return Sheet(row.batch, tuple(columns), [[_cell(line.get(name)) for name in names] for line in lines])

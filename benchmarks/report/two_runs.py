@@ -100,6 +100,6 @@ def _facts(meta: Mapping[str, Any]) -> dict[str, str]:
     sessions = meta.get("sessions", [])
     if sessions:
         last = sessions[-1]
-        facts |= {name: str(last[name]) for name in ("python", "system", "processor", "cores", "workers", "code")}
+        facts |= {name: str(last.get(name)) for name in ("python", "system", "processor", "cores", "workers", "code")}
         facts |= {name: str(version) for name, version in last["packages"].items()}
     return facts

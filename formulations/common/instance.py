@@ -36,9 +36,13 @@ MOST_GPUS = 1_000_000
 """What an instance may have, all servers together; 100,000 jobs of the presets make files of 14 to 35 MB."""
 
 
-def _readable(text: str) -> str:
+def _not_blank(text: str) -> str:
     if not text.strip():
         raise ValueError("must not be blank")
+    return text
+
+
+def _readable(text: str) -> str:
     if any(unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp") for letter in text):
         raise ValueError(f"must have no control characters, got {json.dumps(text)[:60]}")
     return text
@@ -50,7 +54,9 @@ def _not_tiny(value: float) -> float:
     return value
 
 
-Identifier = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_readable)]
+Line = Annotated[str, AfterValidator(_readable)]
+"""Text without control characters, which may be empty."""
+Identifier = Annotated[Line, Field(min_length=1, max_length=200), AfterValidator(_not_blank)]
 """A name of 1 to 200 characters, not blank, without control characters."""
 Count = Annotated[int, Field(ge=1, le=LARGEST_COUNT)]
 """A whole number from 1 to 10^9: GPUs, iterations, slots."""
@@ -117,7 +123,7 @@ class Instance(Part):
     """An instance of a problem; subclasses add ``problem: Literal["<id>"]`` and their fields."""
 
     problem_id: ClassVar[str]
-    name: Annotated[str, Field(max_length=200)] = ""
+    name: Annotated[Line, Field(max_length=200)] = ""
     version: Annotated[int, Field(ge=1, le=1)] = 1
 
     def __repr__(self) -> str:

@@ -24,7 +24,11 @@ def add_library(parser: argparse.ArgumentParser) -> None:
     solved.add_argument("--out", type=Path, metavar="DIR", help="write each result to DIR, for submit")
     for one in (listed, solved):
         one.add_argument("--problem", metavar="P", help="only the records of this problem")
-    listed.add_argument("--check", action="store_true", help="check every record anew; exit status 1 where one fails")
+    listed.add_argument(
+        "--check",
+        action="store_true",
+        help="check every record anew; exit status 1 where one fails",
+    )
     submitted = actions.add_parser("submit", help="check a schedule or a certificate, and improve the record")
     submitted.add_argument("id", metavar="ID", help="of the record")
     submitted.add_argument("solution", nargs="?", metavar="SOLUTION", help="a solution, or what solve --json prints")
@@ -37,20 +41,24 @@ def add_library(parser: argparse.ArgumentParser) -> None:
 
 
 def run_library(arguments: argparse.Namespace) -> int:
-    """0 done; 1 a record or what is submitted does not check; 4 nothing solved; 5 better than a proven bound."""
+    """0 done; 1 a record or what is submitted does not check; 2 a file is no record; 4 nothing solved; 5 better than a
+    proven bound."""
     return {"list": _list, "solve": _solve, "submit": _submit}[arguments.action](arguments)
 
 
 def _list(arguments: argparse.Namespace) -> int:
     from schedgap import library
 
-    records = library.library_records(arguments.problem, library=arguments.library)
+    malformed: list[str] = []
+    records = library.library_records(arguments.problem, library=arguments.library, malformed=malformed.append)
     print(to_json(library.records_dict(records)) if arguments.json else library.records_text(records))
     faults = library.library_faults(records) if arguments.check else {}
     for name, lines in faults.items():
         for line in lines:
             note(f"{name}: {line}")
-    return 1 if faults else 0
+    for line in malformed:
+        note(line)
+    return 2 if malformed else 1 if faults else 0
 
 
 def _solve(arguments: argparse.Namespace) -> int:

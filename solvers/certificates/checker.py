@@ -52,6 +52,8 @@ RULES = {
     "ddljs": "ring_prices",
 }
 """The file of ``rules/`` that knows a problem."""
+LARGEST_FILE = 256 * 2**20
+"""Bytes of a file that are read, unpacked."""
 _LARGEST = 10**300
 _KEYS = {"certificate", "problem", "instance", "form", "options", "claim", "tree"}
 
@@ -348,10 +350,13 @@ def value_of(
 
 
 def load(path: str) -> Any:
-    """A JSON file, compressed or not."""
-    raw = Path(path).read_bytes()
-    if raw[:2] == b"\x1f\x8b":
-        raw = gzip.decompress(raw)
+    """A JSON file, compressed or not; Rejected where it has more than LARGEST_FILE bytes, of which no more are read."""
+    with Path(path).open("rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+        file.seek(0)
+        raw = (gzip.GzipFile(fileobj=file) if packed else file).read(LARGEST_FILE + 1)
+    if len(raw) > LARGEST_FILE:
+        reject(f"{path}: has more than {LARGEST_FILE:,} bytes")
     return parse(raw)
 
 

@@ -6,15 +6,17 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+import dask
 import pytest
 from distributed import CancelledError
 from distributed.comm import CommClosedError
@@ -45,29 +47,37 @@ SETTING = ["--no-dashboard", "--host", "127.0.0.1"]
 class Cluster:
     """A scheduler and its workers, each a process."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, workers: int = 2, more: Sequence[str] = (), scheme: str = "tcp") -> None:
         self.file = folder / "scheduler.json"
-        scheduler = ["--port", "0", "--scheduler-file", str(self.file)]
+        self.more = more
+        scheduler = ["--port", "0", "--scheduler-file", str(self.file), "--protocol", scheme]
         self.scheduler = self._start("scheduler", scheduler)
         wait_until(self._tells, lambda: self.scheduler.poll() is None)
         self.address = json.loads(self.file.read_text())["address"]
-        self.workers = [self._start("worker", [self.address, "--nthreads", "1", "--no-nanny"]) for _ in range(2)]
+        self.workers = [self.start_worker() for _ in range(workers)]
 
-    def _start(self, part: str, arguments: list[str]) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", f"distributed.cli.dask_{part}", *arguments, *SETTING]
-        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.file.parent)
+    def start_worker(self, **environment: str) -> subprocess.Popen[bytes]:
+        """One more."""
+        return self._start("worker", [self.address, "--nthreads", "1", "--no-nanny"], environment)
+
+    def _start(self, part: str, arguments: list[str], more: Mapping[str, str] = {}) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", f"distributed.cli.dask_{part}", *arguments, *self.more, *SETTING]
+        said = (self.file.parent / f"{part}.log").open("ab")
+        with said:
+            return subprocess.Popen(command, stdout=said, stderr=said, cwd=self.file.parent, env={**os.environ, **more})
 
     def _tells(self) -> bool:
         with contextlib.suppress(OSError, ValueError):
             return bool(json.loads(self.file.read_text())["address"])
         return False
 
-    def wait_for_workers(self) -> None:
-        """Until both are there."""
+    def wait_for_workers(self, count: int | None = None) -> None:
+        """Until all of them, or so many, are there."""
         import distributed
 
         with distributed.Client(self.address, timeout=60, set_as_default=False) as client:
-            client.wait_for_workers(2, timeout=300)
+            wanted = len(self.workers) if count is None else count
+            wait_until(lambda: len(client.nthreads()) == wanted, lambda: self.scheduler.poll() is None)
 
     def end(self) -> None:
         """End all of it."""
@@ -264,3 +274,74 @@ def test_somebody_who_is_no_dask_scheduler_is_not_waited_for(monkeypatch: pytest
         pytest.raises(ClusterLost, match="no Dask scheduler answers"),
     ):
         check_cluster(f"tcp://127.0.0.1:{server.getsockname()[1]}")
+
+
+def test_a_worker_with_another_version_is_refused_in_one_line(lasting: Cluster, tmp_path: Path) -> None:
+    """Its rows would be kept as if they came from the version here."""
+    home = Path(schedgap.__file__).parents[1]
+    shutil.copytree(home / "interface", tmp_path / "schedgap")
+    for part in ("formulations", "solvers", "heuristics", "catalogue", "benchmarks"):
+        shutil.copytree(home / part, tmp_path / "schedgap" / part, ignore=shutil.ignore_patterns("collection"))
+    with (tmp_path / "schedgap" / "heuristics" / "__init__.py").open("a") as changed:
+        changed.write("# another version\n")
+    other = lasting.start_worker(PYTHONPATH=str(tmp_path))
+    try:
+        lasting.wait_for_workers(3)
+        with pytest.raises(
+            InputError, match=r"the worker at tcp://\S+ has code \w{16}, here \w{16}: install the same"
+        ) as e:
+            check_cluster(lasting.address)
+        assert len(str(e.value).splitlines()) == 1
+    finally:
+        other.kill()
+        other.wait()
+        lasting.wait_for_workers(2)
+    check_cluster(lasting.address)
+
+
+def test_a_worker_without_schedgap_is_refused_in_one_line() -> None:
+    with pytest.raises(
+        InputError, match=r"worker at tcp://a:1 has no schedgap like this: ModuleNotFoundError: No module"
+    ):
+        cluster_module._check_versions("tcp://x:1", {"tcp://a:1": ModuleNotFoundError("No module named 'schedgap'")})
+
+
+def test_a_cluster_with_tls_takes_only_those_with_a_certificate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As docs/cluster.md has it: an authority of one's own, one certificate for all nodes."""
+    new = ["openssl", "req", "-newkey", "rsa:2048", "-nodes"]
+    sign = ["openssl", "x509", "-req", "-in", "node.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial"]
+    for command in (
+        [*new, "-x509", "-subj", "/CN=ca", "-keyout", "ca.key", "-out", "ca.pem"],
+        [*new, "-x509", "-subj", "/CN=stranger", "-keyout", "stranger.key", "-out", "stranger.pem"],
+        [*new, "-subj", "/CN=node", "-keyout", "node.key", "-out", "node.csr"],
+        [*sign, "-out", "node.pem"],
+    ):
+        subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    files = {"ca-file": "ca.pem", "cert": "node.pem", "key": "node.key"}
+    options = [part for name, file in files.items() for part in (f"--tls-{name}", str(tmp_path / file))]
+
+    def configured(certificate: str) -> dict[str, object]:
+        client = {name: str(tmp_path / f"{certificate}.{end}") for name, end in (("cert", "pem"), ("key", "key"))}
+        return {"distributed.comm.tls.ca-file": str(tmp_path / "ca.pem"), "distributed.comm.tls.client": client}
+
+    made = Cluster(tmp_path, workers=1, more=options, scheme="tls")
+    try:
+        assert made.address.startswith("tls://")
+        with dask.config.set(configured("node")):
+            made.wait_for_workers()
+            with pool_of(abs, 1, cluster=made.address) as pool:
+                found: dict[int, int] = {}
+                pool.run([-1, -2], found.__setitem__, lambda item, reason, _: pytest.fail(f"{item}: {reason}"))
+        assert found == {-1: 1, -2: 2}
+        monkeypatch.setattr(cluster_module, "ANSWER", 2.0)
+        with dask.config.set(configured("stranger")), pytest.raises(ClusterLost, match="no Dask scheduler answers"):
+            check_cluster(made.address)
+        with pytest.raises(ClusterLost, match="no Dask scheduler answers"):
+            check_cluster(made.address.replace("tls", "tcp"))
+        with dask.config.set(configured("absent")), pytest.raises(InputError, match="No such file") as refused:
+            check_cluster(made.address)
+        assert len(str(refused.value).splitlines()) == 1
+    finally:
+        made.end()

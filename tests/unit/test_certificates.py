@@ -9,6 +9,7 @@ import json
 import random
 import subprocess
 import sys
+import tracemalloc
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -564,6 +565,23 @@ def test_a_certificate_that_is_too_large_is_refused_while_it_is_read(
     for path in (bomb, Path("/dev/zero")):
         with pytest.raises(schedgap.InputError, match=f"{path}: has more than 10,000 bytes"):
             schedgap.check(certified.instance, certified.result.solution, certificate=path)
+
+
+def test_the_checker_alone_unpacks_no_more_than_it_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """1.5 MB became 3.1 GB."""
+    monkeypatch.setattr(checker, "LARGEST_FILE", 10_000)
+    bomb = tmp_path / "bomb.gz"
+    bomb.write_bytes(gzip.compress(50_000_000 * b" "))
+    tracemalloc.start()
+    try:
+        for path in (bomb, Path("/dev/zero")):
+            with pytest.raises(Rejected, match=f"{path}: has more than 10,000 bytes"):
+                checker.load(str(path))
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
+    bomb.write_bytes(gzip.compress(b"[1]" + 9_000 * b" "))
+    assert checker.load(str(bomb)) == [1]
 
 
 def test_a_schedule_better_than_what_is_proven_is_no_optimum(made: dict[str, Any]) -> None:

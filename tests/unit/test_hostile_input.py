@@ -38,6 +38,15 @@ def test_names_are_not_blank_and_have_no_control_characters(name: str) -> None:
     assert len(str(refused.value).splitlines()) == 1
 
 
+@pytest.mark.parametrize("name", ["a\x00", "a\x1b[2J", "a\nb", "\u2028", "\ud800"])
+def test_the_name_of_an_instance_has_no_control_characters(name: str) -> None:
+    """One with NUL was solved."""
+    with pytest.raises(InputError, match="name: must have no control characters") as refused:
+        parse_instance({**comm({}), "name": name})
+    assert len(str(refused.value).splitlines()) == 1
+    assert parse_instance({**comm({}), "name": ""})[1].name == ""
+
+
 @pytest.mark.parametrize("name", ["é", "任务", "a b", "=1+1", "$\\frac{$", "a$b_1$"])
 def test_other_names_are_taken(name: str) -> None:
     assert parse_instance(comm({"id": name}))[1].tasks[0].id == name  # type: ignore[attr-defined]

@@ -8,8 +8,8 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -156,6 +156,15 @@ def test_a_new_hunt_goes_beside_one_that_is_there_and_resume_wants_the_same(tmp_
     assert (resumed.found, resumed.evaluations) == (first.found, first.evaluations)
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_disk_that_fills_up_is_told_with_the_file(tmp_path: Path) -> None:
+    """It was told as JSON that could not be decoded."""
+    (tmp_path / "trying-0.json").symlink_to("/dev/full")
+    with pytest.raises(InputError) as refused:
+        _toy("toy/list", tmp_path)
+    assert str(refused.value) == f"{tmp_path / 'trying-0.json'}: cannot be written: No space left on device"
+
+
 def test_a_torn_line_loses_only_itself(tmp_path: Path) -> None:
     journal = Journal(tmp_path / FILE)
     journal.add({"k": 1})
@@ -270,12 +279,30 @@ def test_what_a_budget_cuts_off_counts(tmp_path: Path, monkeypatch: Any) -> None
 
 def test_a_budget_begins_when_everything_is_compiled(tmp_path: Path, monkeypatch: Any) -> None:
     done: list[str] = []
-    clock = SimpleNamespace(time=lambda: done.append("clock") or 0.0)
+    pool_of = run.pool_of
+
+    def pool_with_a_clock(*arguments: Any, **more: Any) -> Any:
+        pool = pool_of(*arguments, **more)
+        pool.clock = lambda: done.append("clock") or 0.0
+        return pool
+
     monkeypatch.setattr(work, "warm_once", lambda problem, method, *_: done.append(method.id))
-    monkeypatch.setattr(run, "time", clock)
-    monkeypatch.setattr(island, "time", clock)
+    monkeypatch.setattr(run, "pool_of", pool_with_a_clock)
     _toy("toy/list", tmp_path, {**SMALL, "evaluations": 8}, budget=1.0)
     assert done[:3] == ["list", "brute", "clock"] and set(done[3:]) == {"clock"}
+
+
+def test_a_clock_that_is_set_back_does_not_prolong_a_hunt(tmp_path: Path, monkeypatch: Any) -> None:
+    """A budget of seconds lasted until the clock of the wall had come as far again."""
+    looks = itertools.count()
+
+    def an_hour_back_at_each_look() -> float:
+        look = next(looks)
+        assert look < 3000, "the hunt goes on after its budget"
+        return 1.7e9 - 3600 * look
+
+    monkeypatch.setattr(time, "time", an_hour_back_at_each_look)
+    assert _toy("toy/list", tmp_path, {"jobs": 5, "machines": 3, "limit": "1000..1000"}, budget=0.1).finished
 
 
 def test_a_process_that_leaves_does_so_with_its_workers_locks() -> None:

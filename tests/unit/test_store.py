@@ -2,19 +2,44 @@
 
 from __future__ import annotations
 
+import csv
 import os
+import re
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from schedgap.benchmarks.harness.store import FILE, Store, StoreError, fresh_folder, locked, row_key
-from schedgap.benchmarks.records import Record
-from schedgap.solvers.result import Result, Status
+import schedgap
+from schedgap.benchmarks.harness.analysis import instance_path
+from schedgap.benchmarks.harness.store import (
+    COLUMNS,
+    FILE,
+    LOCK,
+    Store,
+    StoreError,
+    _checksum,
+    fresh_folder,
+    locked,
+    row_key,
+)
+from schedgap.benchmarks.harness.versions import environment
+from schedgap.benchmarks.records import Record, plain
+from schedgap.benchmarks.report.export import export_csv
+from schedgap.benchmarks.report.run_page import write_report
+from schedgap.catalogue.methods import find_method
+from schedgap.catalogue.registry import find_problem
+from schedgap.catalogue.run import run_method
+from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.files import write_text
+from schedgap.solvers.result import Result, SolveOptions, Status
 
 WRITER = """
 import sys
@@ -31,7 +56,9 @@ for k in range(10**6):
 
 def _row(key: str, position: int = 0, status: str = "optimal", objective: float | None = None, **more: Any) -> Record:
     result = Result(Status(status), objective, solution={"machine": [0, 1]}, info={"x": None}, engine="highs")
-    return Record("toy", "list", {"a": 1}, 3, "toy-1", "abc", "quick", "random", position, key, result=result, **more)
+    return Record(
+        "toy", "list", {"a": 1}, 3, "toy-1", "abc0" * 16, "quick", "random", position, key, result=result, **more
+    )
 
 
 def test_a_row_comes_back_as_it_was(tmp_path: Path) -> None:
@@ -86,7 +113,7 @@ def test_a_full_disk_is_one_clear_line_and_loses_nothing(tmp_path: Path) -> None
         pages = store._db.execute("PRAGMA page_count").fetchone()[0]
         store._db.execute(f"PRAGMA max_page_count = {pages + 2}")  # SQLite answers as when the disk is full
         with pytest.raises(StoreError, match=r"cannot write: database or disk is full.*1 finished rows are kept") as e:
-            store.put(_row("second", 1, payload=[7] * 50_000))
+            store.put(_row("second", 1, payload=[{"x": 7}] * 20_000))
         assert e.value.exit_status == 2 and "\n" not in str(e.value)
     with Store(tmp_path / FILE) as store:
         assert [row.key for row in store.rows()] == ["first"]
@@ -101,6 +128,15 @@ def test_what_is_no_store_is_refused_in_one_line(tmp_path: Path) -> None:
         Store(tmp_path / "absent.sqlite", read_only=True)
     with pytest.raises(StoreError, match="cannot open"):
         Store(tmp_path / "no folder" / FILE)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_disk_that_is_full_at_once_is_told_with_the_file(tmp_path: Path) -> None:
+    """It was told as standard output, wherever that went."""
+    (tmp_path / LOCK).symlink_to("/dev/full")
+    with pytest.raises(StoreError) as refused, locked(tmp_path):
+        pass
+    assert str(refused.value) == f"{tmp_path / LOCK}: cannot be written: No space left on device"
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:
@@ -191,3 +227,140 @@ def test_a_flipped_byte_is_refused_or_changes_nothing(tmp_path: Path) -> None:
             refused += 1
             assert str(error).startswith(str(path)) and len(str(error).splitlines()) == 1
     assert refused > 75
+
+
+def _doctor(path: Path, statement: str, *values: object) -> None:
+    """Change a store and make its checksums, which anybody can work out, hold again."""
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute(statement, values)
+        for number, *held in db.execute(f"SELECT number, {', '.join(COLUMNS)} FROM rows").fetchall():
+            db.execute("UPDATE rows SET checksum = ? WHERE number = ?", (_checksum(held), number))
+        for pair in db.execute("SELECT name, value FROM meta").fetchall():
+            db.execute("UPDATE meta SET checksum = ? WHERE name = ?", (_checksum(pair), pair[0]))
+
+
+@pytest.fixture(scope="module")
+def foreign(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run with a proven optimum, a heuristic with claims, and instances of its own."""
+    problem = find_problem("rar-ddls")
+    instance = schedgap.generate("rar-ddls", "tiny", seed=1)
+    folder = tmp_path_factory.mktemp("foreign")
+    (folder / "instances").mkdir()
+    write_text(instance_path(folder, instance.content_hash()), instance.to_json())
+    with Store(folder / FILE) as store:
+        for position, name in enumerate(("cp", "sjf-bco", "ff")):
+            result = run_method(problem, instance, find_method(problem, name), SolveOptions(threads=1))
+            result = replace(result, solution=plain(result.solution), info=plain(result.info))
+            place = {"suite": "quick", "batch": "tiny", "position": position, "key": name, "instance_name": "x"}
+            store.put(
+                Record("rar-ddls", name, result=result, instance_hash=instance.content_hash(), **place, seconds=0.5)
+            )
+        session = {**environment(), "workers": 1, "began": 1.0, "ended": 0.5, "interrupted": False, "items": 3}
+        store.set_meta(suites=["quick"], seed=0, scale=1.0, planned=3, sessions=[session])
+    return folder
+
+
+DEEP = '{"a":' * 60 + "1" + "}" * 60
+DOCTORED: list[tuple[str, object, str]] = [
+    ("termination", "because", "row 1: termination: must be 'proven', "),
+    ("termination", 7, "row 1: termination: must be 'proven', "),
+    ("status", "best", "row 1: status: must be 'optimal', "),
+    ("objective", "12", 'row 1: objective: must be a number, got "12"'),
+    ("objective", b"\xff", "row 1: objective: must be a number, got "),
+    ("objective", float("inf"), "row 1: objective: must be a finite number, got Infinity"),
+    ("bound", "-", "row 1: bound: must be a number"),
+    ("info", "[1]", "row 1: info: "),
+    ("info", "7", "row 1: info: "),
+    ("info", "{", "row 1: info: not valid JSON at line 1, column 2"),
+    ("info", 7, "row 1: info: must be JSON text, got 7"),
+    ("info", "[" * 5000, "row 1: info: nested too deeply|row 1: info: not valid JSON"),
+    ("info", DEEP, "row 1: info: is nested deeper than 50"),
+    ("info", '{"a": NaN}', "row 1: info: line 1, column 7: NaN is not allowed"),
+    ("info", '{"a": ' + "9" * 400 + "}", "row 1: info: has a number larger than"),
+    ("settings", "null", "row 1: settings: "),
+    ("settings", '["a"]', "row 1: settings: "),
+    ("settings", '{"a": "\\ud800"}', "row 1: settings: has half of a surrogate pair"),
+    ("settings", '{"\\udfff": 1}', "row 1: settings: has half of a surrogate pair"),
+    ("position", "first", "row 3: position: must be a whole number"),
+    ("position", -1, "row 1: position: must be greater than or equal to 0, got -1"),
+    ("seed", "0", "row 1: seed: must be a whole number"),
+    ("seed", 1.5, "row 1: seed: must be a whole number, got 1.5"),
+    ("instance_hash", "../../../../etc/passwd", "row 1: instance_hash: must match pattern"),
+    ("instance_hash", 5, "row 1: instance_hash: must be text, got 5"),
+    ("instance_name", "a\x1b[2J", "row 1: instance_name: must have no control characters"),
+    ("instance_name", None, "row 1: instance_name: must be text, got null"),
+    ("problem", 5, "row 1: problem: must be text, got 5"),
+    ("method", "a\nb", "row 1: method: must have no control characters"),
+    ("solution", "[]", "row 1: solution: must be an object, got \\[\\]"),
+    ("payload", "7", "row 1: payload"),
+    ("payload", "[7]", "row 1: payload"),
+    ("key", 5, "row 1: key: must be text"),
+    ("error", None, "row 1: error: must be text"),
+    ("at", '{"a": 1}', "row 1: at"),
+    ("seconds", "long", "row 1: seconds: must be a number"),
+    ("finished", 1e300, "row 1: finished: must be less than or equal to 1"),
+    ("disagreement", "no", "row 1: disagreement: must be a valid boolean"),
+    ("limits", "7", "row 1: limits: "),
+    ("suites", "7", "suites: must be a list|suites: must be a valid list"),
+    ("suites", "[1]", "suites\\[0\\]: must be text, got 1"),
+    ("planned", '"many"', "planned: must be a whole number"),
+    ("time_limit", '"1"', "time_limit: must be a number"),
+    ("sessions", "{}", "sessions: must be a"),
+    ("sessions", "[7]", "sessions\\[0\\]: must be an object, got 7"),
+    ("sessions", '[{"began": "now"}]', "sessions\\[0\\].began: must be a number"),
+]
+
+
+@pytest.mark.parametrize(("what", "value", "said"), DOCTORED)
+def test_a_doctored_store_is_one_line(what: str, value: object, said: str, foreign: Path, tmp_path: Path) -> None:
+    """Nine of 27 such stores, and an unknown termination, ended in tracebacks."""
+    folder = tmp_path / "run"
+    shutil.copytree(foreign, folder)
+    if what in COLUMNS:
+        _doctor(folder / FILE, f"UPDATE rows SET {what} = ? WHERE position = 0", value)
+    else:
+        _doctor(folder / FILE, "INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", what, value)
+    with pytest.raises(InputError) as refused:
+        write_report(folder)
+    line = str(refused.value)
+    assert line.startswith(f"{folder / FILE}: ") and len(line.splitlines()) == 1
+    assert re.search(f": ({said})", line), line
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "said"),
+    [
+        ("info", '{"n_g": "x"}', r"position 1 \(rar-ddls sjf-bco\): info: cannot be what was stored: "),
+        ("solution", '{"jobs": 7}', r"\(rar-ddls .*\): solution: cannot be what was stored: "),
+    ],
+)
+def test_what_claims_and_figures_cannot_read_is_one_line(
+    part: str, value: str, said: str, foreign: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(foreign, folder)
+    _doctor(folder / FILE, f"UPDATE rows SET {part} = ?, objective = objective + position WHERE position > 0", value)
+    with pytest.raises(StoreError, match=said):
+        write_report(folder)
+
+
+def test_a_store_whose_rows_are_a_view_without_an_end_is_none(tmp_path: Path) -> None:
+    endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n"
+    with closing(sqlite3.connect(tmp_path / FILE)) as db, db:
+        db.execute("CREATE TABLE meta (name, value, checksum)")
+        db.execute(f"CREATE VIEW rows AS {endless}")
+    with pytest.raises(StoreError, match="holds no run"):
+        Store(tmp_path / FILE, read_only=True)
+
+
+def test_a_foreign_run_that_is_whole_is_reported_and_its_cells_are_no_formulas(foreign: Path, tmp_path: Path) -> None:
+    """Its clock was set back while it ran."""
+    folder = tmp_path / "run"
+    shutil.copytree(foreign, folder)
+    evil = ["=cmd|'/C calc'!A00", "@SUM(1)", "+1", "-1"]
+    _doctor(folder / FILE, "UPDATE rows SET instance_name = ?, batch = ?, engine = ?, engine_version = ?", *evil)
+    assert "clock set back" in write_report(folder).read_text()
+    with export_csv(folder, tmp_path / "rows.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [rows[0][name] for name in ("instance", "batch", "engine", "engine_version")] == [f"'{x}" for x in evil]
+    assert all(float(row["objective"]) > 0 for row in rows)

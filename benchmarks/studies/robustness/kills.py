@@ -2,9 +2,10 @@
 
 ``python -m schedgap.benchmarks.studies.robustness.kills [--kills 50] [--command NAME] [--seed N]``. A run that nobody
 disturbs gives the table; each further run is sent KILL, TERM or INT at a random moment of the time that took, then
-goes on (``--resume``, where the command has it) or is repeated. Then the tables must be the same, no process of the run
-may live a minute later, and no temporary file of ours may be there. The tests kill at a change of a file instead
-(:func:`end_at`), which does not depend on the clock.
+goes on (``--resume``, where the command has it) or is repeated. After the kill every table that is there must be whole,
+no process of the run may live a minute later, and no temporary file of ours may be there. After the repetition the
+tables must be those of the undisturbed run, and what had finished must not have been done again. The tests kill at a
+change of a file instead (:func:`end_at`), which does not depend on the clock.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from schedgap.benchmarks.harness.store import FILE, Store
+from schedgap.benchmarks.hunt import journal
 from schedgap.benchmarks.records import Record
+from schedgap.formulations.common.errors import SchedgapError
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 PATIENCE = 600.0
@@ -224,12 +227,33 @@ def left(folder: Path) -> list[str]:
     )
 
 
-def kill_once(command: Command, folder: Path, moment: float, number: signal.Signals) -> list[str]:
-    """Run, kill, and see :func:`aftermath`."""
+def finished_of(folder: Path) -> list[object]:
+    """What a run has written down as finished: rows of its store with the moment, lines of its journal."""
+    found: list[object] = []
+    if (folder / "run" / FILE).is_file():
+        with Store(folder / "run" / FILE, read_only=True) as store:
+            found += [(row.key, row.finished) for row in store.rows() if row.result.status != "error"]
+    return [*found, *(line for path in folder.rglob(journal.FILE) for line in map(str, journal.Journal(path).lines()))]
+
+
+def halves(command: Command, folder: Path) -> list[str]:
+    """What is there after a kill and cannot be read."""
+    wrong = []
+    for name in command.tables:
+        try:
+            if (folder / name).exists():
+                tables_of(Command(command.arguments, (name,)), folder)
+        except (OSError, ValueError, SchedgapError) as fault:
+            wrong.append(f"{name} is half there: {fault}")
+    return wrong
+
+
+def kill_once(command: Command, folder: Path, moment: float, number: signal.Signals) -> tuple[list[str], bool]:
+    """Run, kill, and see :func:`aftermath`; whether it was still at work."""
     process = begin(command, folder)
     time.sleep(moment)
     process.send_signal(number)
-    return aftermath(command, folder, process)
+    return aftermath(command, folder, process), process.returncode not in (0, 1, 4)
 
 
 def aftermath(command: Command, folder: Path, process: subprocess.Popen[bytes]) -> list[str]:
@@ -239,37 +263,43 @@ def aftermath(command: Command, folder: Path, process: subprocess.Popen[bytes]) 
     while (alive := living(folder)) and time.monotonic() < end:
         time.sleep(0.05)
     wrong = [f"process {one} lives" for one in alive]
-    wrong += [f"{name} is left" for name in left(folder)]
+    wrong += [f"{name} is left" for name in left(folder)] + halves(command, folder)
+    kept = finished_of(folder) if command.again else []
     again = begin(command, folder, *(command.again if (folder / "run").exists() else ()))
     if again.wait(PATIENCE) not in (0, 1, 4):
         wrong.append(f"the repetition ends with {again.returncode}")
+    elif command.again:
+        now = finished_of(folder)
+        wrong += [f"was done again: {str(one)[:100]}" for one in kept if one not in now]
     said = (folder / "said").read_text(encoding="utf-8")
     # Ctrl-C while Python itself still starts is told by Python, before any line of ours.
     ours = "Traceback" in said and ", in main\n" in said
     return [f"{one}: {said[-300:]}" for one in wrong] + (["a traceback"] if ours else [])
 
 
-def try_command(name: str, kills: int, seed: int = 0) -> list[str]:
-    """Kill one command so many times; every fault in a line."""
-    command, rng, faults = COMMANDS[name], random.Random(seed), []
+def try_command(name: str, kills: int, seed: int = 0) -> tuple[int, list[str]]:
+    """Kill one command so many times; how often it was still at work, and every fault in a line."""
+    command, rng, faults, hit = COMMANDS[name], random.Random(seed), [], 0
     # A shell starts what is in the background with SIGINT ignored, which a command would inherit: no kill at all.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     with tempfile.TemporaryDirectory() as home:
         whole = Path(home) / "whole"
         began = time.monotonic()
         if begin(command, whole).wait(PATIENCE) not in (0, 1, 4):
-            return [f"{name}: fails undisturbed: {(whole / 'said').read_text(encoding='utf-8')[-300:]}"]
+            return 0, [f"{name}: fails undisturbed: {(whole / 'said').read_text(encoding='utf-8')[-300:]}"]
         took = time.monotonic() - began
         wanted = tables_of(command, whole)
         for kill in range(kills):
             folder = Path(home) / f"killed-{kill}"
             number, moment = SIGNALS[kill % len(SIGNALS)], rng.uniform(0, took)
-            wrong = kill_once(command, folder, moment, number)
+            wrong, at_work = kill_once(command, folder, moment, number)
+            hit += at_work
             if not wrong and (other := difference(wanted, tables_of(command, folder))):
                 wrong = [f"other tables: {other}"]
             faults += [f"{name}, {number.name} after {moment:.2f} of {took:.2f} s: {one}" for one in wrong]
+            print(f"{name}: {kill + 1} kills, {hit} while at work, {len(faults)} faults", file=sys.stderr, flush=True)
             shutil.rmtree(folder)
-    return faults
+    return hit, faults
 
 
 def main() -> None:
@@ -280,8 +310,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
     for name in COMMANDS if chosen.command is None else (chosen.command,):
-        faults = try_command(name, chosen.kills, chosen.seed)
-        print(f"{name}: {chosen.kills} kills, {len(faults)} faults", *faults, sep="\n  ", flush=True)
+        hit, faults = try_command(name, chosen.kills, chosen.seed)
+        told = f"{name}: {chosen.kills} kills, {hit} while at work, {len(faults)} faults"
+        print(told, *faults, sep="\n  ", flush=True)
 
 
 if __name__ == "__main__":

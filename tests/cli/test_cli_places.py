@@ -1,0 +1,93 @@
+"""Where commands may not write, and where another run writes at the same time: one line, before any work."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.command import Command
+
+from schedgap.benchmarks.harness.store import locked
+
+EACH = """
+import json, sys
+from schedgap.cli.main import main
+for arguments in json.load(sys.stdin):
+    print("status", main(arguments), file=sys.stderr)
+"""
+PR_CAPBSET_DROP = 24
+CAPABILITIES = 64
+
+
+def _without_privileges() -> None:
+    """Root with no capability, to whom permissions apply as to everybody; for others nothing changes."""
+    libc = ctypes.CDLL(None)
+    for capability in range(CAPABILITIES if sys.platform == "linux" and os.geteuid() == 0 else 0):
+        libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
+
+
+@pytest.fixture
+def closed(tmp_path: Path) -> Iterator[Path]:
+    """A folder in which nobody without privileges may write."""
+    folder = tmp_path / "closed"
+    folder.mkdir()
+    folder.chmod(0o555)
+    yield folder
+    folder.chmod(0o755)
+
+
+def test_where_nothing_may_be_written_each_command_says_so_in_one_line(closed: Path, mixed: Path) -> None:
+    """Home, cache and the folder to write into are read-only; what writes nothing works."""
+    out = ["--out", str(closed / "run")]
+    scheduler = closed.parent / "mine.py"
+    scheduler.write_text("def schedule(instance, *, seed=0):\n    return None\n")
+    commands: list[list[str]] = [
+        ["bench", "quick", "--problem", "hadar", *out],
+        ["hunt", "rar-ddls/ff", *out],
+        ["verify", "000-lemma-2", *out],
+        ["reproduce", "000", "--item", "figure-7", *out],
+        ["certify", str(mixed), *out],
+        ["evaluate", f"{scheduler}:schedule", "--problem", "rar-ddls", *out],
+        ["solve", str(mixed), "--method", "cp"],
+    ]
+    ended = subprocess.run(
+        [sys.executable, "-c", EACH],
+        input=json.dumps(commands),
+        cwd=closed,
+        env={**os.environ, "HOME": str(closed), "XDG_CACHE_HOME": str(closed), "PYTHONDONTWRITEBYTECODE": "1"},
+        preexec_fn=_without_privileges,  # noqa: PLW1509
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = ended.stderr.split("status ")
+    assert [int(part.split()[0]) for part in said[1:]] == [2] * 6 + [0], ended.stderr
+    for command, before in zip(commands[:6], said, strict=False):
+        lines = [line for line in before.splitlines() if line.startswith("schedgap: error: ")]
+        assert "Traceback" not in before and len(lines) == 1 and str(closed / "run") in lines[0], (command, before)
+        assert lines[0].endswith("Permission denied"), (command, before)
+    assert "12" in ended.stdout
+    assert not list(closed.iterdir())
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [
+        ("bench", "quick", "--problem", "hadar", "--scale", "0.01"),
+        ("hunt", "rar-ddls/ff", "--set", "evaluations=8"),
+        ("reproduce", "000", "--item", "figure-7", "--seeds", "1"),
+    ],
+)
+def test_two_runs_do_not_write_into_one_folder(begun: tuple[str, ...], command: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    with locked(folder):
+        before = sorted(folder.iterdir())
+        ran = command(*begun, "--out", folder, "--resume")
+        assert ran.status == 2 and sorted(folder.iterdir()) == before
+    assert ran.message == f"{folder}: another run is writing there (process {os.getpid()})"
