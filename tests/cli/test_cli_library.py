@@ -173,3 +173,18 @@ def test_the_list_and_its_check(command: Command, folder: Path) -> None:
     path.write_text("{}")
     ran = command("library", "list", "--library", folder / "wrong")
     assert ran.status == 2 and "reference_record: is missing" in ran.message
+
+
+def test_names_of_strangers_do_not_steer_the_terminal(command: Command, folder: Path) -> None:
+    """Authors of records, files that are not there; JSON stays what it says."""
+    who = "A\x1b[2J\x9b1m\u202e\x7f\r\x07"
+    entry = read(folder / "rar_ddls" / "worst-ff.json")
+    rewritten(entry, folder, found=entry.known.found.model_copy(update={"by": who}))
+    listed = command("library", "list", "--library", folder)
+    written = command("library", "list", "--library", folder, "--json")
+    missing = command("check", folder / "a\x1b]0;title\x07.json", folder / "best.json")
+    assert "A\\u001b[2J\\u009b1m\\u202e\\u007f\\r\\u0007" in listed.out.replace("\n", "")
+    assert who in [(record["found"] or {}).get("by") for record in json.loads(written.out)["records"]]
+    assert "\\u001b]0;title\\u0007" in missing.message
+    for text in (listed.out, written.out, missing.err):
+        assert all(letter.isprintable() for letter in text.replace("\n", "")), text
