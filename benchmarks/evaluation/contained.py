@@ -38,6 +38,8 @@ START = 120.0
 """Seconds for the process to start and to import the scheduler."""
 WARM_UP = 30.0
 """Seconds for the first, small instance, which does not count: compiled code is compiled there."""
+GUEST = "schedgap.benchmarks.evaluation.guest"
+"""The module that its process runs."""
 _SHOWN = 300
 
 
@@ -144,14 +146,13 @@ class Contained:
         self._in, answer_write = os.pipe()
         home = {"HOME": self._folder, "TMPDIR": self._folder}
         known = {key: value for key, value in os.environ.items() if key in ("PATH", "LANG", "PYTHONPATH", "SYSTEMROOT")}
-        guest = "schedgap.benchmarks.evaluation.guest"
         limited = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         places = readable(self.name, self.bounds.closed)
         # In a container with processes of its own the first of them is its parent.
         inside = contained_by(self.bounds.container, self._folder, places) if self.bounds.container else []
         parent = "1" if inside else str(os.getpid())
         self._process = subprocess.Popen(
-            [*inside, sys.executable, "-P", "-m", guest, parent, str(request_read), str(answer_write)],
+            [*inside, sys.executable, "-P", "-m", GUEST, parent, str(request_read), str(answer_write)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -16,6 +16,7 @@ import resource
 import socket
 import struct
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from typing import IO, Any
 
@@ -117,10 +118,7 @@ def fence(folder: str, readable: Sequence[str]) -> None:
         """The file, and the entry that names it, which may be a link to it."""
         paths = named(path, descriptor)
         entries = [os.path.split(one.rstrip(os.sep)) for one in paths]
-        return [
-            *map(os.path.realpath, paths),
-            *(os.path.join(os.path.realpath(place), name) for place, name in entries),
-        ]
+        return [*map(os.path.realpath, paths), *(os.path.join(os.path.realpath(at), name) for at, name in entries)]
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "open":
@@ -188,7 +186,9 @@ def _take_away() -> None:
         if module_name.startswith(_LIBRARY):
             del sys.modules[module_name]
         for name, value in list(getattr(module, "__dict__", {}).items()):
-            if id(value) in unseen:
+            if id(value) in unseen and isinstance(value, type):
+                delattr(module, name)  # who looks for a class does without where there is none
+            elif id(value) in unseen:
                 setattr(module, name, refused)
 
 
@@ -217,7 +217,7 @@ def main(argv: list[str]) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     files = min(FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))  # what pipes and sockets hold is memory, too
-    landlocked = restrict(setup["folder"], setup["readable"])
+    landlocked = threading.active_count() == 1 and restrict(setup["folder"], setup["readable"])  # on this thread
     give_up_rights()
     end_with_parent(int(argv[0]))  # only now: its thread is restricted with what it is started by
     isolated = refuse_calls() and landlocked
