@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,8 @@ LARGEST_SEED = 9 * 10**9
 """Fresh seeds are below it: instances then have seeds that every reader of JSON keeps exactly."""
 PUBLIC = 20
 """Seeds of each family whose instances anybody has at hand, those of ``verify`` among them: none is judged."""
+LARGE = 10_000
+"""Letters of an instance after which no other seed makes the same: the first one is enough to tell a fixed one by."""
 GIVE_UP = 3
 """Instances on which it runs out of time or ends, one after another, before the rest is not tried any more."""
 
@@ -121,7 +123,7 @@ def _drawn(problem: Problem, seed: int, each: int) -> tuple[list[tuple[str, int,
     chosen: list[tuple[str, int, Instance]] = []
     fixed = []
     for family, make in workload_of(problem).trials().items():
-        known = shipped | {make(number)[0].content_hash() for number in range(PUBLIC)}
+        known = shipped | set(_public(make))
         numbers = range(seed * 1_000_000, seed * 1_000_000 + each + 2 * PUBLIC)
         drawn = ((family, number, make(number)[0]) for number in numbers)
         fresh = list(itertools.islice((one for one in drawn if one[2].content_hash() not in known), each))
@@ -130,6 +132,15 @@ def _drawn(problem: Problem, seed: int, each: int) -> tuple[list[tuple[str, int,
     if not chosen:
         raise InputError(f"{problem.id}: every instance of its families is known to everybody: nothing to judge")
     return chosen, fixed
+
+
+def _public(make: Callable[[int], tuple[Instance, Any]]) -> Iterator[str]:
+    """Hashes of the instances of the first seeds."""
+    for number in range(PUBLIC):
+        instance = make(number)[0]
+        yield instance.content_hash()
+        if len(instance.to_json(None)) > LARGE:
+            return
 
 
 def _set_aside(folder: Path) -> None:

@@ -9,8 +9,10 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +20,18 @@ import pytest
 from support import probes
 
 from schedgap.benchmarks.evaluation import contained as judge
+from schedgap.benchmarks.evaluation.card import Card
 from schedgap.benchmarks.evaluation.contained import Bounds, Contained, Failed
 from schedgap.benchmarks.evaluation.run import _drawn
+from schedgap.benchmarks.hunt import target
+from schedgap.benchmarks.hunt.target import Judge, Target
 from schedgap.benchmarks.instances import make_instance, workload_of
 from schedgap.benchmarks.library.collection import entries
+from schedgap.catalogue.methods import find_method
 from schedgap.catalogue.rar_ddls import PROBLEM
 from schedgap.catalogue.registry import all_problems
+from schedgap.catalogue.run import run_method
+from schedgap.solvers.result import Deadline
 
 INSTANCE = make_instance(PROBLEM, "tiny", 0, {"ample": True})
 TESTS = Path(probes.__file__).parents[1]
@@ -167,6 +175,38 @@ def test_a_text_of_a_stranger_is_one_line_that_steers_nothing() -> None:
     assert str(Failed("error", "ValueError: \ud800\x1b]0;x\x07\n")) == "ValueError: \\ud800\\u001b]0;x\\u0007\\n"
 
 
+def test_the_card_says_at_its_top_where_the_kernel_does_not_help() -> None:
+    card = Card("mine.py:f", PROBLEM, 7, [], isolated=False)
+    assert card.headline()[0].startswith("not isolated on this system") and card.to_dict()["isolated"] is False
+    assert card.to_text().splitlines()[1] == card.headline()[0]
+    assert not any("isolated" in line for line in replace(card, isolated=True).headline())
+
+
+def test_a_deadline_is_kept_though_a_limit_would_be_later(tmp_path: Path) -> None:
+    """As in a hunt whose budget ends while the scheduler works: that instance does not count."""
+    bounds = Bounds(seconds=600.0, warm=False)
+    with Contained(f"{TESTS / 'support' / 'foreign.py'}:endless", PROBLEM, bounds) as contained:
+        with pytest.raises(Failed, match="no answer within"):
+            contained(INSTANCE, seed=0, deadline=Deadline.after(3.0))
+        judge = Judge(Target(PROBLEM, contained.method()), 0.5, tmp_path, deadline=time.time() + 3.0)
+        assert judge(INSTANCE.to_dict(), {}) is None
+    assert (judge.lost, judge.defects, list(tmp_path.iterdir())) == ([], [], [])
+
+
+def test_a_deadline_reaches_the_exact_method(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[float | None] = []
+
+    def spy(*arguments: Any, **named: Any) -> Any:
+        given.append(arguments[3].deadline.left())
+        return run_method(*arguments, **named)
+
+    monkeypatch.setattr(target, "run_method", spy)
+    heuristic = Target(PROBLEM, find_method(PROBLEM, "lpt-colocate"))
+    for deadline in (None, time.time() + 1e6):
+        assert Judge(heuristic, 0.5, tmp_path, deadline=deadline)._optimum(INSTANCE, None) is not None
+    assert given[0] is None and given[1] is not None and 0 < given[1] <= 1e6
+
+
 @pytest.mark.parametrize("problem", all_problems().values(), ids=lambda problem: problem.id)
 def test_no_judged_instance_lies_in_the_library_or_is_made_by_everybody(problem: Any) -> None:
     """The old seeds, which the library was filled from, among them."""
@@ -176,5 +216,6 @@ def test_no_judged_instance_lies_in_the_library_or_is_made_by_everybody(problem:
         assert {family for family, _, _ in chosen} | set(fixed) == set(workload_of(problem).trials())
         hashes = {instance.content_hash() for _, _, instance in chosen}
         assert not hashes & shipped
+    if problem is PROBLEM:
         again, _ = _drawn(problem, seed, 1)
         assert {instance.content_hash() for _, _, instance in again} == hashes

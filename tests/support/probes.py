@@ -17,6 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import schedgap.benchmarks
+
 # ruff: noqa: F401, PTH115, PTH208  (expressions of probes use them)
 PROBED = Path()
 """The judge's folder: victim.txt, results/card.json, results/run.sqlite, other/plain.txt, package.zip."""
@@ -109,13 +111,13 @@ affinity: os.sched_setaffinity(os.getppid(), {0})
 socket_of_network: socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 name_of_host: socket.gethostbyname("localhost")
 name_of_service: socket.getaddrinfo("localhost", 80)
-message: socket.socketpair()[0].sendmsg([b"x"])
+message: [one.sendmsg([b"x"]) for one in socket.socketpair()]
 memory_file: os.memfd_create("x")
 library: __import__("schedgap").library_records()
-library_file: next((SCHEDGAP / "library" / "collection" / "rar_ddls").glob("*.json")).read_text()
+library_file: first(SCHEDGAP / "library" / "collection" / "rar_ddls").read_text()
 library_resource: resources("schedgap.benchmarks").joinpath("library/collection/collection.json").read_text()
 library_code: __import__("schedgap.benchmarks.library.collection")
-documentation: next((SCHEDGAP.parent / "docs").rglob("*.json")).read_text()
+documentation: first(SCHEDGAP.parent / "docs").read_text()
 *hard_link_of_a_card: (os.link(card(), own("linked")), own("linked").read_text())
 *link_to_a_card: (os.symlink(card(), own("pointer")), own("pointer").read_text())
 *by_the_root_of_the_process: Path(f"/proc/self/root{card()}").read_text()
@@ -131,14 +133,20 @@ documentation: next((SCHEDGAP.parent / "docs").rglob("*.json")).read_text()
 *mapped_array: __import__("numpy").memmap(victim(), mode="r+")
 *shared_memory: __import__("multiprocessing.shared_memory").shared_memory.SharedMemory(create=True, size=1 << 20)
 *semaphore: __import__("multiprocessing").Lock()
-*tests_of_schedgap: next((SCHEDGAP.parent / "tests" / "data").rglob("*.json")).read_text()
+*tests_of_schedgap: first(SCHEDGAP.parent / "tests" / "data").read_text()
 """)
 
-SCHEDGAP = Path(sys.modules["schedgap"].__path__[0]).parent / "benchmarks" if "schedgap" in sys.modules else Path()
+SCHEDGAP = Path(schedgap.benchmarks.__path__[0])
 FORK_EXEC: tuple[Any, ...] = (
     *([b"/bin/true"], [b"/bin/true"], True, (), None, None, -1, -1, -1, -1, -1, -1, -1, -1),
     *(True, False, 0, None, None, None, -1, None),
 )
+
+
+def first(folder: Path) -> Path:
+    for path in sorted(folder.rglob("*.json")):
+        return path
+    raise FileNotFoundError(folder)
 
 
 def own_file() -> Path:
@@ -230,12 +238,19 @@ def lent_pages() -> int:
 
 
 @probe(KERNEL, new=True)
-def hooks_taken_away() -> str:
-    """The interpreter's own function that clears audit hooks, called in C; then plain Python reads the card."""
-    clear = getattr(ctypes.pythonapi, "_PySys_ClearAuditHooks", None)
-    if clear is None:
-        raise Harmless
-    return card().read_text()
+def blinded_hook() -> str:
+    """The collector finds the hook's own variables; with others it sees no path, and plain Python reads the card."""
+    import gc
+
+    for found in gc.get_objects():
+        if getattr(found, "__qualname__", "") == "fence.<locals>.hook":
+            cells = dict(zip(found.__code__.co_freevars, found.__closure__, strict=True))
+            before, cells["named"].cell_contents = cells["named"].cell_contents, lambda *_: []
+            try:
+                return card().read_text()
+            finally:
+                cells["named"].cell_contents = before
+    raise Harmless
 
 
 @probe(KERNEL, new=True)
