@@ -201,13 +201,14 @@ def evaluate(
     *,
     claims: str | Path | None = None,
     budget: float | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     out: str | Path = "evaluation",
     instances: int | None = None,
     time_limit: float = 10.0,
     memory_limit: float = 4.0,
     workers: int | None = None,
     cluster: str | None = None,
+    container: bool = False,
     progress: Sink | None = None,
 ) -> Card:
     """A report card: is it feasible everywhere, how far from the optimum, better or worse than the shipped methods?
@@ -223,7 +224,7 @@ def evaluate(
     problem : whose instances it takes
     claims : a Python file with ``CLAIMS``, guarantees of your own; those about this scheduler are judged
     budget : seconds for the hunt for its worst instance; by counts where not given
-    seed : of all instances
+    seed : of all instances; drawn anew where not given, and told by the card
     out : folder for ``card.json``, ``card.html`` and the hunt; a new one beside it where there is one
     instances : of each family; 5 where not given
     time_limit : seconds for an instance
@@ -231,6 +232,7 @@ def evaluate(
     workers : processes that find out what is known of the instances, after the scheduler has run on all of them; all
         cores where not given. The scheduler itself, and its hunt, are one process of this machine
     cluster : address of a Dask scheduler, whose workers are taken for that instead
+    container : run the scheduler in bubblewrap, too
     progress : a stream, or a function that is told whole lines
 
     Returns
@@ -242,11 +244,12 @@ def evaluate(
     Raises
     ------
     InputError
-        The scheduler cannot be imported, or a number is out of range.
+        The scheduler cannot be imported, a number is out of range, or there is no bubblewrap.
     Disagreement
         Its solution is better than a proven optimum: a defect of ours.
     """
     from schedgap.benchmarks.evaluation.contained import Bounds
+    from schedgap.benchmarks.evaluation.places import bubblewrap
     from schedgap.benchmarks.evaluation.run import EACH
     from schedgap.benchmarks.evaluation.run import evaluate as run
     from schedgap.benchmarks.ledger.claims import claims_from
@@ -269,7 +272,7 @@ def evaluate(
         number += 1
         folder = Path(out).with_name(f"{Path(out).name}-{number}")
     check_folder(folder)
-    bounds = Bounds(seconds=time_limit, memory=int(memory_limit * 2**30))
+    bounds = Bounds(time_limit, int(memory_limit * 2**30), container=bubblewrap() if container else "")
     with claims_from(claims):
         chosen = find_problem(problem, "--problem")
         card = run(
@@ -289,7 +292,7 @@ def evaluate(
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / "card.json", json.dumps(card.to_dict(), indent=1, allow_nan=False) + "\n")
     title = f"{scheduler} on {problem}"
-    page = render("card.html", title, headline=card.headline(), sheets=card.sheets(), problem=chosen, seed=seed)
+    page = render("card.html", title, headline=card.headline(), sheets=card.sheets(), problem=chosen, seed=card.seed)
     write_text(folder / "card.html", page)
     return card
 

@@ -16,12 +16,17 @@ from schedgap.benchmarks.report.text import fixed
 from schedgap.benchmarks.report.text import seconds as in_seconds
 from schedgap.catalogue.agreement import Agreement
 from schedgap.catalogue.problem import Problem
+from schedgap.formulations.common.errors import printable
 from schedgap.formulations.common.instance import Instance, Json
 from schedgap.formulations.common.numbers import agrees
 from schedgap.heuristics.common.guarantee import Guarantee
 
 SCHEMA = 1
 """Version of the JSON form; keys are only ever added to it."""
+NOT_ISOLATED = (
+    "not isolated on this system: machine code of the scheduler, and Python code that works against it, could"
+)
+NOT_ISOLATED += " read and change what you may, so trust this card as far as you trust the scheduler"
 MOST_FAILURES = 20
 """Failures that are listed for a person; the JSON has all."""
 
@@ -86,6 +91,7 @@ class Card:
     hunted : its worst instance; None where no hunt was made
     peak : bytes of resident memory, None where unknown
     folder : where card.html and card.json are; None where they are not written, since Ctrl-C ended the hunt
+    isolated : the kernel, too, kept the scheduler from files and processes
     """
 
     scheduler: str
@@ -96,6 +102,7 @@ class Card:
     hunted: Hunted | None = None
     peak: int | None = None
     folder: Path | None = None
+    isolated: bool | None = None
 
     @property
     def feasible(self) -> int:
@@ -165,6 +172,7 @@ class Card:
             "scheduler": self.scheduler,
             "problem": self.problem.id,
             "seed": self.seed,
+            "isolated": self.isolated,
             "score": self.score,
             "instances": len(self.trials),
             "feasible": self.feasible,
@@ -258,7 +266,8 @@ class Card:
     def headline(self) -> list[str]:
         """What matters, a line each."""
         data = self.to_dict()
-        lines = [f"score {self.score:.4f} (1 is optimal on all {len(self.trials)} instances, a failure counts 0)"]
+        lines = [] if self.isolated else [NOT_ISOLATED]
+        lines += [f"score {self.score:.4f} (1 is optimal on all {len(self.trials)} instances, a failure counts 0)"]
         lines.append(f"feasible on {self.feasible} of {len(self.trials)} instances")
         known = [(t.ratio(self.problem.sense), t) for t in self.trials]
         told = [(value, to, trial) for (value, to), trial in known if value is not None]
@@ -286,7 +295,7 @@ class Card:
             parts += ["", "interrupted: its hunt was not finished, so no card is written"]
         if self.folder is not None:
             parts += ["", f"page: {self.folder / 'card.html'}"]
-        return "\n".join(parts)
+        return printable("\n".join(parts), "\n")
 
 
 def _verdict(held: int, refuted: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import secrets
 import select
 import shutil
@@ -21,18 +22,24 @@ from typing import Any
 
 from joblib.externals.loky.backend import resource_tracker
 
+from schedgap.benchmarks.evaluation.places import contained_by, readable
 from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.method import Given, Kind, Method
 from schedgap.catalogue.problem import Problem
-from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.common.instance import Instance, Solution
+from schedgap.formulations.common.errors import InputError, printable
+from schedgap.formulations.common.instance import Instance, Json, Solution
+from schedgap.solvers.result import NO_DEADLINE, Deadline
 
-LARGEST_ANSWER = 64 << 20
-"""Bytes of a solution."""
+LARGEST_ANSWER = 16 << 20
+"""Bytes of a solution; it has at most :data:`MOST_VALUES` values, :data:`DEEPEST` in each other."""
+MOST_VALUES = 1_000_000
+DEEPEST = 32
 START = 120.0
 """Seconds for the process to start and to import the scheduler."""
 WARM_UP = 30.0
 """Seconds for the first, small instance, which does not count: compiled code is compiled there."""
+GUEST = "schedgap.benchmarks.evaluation.guest"
+"""The module that its process runs."""
 _SHOWN = 300
 
 
@@ -40,7 +47,7 @@ class Failed(Exception):
     """The scheduler gave no solution: `kind` is error, time, memory, answer or died."""
 
     def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
+        super().__init__(printable(message))
         self.kind = kind
 
 
@@ -53,7 +60,8 @@ class Bounds:
     seconds : for one instance
     memory : bytes of address space
     file : bytes of a file that it writes, in a folder that is thrown away
-    closed : folders that it may not read
+    closed : folders that it may not read, beside those that :mod:`~schedgap.benchmarks.evaluation.places` leaves out
+    container : a program that starts its process in a container, ``bwrap``; none where empty
     warm : load the compiled code of the shipped heuristics first, so that a scheduler can call it
     """
 
@@ -62,6 +70,7 @@ class Bounds:
     file: int = 64 << 20
     closed: Sequence[Path] = ()
     warm: bool = True
+    container: str = ""
 
 
 @dataclass(eq=False)
@@ -79,6 +88,7 @@ class Contained:
     bounds : what it may use
     seconds : the last answer took so long, measured here
     peak : the largest resident memory that was seen, bytes; None where the system does not tell
+    isolated : the kernel keeps machine code from files and processes, too; None before it was started
     """
 
     name: str
@@ -86,6 +96,8 @@ class Contained:
     bounds: Bounds = field(default_factory=Bounds)
     seconds: float | None = None
     peak: int | None = None
+    isolated: bool | None = None
+    _deadline: Deadline = NO_DEADLINE
     _process: subprocess.Popen[bytes] | None = None
     _out: int = -1
     _in: int = -1
@@ -98,20 +110,21 @@ class Contained:
             self.name, "a scheduler in a process of its own", Kind.HEURISTIC, Given(self.name, self), users=True
         )
 
-    def __call__(self, instance: Instance, *, seed: int) -> Solution | None:
-        """Its solution of an instance, unchecked.
+    def __call__(self, instance: Instance, *, seed: int, deadline: Deadline = NO_DEADLINE) -> Solution | None:
+        """Its solution of an instance, unchecked; after the deadline it is waited for no longer.
 
         Raises
         ------
         Failed
             It raised, took too long or too much, ended, or sent what is no JSON object.
         """
+        self._deadline = deadline
         if self._process is None:
             self._start()
         if self._process is None:  # the first instance ended it
             self._start()
         began = time.monotonic()
-        answer = self._ask({"instance": instance.to_dict(), "seed": seed}, self.bounds.seconds)
+        answer = self._ask({"instance": _bare(instance), "seed": seed}, self.bounds.seconds)
         self.seconds = time.monotonic() - began
         solution = answer.get("solution")
         if solution is not None and not isinstance(solution, dict):
@@ -133,10 +146,13 @@ class Contained:
         self._in, answer_write = os.pipe()
         home = {"HOME": self._folder, "TMPDIR": self._folder}
         known = {key: value for key, value in os.environ.items() if key in ("PATH", "LANG", "PYTHONPATH", "SYSTEMROOT")}
-        guest = "schedgap.benchmarks.evaluation.guest"
         limited = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        places = readable(self.name, self.bounds.closed)
+        # In a container with processes of its own the first of them is its parent.
+        inside = contained_by(self.bounds.container, self._folder, places) if self.bounds.container else []
+        parent = "1" if inside else str(os.getpid())
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", guest, str(os.getpid()), str(request_read), str(answer_write)],
+            [*inside, sys.executable, "-P", "-m", GUEST, parent, str(request_read), str(answer_write)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -153,10 +169,11 @@ class Contained:
             "memory": self.bounds.memory,
             "file": self.bounds.file,
             "folder": self._folder,
-            "closed": [str(path) for path in self.bounds.closed],
+            "readable": places,
         }
         try:
-            self._ask(setup, START)
+            self.isolated = bool(self._ask(setup, START).get("isolated"))
+            self._ask({}, START)  # imports it
         except Failed as error:
             self.close()
             raise InputError(f"scheduler {self.name}: {error}") from None
@@ -170,11 +187,11 @@ class Contained:
         self._tried = True
         instance = presets[0].generator(0, **presets[0].settings)
         with contextlib.suppress(Failed):  # what it does wrong here it does again where it counts
-            self._ask({"instance": instance.to_dict(), "seed": 0}, max(WARM_UP, self.bounds.seconds))
+            self._ask({"instance": _bare(instance), "seed": 0}, max(WARM_UP, self.bounds.seconds))
 
     def _ask(self, message: dict[str, Any], patience: float) -> dict[str, Any]:
         token = secrets.token_hex(8)
-        deadline = time.monotonic() + patience
+        deadline = self._deadline.capped(patience).moment or 0.0
         try:
             self._write(json.dumps({**message, "token": token}).encode(), deadline)
             answer = self._answer(deadline)
@@ -186,7 +203,7 @@ class Contained:
             self._kill()
             raise Failed("answer", "sent an answer that was not asked for")
         if "error" in answer:
-            text = " ".join(str(answer["error"]).split())[:_SHOWN]
+            text = " ".join(str(answer["error"])[: 10 * _SHOWN].split())[:_SHOWN]
             raise Failed("memory" if text.startswith("MemoryError") else "error", text)
         return answer
 
@@ -206,8 +223,11 @@ class Contained:
         size = struct.unpack(">Q", self._read(8, deadline))[0]
         if size > LARGEST_ANSWER:
             raise Failed("answer", f"sent {size} bytes, at most {LARGEST_ANSWER} are taken")
+        data = self._read(size, deadline)
+        if fault := _unbounded(data):
+            raise Failed("answer", f"sent {fault} are taken")
         try:
-            answer = json.loads(self._read(size, deadline), parse_constant=_refuse)
+            answer = json.loads(data, parse_constant=_refuse)
         except (ValueError, RecursionError) as error:
             raise Failed("answer", f"sent what is no JSON: {error}") from None
         if not isinstance(answer, dict):
@@ -246,7 +266,10 @@ class Contained:
         if self._process is None:
             return
         with contextlib.suppress(OSError, ValueError, IndexError):
-            text = Path(f"/proc/{self._process.pid}/status").read_text()
+            pid = str(self._process.pid)
+            while self.bounds.container and (below := Path(f"/proc/{pid}/task/{pid}/children").read_text().split()):
+                pid = below[0]
+            text = Path(f"/proc/{pid}/status").read_text()
             peak = int(text.split("VmHWM:")[1].split()[0]) * 1024
             self.peak = max(peak, self.peak or 0)
 
@@ -274,6 +297,31 @@ class Contained:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _bare(instance: Instance) -> dict[str, Json]:
+    """As data, without its name and what else tells where it comes from or what is known of it."""
+    data = instance.to_dict()
+    return {
+        key: value for key, value in data.items() if key not in ("name", "note") and not key.startswith("reference")
+    }
+
+
+def _unbounded(data: bytes) -> str:
+    """What is too much in a JSON text, told before it is parsed; empty where nothing is."""
+    bare = _TEXT.sub(b"", data)
+    values = bare.count(b",") + bare.count(b"[") + bare.count(b"{")
+    if values > MOST_VALUES:
+        return f"{values} values, at most {MOST_VALUES}"
+    nested = bare.translate(_BRACKETS, _NO_BRACKETS)
+    for _ in range(DEEPEST + 1):
+        nested = nested.replace(b"[]", b"")
+    return f"lists and objects deeper than {DEEPEST}, at most {DEEPEST}" if nested else ""
+
+
+_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*+"')
+_BRACKETS = bytes.maketrans(b"{}", b"[]")
+_NO_BRACKETS = bytes(letter for letter in range(256) if letter not in b"[]{}")
 
 
 def _refuse(name: str) -> Any:

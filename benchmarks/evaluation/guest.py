@@ -4,19 +4,24 @@ Started as ``python -m schedgap.benchmarks.evaluation.guest PARENT IN OUT`` with
 happens here is believed outside: times are taken and solutions are checked by the other side.
 """
 
+# ruff: noqa: PTH109, PTH112, PTH115, PTH117, PTH118, PTH120, PTH208
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import importlib
 import json
 import os
 import resource
+import socket
 import struct
 import sys
-from collections.abc import Callable
-from pathlib import Path
+import threading
+from collections.abc import Callable, Sequence
 from typing import IO, Any
 
 from schedgap.benchmarks.evaluation.landlock import restrict
+from schedgap.benchmarks.evaluation.places import RECORDS
 from schedgap.benchmarks.evaluation.seccomp import give_up_rights, refuse_calls
 from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.methods import import_users, one_line, users_code
@@ -26,17 +31,47 @@ from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.parent import end_with_parent
 from schedgap.heuristics.common.run import HeuristicRun
 
-_PROCESSES = frozenset(
-    {"os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system", "subprocess.Popen", "os.kill"}
-    | {"os.killpg", "pty.spawn", "signal.pthread_kill", "resource.prlimit"}
+_REFUSED = (
+    *(
+        "os.exec",
+        "os.fork",
+        "os.posix_spawn",
+        "os.spawn",
+        "os.system",
+        "os.startfile",
+        "os.kill",
+        "pty.",
+        "subprocess.",
+    ),
+    *("signal.pthread_kill", "resource.prlimit", "socket.", "sqlite3.", "dbm."),
 )
-_NETWORK = frozenset({"socket.connect", "socket.bind", "socket.sendto", "socket.getaddrinfo"})
-_CHANGES = frozenset(
-    {"os.chmod", "os.chown", "os.link", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.symlink", "os.truncate"}
-    | {"os.utime", "os.setxattr", "os.removexattr", "shutil.rmtree", "shutil.move", "sqlite3.connect"}
-)
-_RECORDS = ("run.sqlite", "card.json", "journal.jsonl", "ledger.json")
-"""A folder with one of these holds what an earlier run found, optima among it."""
+"""Events, by how they begin. A database names its files in a language of its own, which no hook reads."""
+_PATHS = {
+    "os.chmod": ((0, 2),),
+    "os.chown": ((0, 3),),
+    "os.link": ((0, 2), (1, 3)),
+    "os.mkdir": ((0, 2),),
+    "os.remove": ((0, 1),),
+    "os.rename": ((0, 2), (1, 3)),
+    "os.rmdir": ((0, 1),),
+    "os.symlink": ((1, 2),),
+    "os.utime": ((0, 3),),
+    **{f"os.{name}": ((0, None),) for name in ("truncate", "setxattr", "removexattr", "chflags", "lockf")},
+}
+"""Events that change files: where their paths are, and the folders that a relative path begins at."""
+_UNSEEN = {
+    "posix": ("mkfifo", "mknod", "memfd_create", "setpriority", "sched_setaffinity", "sched_setscheduler"),
+    "_signal": ("pidfd_send_signal",),
+    "_posixsubprocess": ("fork_exec",),
+    "_posixshmem": ("shm_open", "shm_unlink"),
+    "_multiprocessing": ("SemLock",),
+}
+"""What Python does without an event: it is taken away."""
+_LIBRARY = "schedgap.benchmarks.library"
+_NO_IMPORT = frozenset({"_dbm", "_gdbm", "readline", *_UNSEEN})
+"""Modules that open files without an event, and those of which something was taken away."""
+FILES = 256
+"""Open at a time."""
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
@@ -53,48 +88,108 @@ def send(stream: IO[bytes], message: Json) -> None:
     stream.flush()
 
 
-def fence(folder: str, closed: list[str]) -> None:
-    """From here on no other process, no network, no file changed outside of `folder`.
+def fence(folder: str, readable: Sequence[str]) -> None:
+    """From here on no other process, no network, no file changed outside of `folder`, none read but there and these.
 
-    No file is read in `closed` either, nor beside the records of a run, a hunt, a ledger or a card.
-
-    An audit hook cannot be taken away again. It stops what Python does, not what machine code does; what machine code
-    may do is for :func:`~schedgap.benchmarks.evaluation.landlock.restrict` and
+    An audit hook cannot be taken away again. It stops what Python does, not what machine code does, nor Python code
+    that works against the hook itself; that is for :func:`~schedgap.benchmarks.evaluation.landlock.restrict` and
     :func:`~schedgap.benchmarks.evaluation.seccomp.refuse_calls`.
     """
     home = os.path.realpath(folder)
-    shut = tuple(os.path.realpath(path) for path in closed)
+    open_to_read = frozenset((home, os.path.realpath(os.devnull), *readable))
+    below = tuple(place + os.sep for place in open_to_read)
 
-    def inside(path: Any, places: tuple[str, ...]) -> bool:
+    def own(path: str) -> bool:
+        return path == home or path.startswith(home + os.sep)
+
+    def starts(path: str, descriptor: int | None) -> list[str]:
+        """Where a relative path may begin: `open` does not tell its folder, so all that are open count."""
+        if os.path.isabs(path):
+            return [""]
+        return [os.getcwd(), *_open_folders()] if descriptor in (None, -1) else [_path_of(descriptor)]
+
+    def named(path: Any, descriptor: int | None = None) -> list[str]:
         if isinstance(path, int):
-            return places == (home,)  # a file that is open already
-        real = os.path.realpath(os.fsdecode(path))
-        return any(real == place or real.startswith(place + os.sep) for place in places)
+            return [_path_of(path)]
+        text = os.fsdecode(path)
+        return [os.path.join(start, text) for start in starts(text, descriptor)]
 
-    def records_beside(path: Any) -> bool:
-        parent = Path(os.path.realpath(os.fsdecode(path))).parent
-        return any((parent / name).exists() for name in _RECORDS)
+    def changed(path: Any, descriptor: int | None) -> list[str]:
+        """The file, and the entry that names it, which may be a link to it."""
+        paths = named(path, descriptor)
+        entries = [os.path.split(one.rstrip(os.sep)) for one in paths]
+        return [*map(os.path.realpath, paths), *(os.path.join(os.path.realpath(at), name) for at, name in entries)]
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "open":
             path, mode, flags = arguments
+            if isinstance(path, int):
+                return  # open already
+            real = [os.path.realpath(one) for one in named(path)]
             changes = bool(flags & _WRITES) if isinstance(flags, int) else any(letter in str(mode) for letter in "wax+")
-            if changes and not inside(path, (home,)) and path != os.devnull:
+            if changes and path != os.devnull and not all(map(own, real)):
                 raise PermissionError(f"a scheduler may not write {path}")
-            if not isinstance(path, int) and (records_beside(path) or inside(path, shut)):
-                raise PermissionError(f"a scheduler may not read {path}")
-        elif event in _PROCESSES:
-            raise PermissionError(f"a scheduler may not start or signal processes ({event})")
-        elif event in _NETWORK:
-            raise PermissionError(f"a scheduler may not use the network ({event})")
-        elif event in _CHANGES:
-            path, *rest = arguments
-            if event in ("os.remove", "os.rmdir") and rest != [-1]:  # by a folder that is open: shutil.rmtree
-                path = os.path.join(os.readlink(f"/proc/self/fd/{rest[0]}"), os.fsdecode(path))  # noqa: PTH115, PTH118
-            if not inside(path, (home,)):
-                raise PermissionError(f"a scheduler may not change {path}")
+            for one in real:
+                known = one in open_to_read or one.startswith(below)
+                if os.path.lexists(one) and not own(one) and (not known or records_beside(one)):
+                    raise PermissionError(f"a scheduler may not read {path}")
+        elif event in _PATHS:
+            for at, descriptor in _PATHS[event]:
+                start = None if descriptor is None else arguments[descriptor]
+                if not all(map(own, changed(arguments[at], start))):
+                    raise PermissionError(f"a scheduler may not change {arguments[at]}")
+        elif event == "import" and (arguments[0] in _NO_IMPORT or str(arguments[0]).startswith(_LIBRARY)):
+            raise ImportError(f"a scheduler may not import {arguments[0]}")
+        elif event.startswith(_REFUSED) and not _harmless(event, arguments):
+            raise PermissionError(f"a scheduler may not use other processes, the network or databases ({event})")
 
+    _take_away()
     sys.addaudithook(hook)
+
+
+def records_beside(path: str) -> bool:
+    """Whether a file lies in a folder with records, of a run that began after this process, say."""
+    return any(os.path.lexists(os.path.join(os.path.dirname(path), name)) for name in RECORDS)
+
+
+def _harmless(event: str, arguments: tuple[Any, ...]) -> bool:
+    """A pair of connected sockets, which event loops wake themselves by; the name of this machine."""
+    return event == "socket.gethostname" or (event == "socket.__new__" and arguments[1] == socket.AF_UNIX)
+
+
+def _path_of(descriptor: int) -> str:
+    if sys.platform == "darwin":
+        return os.fsdecode(fcntl.fcntl(descriptor, fcntl.F_GETPATH, bytes(1024)).split(b"\0")[0])
+    return os.readlink(f"/proc/self/fd/{descriptor}")
+
+
+def _open_folders() -> list[str]:
+    found = []
+    for name in os.listdir("/dev/fd"):
+        with contextlib.suppress(OSError):
+            found.append(_path_of(int(name)))
+    return [path for path in found if os.path.isdir(path)]
+
+
+def _take_away() -> None:
+    """Functions that no hook sees, wherever a module has them, and modules that know answers."""
+
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError("a scheduler may not do this")
+
+    for known in _UNSEEN:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(known)
+    there = [(sys.modules.get(module), name) for module, names in _UNSEEN.items() for name in names]
+    unseen = {id(getattr(module, name)) for module, name in there if hasattr(module, name)}
+    for module_name, module in list(sys.modules.items()):
+        if module_name.startswith(_LIBRARY):
+            del sys.modules[module_name]
+        for name, value in list(getattr(module, "__dict__", {}).items()):
+            if id(value) in unseen and isinstance(value, type):
+                delattr(module, name)  # who looks for a class does without where there is none
+            elif id(value) in unseen:
+                setattr(module, name, refused)
 
 
 def _warm_up(problem: Problem) -> None:
@@ -114,24 +209,27 @@ def main(argv: list[str]) -> None:
     problem = find_problem(setup["problem"])
     if setup["warm"]:
         _warm_up(problem)
-    os.environ["NUMBA_CACHE_DIR"] = os.path.join(setup["folder"], "numba")  # noqa: PTH118
+    os.environ["NUMBA_CACHE_DIR"] = os.path.join(setup["folder"], "numba")
     if "numba" in sys.modules:
         sys.modules["numba"].config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"]
     resource.setrlimit(resource.RLIMIT_AS, (setup["memory"], setup["memory"]))
     resource.setrlimit(resource.RLIMIT_FSIZE, (setup["file"], setup["file"]))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    restrict(setup["folder"])
+    files = min(FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))  # what pipes and sockets hold is memory, too
+    landlocked = threading.active_count() == 1 and restrict(setup["folder"], setup["readable"])  # on this thread
     give_up_rights()
     end_with_parent(int(argv[0]))  # only now: its thread is restricted with what it is started by
-    refuse_calls()
-    fence(setup["folder"], setup["closed"])
-    answer: dict[str, Any]
+    isolated = refuse_calls() and landlocked
+    fence(setup["folder"], setup["readable"])
+    send(outgoing, {"token": setup["token"], "isolated": isolated})  # before any code of strangers is loaded
+    request = receive(incoming) or sys.exit()
+    answer: dict[str, Any] = {"token": request["token"]}
     function: Callable[..., Any] | None = None
     try:
         function = import_users(setup["scheduler"])
-        answer = {"token": setup["token"]}
     except BaseException as error:
-        answer = {"token": setup["token"], "error": one_line(error)}
+        answer["error"] = one_line(error)
     send(outgoing, answer)
     while function is not None and (request := receive(incoming)) is not None:
         instance = problem.instance_class.parse(request["instance"])

@@ -1,4 +1,4 @@
-"""Linux's Landlock: the kernel keeps a process from changing files, also where it runs machine code of its own."""
+"""Linux's Landlock: the kernel keeps a process from reading and changing files, also where it runs machine code."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import ctypes
 import os
 import struct
 import sys
+from collections.abc import Iterable
+from contextlib import suppress
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _VERSION, _BENEATH, _NO_NEW_PRIVILEGES = 1, 1, 38
-_EXECUTE, _WRITE, _TRUNCATE = 1 << 0, 1 << 1, 1 << 14
+_EXECUTE, _WRITE, _READ, _TRUNCATE = 1 << 0, 1 << 1, 1 << 2, 1 << 14
 _CHANGES = _WRITE | sum(1 << bit for bit in range(4, 13))
 """Writing files; removing and making entries of every kind."""
 _REFER = 1 << 13
@@ -17,8 +19,10 @@ _NETWORK, _SCOPE = 0b11, 0b11
 """TCP, bind and connect; abstract sockets and signals to processes outside."""
 
 
-def restrict(folder: str) -> bool:
+def restrict(folder: str, readable: Iterable[str]) -> bool:
     """From here on this thread and what it starts change files in `folder` only, and start no program.
+
+    Files are read there and in `readable` (folders with all that is in them, and files); names of files can be listed.
 
     No TCP connection and no signal to a process outside either, where the kernel is new enough for that.
 
@@ -34,16 +38,18 @@ def restrict(folder: str) -> bool:
     if version < 1:
         return False
     inside = _CHANGES | (_REFER if version >= 2 else 0) | (_TRUNCATE if version >= 3 else 0)
-    parts = (inside | _EXECUTE, _NETWORK if version >= 4 else 0, _SCOPE if version >= 6 else 0)
+    parts = (inside | _READ | _EXECUTE, _NETWORK if version >= 4 else 0, _SCOPE if version >= 6 else 0)
     rules = struct.pack("=QQQ", *parts)[: 8 if version < 4 else 16 if version < 6 else 24]
     ruleset = system.syscall(_CREATE, rules, ctypes.c_size_t(len(rules)), ctypes.c_uint(0))
     if ruleset < 0:
         return False
-    for path, allowed in ((folder, inside), (os.devnull, inside & (_WRITE | _TRUNCATE))):
-        place = os.open(path, os.O_PATH | os.O_CLOEXEC)
-        rule = struct.pack("=Qi", allowed, place)
-        system.syscall(_ADD, ctypes.c_int(ruleset), ctypes.c_int(_BENEATH), rule, ctypes.c_uint(0))
-        os.close(place)
+    own = ((folder, inside | _READ), (os.devnull, inside & (_WRITE | _TRUNCATE) | _READ))
+    for path, allowed in (*own, *((path, _READ) for path in readable)):
+        with suppress(OSError):  # what is gone by now is not read
+            place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            rule = struct.pack("=Qi", allowed, place)
+            system.syscall(_ADD, ctypes.c_int(ruleset), ctypes.c_int(_BENEATH), rule, ctypes.c_uint(0))
+            os.close(place)
     system.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
     held = system.syscall(_RESTRICT, ctypes.c_int(ruleset), ctypes.c_uint(0)) == 0
     os.close(ruleset)

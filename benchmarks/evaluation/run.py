@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,12 @@ from schedgap.benchmarks.hunt.target import Target
 from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.ledger.claims import claims_of, users_claims
 from schedgap.benchmarks.ledger.judge import evaluate as judge_claim
+from schedgap.benchmarks.library.collection import entries
 from schedgap.catalogue.agreement import Answer, agree, certified_bound, write_disagreement
 from schedgap.catalogue.methods import one_line
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.run import run_method
-from schedgap.formulations.common.errors import Disagreement, InputError, SchedgapError
+from schedgap.formulations.common.errors import Disagreement, InputError, SchedgapError, printable
 from schedgap.formulations.common.instance import Instance
 from schedgap.heuristics.common.guarantee import Case, Guarantee, Verdict
 from schedgap.solvers.result import SolveOptions, Status
@@ -34,6 +36,12 @@ WORK_LIMIT = 20.0
 """Repeatable limit of each exact solve."""
 EVALUATIONS = 200
 """Instances that its hunt tries where no budget is given."""
+LARGEST_SEED = 9 * 10**9
+"""Fresh seeds are below it: instances then have seeds that every reader of JSON keeps exactly."""
+PUBLIC = 20
+"""Seeds of each family whose instances anybody has at hand, those of ``verify`` among them: none is judged."""
+LARGE = 10_000
+"""Letters of an instance after which no other seed makes the same: the first one is enough to tell a fixed one by."""
 GIVE_UP = 3
 """Instances on which it runs out of time or ends, one after another, before the rest is not tried any more."""
 
@@ -43,7 +51,7 @@ def evaluate(
     problem: Problem,
     *,
     budget: float | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     out: Path,
     each: int = EACH,
     bounds: Bounds | None = None,
@@ -53,8 +61,9 @@ def evaluate(
 ) -> Card:
     """Judge a scheduler that runs in a process of its own; see :func:`schedgap.evaluate`.
 
-    It runs on all instances before any optimum is looked for, so there is none that it could find, and no other work
-    slows it down. What is known of the instances is found out by workers; its hunt is one chain of steps again.
+    The instances are drawn anew where no seed is given; none of them lies in the shipped library. The scheduler runs on
+    all of them before any optimum is looked for, so there is none that it could find, and no other work slows it down.
+    What is known of the instances is found out by workers; its hunt is one chain of steps again.
 
     Raises
     ------
@@ -69,15 +78,16 @@ def evaluate(
     given = bounds or Bounds()
     closed = [*given.closed, *([out] if out.exists() else [])]
     fenced = replace(given, closed=tuple(closed))
-    chosen = [
-        (family, seed * 1_000_000 + k, make(seed * 1_000_000 + k)[0])
-        for family, make in workload_of(problem).trials().items()
-        for k in range(each)
-    ]
+    if seed is None:
+        seed = secrets.randbelow(LARGEST_SEED)
+        Progress(0, progress, "").say(f"evaluate: seed {seed}, drawn anew; --seed {seed} repeats these instances")
+    chosen, fixed = _drawn(problem, seed, each)
     bar = Progress(2 * len(chosen) + 1, progress, "evaluate")
+    if fixed:
+        bar.say(f"evaluate: not judged, since their instances are known to everybody: {', '.join(fixed)}")
     with Contained(scheduler, problem, fenced) as contained:
         try:
-            answers = list(_answers(contained, chosen, seed, bar))
+            answers = list(_answers(contained, chosen, bar))
             questions = [_Question(problem, family, number, instance) for family, number, instance in chosen]
             references = _references(questions, workers or os.cpu_count() or 1, cluster, bar)
             trials = [
@@ -96,9 +106,41 @@ def evaluate(
                     bar.say(f"evaluate: no hunt: {error}")
             claims = _claims(problem, scheduler, trials, hunted)
             whole = hunted is None or hunted.finished
-            return Card(scheduler, problem, seed, trials, claims, hunted, contained.peak, out if whole else None)
+            folder = out if whole else None
+            return Card(scheduler, problem, seed, trials, claims, hunted, contained.peak, folder, contained.isolated)
         finally:
             bar.finish()
+
+
+def _drawn(problem: Problem, seed: int, each: int) -> tuple[list[tuple[str, int, Instance]], list[str]]:
+    """The judged instances: none of the shipped library, whose optima anybody can read, nor of the first seeds.
+
+    Returns
+    -------
+    Family, seed and instance of each, and the families that have no other instances.
+    """
+    shipped = {entry.known.hash for entry in entries(problem.id)}
+    chosen: list[tuple[str, int, Instance]] = []
+    fixed = []
+    for family, make in workload_of(problem).trials().items():
+        known = shipped | set(_public(make))
+        numbers = range(seed * 1_000_000, seed * 1_000_000 + each + 2 * PUBLIC)
+        drawn = ((family, number, make(number)[0]) for number in numbers)
+        fresh = list(itertools.islice((one for one in drawn if one[2].content_hash() not in known), each))
+        chosen += fresh
+        fixed += [] if fresh else [family]
+    if not chosen:
+        raise InputError(f"{problem.id}: every instance of its families is known to everybody: nothing to judge")
+    return chosen, fixed
+
+
+def _public(make: Callable[[int], tuple[Instance, Any]]) -> Iterator[str]:
+    """Hashes of the instances of the first seeds."""
+    for number in range(PUBLIC):
+        instance = make(number)[0]
+        yield instance.content_hash()
+        if len(instance.to_json(None)) > LARGE:
+            return
 
 
 def _set_aside(folder: Path) -> None:
@@ -112,18 +154,17 @@ _Answer = tuple[dict[str, Any] | None, str, str, float | None]
 """Solution, failure, message, seconds."""
 
 
-def _answers(
-    contained: Contained, chosen: Iterable[tuple[str, int, Instance]], seed: int, bar: Progress
-) -> Iterable[_Answer]:
+def _answers(contained: Contained, chosen: Iterable[tuple[str, int, Instance]], bar: Progress) -> Iterable[_Answer]:
+    """What it answers; its own randomness gets the instance's place in the list, which tells no seed of an instance."""
     ended = 0
-    for family, number, instance in chosen:
+    for place, (family, number, instance) in enumerate(chosen):
         bar.step(f"{family} {number}")
         if ended >= GIVE_UP:
             yield None, "untried", f"not tried: it gave no answer {GIVE_UP} times one after another", None
             continue
         try:
             with bar.at_work(f"{family} {number}"):
-                solution = contained(instance, seed=seed)
+                solution = contained(instance, seed=place)
         except Failed as error:
             ended = ended + 1 if error.kind in ("time", "died") else 0
             yield None, error.kind, str(error), None
@@ -218,7 +259,7 @@ def _judged(question: _Question, reference: _Reference, scheduler: str, answer: 
         else:
             if report.violations or report.objective is None:
                 failure = "infeasible"
-                message = report.violations[0].message if report.violations else "has no objective"
+                message = printable(report.violations[0].message) if report.violations else "has no objective"
             else:
                 objective = float(report.objective)
     found = list(reference.answers)

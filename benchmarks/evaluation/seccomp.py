@@ -26,7 +26,9 @@ io_uring_setup 425 425, io_uring_enter 426 426, io_uring_register 427 427,
 socket 41 198, bind 49 200, connect 42 203, listen 50 201,
 shmget 29 194, shmat 30 196, shmctl 31 195, semget 64 190, semop 65 193, semctl 66 191, semtimedop 220 192,
 msgget 68 186, msgsnd 69 189, msgrcv 70 188, msgctl 71 187, mq_open 240 180, mq_unlink 241 181,
-add_key 248 217, request_key 249 218, keyctl 250 219
+add_key 248 217, request_key 249 218, keyctl 250 219,
+memfd_create 319 279, memfd_secret 447 447, vmsplice 278 75, bpf 321 280, perf_event_open 298 241,
+userfaultfd 323 282, open_by_handle_at 304 265, kcmp 312 272, setpgid 109 154, setsid 112 157
 """
 """Each call with its numbers on x86_64 and on aarch64."""
 _CLONE3 = 435
@@ -97,8 +99,9 @@ def give_up_rights() -> None:
 def refuse_calls() -> bool:
     """From here on no thread of this process starts a process or a program, signals, slows or reads another one.
 
-    Neither does one change rights, owner, times or attributes of a file, use a socket, or memory and queues that
-    processes share. Refused calls fail as where the user may not make them.
+    Neither does one change rights, owner, times or attributes of a file, use a socket, memory and queues that
+    processes share, or memory that no limit counts (memfd, pages lent to pipes). Refused calls fail as where the user
+    may not make them.
 
     Returns
     -------

@@ -200,7 +200,7 @@ class _Hunt:
         least = min(
             search["at_least"] or 0.0 if claim else search["at_least"] or search["keep"] * best.value, best.value
         )
-        judge = Judge(self.target, search["work"], self.folder / DISAGREEMENTS)
+        judge = Judge(self.target, search["work"], self.folder / DISAGREEMENTS, deadline=self.shrink_until)
         space = replace(self.starts.space, numbers=self.limits.numbers)
 
         def tried(data: Mapping[str, Any]) -> Found | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ from schedgap.formulations.common.errors import Disagreement, InputError, near
 from schedgap.formulations.common.instance import Instance, Json
 from schedgap.formulations.common.numbers import ratio
 from schedgap.heuristics.common.guarantee import OWN, Case, Evaluation, Guarantee, Verdict
-from schedgap.solvers.result import Result, SolveOptions, Status, Termination
+from schedgap.solvers.result import NO_DEADLINE, Deadline, Result, SolveOptions, Status, Termination
 
 Judged = TypeVar("Judged")
 
@@ -166,6 +167,7 @@ class Judge:
         schedule that the checker rejects) or something of ours raised
     lost : a line for each instance on which a user's own heuristic or claim raised, or the solution was refused
     trying : a file that holds each instance while it is tried, for when this process does not survive it
+    deadline : on the wall clock: what is under way then is cut short and does not count; None where there is none
     """
 
     target: Target
@@ -174,6 +176,7 @@ class Judge:
     defects: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     trying: Path | None = None
+    deadline: float | None = None
 
     def __call__(self, data: Mapping[str, Json], options: Mapping[str, Json], at_least: float = 0.0) -> Found | None:
         """What comes of an instance; None where it is not valid, nothing is proven, or the value is too low."""
@@ -209,6 +212,8 @@ class Judge:
             method, claim = target.method, target.guarantee
             if not (method is not None and method.users) and not (claim is not None and claim.kind == OWN):
                 return None  # the heuristic says that it is not made for this instance
+            if self._until().passed:
+                return None  # it was not given its time
             kept = ""
             if len(self.lost) < MOST_KEPT:
                 path = write_disagreement(instance, self.disagreements, message=str(error))
@@ -225,11 +230,16 @@ class Judge:
             message = f"{message}; the instance is in {path}"
         self.defects.append(message)
 
+    def _until(self) -> Deadline:
+        return NO_DEADLINE if self.deadline is None else Deadline(time.monotonic() + self.deadline - time.time())
+
     def _run(self, instance: Instance, options: Mapping[str, Any]) -> Result | None:
         method = self.target.method
         if method is None:
             return None
-        return run_heuristic(self.target.problem, instance, method, SolveOptions(seed=SEED), options)
+        return run_heuristic(
+            self.target.problem, instance, method, SolveOptions(seed=SEED, deadline=self._until()), options
+        )
 
     def _ratio(
         self,
@@ -301,7 +311,7 @@ class Judge:
             problem,
             instance,
             problem.default_method(instance),
-            SolveOptions(threads=1, work_limit=self.work, seed=SEED),
+            SolveOptions(threads=1, work_limit=self.work, seed=SEED, deadline=self._until()),
             disagreements=self.disagreements,
         )
         if exact.termination is Termination.INTERRUPTED:

@@ -59,7 +59,8 @@ def do_work(work: Work) -> Done:
         there = f"island {work.island}: {work.journal.parent} is not there at its worker"
         return Done(None, (InputError.exit_status, f"{there}: a hunt on a cluster needs a folder that all nodes share"))
     journal = Journal(work.journal)
-    judge = Judge(work.target, work.work, work.journal.parent / DISAGREEMENTS, trying=work.trying)
+    folder = work.journal.parent / DISAGREEMENTS
+    judge = Judge(work.target, work.work, folder, trying=work.trying, deadline=work.stretch.deadline)
 
     def tell(found: Found) -> None:
         journal.add({"kind": "found", "found": found.to_dict()})

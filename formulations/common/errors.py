@@ -5,9 +5,13 @@ The line of a wrong value in an instance (file, place, value) is made in ``insta
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
+
+_UNUSUAL = re.compile("[^ -~]")
 
 
 class SchedgapError(Exception):
@@ -19,9 +23,19 @@ class SchedgapError(Exception):
         super().__init__(printable(message))
 
 
-def printable(text: str) -> str:
-    """The text in one line: a line break or another letter that cannot be shown stands as a program writes it."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+def printable(text: str, keep: str = "") -> str:
+    """The text in one line, without a letter that cannot be shown or that a terminal obeys: JSON's escape stands for it.
+
+    Parameters
+    ----------
+    keep : letters that stay whatever they are, the line break of a text of many lines for one
+    """
+
+    def told(match: re.Match[str]) -> str:
+        letter = match[0]
+        return letter if letter.isprintable() or letter in keep else json.dumps(letter)[1:-1].replace("\x7f", "\\u007f")
+
+    return _UNUSUAL.sub(told, text)
 
 
 class InputError(SchedgapError):

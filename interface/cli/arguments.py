@@ -131,9 +131,10 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cluster", metavar="ADDRESS", help="of a Dask scheduler whose workers do the work")
 
 
-def add_seed(parser: argparse.ArgumentParser, default: int | None = 0) -> None:
+def add_seed(parser: argparse.ArgumentParser, default: int | None = 0, told: str = "0") -> None:
     """``--seed``."""
-    parser.add_argument("--seed", type=seed, default=default, metavar="N", help="seed of all randomness (default 0)")
+    what = f"seed of all randomness (default {told})"
+    parser.add_argument("--seed", type=seed, default=default, metavar="N", help=what)
 
 
 def add_time_limit(parser: argparse.ArgumentParser, what: str) -> None:

@@ -19,11 +19,12 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--instances", type=count, metavar="N", help="instances of each family (default 5)")
     add_time_limit(parser, "seconds for an instance (default 10)")
     add_memory_limit(parser, "of its process (default 4)", 4.0)
-    add_seed(parser)
+    add_seed(parser, None, "drawn anew")
     parser.add_argument(
         "--workers", type=count, metavar="N", help="processes that look for optima (default: one per core)"
     )
     add_cluster(parser)
+    parser.add_argument("--container", action="store_true", help="run the scheduler in bubblewrap, too")
     parser.add_argument(
         "--out", type=Path, default=Path("evaluation"), metavar="DIR", help="card.json, card.html (default: evaluation)"
     )
@@ -46,6 +47,7 @@ def run_evaluate(arguments: argparse.Namespace) -> int:
         memory_limit=arguments.memory_limit,
         workers=arguments.workers,
         cluster=arguments.cluster,
+        container=arguments.container,
         progress=sys.stderr,
     )
     print(to_json(card.to_dict()) if arguments.json else card.to_text())

@@ -127,3 +127,22 @@ def test_ctrl_c_waits_until_an_import_has_ended(tmp_path: Path, monkeypatch: pyt
     assert "twice_module" not in sys.modules
     with pytest.raises(KeyboardInterrupt), at_work():
         signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize("module", ["schedgap.cli.main", "argparse", "schedgap.cli.completion", "schedgap.cli.check"])
+def test_ctrl_c_in_the_first_moments(module: str) -> None:
+    """While the command line itself is being imported: one line and 130, as later."""
+    code = f"""
+import os, signal, sys
+class First:
+    def find_spec(name, path=None, target=None):
+        if name == {module!r}:
+            sys.meta_path.remove(First)
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, First)
+from schedgap.cli.start import main
+sys.argv = ["schedgap", "check", "nothing.json", "nothing.json"]
+sys.exit(main())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "schedgap: interrupted\n")

@@ -203,3 +203,18 @@ def test_a_missing_certificate_and_a_broken_instance_are_lines_of_the_check(tmp_
     assert list(faults) == [ID, "rar-ddls/broken", "rar-ddls/poor"]
     assert faults[ID] == [f"{entry.certificate}: cannot be read as a certificate: No such file or directory"]
     assert len(faults["rar-ddls/broken"]) == 1 and "jobs: must be a list, got 7" in faults["rar-ddls/broken"][0]
+
+
+def test_names_of_strangers_do_not_steer_the_terminal(command: Command, folder: Path) -> None:
+    """Authors of records, files that are not there; JSON stays what it says."""
+    who = "A\x1b[2J\x9b1m\u202e\x7f\r\x07"
+    entry = read(folder / "rar_ddls" / "worst-ff.json")
+    rewritten(entry, folder, found=entry.known.found.model_copy(update={"by": who}))
+    listed = command("library", "list", "--library", folder)
+    written = command("library", "list", "--library", folder, "--json")
+    missing = command("check", folder / "a\x1b]0;title\x07.json", folder / "best.json")
+    assert "A\\u001b[2J\\u009b1m\\u202e\\u007f\\r\\u0007" in listed.out.replace("\n", "")
+    assert who in [(record["found"] or {}).get("by") for record in json.loads(written.out)["records"]]
+    assert "\\u001b]0;title\\u0007" in missing.message
+    for text in (listed.out, written.out, missing.err):
+        assert all(letter.isprintable() for letter in text.replace("\n", "")), text

@@ -120,7 +120,7 @@ def test_cells_that_a_spreadsheet_would_run_are_text() -> None:
 
 def test_an_error_is_one_line_whatever_the_values() -> None:
     said = str(InputError("a.json: jobs[0].x\ny\u2028z\x1b[2J\ud800: unknown key"))
-    assert said == "a.json: jobs[0].x\\ny\\u2028z\\x1b[2J\\ud800: unknown key"
+    assert said == "a.json: jobs[0].x\\ny\\u2028z\\u001b[2J\\ud800: unknown key"
 
 
 def rar(**changes: object) -> dict[str, object]:

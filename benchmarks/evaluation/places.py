@@ -1,0 +1,102 @@
+"""Which files a foreign scheduler may read: what Python, the libraries and its own code need, and no answers."""
+
+# ruff: noqa: PTH112, PTH118
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from schedgap.formulations.common.errors import InputError
+
+RECORDS = ("run.sqlite", "card.json", "journal.jsonl", "ledger.json")
+"""A folder with one of these holds what an earlier run found, optima among it."""
+MOST_FOLDERS = 5000
+"""Folders below the scheduler's own that are looked into; those beyond are not readable."""
+LAYERS = ("formulations", "solvers", "heuristics", "catalogue", "benchmarks")
+_SYSTEM = (
+    *("/usr", "/lib", "/lib32", "/lib64", "/System", "/Library/Frameworks", "/opt/homebrew"),
+    *(f"/etc/{name}" for name in ("ld.so.cache", "localtime", "timezone", "passwd", "group", "nsswitch.conf")),
+    *(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom")),
+    *(f"/proc/{name}" for name in ("cpuinfo", "meminfo", "stat", "loadavg", "version", "sys/vm", "sys/kernel")),
+    *(f"/sys/{name}" for name in ("devices/system", "fs/cgroup", "kernel/mm")),
+)
+
+
+def readable(scheduler: str, closed: Sequence[Path]) -> tuple[str, ...]:
+    """The folders, with all that is in them, and files that a scheduler may read beside its own folder for work.
+
+    Python and its libraries, schedgap without its library of records, the folder of the scheduler's file (the working
+    directory where it is a module) without records of earlier runs, and a little of the system. Nothing in `closed`,
+    nor the documentation and tests of schedgap, which hold solutions.
+    """
+    package = Path(importlib.util.find_spec("schedgap").submodule_search_locations[0])  # type: ignore[union-attr,index]
+    layers = [_home(f"schedgap.{layer}") for layer in LAYERS]
+    sources = layers[-1].parent
+    answers = [layers[-1] / "library", *(sources / name for name in ("docs", "tests/data", "tests/oracles"))]
+    module, _, _ = scheduler.rpartition(":")
+    own = Path(module).resolve().parent if module.endswith(".py") else Path.cwd()
+    python = [sys.prefix, sys.base_prefix, *(path for path in sys.path if path and Path(path).resolve() != Path.cwd())]
+    shut = {os.path.realpath(path) for path in (*closed, *answers)}
+    shut |= set(_records_below(own))
+    places = [*python, str(package), *map(str, layers), str(own), *_SYSTEM]
+    real = dict.fromkeys(os.path.realpath(place) for place in places if os.path.lexists(place))
+    return tuple(dict.fromkeys(part for place in real for part in _without(place, shut)))
+
+
+def _home(module: str) -> Path:
+    spec = importlib.util.find_spec(module)
+    assert spec is not None and spec.submodule_search_locations
+    return Path(spec.submodule_search_locations[0])
+
+
+def _records_below(folder: Path) -> Iterator[str]:
+    """Folders below this one with records, and those too many to look into."""
+    for number, (path, below, files) in enumerate(os.walk(folder)):
+        below[:] = [name for name in below if os.path.join(path, name) != sys.prefix]
+        if number >= MOST_FOLDERS or any(name in files for name in RECORDS):
+            below.clear()
+            yield os.path.realpath(path)
+
+
+def _without(place: str, shut: Iterable[str]) -> Iterator[str]:
+    """`place`, or the parts of it in which nothing shut lies; links to elsewhere are no part of it."""
+    if any(place == path or place.startswith(path + os.sep) for path in shut):
+        return
+    inner = [path for path in shut if path.startswith(place.rstrip(os.sep) + os.sep)]
+    if not inner:
+        yield place
+    elif os.path.isdir(place):
+        with os.scandir(place) as entries:
+            for entry in entries:
+                if not entry.is_symlink():
+                    yield from _without(entry.path, inner)
+
+
+def bubblewrap() -> str:
+    """The program that makes containers.
+
+    Raises
+    ------
+    InputError
+        It is not installed.
+    """
+    program = shutil.which("bwrap")
+    if program is None:
+        raise InputError("--container: needs bubblewrap (the program bwrap), which is not installed here")
+    return program
+
+
+def contained_by(program: str, folder: str, places: Sequence[str]) -> list[str]:
+    """How bubblewrap starts a command that sees these files and none else, no other process and no network."""
+    seen = [
+        word for place in places if not place.startswith(("/proc", "/dev")) for word in ("--ro-bind-try", *2 * (place,))
+    ]
+    links = [path for path in map(Path, ("/bin", "/lib", "/lib64")) if path.is_symlink()]
+    linked = [word for path in links for word in ("--symlink", str(path.readlink()), str(path))]
+    here = str(Path.cwd())
+    own = ["--bind", folder, folder, "--proc", "/proc", "--dev", "/dev", "--dir", here, "--chdir", here]
+    return [program, "--unshare-all", "--die-with-parent", "--cap-drop", "ALL", *seen, *linked, *own, "--"]

@@ -1,0 +1,221 @@
+"""What a judged scheduler can reach, tried by `support.probes`: all of one system in one process."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import probes
+
+from schedgap.benchmarks.evaluation import contained as judge
+from schedgap.benchmarks.evaluation.card import Card
+from schedgap.benchmarks.evaluation.contained import Bounds, Contained, Failed
+from schedgap.benchmarks.evaluation.run import _drawn
+from schedgap.benchmarks.hunt import target
+from schedgap.benchmarks.hunt.target import Judge, Target
+from schedgap.benchmarks.instances import make_instance, workload_of
+from schedgap.benchmarks.library.collection import entries
+from schedgap.catalogue.methods import find_method
+from schedgap.catalogue.rar_ddls import PROBLEM
+from schedgap.catalogue.registry import all_problems
+from schedgap.catalogue.run import run_method
+from schedgap.solvers.result import Deadline
+
+INSTANCE = make_instance(PROBLEM, "tiny", 0, {"ample": True})
+TESTS = Path(probes.__file__).parents[1]
+HELPS = "import sys; from schedgap.benchmarks.evaluation import landlock, seccomp; "
+HELPS += "sys.exit(not (landlock.restrict('/tmp', ()) and seccomp.refuse_calls()))"
+
+
+def needed(helps: bool, reason: str) -> None:
+    """Skips where the kernel lacks the means, but where the environment says that it has them."""
+    if not helps:
+        assert not os.environ.get("SCHEDGAP_PROBES_REQUIRED"), reason
+        pytest.skip(reason)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The judge's folder, with what a scheduler would like to reach; its own file lies in a folder of it."""
+    folder = tmp_path_factory.mktemp("judge")
+    (folder / "victim.txt").write_text("as it was")
+    (folder / "results").mkdir()
+    (folder / "results" / "card.json").write_text('{"optimum": 7}')
+    (folder / "results" / "model.lp").write_text("min\n x\nst\n c: x >= 1\nend\n")
+    sqlite3.connect(folder / "results" / "run.sqlite").close()
+    with zipfile.ZipFile(folder / "package.zip", "w") as archive:
+        archive.writestr("answers.json", '{"optimum": 7}')
+    (folder / "code").mkdir()
+    (folder / "code" / "results").mkdir()
+    (folder / "code" / "results" / "card.json").write_text('{"optimum": 7}')
+    lines = f"from pathlib import Path\nfrom support import probes\nprobes.PROBED = Path({str(folder)!r})\n"
+    (folder / "code" / "probing.py").write_text(lines + "scheduler = probes.scheduler\n")
+    other = folder.parent / "probed-other-guest"
+    other.mkdir()
+    (other / "answer.json").write_text("7")
+    return folder
+
+
+def answers(
+    place: Path, number: int, guest: str = judge.GUEST, container: str = ""
+) -> tuple[dict[str, Any], Contained]:
+    """What all probes of a table came to, in a process of their own."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("PYTHONPATH", str(TESTS), prepend=os.pathsep)
+        patched.setenv("SECRET_TOKEN", "planted")
+        patched.setenv("TMPDIR", str(place.parent))
+        patched.setattr(judge, "GUEST", guest)
+        bounds = Bounds(seconds=300.0, warm=False, container=container)
+        with Contained(f"{place / 'code' / 'probing.py'}:scheduler", PROBLEM, bounds) as contained:
+            found = contained(INSTANCE, seed=number)
+    assert found is not None
+    assert (place / "victim.txt").read_text() == "as it was"
+    assert {path.name for path in place.iterdir()} == {"victim.txt", "results", "package.zip", "code"}
+    return found, contained
+
+
+@pytest.fixture(scope="module")
+def outcomes(place: Path) -> Iterator[dict[str, dict[str, Any]]]:
+    """By system: with the kernel's help, and with Python's hook alone."""
+    kernel, contained = answers(place, 0)
+    machine, _ = answers(place, 1) if contained.isolated else ({"outcomes": {}}, None)
+    hook, alone = answers(place, 0, "support.fence_only")
+    assert alone.isolated is False
+    yield {"kernel": kernel, "machine": machine, "hook": hook}
+
+
+@pytest.mark.parametrize("name", sorted(probes.PYTHON))
+@pytest.mark.parametrize("system", ["kernel", "hook"])
+def test_python_code_reaches_nothing(outcomes: dict[str, dict[str, Any]], system: str, name: str) -> None:
+    """On every system."""
+    assert outcomes[system]["outcomes"][name].startswith("refused")
+
+
+@pytest.mark.parametrize("name", sorted(probes.KERNEL))
+def test_machine_code_reaches_nothing(outcomes: dict[str, dict[str, Any]], name: str) -> None:
+    """Where Linux has Landlock and seccomp."""
+    needed(bool(outcomes["machine"]["outcomes"]), "the kernel has no Landlock or no seccomp")
+    if platform.machine() != "x86_64" and "call(" in name:
+        pytest.skip("numbers of calls are those of x86_64")
+    assert outcomes["machine"]["outcomes"][name].startswith("refused")
+
+
+def test_there_are_twenty_that_nobody_had_tried() -> None:
+    assert len(probes.NEW) >= 20 and {*probes.PYTHON, *probes.KERNEL} >= probes.NEW
+
+
+@pytest.mark.parametrize("system", ["kernel", "hook"])
+def test_what_lies_about_tells_no_answer(outcomes: dict[str, dict[str, Any]], system: str) -> None:
+    found = outcomes[system]
+    assert set(found["seen"]["files"]) <= {"/dev/null", "pipe"}
+    assert "SECRET_TOKEN" not in found["seen"]["variables"] and found["seen"]["stdin"] == ""
+    assert found["seen"]["modules"] == [] and found["seen"]["open"] == [256, 256]
+    told = {key for key in found["instance"] if key in ("name", "note") or key.startswith("reference")}
+    assert not any(found["instance"][key] for key in told) and "tiny" not in json.dumps(found["instance"])
+
+
+def test_the_kernel_helps_where_it_must() -> None:
+    helps = subprocess.run([sys.executable, "-c", HELPS]).returncode == 0
+    needed(helps, "the kernel has no Landlock or no seccomp")
+    assert helps
+
+
+def test_in_a_container(place: Path) -> None:
+    program = shutil.which("bwrap")
+    if program is None or subprocess.run([program, "--ro-bind", "/", "/", "--unshare-all", "true"]).returncode:
+        pytest.skip("bubblewrap is not installed, or may not run here")
+    found, contained = answers(place, 0, container=program)
+    assert contained.peak is not None and contained.peak > 20 << 20
+    assert all(outcome.startswith(("refused", "failed")) for outcome in found["outcomes"].values())
+
+
+def test_a_container_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from schedgap.benchmarks.evaluation.places import bubblewrap, contained_by
+    from schedgap.formulations.common.errors import InputError
+
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(
+        InputError, match=r"^--container: needs bubblewrap \(the program bwrap\), which is not installed"
+    ):
+        bubblewrap()
+    line = contained_by("bwrap", "/own", ("/usr", "/proc/cpuinfo"))
+    assert line[0] == "bwrap" and line[-1] == "--" and "--unshare-all" in line and "--die-with-parent" in line
+    assert line[line.index("--ro-bind-try") :][:3] == ["--ro-bind-try", "/usr", "/usr"] and "/proc/cpuinfo" not in line
+    assert line[line.index("--bind") :][:3] == ["--bind", "/own", "/own"]
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b'{"a": [' + b"[]," * 600_000 + b"[]]}", "values, at most 1000000"),
+        (b'{"a": ' + b"[" * 33 + b"]" * 33 + b"}", "deeper than 32"),
+        (b'{"a": ' + b'{"":' * 100_000 + b"0" + b"}" * 100_000 + b"}", "deeper than 32"),
+        (b'{"a": "' + b"[,{" * 400_000 + b'"}', ""),
+        (b'{"a\\"[": ' + b"[" * 31 + b"]" * 31 + b"}", ""),
+    ],
+)
+def test_answers_are_bounded_before_they_are_parsed(data: bytes, said: str) -> None:
+    assert (said in judge._unbounded(data)) if said else judge._unbounded(data) == ""
+    assert bool(json.loads(data) if not said else judge._unbounded(data))
+
+
+def test_a_text_of_a_stranger_is_one_line_that_steers_nothing() -> None:
+    assert str(Failed("error", "ValueError: \ud800\x1b]0;x\x07\n")) == "ValueError: \\ud800\\u001b]0;x\\u0007\\n"
+
+
+def test_the_card_says_at_its_top_where_the_kernel_does_not_help() -> None:
+    card = Card("mine.py:f", PROBLEM, 7, [], isolated=False)
+    assert card.headline()[0].startswith("not isolated on this system") and card.to_dict()["isolated"] is False
+    assert card.to_text().splitlines()[1] == card.headline()[0]
+    assert not any("isolated" in line for line in replace(card, isolated=True).headline())
+
+
+def test_a_deadline_is_kept_though_a_limit_would_be_later(tmp_path: Path) -> None:
+    """As in a hunt whose budget ends while the scheduler works: that instance does not count."""
+    bounds = Bounds(seconds=600.0, warm=False)
+    with Contained(f"{TESTS / 'support' / 'foreign.py'}:endless", PROBLEM, bounds) as contained:
+        with pytest.raises(Failed, match="no answer within"):
+            contained(INSTANCE, seed=0, deadline=Deadline.after(3.0))
+        judge = Judge(Target(PROBLEM, contained.method()), 0.5, tmp_path, deadline=time.time() + 3.0)
+        assert judge(INSTANCE.to_dict(), {}) is None
+    assert (judge.lost, judge.defects, list(tmp_path.iterdir())) == ([], [], [])
+
+
+def test_a_deadline_reaches_the_exact_method(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[float | None] = []
+
+    def spy(*arguments: Any, **named: Any) -> Any:
+        given.append(arguments[3].deadline.left())
+        return run_method(*arguments, **named)
+
+    monkeypatch.setattr(target, "run_method", spy)
+    heuristic = Target(PROBLEM, find_method(PROBLEM, "lpt-colocate"))
+    for deadline in (None, time.time() + 1e6):
+        assert Judge(heuristic, 0.5, tmp_path, deadline=deadline)._optimum(INSTANCE, None) is not None
+    assert given[0] is None and given[1] is not None and 0 < given[1] <= 1e6
+
+
+@pytest.mark.parametrize("problem", all_problems().values(), ids=lambda problem: problem.id)
+def test_no_judged_instance_lies_in_the_library_or_is_made_by_everybody(problem: Any) -> None:
+    """The old seeds, which the library was filled from, among them."""
+    shipped = {entry.known.hash for entry in entries(problem.id)}
+    for seed in (0, 7_777_777_777):
+        chosen, fixed = _drawn(problem, seed, 1)
+        assert {family for family, _, _ in chosen} | set(fixed) == set(workload_of(problem).trials())
+        hashes = {instance.content_hash() for _, _, instance in chosen}
+        assert not hashes & shipped
+    if problem is PROBLEM:
+        again, _ = _drawn(problem, seed, 1)
+        assert {instance.content_hash() for _, _, instance in again} == hashes
