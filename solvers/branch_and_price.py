@@ -286,7 +286,8 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
     def _run(self) -> Termination | None:
         if self.options.start is not None:
             self.best.propose(self.options.start)
-        self.start()
+        if self.best.stage("local search"):
+            self.start()
         rules = self.root_rules()
         root = self.relax(rules, replace(self.limits(self.root_tolerance), cutoff=None))
         if root.status is GenerationStatus.INFEASIBLE:
@@ -294,14 +295,16 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
         bound = root.bound
         if bound is None:
             return None
-        self.lower(bound)
+        if self.best.stage("linear program"):
+            self.lower(bound)
         self.facts["lp_bound"], self.facts["lp_value"] = self.best.in_own(bound), self.best.in_own(root.value)
         self.facts["lp_gap"] = gap(root.value, bound)
         self.facts["lp_seconds"] = time.monotonic() - self.best.began
         self.best.log("linear program")
         self.solved_root(root)
-        self.round(root, self.root_rounds)
-        if self.worthwhile(bound):
+        if self.options.allows("local search"):
+            self.round(root, self.root_rounds)
+        if self.worthwhile(bound) and self.best.stage("cuts"):
             root = self.add_cuts(rules, root, self.root_cut_rounds)
             if root.status is GenerationStatus.INFEASIBLE:
                 return self._over(-math.inf)
@@ -356,6 +359,7 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
                     return Termination.PROVEN
                 again, attempt = 2 * again, attempt + 1
                 continue
+            self.best.stage("branch and price")
             node = heapq.heappop(heap)
             self.nodes += 1
             self.best.work = 1e-3 * self.nodes
@@ -372,7 +376,8 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
                 else:
                     settled = max(settled, bound)
                 continue
-            if self.incumbent is None or (self.nodes - 1) % self.round_every == 0:
+            rounding = self.incumbent is None or (self.nodes - 1) % self.round_every == 0
+            if rounding and self.options.allows("local search"):
                 self.round(generated, self.node_rounds)
             children = self.branch(node.rules, generated)
             if children is None:
@@ -389,7 +394,7 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
         if node.depth == 0 and self.root_tolerance <= TOLERANCE:
             return root
         generated = self.relax(node.rules, self.limits())
-        return self.add_cuts(node.rules, generated, self.node_cut_rounds)
+        return self.add_cuts(node.rules, generated, self.node_cut_rounds if self.options.allows("cuts") else 0)
 
     def _closed(self, bound: float) -> float:
         """What a node that is closed may still hold: nothing above the incumbent where values are multiples."""
