@@ -48,12 +48,6 @@ Truth = tuple[Fraction | None, Solution | None]
 
 EFFORT = Effort(leaves=40, size=800)
 """Of a certificate."""
-LARGE = 2_000
-"""Orders of events beyond which an instance of ddl-cluster is left out."""
-
-
-class TooLarge(Exception):
-    """The exhaustive search gives up."""
 
 
 def _rar_ddls(instance: Any) -> Truth:
@@ -78,8 +72,6 @@ def _ddljs(instance: Any) -> Truth:
 
 
 def _ddl_cluster(instance: Any) -> Truth:
-    if ddl_cluster.orders(instance) > ddl_cluster.MOST_ORDERS:
-        raise TooLarge
     return Fraction(ddl_cluster.optimum(instance)), None
 
 
@@ -208,7 +200,7 @@ class Examination:
         """Ask everybody."""
         try:
             self.optimum, self.solution = self.gate.truth(self.instance)
-        except (TooLarge, RuntimeError):
+        except RuntimeError:
             self.record.skipped = 1
             return self.record
         self.record.instances, self.record.infeasible = 1, int(self.optimum is None)

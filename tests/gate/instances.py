@@ -16,9 +16,14 @@ from typing import Any
 import numpy as np
 from support import extreme_tiny
 
+from schedgap.benchmarks.studies.brute_force.ddl_cluster import orders
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
+
+MOST_ORDERS = 40
+"""Of events, of an instance of ddl-cluster: a linear program each."""
 
 Data = dict[str, Any]
 Draw = random.Random
@@ -133,6 +138,8 @@ def edge(problem: str) -> Callable[[Draw], Data]:
 
     def made(draw: Draw) -> Data:
         data: Data = extreme_tiny.MAKERS[problem](np.random.default_rng(draw.getrandbits(32))).to_dict()
+        if data["problem"] == "rar-ddls":
+            data["horizon"] += draw.choice((0, 0, 2, 4))
         return data
 
     return made
@@ -178,7 +185,7 @@ def rar_equal_gangs(draw: Draw) -> Data:
             "backward_time": round(alone * (1 - draw.choice((0.0, 0.0, 0.3))), 10),
         }
 
-    data = rar_ddls(draw, draw.sample(sizes, len(sizes)), gangs, draw.randint(2, 6), ring)
+    data = rar_ddls(draw, draw.sample(sizes, len(sizes)), gangs, draw.randint(3, 8), ring)
     data["network"]["server_overhead"] = overhead
     return data
 
@@ -198,12 +205,12 @@ def rar_contended(draw: Draw) -> Data:
             "backward_time": max(near(draw, 1 / rate) - 2 * gradient * (gang - 1) / gang * draw.choice((0, 1)), 1e-3),
         }
 
-    return rar_ddls(draw, sizes, gangs, draw.randint(4, 9), ring)
+    return rar_ddls(draw, sizes, gangs, draw.randint(5, 10), ring)
 
 
 def rar_packed(draw: Draw) -> Data:
     """Jobs that stay on their servers, in a horizon that they fill or just do not."""
-    size, servers, horizon = draw.choice((2, 3, 4)), draw.choice((1, 1, 2)), draw.randint(2, 5)
+    size, servers, horizon = draw.choice((2, 3, 4)), draw.choice((1, 1, 2)), draw.randint(3, 7)
     gangs = [draw.randint(1, size) for _ in range(draw.randint(3, 5 if servers == 1 else 4))]
     return rar_ddls(
         draw,
@@ -405,12 +412,14 @@ FAMILIES: Families = {
 
 
 def instance_of(problem: str, seed: int, number: int, families: Families = FAMILIES) -> Instance:
-    """The instance of a number, the first in its row that is in the valid range."""
+    """The instance of a number, the first in its row that is valid and that an exhaustive search is up to."""
     for attempt in itertools.count():
         draw = random.Random(f"{problem}/{seed}/{number}/{attempt}")
         data = disguised(draw, problem, draw.choice(families[problem])(draw))
         with contextlib.suppress(InputError):
-            return find_problem(problem).instance_class.parse(data | {"name": f"{problem}-{seed}-{number}"})
+            made = find_problem(problem).instance_class.parse(data | {"name": f"{problem}-{seed}-{number}"})
+            if not isinstance(made, DdlClusterInstance) or orders(made) <= MOST_ORDERS:
+                return made
     raise AssertionError("attempts have no end")
 
 
