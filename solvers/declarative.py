@@ -224,7 +224,7 @@ def _result(
     objective, bound = best.in_own(best.objective), best.in_own(best.bound)
     if objective is not None:
         refute_bound(search, search.engine, bound, objective, search.best.solution)
-    search.best.note_decision(search.info)
+    search.info.update(search.best.decided_by)
     if search.best.proven:
         status, termination, bound = Status.OPTIMAL, Termination.PROVEN, objective
     if status is None:

@@ -124,10 +124,10 @@ class Incumbent:
             self._stage = name
         return allowed
 
-    def note_decision(self, info: dict[str, Any]) -> None:
-        """Write down which stage decided, where there is a proof."""
-        if self.proven and self._stage:
-            info["decided by"] = self._stage
+    @property
+    def decided_by(self) -> dict[str, str]:
+        """The stage that decided, for the result's `info`; empty before there is a proof."""
+        return {"decided by": self._stage} if self.proven and self._stage else {}
 
     def improves(self, objective: Number) -> bool:
         """Whether a solution of this objective would be the best so far."""
@@ -311,7 +311,7 @@ class Incumbent:
         ended = self.termination if termination is None or self.failure else termination
         if self.failure:
             self.info["reason"] = self.failure
-        self.note_decision(self.info)
+        self.info.update(self.decided_by)
         objective, bound = self.in_own(self.objective), self.in_own(self.bound)
         if self.infeasible and objective is None:
             status, ended, bound = Status.INFEASIBLE, Termination.PROVEN, None

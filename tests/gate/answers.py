@@ -30,7 +30,6 @@ from schedgap.catalogue.registry import find_problem
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.instance import Instance, Solution
-from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.solvers.certificates.bounds import prove_bound
 from schedgap.solvers.certificates.make import Effort, check, prove
 from schedgap.solvers.certificates.tree import Unproven
@@ -344,11 +343,11 @@ class Examination:
             return
         whole = {"rar-ddls": Fraction(1), "gpu-sharing": Fraction(1, len(getattr(self.instance, "jobs", "1")))}
         step = whole.get(self.problem.id, abs(self.optimum) / 10**6)
-        for claim in (self.optimum + self.problem.sense * step, None):
-            if claim is None and self.problem.sense == MAXIMISE and not getattr(self.instance, "all_jobs_must_finish", 0):
-                continue  # nothing to do is a schedule, and there is no such certificate
-            if claim is None and self.problem.id == "comm-contention":
-                continue
+        # that there is no schedule can be claimed only where there might be none
+        perhaps = self.problem.id in ("rar-ddls", "gpu-sharing") or getattr(
+            self.instance, "all_jobs_must_finish", False
+        )
+        for claim in (self.optimum + self.problem.sense * step, *([None] if perhaps else [])):
             try:
                 verdict = check(self.instance, prove(self.instance, claim, None, EFFORT))
             except Unproven:

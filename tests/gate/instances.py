@@ -8,124 +8,26 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import random
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
-from typing import Any
 
 import numpy as np
+from gate.disguise import Data, Draw, disguised
 from support import extreme_tiny
 
 from schedgap.benchmarks.studies.brute_force.ddl_cluster import orders
+from schedgap.benchmarks.studies.brute_force.hadar import gangs
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
+from schedgap.formulations.hadar.instance import HadarInstance
 
 MOST_ORDERS = 40
 """Of events, of an instance of ddl-cluster: a linear program each."""
-
-Data = dict[str, Any]
-Draw = random.Random
-
-WORDS = (
-    "gpus", "links", "slots", "horizon", "memory", "servers", "jobs", "start", "end", "rate", "total", "idle", "bound",
-    "x[0,1]", "start[0,1]", "meet[0,0,1,3]", "finish", "0", "-1", "None", "nan", "true", "a b", "a,b", "é", "作业", "∞",
-)  # fmt: skip
-"""Ids that a program could take for something of its own."""
-
-
-def renamed(draw: Draw, data: Data) -> Data:
-    """The same instance with other ids; jobs and servers may have the same ones."""
-    names: dict[str, str] = {}
-    kinds = {name for machine in data.get("machines", ()) for name in machine["gpus"]}
-    kinds |= {name for server in data["servers"] for name in server.get("resources", ())} if "servers" in data else set()
-    groups = [[one["id"] for one in data.get(key, ())] for key in ("servers", "machines", "jobs", "tasks")]
-    for ids in (*groups, sorted(kinds)):
-        names.update(zip(ids, draw.sample(WORDS, len(ids)), strict=True))
-
-    def walk(value: Any, key: str = "") -> Any:
-        if isinstance(value, dict):
-            # `gpu` is a resource here and a count there: only where resources are named does it change
-            own = names if key in ("resources", "demand", "budget", "gpus", "throughput", "interference", *names) else {}
-            return {own.get(name, name): walk(part, name) for name, part in value.items()}
-        if isinstance(value, list):
-            return [walk(part, key) for part in value]
-        text = isinstance(value, str) and key not in ("problem", "name", "kind")
-        return names.get(value, value) if text else value
-
-    renewed: Data = walk(data)
-    return renewed
-
-
-def scaled(data: Data, power: int, *paths: str) -> None:
-    """Multiply numbers by a power of ten, as decimals; `*` in a path is every part."""
-    for path in paths:
-        _scale(data, power, path.split("."))
-
-
-def _scale(data: Any, power: int, path: Sequence[str]) -> None:
-    first, *rest = path
-    keys = list(data) if isinstance(data, dict) else range(len(data))
-    for key in keys if first == "*" else [first]:
-        if isinstance(data, Mapping) and key not in data:
-            continue
-        if rest:
-            _scale(data[key], power, rest)
-        elif data[key] is not None:
-            data[key] = float(Decimal(repr(float(data[key]))).scaleb(power))
-
-
-UNITS: dict[str, tuple[tuple[tuple[int, str], ...], ...]] = {
-    "rar-ddls": (
-        (
-            (1, "network.inter_bandwidth"),
-            (1, "network.intra_bandwidth"),
-            (1, "reduce_speed"),
-            (1, "jobs.*.gradient_size"),
-        ),
-    ),
-    "gpu-sharing": (
-        (
-            (1, "slot_length"),
-            (1, "jobs.*.compute.*"),
-            (1, "jobs.*.communication.latency"),
-            (1, "jobs.*.communication.per_unit"),
-        ),
-        ((1, "gpu_memory"), (1, "jobs.*.memory.*")),
-    ),
-    "hadar": (
-        ((1, "slot_length"), (1, "jobs.*.utility.deadline"), (-1, "jobs.*.throughput.*")),
-        ((1, "jobs.*.utility.weight"),),
-    ),
-    "g-vne": (
-        ((1, "links.*.bandwidth"), (1, "jobs.*.bandwidth")),
-        ((1, "servers.*.resources.*"), (1, "jobs.*.demand.*")),
-        ((1, "jobs.*.utility.*"),),
-    ),
-    "ddljs": (
-        ((1, "links.*.bandwidth"), (1, "jobs.*.bandwidth")),
-        ((1, "servers.*.resources.*"), (1, "jobs.*.demand.*"), (1, "jobs.*.budget.*")),
-        ((1, "jobs.*.utility.scale"),),
-    ),
-    "comm-contention": (
-        ((1, "link.latency"), (1, "link.seconds_per_unit"), (1, "link.contention_penalty"), (1, "tasks.*.release")),
-        ((1, "tasks.*.size"), (-1, "link.seconds_per_unit"), (-1, "link.contention_penalty")),
-    ),
-    "ddl-cluster": (
-        (
-            (1, "link.latency"),
-            (1, "link.seconds_per_unit"),
-            (1, "link.contention_penalty"),
-            (1, "jobs.*.arrival"),
-            (1, "jobs.*.forward"),
-            (1, "jobs.*.backward"),
-        ),
-        ((1, "jobs.*.message"), (-1, "link.seconds_per_unit"), (-1, "link.contention_penalty")),
-        ((1, "gpu_memory"), (1, "jobs.*.memory")),
-    ),
-}
-"""Groups of numbers that share a unit, with its power."""
+MOST_CHOICES = 150
+"""Of gangs for all jobs of an instance of hadar, in each of its slots."""
 
 
 def near(draw: Draw, value: float) -> float:
@@ -224,7 +126,7 @@ def rar_packed(draw: Draw) -> Data:
 def sharing(draw: Draw) -> Data:
     """Jobs that end next to the end of a slot, alone or beside others, on memory that two of them just fill."""
     gpus, jobs, length = draw.randint(1, 3), draw.choice((3, 3, 4)), draw.choice((1.0, 0.1, 1 / 3))
-    horizon = draw.randint(3, 4 + jobs)
+    horizon = draw.randint(jobs, jobs + 5)
     parts: list[Data] = []
     gang = draw.randint(1, gpus)
     for j in range(jobs):
@@ -233,7 +135,7 @@ def sharing(draw: Draw) -> Data:
         parts.append(
             {
                 "id": f"j{j}",
-                "arrival": draw.choice((1, 1, 2, 3, horizon, horizon + 1) if draw.random() < 0.25 else (1, 1, 2, 3)),
+                "arrival": draw.choice((1, 1, 2, 3, horizon, horizon + 1) if draw.random() < 0.1 else (1, 1, 2, 3)),
                 "gpus": gang if draw.random() < 0.6 else draw.randint(1, gpus),
                 "iterations": iterations,
                 "batch_size": draw.choice((1, 1, 2, 4)),
@@ -252,7 +154,7 @@ def sharing(draw: Draw) -> Data:
         "problem": "gpu-sharing",
         "horizon": horizon,
         "slot_length": length,
-        "servers": [{"id": f"s{s}", "gpus": 1} for s in range(gpus)] if draw.random() < 0.3 else [{"id": "s0", "gpus": gpus}],
+        "servers": draw.choice(([{"id": f"s{s}", "gpus": 1} for s in range(gpus)], [{"id": "s0", "gpus": gpus}])),
         "gpu_memory": max(near(draw, draw.choice((loads[0] + loads[1], loads[-1] + loads[-2], 1.0))), loads[-1]),
         "max_jobs_per_gpu": draw.choice((1, 2, 2, 2)),
         "jobs": parts,
@@ -360,8 +262,8 @@ def transfers(draw: Draw) -> Data:
             "seconds_per_unit": 1.0,
             "contention_penalty": draw.choice((0.0, 0.1, 0.3, 1.0, 10.0, 1e-9)),
         },
-        "tasks": [{"id": f"c{k}", "release": release, "size": s} for k, (release, s) in enumerate(zip(releases, sizes, strict=True))],
-    }  # fmt: skip
+        "tasks": [{"id": f"c{k}", "release": releases[k], "size": sizes[k]} for k in range(tasks)],
+    }
 
 
 def cluster(draw: Draw) -> Data:
@@ -401,14 +303,17 @@ def cluster(draw: Draw) -> Data:
 
 Families = Mapping[str, Sequence[Callable[[Draw], Data]]]
 FAMILIES: Families = {
-    "rar-ddls": (rar_equal_gangs, rar_equal_gangs, rar_contended, rar_packed, edge("rar-ddls"), edge("rar-ddls-stopped")),
+    "rar-ddls": (
+        *(rar_equal_gangs, rar_equal_gangs, rar_contended, rar_packed),
+        *(edge("rar-ddls"), edge("rar-ddls-stopped")),
+    ),
     "gpu-sharing": (sharing, sharing, sharing, edge("gpu-sharing")),
     "hadar": (hadar_abilities, hadar_abilities, edge("hadar")),
     "g-vne": (rings, edge("g-vne")),
     "ddljs": (rings_over_time, edge("ddljs")),
     "comm-contention": (transfers,),
     "ddl-cluster": (cluster,),
-}  # fmt: skip
+}
 
 
 def instance_of(problem: str, seed: int, number: int, families: Families = FAMILIES) -> Instance:
@@ -418,19 +323,15 @@ def instance_of(problem: str, seed: int, number: int, families: Families = FAMIL
         data = disguised(draw, problem, draw.choice(families[problem])(draw))
         with contextlib.suppress(InputError):
             made = find_problem(problem).instance_class.parse(data | {"name": f"{problem}-{seed}-{number}"})
-            if not isinstance(made, DdlClusterInstance) or orders(made) <= MOST_ORDERS:
+            if small_enough(made):
                 return made
     raise AssertionError("attempts have no end")
 
 
-def disguised(draw: Draw, problem: str, data: Data) -> Data:
-    """The same instance in other units, which changes decimals only, and with other ids."""
-    data.pop("name", None)
-    for group in UNITS[problem]:
-        if draw.random() < 0.25:
-            power = draw.randint(-4, 4)
-            for sign, path in group:
-                scaled(data, sign * power, path)
-    if draw.random() < 0.4:
-        data = renamed(draw, data)
-    return data
+def small_enough(instance: Instance) -> bool:
+    """Whether an exhaustive search has few orders of events, or few choices in a slot, to try."""
+    if isinstance(instance, DdlClusterInstance):
+        return orders(instance) <= MOST_ORDERS
+    if isinstance(instance, HadarInstance):
+        return math.prod(1 + len(gangs(instance, job)) for job in instance.jobs) <= MOST_CHOICES
+    return True

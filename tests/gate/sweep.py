@@ -73,8 +73,8 @@ def table(totals: dict[str, Record]) -> str:
     for problem, record in totals.items():
         answers = sum(record.answers.values())
         lines.append(
-            f"{problem:16} {record.instances:5} instances ({record.infeasible} without a schedule, {record.skipped} too "
-            f"large), {answers:6} answers, {len(record.faults)} faults, {record.seconds:.0f} s"
+            f"{problem:16} {record.instances:5} instances ({record.infeasible} without a schedule, {record.skipped} "
+            f"too large), {answers:6} answers, {len(record.faults)} faults, {record.seconds:.0f} s"
         )
         for title, counter in (("asked", record.answers), ("decided", record.decided), ("open", record.open)):
             if counter:
