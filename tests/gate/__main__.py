@@ -20,6 +20,7 @@ def main() -> int:
     parser.add_argument("--generator", choices=GENERATORS, default="tiny")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out", type=Path, help="a folder for what is found; a temporary one where not given")
+    parser.add_argument("--first", action="store_true", help="stop at the first fault")
     asked = parser.parse_args()
     seed = random.SystemRandom().randrange(10**9) if asked.seed is None else asked.seed
     scratch = asked.out or Path(tempfile.mkdtemp(prefix="gate-"))
@@ -27,7 +28,7 @@ def main() -> int:
     families = GENERATORS[asked.generator]
     counts = {p: max(1, round(asked.share * GATES[p].count)) for p in asked.problem or GATES if p in families}
     print(f"gate: seed {seed}, generator {asked.generator}, instances of faults go to {scratch}", flush=True)
-    totals = run(seed, counts, asked.generator, asked.workers, scratch)
+    totals = run(seed, counts, asked.generator, asked.workers, scratch, first=asked.first)
     print(table(totals))
     faults = sum(len(record.faults) for record in totals.values())
     print(f"gate: {sum(r.instances for r in totals.values())} instances, {faults} faults; repeat with --seed {seed}")

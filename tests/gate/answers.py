@@ -230,8 +230,8 @@ class Examination:
         if turn % EVERY["heuristic"] == 0:
             chosen = heuristics[turn // EVERY["heuristic"] % len(heuristics)]
             yield chosen, lambda: self._feasible(chosen, self._method(chosen, SolveOptions()))
+        yield "certified bound", self._certified_bound
         if turn % EVERY["certificate"] == 0:
-            yield "certified bound", self._certified_bound
             yield "certificate", self._certificate
             yield "false certificate", self._false_certificates
 

@@ -30,7 +30,8 @@ def renamed(draw: Draw, data: Data) -> Data:
     )
     groups = [[one["id"] for one in data.get(key, ())] for key in ("servers", "machines", "jobs", "tasks")]
     for ids in (*groups, sorted(kinds)):
-        names.update(zip(ids, draw.sample(WORDS, len(ids)), strict=True))
+        words = WORDS[: max(8, len(ids))] if draw.random() < 0.5 else WORDS
+        names.update(zip(ids, draw.sample(words, len(ids)), strict=True))
 
     def walk(value: Any, key: str = "") -> Any:
         if isinstance(value, dict):

@@ -35,6 +35,11 @@ def near(draw: Draw, value: float) -> float:
     return value * (1 + draw.choice((-2, -1, 0, 0, 1, 2)) * 10.0 ** -draw.randint(6, 14))
 
 
+def above(draw: Draw) -> float:
+    """A small number of ten decimals, and a hair more."""
+    return draw.randint(10**3, 10**6) * 1e-10 + draw.choice((2e-14, 5e-14, 9e-14))
+
+
 def edge(problem: str) -> Callable[[Draw], Data]:
     """The edges of what is valid."""
 
@@ -274,7 +279,7 @@ def cluster(draw: Draw) -> Data:
     length = draw.choice((1.0, 1.5, 0.3))
     for j in range(jobs):
         width = draw.choice((1, 2, 2, 3) if jobs == 2 else (1, 2, 2))
-        message = draw.choice((1.0, 2.0, 0.7, 1500e-9, draw.uniform(1e-5, 1e-4)))
+        message = draw.choice((1.0, 2.0, 0.7, 1500e-9, draw.uniform(1e-5, 1e-4), above(draw), above(draw)))
         parts.append(
             {
                 "id": f"j{j}",
@@ -283,7 +288,7 @@ def cluster(draw: Draw) -> Data:
                 "iterations": draw.choice((1, 1, 2)) if jobs == 2 else 1,
                 "forward": near(draw, length),
                 "backward": draw.choice((length, 2 * length, 0.1)),
-                "message": near(draw, message),
+                "message": message if message < 1e-3 else near(draw, message),
                 "memory": 0.1,
                 "placement": [list(gpu) for gpu in draw.sample(everywhere, width)],
             }

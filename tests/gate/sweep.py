@@ -44,8 +44,10 @@ def _seconds() -> float:
     return sum(resource.getrusage(who).ru_utime for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 
 
-def run(seed: int, counts: dict[str, int], generator: str, workers: int, scratch: Path) -> dict[str, Record]:
-    """All instances of one seed, by problem."""
+def run(
+    seed: int, counts: dict[str, int], generator: str, workers: int, scratch: Path, *, first: bool = False
+) -> dict[str, Record]:
+    """All instances of one seed, by problem; with `first` up to the first fault."""
     items = [(p, seed, generator, first) for p, count in counts.items() for first in range(0, count, PART)]
     random.Random(seed).shuffle(items)  # so that slow problems are spread over the workers
     totals = {problem: Record() for problem in counts}
@@ -53,18 +55,15 @@ def run(seed: int, counts: dict[str, int], generator: str, workers: int, scratch
         totals[problem].add(record)
         for place, text in record.faults:
             print(f"FAULT {place}: {text}", flush=True)
+        if first and record.faults:
+            break
     return totals
 
 
 def _answers(items: list[tuple[str, int, str, int]], workers: int, scratch: Path) -> Iterator[tuple[str, Record]]:
     work = partial(examined, scratch)
-    if workers == 1:
-        yield from map(work, items)
-        return
-    with multiprocessing.get_context("spawn").Pool(workers) as pool:
+    with multiprocessing.get_context("spawn").Pool(workers) as pool:  # leaving it ends the workers
         yield from pool.imap_unordered(work, items)
-        pool.close()
-        pool.join()
 
 
 def table(totals: dict[str, Record]) -> str:
