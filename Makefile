@@ -26,8 +26,7 @@ unit: install
 
 # All answers against exhaustive searches on tiny instances: half with a fixed seed, half with a fresh one
 gate: install
-	PYTHONPATH=tests $(BIN)/python -m gate --seed 1 --share 0.5
-	PYTHONPATH=tests $(BIN)/python -m gate --share 0.5
+	PYTHONPATH=tests $(BIN)/python -m gate
 
 lint: install
 	$(BIN)/ruff check $(FOLDERS)

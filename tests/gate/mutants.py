@@ -1,13 +1,14 @@
 """Faults that were there once, put back into a copy: the gate has to find each of them.
 
-``PYTHONPATH=tests python -m gate.mutants`` copies the sources, changes one place after another, and runs the gate on the
-problem concerned until its first fault; exit 1 where a mutant survives.
+``PYTHONPATH=tests python -m gate.mutants`` copies the sources, changes one place after another, and runs the gate on
+the problem concerned until its first fault, which must not be one without the change; exit 1 where a mutant survives.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -44,7 +45,7 @@ MUTANTS = {
                 "solvers/exact/rar_ddls/patterns.py",
                 "splits = {ring: list(_splits(*ring)) for ring in dict.fromkeys(map(_ring, rings))}",
                 "last = {o.gpus: _ring(o) for o in rings}\n"
-                "            splits = {ring: list(_splits(*last[ring[0]])) for ring in dict.fromkeys(map(_ring, rings))}",
+                "            splits = {ring: list(_splits(*last[ring[0]])) for ring in map(_ring, rings)}",
             ),
         ),
     ),
@@ -112,26 +113,28 @@ def killed(mutant: Mutant, sources: Path, seed: int, share: float) -> str:
         if text.count(old) != 1:
             raise SystemExit(f"{name}: {old!r} is there {text.count(old)} times, a mutant needs it once")
         path.write_text(text.replace(old, new), encoding="utf-8")
+    whole = ["--seed", str(seed), "--share", str(share), "--first"]
     try:
-        command = [
-            sys.executable,
-            "-m",
-            "gate",
-            "--problem",
-            mutant.problem,
-            "--seed",
-            str(seed),
-            "--share",
-            str(share),
-        ]
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join((str(sources), str(ROOT / "tests")))}
-        done = subprocess.run([*command, "--first"], env=environment, cwd=sources, capture_output=True, text=True)
-        if done.returncode not in (0, 1) or "Traceback" in done.stderr:
-            raise SystemExit(done.stderr)
-        return next((line for line in done.stdout.splitlines() if line.startswith("FAULT")), "")
+        found = _gate(mutant.problem, sources, *whole)
     finally:
         for path, text in before.items():
             path.write_text(text, encoding="utf-8")
+    for fault in found:
+        number = re.search(r"-(\d+)\.json", fault)
+        assert number is not None
+        if not _gate(mutant.problem, sources, "--seed", str(seed), "--number", number[1]):
+            return fault
+    return ""
+
+
+def _gate(problem: str, sources: Path, *arguments: str) -> list[str]:
+    """The faults that a run of the gate finds."""
+    command = [sys.executable, "-m", "gate", "--problem", problem, *arguments]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join((str(sources), str(ROOT / "tests")))}
+    done = subprocess.run(command, env=environment, cwd=sources, capture_output=True, text=True)
+    if done.returncode not in (0, 1) or "Traceback" in done.stderr:
+        raise SystemExit(done.stderr)
+    return [line for line in done.stdout.splitlines() if line.startswith("FAULT")]
 
 
 def main() -> int:
