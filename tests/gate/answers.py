@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -82,15 +83,16 @@ class Gate:
     ----------
     truth : the exhaustive search
     solve : the exact method, None for the engines alone
-    stages : sets of its stages that are asked beside all of them; one set an instance
+    stages : sets of its stages that are asked beside all of them, in turn
+    sets : how many of them an instance is asked
     near : relative, what objectives may differ by: 0 where both are exact
     count : instances of one run
-    poor : whether the sets of stages start from a poor schedule, which some need
     """
 
     truth: Callable[[Any], Truth]
     solve: Solve | None
     stages: tuple[frozenset[str], ...]
+    sets: int
     near: float
     count: int
 
@@ -105,11 +107,12 @@ GATES: dict[str, Gate] = {
         solve_rar,
         _sets(
             "interval model",
-            "slot packing + interval model",
             "local search + slot packing",
+            "slot packing + interval model",
             "packing without crossing + slot packing",
             "bound + packing without crossing + interval model",
         ),
+        3,
         0.0,
         2_000,
     ),
@@ -117,32 +120,42 @@ GATES: dict[str, Gate] = {
         _gpu_sharing,
         solve_sharing,
         _sets("cp-sat", "linear programs + cp-sat", "dynamic program", "linear programs + dynamic program"),
+        1,
         0.0,
         2_000,
     ),
     "hadar": Gate(
         _hadar,
         solve_hadar,
-        _sets("branch and price", "cuts + branch and price", "integer master + linear program", "compact program"),
+        _sets(
+            "branch and price", "cuts + local search", "cuts + branch and price", "integer master", "compact program"
+        ),
+        3,
         2e-9,
         1_000,
     ),
     "g-vne": Gate(
         lambda instance: g_vne.brute_force(instance, 300),
         solve_rings,
-        _sets("branch and price", "cuts + branch and price", "local search + dive + integer master"),
+        _sets("branch and price", "cuts + local search", "cuts + branch and price"),
+        2,
         2e-9,
         1_500,
     ),
-    "ddljs": Gate(_ddljs, None, _sets("engine", "start + engine"), 2e-9, 600),
+    "ddljs": Gate(_ddljs, None, _sets("engine", "start + engine"), 1, 2e-9, 600),
     "comm-contention": Gate(
-        comm_contention.brute_force, solve_bb, _sets("whole tree", "first nodes + whole tree"), 2e-9, 300
+        comm_contention.brute_force, solve_bb, _sets("whole tree", "bound + first nodes"), 2, 2e-9, 500
     ),
     "ddl-cluster": Gate(
-        _ddl_cluster, solve_cluster, _sets("grid model", "job shop + grid model", "policies + grid model"), 2e-8, 300
+        _ddl_cluster,
+        solve_cluster,
+        _sets("bound + job shop", "grid model", "policies + grid model"),
+        2,
+        2e-8,
+        400,
     ),
 }
-EVERY = {"engine": 4, "certificate": 3, "heuristic": 2}
+EVERY = {"engine": 6, "certificate": 3, "heuristic": 2}
 """One in so many instances is asked these."""
 
 
@@ -221,8 +234,9 @@ class Examination:
             yield "checker", self._checker
         default = next(method.id for method in methods)
         yield default, lambda: self._exact(default, self._method(default, SolveOptions(threads=1)))
-        stages = self.gate.stages[turn % len(self.gate.stages)]
-        yield " + ".join(sorted(stages)), lambda: self._staged(stages)
+        for place in range(turn, turn + self.gate.sets):
+            stages = self.gate.stages[place % len(self.gate.stages)]
+            yield " + ".join(sorted(stages)), partial(self._staged, stages)
         yield "bound", self._bound
         if turn % EVERY["engine"] == 0:
             name = engines[turn // EVERY["engine"] % len(engines)]

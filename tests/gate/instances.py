@@ -46,7 +46,7 @@ def edge(problem: str) -> Callable[[Draw], Data]:
     def made(draw: Draw) -> Data:
         data: Data = extreme_tiny.MAKERS[problem](np.random.default_rng(draw.getrandbits(32))).to_dict()
         if data["problem"] == "rar-ddls":
-            data["horizon"] += draw.choice((0, 0, 2, 4))
+            data["horizon"] += draw.choice((0, 1, 3, 5))
         return data
 
     return made
@@ -92,7 +92,7 @@ def rar_equal_gangs(draw: Draw) -> Data:
             "backward_time": round(alone * (1 - draw.choice((0.0, 0.0, 0.3))), 10),
         }
 
-    data = rar_ddls(draw, draw.sample(sizes, len(sizes)), gangs, draw.randint(3, 8), ring)
+    data = rar_ddls(draw, draw.sample(sizes, len(sizes)), gangs, draw.randint(4, 9), ring)
     data["network"]["server_overhead"] = overhead
     return data
 
@@ -112,12 +112,12 @@ def rar_contended(draw: Draw) -> Data:
             "backward_time": max(near(draw, 1 / rate) - 2 * gradient * (gang - 1) / gang * draw.choice((0, 1)), 1e-3),
         }
 
-    return rar_ddls(draw, sizes, gangs, draw.randint(5, 10), ring)
+    return rar_ddls(draw, sizes, gangs, draw.randint(6, 11), ring)
 
 
 def rar_packed(draw: Draw) -> Data:
     """Jobs that stay on their servers, in a horizon that they fill or just do not."""
-    size, servers, horizon = draw.choice((2, 3, 4)), draw.choice((1, 1, 2)), draw.randint(3, 7)
+    size, servers, horizon = draw.choice((2, 3, 4)), draw.choice((1, 1, 2)), draw.randint(4, 8)
     gangs = [draw.randint(1, size) for _ in range(draw.randint(3, 5 if servers == 1 else 4))]
     return rar_ddls(
         draw,
@@ -131,7 +131,7 @@ def rar_packed(draw: Draw) -> Data:
 def sharing(draw: Draw) -> Data:
     """Jobs that end next to the end of a slot, alone or beside others, on memory that two of them just fill."""
     gpus, jobs, length = draw.randint(1, 3), draw.choice((3, 3, 4)), draw.choice((1.0, 0.1, 1 / 3))
-    horizon = draw.randint(jobs, jobs + 5)
+    horizon = draw.randint(jobs + 1, jobs + 6)
     parts: list[Data] = []
     gang = draw.randint(1, gpus)
     for j in range(jobs):
