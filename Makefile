@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 FOLDERS := formulations solvers heuristics catalogue benchmarks interface tests
 
-.PHONY: install bench test unit lint types sources docs clean
+.PHONY: install bench test unit gate lint types sources docs clean
 
 install: $(VENV)/.installed
 
@@ -23,6 +23,10 @@ test: bench unit
 
 unit: install
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+# All answers against exhaustive searches on tiny instances: half with a fixed seed, half with a fresh one
+gate: install
+	PYTHONPATH=tests $(BIN)/python -m gate
 
 lint: install
 	$(BIN)/ruff check $(FOLDERS)

@@ -36,10 +36,7 @@ ROUNDING = 1e-10
 """What sums of floats may be off by, relatively."""
 TOLERANCE = 1e-10
 """Relative difference of bound and value at which a relaxation counts as solved."""
-MASTER_COLUMNS = 3_000
-MASTER_NODES = 500
-MASTER_WORK = 300_000
-MASTER_SHARE = 0.3
+MASTER_COLUMNS, MASTER_NODES, MASTER_WORK, MASTER_SHARE = 3_000, 500, 300_000, 0.3
 """Limits of the integer master: columns, nodes, nodes times columns, and part of the time that is left."""
 USED = 1e-6
 """Least weight of a column that an incumbent is made from."""
@@ -179,8 +176,10 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
             self.best.infeasible = True
         self.best.tighten(bound, of_better=True)
 
-    def round(self, generated: Generated, rounds: int) -> None:
-        """Incumbents from fractional weights: completed greedily, then improved."""
+    def round(self, generated: Generated, rounds: int, *, whole: bool = False) -> None:
+        """Incumbents from weights, completed greedily, then improved; only from whole ones without local search."""
+        if not (whole or self.options.allows("local search")):
+            return
         order = np.argsort(-generated.weights, kind="stable")
         used = [generated.columns[i] for i in order.tolist() if generated.weights[i] > USED]
         prices = self.prices(generated.duals)
@@ -286,7 +285,8 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
     def _run(self) -> Termination | None:
         if self.options.start is not None:
             self.best.propose(self.options.start)
-        self.start()
+        if self.best.stage("local search"):
+            self.start()
         rules = self.root_rules()
         root = self.relax(rules, replace(self.limits(self.root_tolerance), cutoff=None))
         if root.status is GenerationStatus.INFEASIBLE:
@@ -294,6 +294,7 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
         bound = root.bound
         if bound is None:
             return None
+        self.best.stage("linear program")
         self.lower(bound)
         self.facts["lp_bound"], self.facts["lp_value"] = self.best.in_own(bound), self.best.in_own(root.value)
         self.facts["lp_gap"] = gap(root.value, bound)
@@ -301,7 +302,7 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
         self.best.log("linear program")
         self.solved_root(root)
         self.round(root, self.root_rounds)
-        if self.worthwhile(bound):
+        if self.worthwhile(bound) and self.best.stage("cuts"):
             root = self.add_cuts(rules, root, self.root_cut_rounds)
             if root.status is GenerationStatus.INFEASIBLE:
                 return self._over(-math.inf)
@@ -356,6 +357,7 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
                     return Termination.PROVEN
                 again, attempt = 2 * again, attempt + 1
                 continue
+            self.best.stage("branch and price")
             node = heapq.heappop(heap)
             self.nodes += 1
             self.best.work = 1e-3 * self.nodes
@@ -376,7 +378,7 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
                 self.round(generated, self.node_rounds)
             children = self.branch(node.rules, generated)
             if children is None:
-                self.round(generated, 0)
+                self.round(generated, 0, whole=True)
                 settled = max(settled, self._closed(bound))
                 continue
             for rules in children:
@@ -389,7 +391,7 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
         if node.depth == 0 and self.root_tolerance <= TOLERANCE:
             return root
         generated = self.relax(node.rules, self.limits())
-        return self.add_cuts(node.rules, generated, self.node_cut_rounds)
+        return self.add_cuts(node.rules, generated, self.node_cut_rounds if self.options.allows("cuts") else 0)
 
     def _closed(self, bound: float) -> float:
         """What a node that is closed may still hold: nothing above the incumbent where values are multiples."""

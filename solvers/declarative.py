@@ -78,13 +78,15 @@ def solve_declarative(
     except KeyboardInterrupt:
         return _unsolved(solver, version, Termination.INTERRUPTED, began, _first_feasible(check, options.start), {})
     built = time.monotonic()
-    search = ModelSearch(model, solver, check, Incumbent(model.sense))
-    for start in (options.start, model.start):
+    search = ModelSearch(model, solver, check, Incumbent(model.sense, SolveOptions(stages=options.stages)))
+    for start in (options.start, model.start if search.best.stage("start") else None):
         if start is not None:
             _take_start(search, start)
     if search.best.solution is not None:
         options = replace(options, start=search.best.solution)
-    search.tighten(model.bound)
+    if search.best.stage("bound"):
+        search.tighten(model.bound)
+    search.best.stage("engine")
     try:
         if options.deadline.moment is not None and not model.restriction:
             _bound_beforehand(search, options)
@@ -222,6 +224,7 @@ def _result(
     objective, bound = best.in_own(best.objective), best.in_own(best.bound)
     if objective is not None:
         refute_bound(search, search.engine, bound, objective, search.best.solution)
+    search.info.update(search.best.decided_by)
     if search.best.proven:
         status, termination, bound = Status.OPTIMAL, Termination.PROVEN, objective
     if status is None:

@@ -98,6 +98,7 @@ class Incumbent:
         self.work = 0.0
         self.info: dict[str, Any] = {}
         self.began = time.monotonic()
+        self._stage = ""
 
     # -- what is known ------------------------------------------------------------------------------------------
 
@@ -110,6 +111,23 @@ class Incumbent:
     def contradictory(self) -> bool:
         """Whether the solution is better than the bound allows."""
         return contradicts(self.objective, self.bound, self.sense)
+
+    def stage(self, name: str) -> bool:
+        """Begin a stage of an exact method; whether it may decide. The last one before the proof is the one that did.
+
+        Parameters
+        ----------
+        name : as in ``options.stages``; ``info["decided by"]`` of the result is one of them
+        """
+        allowed = self.options.allows(name)
+        if allowed and not self.proven:
+            self._stage = name
+        return allowed
+
+    @property
+    def decided_by(self) -> dict[str, str]:
+        """The stage that decided, for the result's `info`; empty before there is a proof."""
+        return {"decided by": self._stage} if self.proven and self._stage else {}
 
     def improves(self, objective: Number) -> bool:
         """Whether a solution of this objective would be the best so far."""
@@ -293,6 +311,7 @@ class Incumbent:
         ended = self.termination if termination is None or self.failure else termination
         if self.failure:
             self.info["reason"] = self.failure
+        self.info.update(self.decided_by)
         objective, bound = self.in_own(self.objective), self.in_own(self.bound)
         if self.infeasible and objective is None:
             status, ended, bound = Status.INFEASIBLE, Termination.PROVEN, None

@@ -142,6 +142,8 @@ class SolveOptions:
     report : called with every new incumbent and bound, for the progress line and for Ctrl-C
     log : receives the engine's log, line by line
     feasibility_tolerance : by how much an engine may violate a row or an integer; None is the engine's default
+    stages : of an exact method, those that may decide, so that a test can ask one alone; None is all. What later
+        stages need of one that is left out is made nevertheless, but it proves and finds nothing itself
 
     Raises
     ------
@@ -160,6 +162,11 @@ class SolveOptions:
     report: Listener | None = None
     log: Callable[[str], None] | None = None
     feasibility_tolerance: float | None = None
+    stages: frozenset[str] | None = None
+
+    def allows(self, stage: str) -> bool:
+        """Whether a stage of an exact method may decide."""
+        return self.stages is None or stage in self.stages
 
     def __post_init__(self) -> None:
         if not _whole(self.seed) or self.seed < 0:

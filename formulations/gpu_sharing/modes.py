@@ -22,7 +22,7 @@ from schedgap.formulations.gpu_sharing.dynamics import Tables, exact_work, table
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 
 _VECTORS = 20_000
-_SCALES = (1, 10, 100, 1000, 10_000, 100_000, 1_000_000)
+_SCALES = tuple(10**power for power in range(10))
 LARGE_SCALE = 10**7
 
 

@@ -39,8 +39,9 @@ def iteration_time(job: Job, s: int) -> float:
     sending = 0.0
     if job.gpus > 1:
         sending = job.communication.latency + job.communication.per_unit * job.communication.message
-    d = job.overlap
-    return float((s - 1) * computing + (computing**d + sending**d) ** (1 / d))
+    longer = max(computing, sending)  # powers of small numbers would vanish
+    part = min(computing, sending) / longer
+    return float((s - 1) * computing + longer * (1 + part**job.overlap) ** (1 / job.overlap))
 
 
 def exact_time(job: Job, s: int) -> Fraction:

@@ -86,12 +86,14 @@ class _Search:
         self.span = 0.0
         self.b, self.eta = link.seconds_per_unit, link.contention_penalty
         self.best = Incumbent(MINIMISE, options, partial(parsed(check, CommContentionSolution), instance))
-        self.best.tighten(lower_bound(instance))
+        if self.best.stage("bound"):
+            self.best.tighten(lower_bound(instance))
         self.info = self.best.info
         self.info["nodes"] = 0
         if options.start is not None:
             self.best.propose(options.start)
-        if self.best.objective is None or self.n <= LARGEST:  # one check is enough where nothing is searched
+        # one check is enough where nothing is searched
+        if self.best.objective is None or (self.n <= LARGEST and self.best.stage("one at a time")):
             self.best.propose(one_at_a_time(instance))
 
     @property
@@ -115,8 +117,10 @@ class _Search:
         numbers[0] = (1, -1, 0, 0, 0)
         start = np.zeros(n)
         kept = self._kept(self._total(self.mean))
-        top, later = 1, False
+        top, later = 1, not self.best.stage("first nodes")
         while top:
+            if later:
+                self.best.stage("whole tree")
             before = kept[BEST]
             try:
                 top, nodes = search(

@@ -133,7 +133,8 @@ class _Stages:
     def run(self, exclusive: bool) -> Termination | None:
         """All steps; why they ended, where the incumbent does not tell."""
         best = self.best
-        best.tighten(lower_bound(self.instance))
+        if best.stage("bound"):
+            best.tighten(lower_bound(self.instance))
         first = self._start()
         best.log("policies")
         if best.proven:
@@ -146,7 +147,7 @@ class _Stages:
         hint = rounded_run(self.instance, first, grid.digits)
         model = GridModel(grid, exclusive=True)
         model.hint(hint)
-        closed = self._search(model, grid, once=not exclusive)
+        closed = best.stage("job shop") and self._search(model, grid, once=not exclusive)
         best.log("job shop")
         if exclusive:
             return Termination.FINISHED if closed else None
@@ -155,11 +156,11 @@ class _Stages:
         if reason := model_size(grid):
             best.info["reason"] = reason
             return Termination.TOO_LARGE
-        if best.out_of_time():
+        if best.out_of_time() or not best.stage("grid model"):
             return None
         hint = self._points.get(grid.digits, hint)
-        assert best.objective is not None
-        grid = replace(grid, most=min(grid.most, float(best.objective) * len(self.instance.jobs)))
+        if best.objective is not None:
+            grid = replace(grid, most=min(grid.most, float(best.objective) * len(self.instance.jobs)))
         model = GridModel(grid)
         model.hint(hint)
         return Termination.FINISHED if self._search(model, grid) else None
@@ -180,7 +181,8 @@ class _Stages:
             run = simulate_plain(self.instance, self.placement, policy, record=small)
             runs.append((sum(run.finish), policy, run))
         _, policy, run = min(runs, key=lambda found: found[0])
-        self.best.propose(solution_of(self.instance, self.placement, policy, run), policy, trusted=True)
+        if self.best.stage("policies"):
+            self.best.propose(solution_of(self.instance, self.placement, policy, run), policy, trusted=True)
         if not small:
             self.best.info["reason"] = f"{tasks} compute tasks, at most {LARGEST_TASKS}"
         return runs[0][2] if small and not self.best.out_of_time() else None

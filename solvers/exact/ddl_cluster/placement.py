@@ -58,7 +58,8 @@ def solve_placement(instance: DdlClusterInstance, options: SolveOptions) -> Resu
     Exponential in the jobs without a placement. The schedule may begin to use its GPUs at any time.
     """
     best = Incumbent(MINIMISE, options, lambda solution: check(instance, DdlClusterSolution.parse(solution)))
-    best.tighten(lower_bound(instance))
+    if best.stage("bound"):
+        best.tighten(lower_bound(instance))
     if options.start is not None:
         best.propose(options.start, "start")
     ended: Termination | None = None
@@ -141,7 +142,9 @@ def _all_placements(instance: DdlClusterInstance, best: Incumbent) -> Terminatio
             if left is None
             else Deadline.after(max(0.01, left if len(bounded) == 1 else PART * left))
         )
-        found = solve_cp(own, SolveOptions(deadline, threads=best.options.threads, seed=best.options.seed))
+        best.stage("placements")
+        asked = best.options
+        found = solve_cp(own, SolveOptions(deadline, threads=asked.threads, seed=asked.seed, stages=asked.stages))
         if found.solution is not None:
             best.propose(found.solution, "cp", trusted=True)
         if found.bound is not None:

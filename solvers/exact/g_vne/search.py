@@ -125,13 +125,13 @@ class RingSearch(BranchAndPrice[Rules, Column, Floats]):
         """At the root diving; then the integer master, again with the columns found since."""
         if root.status not in (GenerationStatus.CONVERGED, GenerationStatus.STALLED) or root.bound is None:
             return False
-        if attempt == 0 and self.subproblem.data.jobs >= DIVE_JOBS:
+        if attempt == 0 and self.subproblem.data.jobs >= DIVE_JOBS and self.best.stage("dive"):
             items, load = dive(self.subproblem, self.rings, root, self.options.deadline)
             absent = [j for j, ring in enumerate(items) if ring is None]
             self.rings.insert(items, load, absent, root.duals)
             self.accept(self.rings.choice(items))
             self.improve(root.duals, type(self).root_rounds)
-        if self.worthwhile(root.bound) and self.incumbent is not None:
+        if self.worthwhile(root.bound) and self.incumbent is not None and self.best.stage("integer master"):
             known = [ring for ring in self.incumbent.items if ring is not None]
             self.solve_master(root, root.columns if attempt == 0 else self.pool, self.rings.limit, known)
         return False

@@ -115,7 +115,7 @@ def solve_cp(instance: GpuSharingInstance, options: SolveOptions) -> Result:
 def _begun(instance: GpuSharingInstance, best: Incumbent) -> Termination | None:
     """The certified bound and the given start; too large where the tables of pairs leave no time for anything else."""
     jobs = len(instance.jobs)
-    simple = lower_bound(instance)
+    simple = lower_bound(instance) if best.stage("bound") else 0.0
     assert simple is not None
     best.tighten(math.ceil(simple * jobs - 1e-6))
     if best.options.start is not None:
@@ -140,15 +140,18 @@ class _Stages:
     def run(self) -> Termination | None:
         """All steps; why they ended, where the incumbent does not tell."""
         best = self.best
-        self._search()
+        if best.stage("local search"):
+            self._search()
         if best.proven or best.out_of_time():
             return None
         if lp_nonzeros(self.instance, self.choices) > LARGEST:
             return Termination.TOO_LARGE
         columns, least, prices = self._linear_programs()
-        if prices is not None and best.objective is not None and fits(self.instance, columns):
+        possible = prices is not None and best.objective is not None and fits(self.instance, columns)
+        if prices is not None and possible and best.stage("dynamic program"):
             self._enumerate(columns, least, prices)
-        self._complete(columns, least)
+        if best.stage("cp-sat"):
+            self._complete(columns, least)
         return None
 
     def _linear_programs(self) -> tuple[Columns, Floats, ColumnBound | None]:
@@ -157,7 +160,7 @@ class _Stages:
         columns = all_columns(self.instance, self.choices)
         least = np.zeros(len(columns.job))
         best.info["columns"] = [len(columns.job)]
-        lp = None
+        lp, decides = None, best.stage("linear programs")
         for by_mode in (False, True):
             lp, until = None, best.options.deadline
             left = best.seconds_left(_LP_SHARE)
@@ -167,6 +170,8 @@ class _Stages:
                 lp = column_bound(self.instance, self.choices, columns, until, by_mode=by_mode)
             if lp is None:
                 break
+            if not decides:
+                continue
             # The second has only runs of schedules that are better than the incumbent.
             value = lp.value if not by_mode or best.objective is None else min(lp.value, float(best.objective))
             best.info["lp bound"] = value / len(self.instance.jobs)

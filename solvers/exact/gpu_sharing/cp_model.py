@@ -171,8 +171,9 @@ class SharingModel:
         model.add(lost <= cp_model.LinearExpr.weighted_sum(literals, budgets))
         for level, steps in at_least.items():
             loss = 1 - 1 / exact(level)
-            limits = [math.floor((d - mode.work) / loss) for d, mode in slack]
-            if steps and max(limits) < len(steps):
+            limits = [min(math.floor((d - mode.work) / loss), len(steps)) for d, mode in slack]
+            # where rounded losses admit too much, these whole numbers tell near ties apart
+            if steps and (max(limits) if own.exact else min(limits)) < len(steps):
                 allowed = cp_model.LinearExpr.weighted_sum(literals, limits)
                 model.add(cp_model.LinearExpr.sum(steps) <= allowed)
 

@@ -197,10 +197,11 @@ class ScheduleSearch(BranchAndPrice[JobRules, Schedule, Prices]):
         if (
             attempt == 0
             and not len(self.scheduler.cuts.slots)
+            and self.best.stage("integer master")
             and self.solve_master(root, self.master.columns, self.master.upper)
         ):
             self.round(root, self.root_rounds)
-        if not self.worthwhile(root.bound):
+        if not self.worthwhile(root.bound) or not self.best.stage("compact program"):
             return False
         return self._solve_compactly(root, 1 if attempt == 0 else COMPACT_NODES * 4 ** (attempt - 1))
 

@@ -88,21 +88,25 @@ class _Stages:
         if incumbent.options.start is not None:
             incumbent.propose(incumbent.options.start)
         search = LocalSearch(incumbent.instance, incumbent.options.seed)
-        search.run(incumbent, _FIRST_EFFORT)
+        if incumbent.stage("local search"):
+            search.run(incumbent, _FIRST_EFFORT)
         incumbent.log("local search")
         if incumbent.finished():
             return None
         self.options = job_options(incumbent.instance)
         packing = SlotPacking(incumbent, self.options)
-        packing.raise_bound(incumbent, _PACKING_SHARE)
+        if incumbent.stage("slot packing"):
+            packing.raise_bound(incumbent, _PACKING_SHARE)
         incumbent.log("slot packing")
         if incumbent.finished():
             return None
-        pack(incumbent, self.options)
+        if incumbent.stage("packing without crossing"):
+            pack(incumbent, self.options)
         incumbent.log("packing without crossing")
         if incumbent.finished():
             return None
-        search.run(incumbent, _SECOND_EFFORT)
+        if incumbent.stage("local search"):
+            search.run(incumbent, _SECOND_EFFORT)
         incumbent.log("local search")
         if incumbent.finished():
             return None
@@ -112,7 +116,8 @@ class _Stages:
         if reason is not None:
             incumbent.info["reason"] = f"interval model: {reason}"
             return Termination.TOO_LARGE
-        self.overlaps(packing)
+        if incumbent.stage("interval model"):
+            self.overlaps(packing)
         return None
 
     def overlaps(self, packing: SlotPacking) -> None:

@@ -39,7 +39,7 @@ class BestSchedule(Incumbent):
         """The simple bound, and whether there can be a schedule at all."""
         reason = is_infeasible(self.instance)
         if reason is None:
-            self.tighten(int(lower_bound(self.instance) or 1))
+            self.tighten(int((self.stage("bound") and lower_bound(self.instance)) or 1))
         else:
             self.impossible(reason)
         return reason is None
