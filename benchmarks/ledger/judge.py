@@ -20,7 +20,6 @@ from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance, Json
 from schedgap.heuristics.common.guarantee import OWN, READING, Case, Evaluation, Guarantee, Verdict, not_applicable
 
-
 KINDS = ("printed", READING, "repaired")
 """In the order of tables; a user's own last."""
 
@@ -66,7 +65,7 @@ class Judgement:
 
 
 def guarantees_of(problem: Problem, method: str) -> tuple[Guarantee, ...]:
-    """The claims about runs of one method, printed ones first, then readings of them; not those measured in their own way."""
+    """The claims about runs of one method, printed ones first, then readings; not those measured in their own way."""
     every = claims_of(problem)
     rows = [g for g in every if g.method == method and g.measure is None and g.sample is None]
     return tuple(sorted(rows, key=lambda g: KINDS.index(g.kind) if g.kind in KINDS else len(KINDS)))
