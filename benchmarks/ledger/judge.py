@@ -18,7 +18,10 @@ from schedgap.catalogue.methods import last_line_of, one_line
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance, Json
-from schedgap.heuristics.common.guarantee import OWN, Case, Evaluation, Guarantee, Verdict, not_applicable
+from schedgap.heuristics.common.guarantee import OWN, READING, Case, Evaluation, Guarantee, Verdict, not_applicable
+
+KINDS = ("printed", READING, "repaired")
+"""In the order of tables; a user's own last."""
 
 
 @dataclass(frozen=True)
@@ -62,10 +65,10 @@ class Judgement:
 
 
 def guarantees_of(problem: Problem, method: str) -> tuple[Guarantee, ...]:
-    """The claims about runs of one method, printed ones first; not those measured in their own way."""
+    """The claims about runs of one method, printed ones first, then readings; not those measured in their own way."""
     every = claims_of(problem)
     rows = [g for g in every if g.method == method and g.measure is None and g.sample is None]
-    return tuple(sorted(rows, key=lambda g: g.kind != "printed"))
+    return tuple(sorted(rows, key=lambda g: KINDS.index(g.kind) if g.kind in KINDS else len(KINDS)))
 
 
 def unjudged(problem: Problem, method: Method, reason: str) -> tuple[Judgement, ...]:

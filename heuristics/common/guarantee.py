@@ -104,6 +104,8 @@ def not_applicable(reason: str) -> Evaluation:
 
 OWN = "own"
 """Kind of a claim that a user brings."""
+READING = "reading"
+"""Kind of a claim that reads a printed one in a way its paper does not state: an assumption more, or one less."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,7 @@ class Guarantee:
     assumptions : what it needs; words alone count as one assumption without a test
     evaluate : the claim on one case inside the assumptions; :meth:`on` tests those first
     method : the heuristic it is about, or None where it is about the problem
-    kind : "printed" or "repaired"; "own" for a user's
+    kind : "printed", "reading" (of a printed one, see :data:`READING`) or "repaired"; "own" for a user's
     ratio_bound : the proven bound on objective / optimum for this case, where the claim is such a bound
     lemma : a step on the way to a theorem, which no table shows as the paper's bound on the ratio
     hint : names of generator presets and options under which the claim is worth trying, for `verify`
@@ -220,7 +222,8 @@ def claims(paper: str, problem: str, method: str | None = None) -> Callable[...,
     """How the claims of one paper about one problem are declared, in one table.
 
     ``claim(id, source, statement, assumptions, evaluate, families=(...), **more)``: `more` are fields of a
-    :class:`Guarantee`, the method where it is not `method`. A claim whose source is "ours" is a repaired one.
+    :class:`Guarantee`, the method where it is not `method`. A claim whose source is "ours" is a repaired one, any other
+    a printed one where `more` has no other ``kind``.
     """
 
     def claim(

@@ -31,6 +31,7 @@ from schedgap.heuristics.ddljs.inner import (
 )
 from schedgap.heuristics.ddljs.knapsack import by_marginals
 from schedgap.heuristics.ddljs.progress import Progress, place_largest
+from schedgap.heuristics.g_vne.lp_rs_mde import TRIES
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 NOTHING = Answer({"rings": {}})
@@ -48,6 +49,7 @@ def gadget(
         Field(description="the g-vne method for a slot; printed: Algorithm 2 as published, outside the model"),
     ] = "colgen",
     gap: Annotated[float, Field(ge=0, le=1, description="relative gap at which an exact inner method may stop")] = 0.0,
+    tries: Annotated[int, Field(ge=1, le=10**6, description="most roundings of Algorithm 2 in a slot, u_b")] = TRIES,
     fill: Annotated[bool, Field(description="free servers go to jobs that gain nothing yet")] = True,
     deadline: Deadline = NO_DEADLINE,
 ) -> HeuristicRun:
@@ -69,6 +71,7 @@ def gadget(
         Schmid's program and ring sizes that may fit nowhere, capacities kept; ``printed`` is the same with overloads,
         as published, so that the schedule is outside the model
     gap : relative gap at which an exact inner method may stop in a slot; alpha is then at least 1 - gap
+    tries : most roundings in a slot where Algorithm 2 is the inner method, u_b
     fill : whether servers that are still free then go to jobs that are not placed yet, because their gain is 0 or
         negligible; a sigmoid far below its midpoint would wait for ever. Those with the best average gain over the
         slots to come are first (ties by input order), as large a ring as fits
@@ -94,7 +97,7 @@ def gadget(
     gamma = 1
     for slot in range(1, instance.horizon + 1):
         active = list(progress.active())
-        asked = Asked(seed * instance.horizon + slot, gap, deadline)
+        asked = Asked(seed * instance.horizon + slot, gap, deadline, tries=tries)
         rings, bound, answer = _best_rings(progress, active, "greedy" if deadline.passed else inner, asked)
         gamma = max(gamma, answer.gamma or 1)
         loads.append(answer.loads)

@@ -11,7 +11,17 @@ import numpy as np
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.ddljs.reach import reaches
 from schedgap.formulations.ddljs.utility import gain, utility
-from schedgap.heuristics.common.guarantee import Assumption, Case, Evaluation, Verdict, at_most, claims, not_applicable
+from schedgap.heuristics.common.guarantee import (
+    READING,
+    Assumption,
+    Case,
+    Evaluation,
+    Verdict,
+    at_most,
+    claims,
+    not_applicable,
+)
+from schedgap.heuristics.ddljs.ring_constraint import enough_workers, few_hosts, idle_servers, one_cycle
 
 UNKNOWN = "neither the optimum nor a bound that decides is known"
 NOT_CONCAVE = "a utility is not concave"
@@ -63,6 +73,17 @@ def _all_concave(case: Case) -> str | None:
     return ALL_CONCAVE if _concave(case) else None
 
 
+def _other_ranges(case: Case) -> str | None:
+    for job in _of(case).jobs:
+        shape = job.utility
+        if shape.kind != "sigmoid" or shape.steepness is None or shape.midpoint is None:
+            return "a utility that is no sigmoid"
+        inside = 50 <= job.efficiency <= 500 and 1 <= shape.scale <= 100
+        if not (inside and 0 < shape.steepness < 1 and 300 <= shape.midpoint <= 3000):
+            return "a job outside of the printed ranges"
+    return None
+
+
 def _inexact(case: Case) -> str | None:
     return None if case.info.get("exact") else "slots were not solved exactly"
 
@@ -82,18 +103,39 @@ def _few_servers(case: Case) -> str | None:
 
 def _other_inner(case: Case) -> str | None:
     inner = str(case.options.get("inner", ""))
-    return None if inner.startswith("lp-rs-mde") else "slots are not solved by Algorithm 2"
+    return None if inner.startswith("lp-rs-mde") else "slots are not solved by Algorithm 2 with capacities kept"
+
+
+def _rounded(single: bool) -> Callable[[Case], str | None]:
+    def fails(case: Case) -> str | None:
+        if not case.info.get("outside_model"):
+            return "slots are not solved by Algorithm 2 as published"
+        if (case.options["tries"] == 1) is not single:
+            return "several roundings" if single else "a single rounding"
+        return None
+
+    return fails
 
 
 SERVERS = 3
 """Servers that Theorem 8 assumes."""
 CONCAVE = Assumption("every mu_i is concave, non-decreasing, mu_i(0) >= 0", _not_concave, shown=True)
 SIGMOID = Assumption("sigmoid utilities, as in the paper's experiments", _all_concave)
+PRINTED_RANGES = Assumption(
+    "zeta in [50, 500], lambda_1 in [1, 100], lambda_2 in (0, 1), lambda_3 in [300, 3000], every utility a sigmoid",
+    _other_ranges,
+)
 STATIC = Assumption("the network does not change")
 EXACT = Assumption("slots are solved exactly", _inexact)
 ALPHA = Assumption("every slot within alpha of its best; alpha is what the run proves", _no_alpha)
 TOGETHER = Assumption("all jobs arrive together", _arrivals)
 THREE = Assumption("at least three servers", _few_servers, shown=True)
+AS_PUBLISHED = Assumption(
+    "Algorithm 2 in every slot, loads may exceed capacities, u_b = 100; Gamma = max ceil(q_i)", _rounded(single=False)
+)
+ONE_ROUNDING = Assumption(
+    "Algorithm 2 in every slot, loads may exceed capacities, u_b = 1; Gamma = max ceil(q_i)", _rounded(single=True)
+)
 ALGORITHM_2 = Assumption("Algorithm 2 in every slot, with capacities kept; Gamma = max ceil(q_i)", _other_inner)
 
 
@@ -233,10 +275,11 @@ GUARANTEES = (
         "lemma-5-sigmoid",
         "paper 004, Lemma 5 with the utilities of section VI",
         "F is submodular",
-        (SIGMOID,),
+        (SIGMOID, PRINTED_RANGES),
         _lemma_5,
+        kind=READING,
         method=None,
-        families=("sigmoid", "late"),
+        families=("sections_vi", "late"),
     ),
     _claim(
         "theorem-6",
@@ -251,10 +294,11 @@ GUARANTEES = (
         "theorem-6-sigmoid",
         "paper 004, Theorem 6 with the utilities of section VI",
         "ALG >= alpha / (alpha + 1) OPT",
-        (SIGMOID, STATIC, ALPHA),
+        (SIGMOID, PRINTED_RANGES, STATIC, ALPHA),
         _theorem_6,
+        kind=READING,
         ratio_bound=_printed_factor,
-        families=("sigmoid", "late"),
+        families=("sections_vi", "late"),
     ),
     _claim(
         "theorem-6-repaired",
@@ -303,10 +347,50 @@ GUARANTEES = (
         "theorem-10",
         "paper 004, Theorem 10",
         "ALG >= OPT / (3 Gamma + 1)",
+        (CONCAVE, THREE, STATIC, AS_PUBLISHED),
+        _theorem_10,
+        method="gadget-printed",
+        ratio_bound=_theorem_10_factor,
+        families=("printed_named", "printed_thin", "rounding", "conflicts"),
+    ),
+    _claim(
+        "theorem-10-one-rounding",
+        "paper 004, Theorem 10 with u_b = 1",
+        "ALG >= OPT / (3 Gamma + 1)",
+        (CONCAVE, THREE, STATIC, ONE_ROUNDING),
+        _theorem_10,
+        kind=READING,
+        method="gadget-printed",
+        ratio_bound=_theorem_10_factor,
+        families=("conflicts_once",),
+    ),
+    _claim(
+        "theorem-10-kept",
+        "paper 004, Theorem 10 with capacities kept",
+        "ALG >= OPT / (3 Gamma + 1)",
         (CONCAVE, THREE, STATIC, ALGORITHM_2),
         _theorem_10,
+        kind=READING,
         ratio_bound=_theorem_10_factor,
         families=("printed_named", "printed_thin", "rounding"),
+    ),
+    _claim(
+        "one-cycle",
+        "paper 004, after eq. (9)",
+        "paths that satisfy (7) and (9) join all servers of a job: rings <= 1",
+        (Assumption("(8) holds; four servers that host the job, as in Figure 2", few_hosts),),
+        one_cycle,
+        method=None,
+        families=("square",),
+    ),
+    _claim(
+        "idle-servers",
+        "paper 004, eq. (9) for all s",
+        "OPT <= OPT with (9): rings over several servers are feasible where other servers host none of them",
+        (Assumption("no job has as many workers as there are servers", enough_workers),),
+        idle_servers,
+        method=None,
+        families=("square", "triangle"),
     ),
     _claim(
         "theorem-10-probability",

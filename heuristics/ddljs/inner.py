@@ -12,6 +12,7 @@ import numpy as np
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.g_vne.instance import GVneInstance, Job
 from schedgap.heuristics.ddljs.progress import Progress
+from schedgap.heuristics.g_vne.lp_rs_mde import TRIES
 from schedgap.solvers.result import NO_DEADLINE, Deadline, Result, SolveOptions
 
 NEGLIGIBLE = 1e-9
@@ -65,12 +66,14 @@ class Asked:
     gap : relative gap at which an exact method may stop
     deadline : of the whole run
     start : a solution to start from
+    tries : most roundings of Algorithm 2, u_b
     """
 
     seed: int = 0
     gap: float = 0.0
     deadline: Deadline = NO_DEADLINE
     start: Solution | None = None
+    tries: int = TRIES
 
     def options(self) -> SolveOptions:
         """The same for an exact method, on one thread."""
@@ -146,7 +149,7 @@ def _rounding(**settings: Any) -> Inner:
     def call(instance: GVneInstance, asked: Asked) -> Answer:
         from schedgap.heuristics.g_vne.lp_rs_mde import lp_rs_mde
 
-        run = lp_rs_mde(instance, seed=asked.seed, deadline=asked.deadline, **settings)
+        run = lp_rs_mde(instance, seed=asked.seed, deadline=asked.deadline, tries=asked.tries, **settings)
         loads = {name: run.info[key] for name, key in _LOADS.items()}
         inside = None if run.info.get("outside_model") else run.bound
         return Answer(run.solution or {"rings": {}}, inside, int(run.info["gamma"]), loads)

@@ -8,6 +8,7 @@ from typing import Any
 
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.heuristics.common.guarantee import (
+    READING,
     Assumption,
     Case,
     Evaluation,
@@ -17,6 +18,7 @@ from schedgap.heuristics.common.guarantee import (
     claims,
     not_applicable,
 )
+from schedgap.heuristics.g_vne.ring_bound import ring_size_bound
 
 ROUNDINGS = 1000
 CONFIDENCE = 1 - 1e-6
@@ -73,8 +75,10 @@ def _not_selected(case: Case) -> str | None:
     return None if case.options.get("ring_sizes", "selected") == "selected" else "ring sizes are not selected"
 
 
-def _not_printed(*, single: bool) -> Any:
+def _not_printed(*, single: bool, target: str | None = None) -> Any:
     def fails(case: Case) -> str | None:
+        if target is not None and case.options["target"] != target:
+            return f"a third of the other program (target={case.options['target']})"
         if (case.options["tries"] == 1) is not single:
             return "several roundings" if single else "a single rounding"
         return None
@@ -94,14 +98,35 @@ KEPT = Assumption("capacities are kept: a ring that does not fit what is left is
 ONE_ROUNDING = Assumption(
     "a single rounding (u_b = 1); loads may exceed capacities", _not_printed(single=True), shown=True
 )
-ROUNDINGS_UNTIL = Assumption(
-    "roundings until a third is reached and loads are within beta and gamma, u_b at most; loads may exceed capacities",
-    _not_printed(single=False),
+_UNTIL = "roundings until a third of {} is reached and loads are within beta and gamma, u_b = 100 at most"
+ROUNDINGS_UNTIL = Assumption(f"{_UNTIL.format('a program')}; loads may exceed capacities", _not_printed(single=False))
+A_THIRD_OF_FIXED = Assumption(
+    f"{_UNTIL.format('the value of the program with the selected sizes')}; loads may exceed capacities",
+    _not_printed(single=False, target="fixed"),
+    shown=True,
+)
+A_THIRD_OF_FIRST = Assumption(
+    f"{_UNTIL.format('the value of the relaxation of (12), which is at least the optimum,')}; loads may exceed "
+    "capacities",
+    _not_printed(single=False, target="first"),
     shown=True,
 )
 
 
 def _lemma_7(case: Case) -> Evaluation:
+    """OPT <= Gamma times what rings of the selected sizes are worth, as the proof counts them."""
+    if not case.info["lp_complete"]:
+        return not_applicable(CUT_OFF)
+    if case.optimum is None:
+        return not_applicable("the optimum is not proven")
+    kappa = case.info["kappa"]
+    worth = sum(job.utility[kappa[job.id] - 1] for job in _instance(case).jobs if kappa[job.id])
+    gamma = int(case.info["gamma"])
+    reason = f"OPT {case.optimum:g}, rings of the selected sizes {worth:g}, Gamma {gamma}; LP {case.info['lp']:g}"
+    return at_most(case.optimum, gamma * worth, reason)
+
+
+def _lemma_7_embeddable(case: Case) -> Evaluation:
     """OPT <= Gamma OPT_fixed."""
     from schedgap.heuristics.g_vne.measured import optimum_of
     from schedgap.heuristics.g_vne.trials import with_sizes
@@ -233,11 +258,35 @@ GUARANTEES = (
     _claim(
         "lemma-7",
         "paper 004, Lemma 7",
-        "OPT with the selected ring sizes >= OPT / Gamma, Gamma = max ceil(q_i)",
-        (CONCAVE, SELECTED, WITHIN_Q),
+        "sum of pi_(i,kappa_i) >= OPT / Gamma, Gamma = max ceil(q_i)",
+        (
+            CONCAVE,
+            SELECTED,
+            WITHIN_Q,
+            Assumption("as its proof counts: chi_(i,kappa_i) = 1, whether the rings can be embedded or not"),
+        ),
         _lemma_7,
         method=AS_PRINTED,
         families=_PRINTED,
+    ),
+    _claim(
+        "lemma-7-embeddable",
+        "paper 004, Lemma 7 as Theorem 10 needs it",
+        "OPT with the selected ring sizes >= OPT / Gamma, Gamma = max ceil(q_i)",
+        (CONCAVE, SELECTED, WITHIN_Q, Assumption("the rings of the selected sizes are embedded")),
+        _lemma_7_embeddable,
+        kind=READING,
+        method=AS_PRINTED,
+        families=_PRINTED,
+    ),
+    _claim(
+        "ring-size-bound",
+        "paper 004, section V-B: q_i is an upper bound on the number of workers",
+        "OPT <= OPT with rings of at most ceil(q_i) workers",
+        (CONCAVE, Assumption("q solves (10) with (2), (4) and (11) relaxed, utilities linear between whole numbers")),
+        ring_size_bound,
+        method=None,
+        families=("ring_sizes", "printed_concave"),
     ),
     _claim(
         "lemma-7-lp",
@@ -258,23 +307,35 @@ GUARANTEES = (
     ),
     _claim(
         "theorem-8",
-        "paper 004, Theorem 8",
+        "paper 004, Theorem 8 with u_b = 1",
         "utility >= OPT / 3",
         (THREE, CONCAVE, SELECTED, WITHIN_Q, ONE_ROUNDING),
         _theorem_8,
+        kind=READING,
         ratio_bound=lambda _: 3.0,
         method=AS_PRINTED,
         families=("one_rounding_named", "one_rounding_tiny", "one_rounding"),
     ),
     _claim(
         "theorem-8-tries",
-        "paper 004, Theorem 8 with the roundings of Algorithm 2",
+        "paper 004, Theorem 8 with a third of the program with the selected sizes",
         "utility >= OPT / 3",
-        (THREE, CONCAVE, SELECTED, WITHIN_Q, ROUNDINGS_UNTIL),
+        (THREE, CONCAVE, SELECTED, WITHIN_Q, A_THIRD_OF_FIXED),
         _theorem_8,
+        kind=READING,
         ratio_bound=lambda _: 3.0,
         method=AS_PRINTED,
         families=("tries_named", "tries_thin", "tries_tiny", "tries"),
+    ),
+    _claim(
+        "theorem-8-first",
+        "paper 004, Theorem 8",
+        "utility >= OPT / 3",
+        (THREE, CONCAVE, SELECTED, WITHIN_Q, A_THIRD_OF_FIRST),
+        _theorem_8,
+        ratio_bound=lambda _: 3.0,
+        method=AS_PRINTED,
+        families=("first_named", "first_thin", "first_tiny", "first"),
     ),
     _claim(
         "theorem-8-frequencies",
@@ -306,8 +367,19 @@ GUARANTEES = (
         "theorem-10-one-slot",
         "paper 004, Theorem 10",
         "utility >= OPT / (3 Gamma + 1), one slot",
+        (THREE, CONCAVE, SELECTED, WITHIN_Q, ROUNDINGS_UNTIL),
+        _theorem_10,
+        ratio_bound=_theorem_10_factor,
+        method=AS_PRINTED,
+        families=(*_PRINTED, "tries_named", "first_named"),
+    ),
+    _claim(
+        "theorem-10-one-slot-kept",
+        "paper 004, Theorem 10 with capacities kept",
+        "utility >= OPT / (3 Gamma + 1), one slot",
         (THREE, CONCAVE, SELECTED, WITHIN_Q, KEPT),
         _theorem_10,
+        kind=READING,
         ratio_bound=_theorem_10_factor,
         families=_PRINTED,
     ),

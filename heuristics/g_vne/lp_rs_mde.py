@@ -89,7 +89,11 @@ def lp_rs_mde(
     ring_sizes: Annotated[
         Literal["selected", "free"], Field(description="one size per job by the first program, or all")
     ] = "selected",
-    alpha: Annotated[float, Field(ge=0, le=1, description="part of the program's value that vanilla wants")] = ALPHA,
+    alpha: Annotated[float, Field(ge=0, le=1, description="part of a program's value that vanilla wants")] = ALPHA,
+    target: Annotated[
+        Literal["fixed", "first"],
+        Field(description="the program whose part vanilla wants: with the sizes fixed, or over all of them"),
+    ] = "fixed",
     beta: Annotated[
         Literal["printed", "instance"],
         Field(description="overload that vanilla allows: Theorem 8's, or by the rings' loads"),
@@ -106,7 +110,7 @@ def lp_rs_mde(
 
     Parameters
     ----------
-    variant : ``vanilla``: roundings until one has utility >= `alpha` times the second program's value and loads
+    variant : ``vanilla``: roundings until one has utility >= `alpha` times the value of `target` and loads
         within `beta` and gamma times the capacities, or the last one; it may overload servers and links, so it is
         outside the model. ``no-violation``: in each rounding jobs come in random order and a ring that does not fit
         what is left is refused; the best of all. ``mdk``: the best choice among all generated rings, an integer
@@ -115,7 +119,9 @@ def lp_rs_mde(
     lp : ``capped``: over rings that keep the job's own caps floor(min_r C_r / l_r) and use no link narrower than
         its bandwidth; ``augmented``: Rost and Schmid's, as printed, whose rings may not be embeddable even alone
     ring_sizes : ``selected``, as printed; ``free``: one program over all sizes is rounded (ours)
-    alpha : part of the second program's value that ``vanilla`` wants
+    alpha : part of a program's value that ``vanilla`` wants
+    target : which program: the second (``fixed``), or the first, whose value is at least the optimum; the paper says
+        "(alpha, beta, gamma)-approximation", not of what
     beta : factors that ``vanilla`` allows: Theorem 8's (``printed``) or those of the rings at hand (``instance``)
     nodes : most nodes of ``mdk``'s search
     deadline : the best so far is returned when it passes
@@ -138,7 +144,7 @@ def lp_rs_mde(
     plan = make_plan(instance, lp=lp, ring_sizes=ring_sizes, deadline=deadline)
     rng = np.random.default_rng(seed)
     mixture = plan.mixture
-    wanted = alpha * plan.second.value
+    wanted = alpha * (plan.first if target == "first" else plan.second).value
     made = 0
     met: bool | None = None
     if variant == "vanilla":

@@ -6,11 +6,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from schedgap.formulations.gpu_sharing.dynamics import tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.schedule import start_alone
 from schedgap.heuristics.common.run import HeuristicRun
-from schedgap.heuristics.gpu_sharing.simulation import simulate_policy
+from schedgap.heuristics.gpu_sharing.simulation import Order, shortness, simulate_policy
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 
@@ -44,18 +43,19 @@ def sjf(
     backfill: Annotated[
         bool, Field(description="a job that does not fit is passed over; false: it holds up the rest")
     ] = True,
+    order: Order = "time",
 ) -> HeuristicRun:
-    """Jobs by solo time, the shortest first, each on free GPUs; one that does not fit is passed over.
+    """The shortest job first, each on free GPUs; one that does not fit is passed over.
 
     Parameters
     ----------
     backfill : False lets the first job that does not fit hold up the rest
+    order : what is short: solo time, or the number of GPUs
 
     Notes
     -----
     O(J) per decision. Source: paper 003, section VI-A2; passing over is what Algorithm 1 does.
     """
-    data = tables(instance)
     return simulate_policy(
-        instance, lambda c, jobs: start_alone(c, jobs, backfill), lambda j: float(data.solo_work[j]), deadline
+        instance, lambda c, jobs: start_alone(c, jobs, backfill), shortness(instance, order), deadline
     )

@@ -11,11 +11,13 @@ from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.schedule import Cluster
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.gpu_sharing.kernel import BEST_BENEFIT, BEST_BENEFIT_PLUS, FIRST_FIT, decide
-from schedgap.heuristics.gpu_sharing.simulation import simulate_policy
+from schedgap.heuristics.gpu_sharing.simulation import Order, shortness, simulate_policy
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 
-def sjf_bsbf(instance: GpuSharingInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE) -> HeuristicRun:
+def sjf_bsbf(
+    instance: GpuSharingInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE, order: Order = "time"
+) -> HeuristicRun:
     """Shortest job first with best sharing benefit first (Algorithms 1 and 2).
 
     A waiting job, the shortest first, starts on free GPUs when there are enough. Otherwise, if free and
@@ -28,14 +30,20 @@ def sjf_bsbf(instance: GpuSharingInstance, *, seed: int = 0, deadline: Deadline 
     evaluation per partner. With several partners the largest number of steps any of them needs is used. The
     running job's time left is taken at its present pace, which matters when it shares other GPUs already.
 
+    Parameters
+    ----------
+    order : what is short: solo time, or the number of GPUs (section V-B, one sentence)
+
     Notes
     -----
     O(waiting x occupants) per decision, compiled. Source: paper 003, Algorithms 1 and 2. It claims no ratio.
     """
-    return _run(instance, BEST_BENEFIT, deadline)
+    return _run(instance, BEST_BENEFIT, deadline, order)
 
 
-def sjf_bsbf_plus(instance: GpuSharingInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE) -> HeuristicRun:
+def sjf_bsbf_plus(
+    instance: GpuSharingInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE, order: Order = "time"
+) -> HeuristicRun:
     """SJF-BSBF with a truer alternative to sharing (ours).
 
     Waiting does not last until the partner ends if enough GPUs free up before: the alternative of
@@ -46,23 +54,24 @@ def sjf_bsbf_plus(instance: GpuSharingInstance, *, seed: int = 0, deadline: Dead
     -----
     O(waiting x occupants + N log N) per decision, compiled.
     """
-    return _run(instance, BEST_BENEFIT_PLUS, deadline)
+    return _run(instance, BEST_BENEFIT_PLUS, deadline, order)
 
 
-def sjf_ffs(instance: GpuSharingInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE) -> HeuristicRun:
+def sjf_ffs(
+    instance: GpuSharingInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE, order: Order = "time"
+) -> HeuristicRun:
     """Shortest job first with first-fit sharing: partners in GPU order, whatever the interference.
 
     Notes
     -----
     O(waiting x occupants) per decision, compiled. Source: paper 003, section VI-A4.
     """
-    return _run(instance, FIRST_FIT, deadline)
+    return _run(instance, FIRST_FIT, deadline, order)
 
 
-def _run(instance: GpuSharingInstance, rule: int, deadline: Deadline) -> HeuristicRun:
-    data = tables(instance)
+def _run(instance: GpuSharingInstance, rule: int, deadline: Deadline, order: str) -> HeuristicRun:
     policy = SharingPolicy(instance, rule)
-    return simulate_policy(instance, policy.decide, lambda j: float(data.solo_work[j]), deadline)
+    return simulate_policy(instance, policy.decide, shortness(instance, order), deadline)
 
 
 class SharingPolicy:

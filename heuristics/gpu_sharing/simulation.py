@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field
 
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.gpu_sharing.dynamics import tables
@@ -57,6 +58,20 @@ def simulate_policy(
         info["reason"] = f"the last job completes in slot {last}, the horizon is {instance.horizon}"
         return HeuristicRun(None, info)
     return HeuristicRun(cluster.solution(), info)
+
+
+Order = Annotated[
+    Literal["time", "gpus"], Field(description="which job is the shortest: by solo time, or by its number of GPUs")
+]
+"""Section V-B of paper 003 says shortest job first and, in one sentence, "according to their used GPU numbers"."""
+
+
+def shortness(instance: GpuSharingInstance, order: str) -> Callable[[int], float]:
+    """The key of shortest job first: solo time, or the number of GPUs; ties by position."""
+    if order == "gpus":
+        return lambda j: float(instance.jobs[j].gpus)
+    work = tables(instance).solo_work
+    return lambda j: float(work[j])
 
 
 def late(missing: int) -> HeuristicRun:

@@ -50,8 +50,9 @@ class Beliefs:
     """What HadarE believes of a job's speed on each node, refined by every round.
 
     Factors of a job (batch size, model weight, dataset size) are the same on all nodes: they cancel in the split of
-    steps and in the choice of a node, so the estimate uses 1 for each. A node that ran the job is known; the
-    others are scaled by the mean ratio of known to estimated speeds.
+    steps and where nodes are only ranked, so the estimate uses 1 for each. With ``scheduler="hadar"`` they do not:
+    its payoffs are made of the rounds that the believed steps take, which are far too many before a job has run. A
+    node that ran the job is known; the others are scaled by the mean ratio of known to estimated speeds.
 
     Parameters
     ----------

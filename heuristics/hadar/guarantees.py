@@ -11,12 +11,10 @@ import numpy as np
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import tables
-from schedgap.heuristics.common.guarantee import Assumption, Case, Evaluation, Verdict, at_most, claims, not_applicable
+from schedgap.heuristics.common.guarantee import READING, Assumption, Case, Evaluation, at_most, claims, not_applicable
 from schedgap.heuristics.hadar.assumptions import (
     ALL_RECONSIDERED,
-    DUAL_LOW,
     EARLY,
-    EXACT,
     FREE_MOVES,
     NO_DELAY,
     NOT_STOPPED,
@@ -27,32 +25,23 @@ from schedgap.heuristics.hadar.assumptions import (
 )
 from schedgap.heuristics.hadar.growth import recursion_growth
 from schedgap.heuristics.hadar.guarantees_hadare import HADARE
+from schedgap.heuristics.hadar.lemmas import (
+    FAMILIES,
+    LEMMAS,
+    RUN,
+    TOO_LARGE,
+    alpha_of_the_run,
+    compared,
+)
 from schedgap.heuristics.hadar.online import price_ends
 from schedgap.solvers.result import SolveOptions, Status
 
-TOO_LARGE = "the bound is too large for a float"
-NOTHING = "no schedule was returned"
 POOLS = 200
 """Pools in one sample of Lemma 3."""
 SLOPE = 1e-8
 """Relative error allowed to a slope from differences."""
 P1_WORK = 20.0
 """Repeatable limit of solving P1."""
-UNKNOWN = "neither the optimum nor a bound that decides is known"
-
-
-def _at_least(case: Case, factor: float, what: str) -> Evaluation:
-    """``OPT <= factor ALG``; an upper bound instead of OPT can show that it holds, not that it fails."""
-    if case.objective is None:
-        return not_applicable(NOTHING)
-    right = factor * case.objective
-    if case.optimum is not None:
-        return at_most(case.optimum, right, f"the optimum and {what} times {case.objective:g}")
-    if case.bound is not None:
-        shown = at_most(case.bound, right, f"an upper bound on the optimum and {what} times {case.objective:g}")
-        if shown.verdict is Verdict.HELD:
-            return shown
-    return not_applicable(UNKNOWN)
 
 
 def _printed_factor(case: Case) -> float | None:
@@ -61,7 +50,7 @@ def _printed_factor(case: Case) -> float | None:
 
 
 def _theorem_2(case: Case) -> Evaluation:
-    return _at_least(case, cast(float, _printed_factor(case)), f"2 alpha = {_printed_factor(case):.6g}")
+    return compared(case, cast(float, _printed_factor(case)), f"2 alpha = {_printed_factor(case):.6g}")
 
 
 def _rounds_factor(case: Case) -> float | None:
@@ -78,7 +67,7 @@ def _theorem_2_rounds(case: Case) -> Evaluation:
     factor = _rounds_factor(case)
     if factor is None:
         return not_applicable("no U_min above 0: no job can finish, or one is worth nothing at the horizon")
-    return _at_least(case, factor, f"2 alpha = {factor:.6g}")
+    return compared(case, factor, f"2 alpha = {factor:.6g}")
 
 
 def _repaired_factor(case: Case) -> float | None:
@@ -91,17 +80,11 @@ def _theorem_2_repaired(case: Case) -> Evaluation:
     if factor is None:
         return not_applicable(TOO_LARGE)
     words = "" if seen is None else f" (largest dD/dP seen {seen:.6g})"
-    return _at_least(case, factor, f"alpha_step + 1/4 = {factor:.6g}{words}")
-
-
-def _alpha_of_the_run(case: Case) -> float | None:
-    """max(1, the largest dD/dP of an admission), the least alpha that Lemma 1 can have."""
-    step = case.info.get("max_step")
-    return None if step is None else max(1.0, float(step))
+    return compared(case, factor, f"alpha_step + 1/4 = {factor:.6g}{words}")
 
 
 def _measured_factor(case: Case) -> float | None:
-    alpha = _alpha_of_the_run(case)
+    alpha = alpha_of_the_run(case)
     return None if alpha is None else alpha + 0.25
 
 
@@ -109,28 +92,7 @@ def _theorem_2_run(case: Case) -> Evaluation:
     factor = _measured_factor(case)
     if factor is None:
         return not_applicable(TOO_LARGE)
-    return _at_least(case, factor, f"max(1, dD/dP) + 1/4 = {factor:.6g}")
-
-
-def _lemma_1_factor(case: Case) -> float | None:
-    alpha = _alpha_of_the_run(case)
-    return None if alpha is None else 2.0 * alpha
-
-
-def _lemma_1(case: Case) -> Evaluation:
-    factor = _lemma_1_factor(case)
-    if factor is None:
-        return not_applicable(TOO_LARGE)
-    return _at_least(case, factor, f"2 alpha = 2 max(1, dD/dP) = {factor:.6g}")
-
-
-def _lemma_2(case: Case) -> Evaluation:
-    cost, alpha = case.info.get("allocation_cost"), _alpha_of_the_run(case)
-    if cost is None or alpha is None:
-        return not_applicable(TOO_LARGE)
-    return at_most(
-        alpha, max(1.0, float(cost)), "max(1, dD/dP) and max(1, c dk/(k dgamma)), both the largest of the run"
-    )
+    return compared(case, factor, f"max(1, dD/dP) + 1/4 = {factor:.6g}")
 
 
 def _lemma_3(seed: int) -> Evaluation:
@@ -216,9 +178,7 @@ def _theorem_1(_: Case) -> Evaluation:
 
 
 _claim = claims("002", "hadar")
-_RUN = (P2, NO_DELAY, NOT_STOPPED, EXACT)
 _ONLINE = ("tiny", "lowhigh", "horizon_tiny", "contended", "named", "steps")
-_PRINTED = ("printed_named", "printed_roomy")
 
 GUARANTEES = (
     _claim(
@@ -246,26 +206,7 @@ GUARANTEES = (
         _equivalence(printed=False),
         families=("equivalence_named", "tiny", "contended"),
     ),
-    _claim(
-        "lemma-1",
-        "paper 002, Lemma 1",
-        "P_j - P_(j-1) >= (D_j - D_(j-1))/alpha for every job and D_0 <= OPT/2 imply OPT <= 2 alpha ALG",
-        (*_RUN, PRINTED_PRICES, ROOM, SOMETHING, DUAL_LOW, Assumption("alpha is the least that the run allows")),
-        _lemma_1,
-        method="hadar-online",
-        ratio_bound=_lemma_1_factor,
-        lemma=True,
-        families=_PRINTED,
-    ),
-    _claim(
-        "lemma-2",
-        "paper 002, Lemma 2",
-        "k dgamma >= (c/alpha) dk for every admission implies P_j - P_(j-1) >= (D_j - D_(j-1))/alpha",
-        (*_RUN, Assumption("alpha is the least that the run allows")),
-        _lemma_2,
-        method="hadar-online",
-        families=(*_PRINTED, "printed_lowhigh", "steps", "lowhigh"),
-    ),
+    *LEMMAS,
     _claim(
         "lemma-3",
         "paper 002, Lemma 3",
@@ -279,10 +220,10 @@ GUARANTEES = (
         "allocation-cost",
         "paper 002, before eq. (9): Definition 1 holds with Lemma 3's alpha",
         "k dgamma >= (c/alpha) dk for every admission, alpha = max(1, ln U_max/U_min)",
-        (*_RUN, PRINTED_PRICES, ROOM),
+        (*RUN, PRINTED_PRICES, ROOM),
         _allocation_cost,
         method="hadar-online",
-        families=_PRINTED,
+        families=FAMILIES,
     ),
     _claim(
         "allocation-cost-repaired",
@@ -297,10 +238,10 @@ GUARANTEES = (
         "initial-dual",
         "paper 002, eq. (9)",
         "D_0 <= OPT/2",
-        (*_RUN, PRINTED_PRICES, ROOM, SOMETHING),
+        (*RUN, PRINTED_PRICES, ROOM, SOMETHING),
         _initial_dual(0.5),
         method="hadar-online",
-        families=_PRINTED,
+        families=FAMILIES,
     ),
     _claim(
         "initial-dual-repaired",
@@ -315,11 +256,11 @@ GUARANTEES = (
         "theorem-2",
         "paper 002, Theorem 2",
         "OPT <= 2 alpha ALG, alpha = max(1, ln U_max/U_min)",
-        (*_RUN, PRINTED_PRICES, ROOM, SOMETHING),
+        (*RUN, PRINTED_PRICES, ROOM, SOMETHING),
         _theorem_2,
         method="hadar-online",
         ratio_bound=_printed_factor,
-        families=_PRINTED,
+        families=FAMILIES,
     ),
     _claim(
         "theorem-2-rounds",
@@ -336,6 +277,7 @@ GUARANTEES = (
             Assumption("Algorithms 1 and 2 in our reading: as printed the recursion schedules nothing"),
         ),
         _theorem_2_rounds,
+        kind=READING,
         method="hadar-rounds",
         ratio_bound=_rounds_factor,
         families=("roomy", "roomy_literal", "one_against_many", "many_against_one"),
@@ -344,7 +286,7 @@ GUARANTEES = (
         "theorem-2-repaired",
         "ours",
         "OPT <= (alpha_step + 1/4) ALG",
-        (*_RUN, EARLY),
+        (*RUN, EARLY),
         _theorem_2_repaired,
         method="hadar-online+",
         ratio_bound=_repaired_factor,
@@ -354,7 +296,7 @@ GUARANTEES = (
         "theorem-2-run",
         "ours",
         "OPT <= (max(1, largest dD/dP of the run) + 1/4) ALG",
-        (*_RUN, EARLY),
+        (*RUN, EARLY),
         _theorem_2_run,
         method="hadar-online+",
         ratio_bound=_measured_factor,
@@ -367,7 +309,7 @@ GUARANTEES = (
         (P2, Assumption("any prices; payoffs exact or over-estimated, occupancy ignored")),
         _certificate,
         method="hadar-online+",
-        families=(*_ONLINE, *_PRINTED, "printed_tiny", "printed_lowhigh"),
+        families=(*_ONLINE, *FAMILIES, "printed_tiny", "printed_lowhigh"),
     ),
     *HADARE,
 )

@@ -8,7 +8,16 @@ import numpy as np
 
 from schedgap.formulations.hadar.forked import node_speeds
 from schedgap.formulations.hadar.instance import HadarInstance
-from schedgap.heuristics.common.guarantee import Assumption, Case, Evaluation, Verdict, at_most, claims, not_applicable
+from schedgap.heuristics.common.guarantee import (
+    READING,
+    Assumption,
+    Case,
+    Evaluation,
+    Verdict,
+    at_most,
+    claims,
+    not_applicable,
+)
 from schedgap.heuristics.hadar.forking import Floats, Forked, fork, input_order, utilisation_by_copies
 
 LONGEST_CHAIN = 2000
@@ -147,6 +156,7 @@ HADARE = (
         "CRU^x <= CRU^n = CRU^(n+j), x < n copies: n copies use the cluster best",
         (BATCH, NODES, SLOT, SPLIT),
         _theorem_3_weak,
+        kind=READING,
         families=_FORKED,
     ),
     _claim(
@@ -171,6 +181,7 @@ HADARE = (
         "n copies of every job: every node is busy throughout every round but possibly the last",
         (BATCH, NODES, SLOT, SPLIT),
         _corollary_busy,
+        kind=READING,
         families=_FORKED,
     ),
 )

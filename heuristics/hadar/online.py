@@ -36,6 +36,8 @@ _BYTES_PER_POOL = 64
 """Prices, devices taken and their copies, by slot and pool."""
 _BYTES_PER_STATE = 6
 """What traces a schedule back, by slot and progress state."""
+_ROUNDING = 1e-12
+"""Share of a utility that a payoff has to exceed: sums of floats may be off by so much."""
 _MOST_EXPONENT = 650.0
 """Beyond it e^x, times devices, may leave the floats."""
 
@@ -215,6 +217,27 @@ def hadar_online(
     O(J T (S L + P log P)) for S progress states and P pools. Source: paper 002, (4) to (8), Theorem 2.
     """
     del seed
+    return admit(instance, deadline, eta=eta, price=price, umin=umin, restart_delay=restart_delay, grid=grid)
+
+
+def admit(
+    instance: HadarInstance,
+    deadline: Deadline = NO_DEADLINE,
+    *,
+    eta: str,
+    price: str,
+    umin: str,
+    restart_delay: float,
+    grid: int,
+    all_schedules: bool = False,
+) -> HeuristicRun:
+    """:func:`hadar_online`; on demand with the dual that the paper defines before eq. (4).
+
+    Parameters
+    ----------
+    all_schedules : ``info`` also has ``max_step_all``, the largest dD/dP of a job where mu_j is the best payoff of any
+        schedule of S_j, whether the free devices hold it or not; None where a job with mu_j > 0 is turned away
+    """
     refuse_long_delay("hadar-online", instance, restart_delay)
     data = tables(instance)
     reason = _too_large(data, grid=1)
@@ -227,6 +250,7 @@ def hadar_online(
     facts: dict[str, Any]
     if ends is None:
         facts = {"certificate": 0.0, "admitted": 0, "exact": True, "alpha": 1.0, "alpha_step": 1.0, "max_step": 0.0}
+        facts |= {"max_step_all": 0.0} if all_schedules else {}
         return _with_bound(run_of(instance, Simulated(), **facts), 0.0)
     prices = Prices(data, ends, price == "early")
     slowed = 1.0 - restart_delay / instance.slot_length
@@ -234,7 +258,7 @@ def hadar_online(
     stopped = False
     simulated = Simulated()
     initial = float(prices.capacity.sum()) * data.horizon * ends.low
-    admitted, max_step = 0, 0.0
+    admitted, max_step, max_step_all = 0, 0.0, 0.0
     order_of_arrival = sorted(range(len(data.jobs)), key=lambda j: (data.jobs[j].arrival, j))
     for j in order_of_arrival:
         if not data.possible[j]:
@@ -248,10 +272,13 @@ def hadar_online(
             return HeuristicRun(None, {"reason": reason, "stopped": "too large"})
         machines[j] = machine
         chosen = _best(data.jobs[j], machine, prices)
+        dual = max(0.0, _payoff(data, prices, machine, j)) if all_schedules else 0.0
         if chosen is None:
+            max_step_all = math.inf if dual > _ROUNDING * data.jobs[j].most else max_step_all
             continue
         payoff, worth, used = chosen
         rise = prices.take(used)
+        max_step_all = max(max_step_all, (dual + rise) / worth)
         admitted += 1
         max_step = max(max_step, (payoff + rise) / worth)
         for t in np.flatnonzero(used.any(axis=1)):
@@ -276,6 +303,8 @@ def hadar_online(
         "exact": slowed == 1 and all(machine is None or machine.exact for machine in machines),
         "restart_delay": restart_delay,
     }
+    if all_schedules:
+        facts["max_step_all"] = _finite(max_step_all)
     if stopped:
         simulated.stopped = "time limit"
     return _with_bound(run_of(instance, simulated, **facts), bound)
@@ -333,7 +362,7 @@ def _best(job: JobTable, machine: Automaton, prices: Prices) -> tuple[float, flo
     )
     finish = int(np.argmax(payoffs))
     # a tie at zero is a rejection; rounding of sums must not admit it
-    if not payoffs[finish] > 1e-12 * float(job.utility[finish]):
+    if not payoffs[finish] > _ROUNDING * float(job.utility[finish]):
         return None
     used = demand(trace(end, level_of, state_of, finish), order, free, job.workers, usable)
     return float(payoffs[finish]), float(job.utility[finish]), used
@@ -349,37 +378,37 @@ def certificate(
     the optimum in every case.
     """
     total = float((prices.capacity[None, :] * prices.price[1:]).sum())
-    slots = np.arange(1, data.horizon + 1)
     for j, job in enumerate(data.jobs):
-        if not data.possible[j]:
-            continue
-        if deadline.passed:
-            total += job.most
-            continue
-        usable = _usable(job, prices)
-        machine = machines[j]
-        if machine is not None and machine.exact:
-            cost, _ = slot_costs(prices.price, prices.capacity[None], job.workers, usable, job.arrival, data.horizon)
-            permit = np.ones((data.horizon + 1, job.levels + 1), dtype=np.bool_)
-            permit[: job.arrival, 1:] = False
-            finish_ok = np.arange(data.horizon + 1) >= job.earliest
-            best = float(
-                best_schedules(cost, job.utility, machine.following, permit, finish_ok, data.horizon, 1.0)[0].max()
-            )
-        else:
-            best, _, _ = price_job(
-                prices.price[1:],
-                prices.capacity,
-                job.workers,
-                usable,
-                job.step / float(job.target),
-                job.arrival,
-                job.earliest,
-                job.utility,
-                slots,
-                np.ones_like(slots),
-                np.concatenate([[0], slots - 1]),
-                1.0,
-            )
-        total += max(0.0, float(best))
+        if data.possible[j]:
+            total += job.most if deadline.passed else max(0.0, _payoff(data, prices, machines[j], j))
     return total
+
+
+def _payoff(data: Tables, prices: Prices, machine: Automaton | None, j: int) -> float:
+    """The best payoff of a job at the present prices, whatever is taken; over-estimated where it is not exact."""
+    job = data.jobs[j]
+    usable = _usable(job, prices)
+    if machine is not None and machine.exact:
+        cost, _ = slot_costs(prices.price, prices.capacity[None], job.workers, usable, job.arrival, data.horizon)
+        permit = np.ones((data.horizon + 1, job.levels + 1), dtype=np.bool_)
+        permit[: job.arrival, 1:] = False
+        finish_ok = np.arange(data.horizon + 1) >= job.earliest
+        return float(
+            best_schedules(cost, job.utility, machine.following, permit, finish_ok, data.horizon, 1.0)[0].max()
+        )
+    slots = np.arange(1, data.horizon + 1)
+    best, _, _ = price_job(
+        prices.price[1:],
+        prices.capacity,
+        job.workers,
+        usable,
+        job.step / float(job.target),
+        job.arrival,
+        job.earliest,
+        job.utility,
+        slots,
+        np.ones_like(slots),
+        np.concatenate([[0], slots - 1]),
+        1.0,
+    )
+    return float(best)

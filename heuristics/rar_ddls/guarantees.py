@@ -11,7 +11,16 @@ from schedgap.formulations.common.instance import Json
 from schedgap.formulations.rar_ddls.durations import worst_durations
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.rates import rate_table
-from schedgap.heuristics.common.guarantee import Assumption, Case, Evaluation, Verdict, at_most, claims, not_applicable
+from schedgap.heuristics.common.guarantee import (
+    READING,
+    Assumption,
+    Case,
+    Evaluation,
+    Verdict,
+    at_most,
+    claims,
+    not_applicable,
+)
 from schedgap.heuristics.rar_ddls.estimates import estimates
 from schedgap.heuristics.rar_ddls.growth import running_time_growth
 from schedgap.heuristics.rar_ddls.theta_star import smallest_limit
@@ -222,10 +231,11 @@ _ALGORITHM_1 = (NETWORK, PRINTED, SCHEDULE, ESTIMATE)
 GUARANTEES = (
     _claim(
         "theorem-1",
-        "paper 000, Theorem 1",
+        "paper 000, Theorem 1: the reduction of its proof",
         "makespan of the reduced instance = chromatic number",
         (Assumption("unit jobs on fixed GPU sets: about that variant, not about rar-ddls, where GPU sets are chosen"),),
         _elsewhere("about graphs: the reduced instance fixes GPU sets"),
+        kind=READING,
         method=None,
         sample=evaluate_coloring,
     ),

@@ -10,6 +10,7 @@ import numpy as np
 from schedgap.benchmarks.instances.ddljs.random import tiny
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.ddljs.instance import DdljsInstance
+from schedgap.heuristics.g_vne.trials import three_conflicts
 
 Trial = tuple[DdljsInstance, dict[str, Json]]
 """An instance, and the options that the heuristic is to run with."""
@@ -81,7 +82,7 @@ def knapsack(seed: int, *, arrivals: bool = True) -> DdljsInstance:
 
 
 def late(seed: int) -> DdljsInstance:
-    """One GPU, T slots, a sigmoid job worth up to 100 at its end and a linear one that is a little better at first."""
+    """One GPU, T slots, a sigmoid job worth 100 at its end and one worth 4 after its first slot; printed ranges."""
     horizon = 2 + seed % 6
     return DdljsInstance.parse(
         {
@@ -91,11 +92,54 @@ def late(seed: int) -> DdljsInstance:
             "links": [],
             "horizon": horizon,
             "jobs": [
-                _single("steep", {"kind": "sigmoid", "scale": 100.0, "steepness": 8.0, "midpoint": horizon - 0.5}),
-                _single("flat", {"kind": "linear", "scale": 0.5}),
+                _sigmoid("steep", 200.0, 100.0, 0.04, 200.0 * (horizon - 0.5)),
+                _sigmoid("flat", 500.0, 4.0, 0.04, 300.0),
             ],
         }
     )
+
+
+def _sigmoid(name: str, zeta: float, scale: float, steepness: float, midpoint: float) -> dict[str, Any]:
+    shape = {"kind": "sigmoid", "scale": scale, "steepness": steepness, "midpoint": midpoint}
+    return {**_single(name, shape), "efficiency": zeta}
+
+
+def sections_vi(seed: int) -> DdljsInstance:
+    """A tiny network whose jobs have the sigmoids of section VI, in the printed ranges."""
+    rng = np.random.default_rng([seed, 2])
+    data = tiny(seed, utilities="sigmoid").to_dict()
+    for job in data["jobs"]:
+        job["efficiency"] = float(rng.integers(50, 501))
+        scale, steepness = float(rng.integers(1, 101)), round(float(rng.uniform(0.001, 0.1)), 4)
+        midpoint = float(rng.integers(300, 1501))
+        job["utility"] = {"kind": "sigmoid", "scale": scale, "steepness": steepness, "midpoint": midpoint}
+    return DdljsInstance.parse(data, data["name"])
+
+
+def around(servers: int, workers: int) -> DdljsInstance:
+    """Servers of one GPU in a circle, linked both ways, and a job of so many workers; of four, Figure 2's network."""
+    names = [f"s{i}" for i in range(servers)]
+    pairs = [(a, b) for a, b in zip(names, [*names[1:], names[0]], strict=True)]
+    return DdljsInstance.parse(
+        {
+            "problem": "ddljs",
+            "name": f"around-{servers}-{workers}",
+            "servers": [{"id": name, "resources": {"gpu": 1}} for name in names],
+            "links": [{"from": a, "to": b, "bandwidth": 1.0} for x, y in pairs for a, b in ((x, y), (y, x))],
+            "horizon": 1,
+            "jobs": [{**_single("j0", {"kind": "sqrt", "scale": 1.0}), "max_workers": workers}],
+        }
+    )
+
+
+def conflicts(seed: int) -> DdljsInstance:
+    """Three jobs of which any two exclude each other: a rounding of the program leaves all out with chance 1/8."""
+    data = three_conflicts().to_dict()
+    jobs = [
+        {**_single(job["id"], {"kind": "linear", "scale": 1.0}), "demand": job["demand"], "bandwidth": job["bandwidth"]}
+        for job in data["jobs"]
+    ]
+    return DdljsInstance.parse({**data, "problem": "ddljs", "name": f"conflicts-{seed}", "horizon": 1, "jobs": jobs})
 
 
 def _single(name: str, utility: Mapping[str, Any]) -> dict[str, Any]:
@@ -181,8 +225,13 @@ FAMILIES: Mapping[str, Callable[[int], Trial]] = {
     "tight_batch": lambda seed: (tight_batch(), {}),
     "named_concave": lambda seed: (NAMED_CONCAVE[seed % len(NAMED_CONCAVE)], {}),
     "crowded": lambda seed: (crowded(seed), {}),
+    "square": lambda seed: (around(4, 4 - seed % 2), {}),
+    "triangle": lambda seed: (around(3 + seed % 3, 2), {}),
+    "conflicts": lambda seed: (conflicts(seed), {}),
+    "conflicts_once": lambda seed: (conflicts(seed), {"tries": 1}),
+    "sections_vi": lambda seed: (sections_vi(seed), {"fill": False}),
     "sigmoid": lambda seed: (tiny(seed, utilities="sigmoid"), {}),
-    "late": lambda seed: (late(seed), {}),
+    "late": lambda seed: (late(seed), {"fill": False}),
     "rounding": lambda seed: (tiny(seed, utilities="concave"), {"inner": "lp-rs-mde"}),
     "rounding_tight": lambda seed: (knapsack(seed), {"inner": "lp-rs-mde"}),
     "printed_named": lambda seed: (star(seed, named=True), {"inner": "lp-rs-mde-printed", "fill": False}),

@@ -17,6 +17,7 @@ Trial = tuple[GVneInstance, dict[str, Json]]
 
 PRINTED: Mapping[str, Any] = {"lp": "augmented"}
 TRIES: Mapping[str, Any] = {**PRINTED, "variant": "vanilla"}
+FIRST: Mapping[str, Any] = {**TRIES, "target": "first"}
 ONE_ROUNDING: Mapping[str, Any] = {**TRIES, "tries": 1}
 
 
@@ -94,6 +95,13 @@ def apart() -> GVneInstance:
     )
 
 
+def ring_sizes(seed: int) -> GVneInstance:
+    """One server; the relaxation fills it with the first job's workers and leaves the second no ring at all."""
+    size = 3 + seed % 3
+    jobs = [(float(size), 1.0, [1.1 * size, 2.2 * size]), (1.0, 1.0, [float(k) for k in range(1, 3)])]
+    return star(f"ring-sizes-{size}", [float(size + 1)], 1.0, jobs)
+
+
 def _concave(seed: int) -> GVneInstance:
     return _steadily(tiny(seed), seed)
 
@@ -128,5 +136,10 @@ FAMILIES: Mapping[str, Callable[[int], Trial]] = {
     "tries": lambda seed: (_steadily(_few(seed), seed), dict(TRIES)),
     "tries_tiny": lambda seed: (_concave(seed), dict(TRIES)),
     "tries_thin": lambda seed: (_steadily(thin(seed), seed), dict(TRIES)),
+    "first_named": lambda seed: (three_conflicts() if seed % 4 == 3 else apart(), dict(FIRST)),
+    "first": lambda seed: (_steadily(_few(seed), seed), dict(FIRST)),
+    "first_tiny": lambda seed: (_concave(seed), dict(FIRST)),
+    "first_thin": lambda seed: (_steadily(thin(seed), seed), dict(FIRST)),
+    "ring_sizes": lambda seed: (ring_sizes(seed), {}),
 }
 """Where the guarantees of paper 004 on one slot are tried."""
