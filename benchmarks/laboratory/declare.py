@@ -21,6 +21,8 @@ Panel: TypeAlias = "Callable[[Axes, Data, Item], None]"
 """Draws one panel of an item's figure."""
 MAIN = "main"
 """The name of the main choice."""
+ABSOLUTE = "An absolute value: it hangs on the workload, which is not printed. Ours stands in the table."
+"""Why such a claim cannot be decided."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schedgap.benchmarks.laboratory.data import Data, interval
+from schedgap.benchmarks.laboratory.data import Data, interval, plus_minus
 from schedgap.benchmarks.laboratory.declare import RATIO, Choice, Claim, Item, Metric
 from schedgap.benchmarks.laboratory.draw import bars
 from schedgap.benchmarks.laboratory.paper_003.common import (
@@ -16,7 +16,7 @@ from schedgap.benchmarks.laboratory.paper_003.common import (
     TO_BOUND,
 )
 from schedgap.benchmarks.laboratory.printed import printed_table
-from schedgap.benchmarks.laboratory.rules import Less, Rule, Value, plus_minus
+from schedgap.benchmarks.laboratory.rules import Less, Rule, Value
 
 _GROUPS = ("all", "large", "small")
 
