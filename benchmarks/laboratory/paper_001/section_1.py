@@ -6,14 +6,11 @@ from schedgap.benchmarks.instances.ddl_cluster.random import GPU_MEMORY, LINK, M
 from schedgap.benchmarks.laboratory.declare import Axis, Choice, Claim, Item, Metric, Series
 from schedgap.benchmarks.laboratory.draw import lines
 from schedgap.benchmarks.laboratory.measure import Run
-from schedgap.benchmarks.laboratory.rules import Value, Within
+from schedgap.benchmarks.laboratory.paper_001.common import ETA, eta
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.heuristics.ddl_cluster.policies import run_policy
 
-_NAMES = {"vgg16": "VGG-16", "resnet50": "ResNet-50", "inception3": "Inception-V3", "lstm": "LSTM-PTB"}
-_PRINTED = 675 / 295
-_CLOSE = 0.1
 _ITERATIONS = 500
 _RATIO = Metric("slowdown", "JCT of four over JCT of one", digits=2)
 
@@ -34,7 +31,8 @@ def _instance(model: str, jobs: int, spread: bool) -> DdlClusterInstance:
     ]
     servers = [{"id": f"s{i}", "gpus": 4} for i in range(4)]
     data = {"problem": "ddl-cluster", "name": f"section-1-{model}", "gpu_memory": GPU_MEMORY, "servers": servers}
-    return DdlClusterInstance.parse({**data, "link": LINK, "jobs": parts}, model)
+    link = {**LINK, "contention_penalty": eta(ETA)["eta"]}
+    return DdlClusterInstance.parse({**data, "link": link, "jobs": parts}, model)
 
 
 def slowdown(run: Run, seed: int) -> dict[str, Json]:
@@ -68,18 +66,10 @@ ITEM = Item(
     choices=(Choice("alone on one node", methods={"*": {"spread": False}}),),
     claims=(
         Claim(
-            "Four such jobs at once take 2.29 times as long as one (within 10%; the limit is ours).",
+            "Four such jobs at once take 2.29 times as long as one.",
             "section I",
-            tuple(
-                Within(
-                    Value("slowdown", "no admission control", model),
-                    _PRINTED * (1 - _CLOSE),
-                    _PRINTED * (1 + _CLOSE),
-                    what=f"{_NAMES[model]}: within 10% of 2.29",
-                )
-                for model in MODELS
-            ),
             printed="675 s against 295 s",
+            cannot="Measured on that cluster, with a model and a link load that are not told. Ours stands in the table.",
         ),
     ),
     panels=(lines(_RATIO),),
