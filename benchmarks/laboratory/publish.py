@@ -158,7 +158,9 @@ def table(papers: Sequence[dict[str, Json]]) -> str:
         for paper in papers
         for claim in paper["claims"]
     ]
-    parts.append(markdown_table(("paper", "where", "claim", "printed", "draws", "verdict", "depends on", "item"), claims))
+    parts.append(
+        markdown_table(("paper", "where", "claim", "printed", "draws", "verdict", "depends on", "item"), claims)
+    )
     cannot = [
         (str(paper["paper"]), str(claim["title"]), str(claim["cannot"]))
         for paper in papers

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from schedgap.benchmarks.laboratory.data import Data, interval, plus_minus, prediction
+from schedgap.benchmarks.laboratory.data import Data, interval, plus_minus
 from schedgap.benchmarks.laboratory.declare import MAIN, Choice, Claim, Item, Series
 from schedgap.benchmarks.laboratory.rules import (
     Agrees,

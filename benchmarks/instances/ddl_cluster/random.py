@@ -90,9 +90,9 @@ def paper(
     seconds: Annotated[float, Field(ge=1, le=10**9, description="seconds of arrivals")] = 1200.0,
     fewest: Annotated[int, Field(ge=1, le=10**9, description="fewest iterations of a job")] = 1000,
     most: Annotated[int, Field(ge=1, le=10**9, description="most iterations of a job")] = 6000,
-    eta: Annotated[
-        float, Field(ge=0, le=1, description="eta of eq. (5), s per MB; the paper prints none")
-    ] = LINK["contention_penalty"],
+    eta: Annotated[float, Field(ge=0, le=1, description="eta of eq. (5), s per MB; the paper prints none")] = LINK[
+        "contention_penalty"
+    ],
 ) -> DdlClusterInstance:
     """The workload of section V-A of paper 001: 160 jobs on 16 servers of 4 V100, arrivals over 1,200 s.
 

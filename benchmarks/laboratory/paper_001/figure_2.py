@@ -59,7 +59,10 @@ def _higher(data: Data) -> tuple[bool, str]:
 
 def _close(data: Data) -> tuple[bool, str]:
     reach = _reach(data)
-    return reach >= _MOST, f"every error within 10% up to k = {reach}" if reach else "no k has all its errors within 10%"
+    return (
+        reach >= _MOST,
+        f"every error within 10% up to k = {reach}" if reach else "no k has all its errors within 10%",
+    )
 
 
 def _reach(data: Data) -> int:

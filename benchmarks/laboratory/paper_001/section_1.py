@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from schedgap.benchmarks.instances.ddl_cluster.random import GPU_MEMORY, LINK, MODELS
-from schedgap.benchmarks.laboratory.declare import Axis, Choice, Claim, Item, Metric, Series
+from schedgap.benchmarks.laboratory.declare import Axis, Claim, Item, Metric, Series
 from schedgap.benchmarks.laboratory.draw import lines
 from schedgap.benchmarks.laboratory.measure import Run
 from schedgap.benchmarks.laboratory.paper_001.common import ETA, eta
@@ -15,8 +15,8 @@ _ITERATIONS = 500
 _RATIO = Metric("slowdown", "JCT of four over JCT of one", digits=2)
 
 
-def _instance(model: str, jobs: int, spread: bool) -> DdlClusterInstance:
-    """Jobs of 4 GPUs on four servers of 4: job k has GPU k of every server, or, not spread, all of server k."""
+def _instance(model: str, jobs: int) -> DdlClusterInstance:
+    """Jobs of 4 GPUs on four servers of 4: job k has GPU k of every server."""
     message, memory, forward, backward = MODELS[model]
     job = {"arrival": 0.0, "gpus": 4, "iterations": _ITERATIONS, "forward": forward, "backward": backward}
     parts = [
@@ -25,7 +25,7 @@ def _instance(model: str, jobs: int, spread: bool) -> DdlClusterInstance:
             "id": f"{model}-{k}",
             "message": message,
             "memory": memory,
-            "placement": [[f"s{i}", k] if spread else [f"s{k}", i] for i in range(4)],
+            "placement": [[f"s{i}", k] for i in range(4)],
         }
         for k in range(jobs)
     ]
@@ -38,8 +38,8 @@ def _instance(model: str, jobs: int, spread: bool) -> DdlClusterInstance:
 def slowdown(run: Run, seed: int) -> dict[str, Json]:
     """Mean JCT of four spread jobs at once over that of one alone."""
     model = str(run.settings["model"])
-    four = run_policy(_instance(model, 4, True), run.method, seed, "lwf").flow.mean()
-    one = run_policy(_instance(model, 1, bool(run.settings["spread"])), run.method, seed, "lwf").flow.mean()
+    four = run_policy(_instance(model, 4), run.method, seed, "lwf").flow.mean()
+    one = run_policy(_instance(model, 1), run.method, seed, "lwf").flow.mean()
     return {"slowdown": float(four / one)}
 
 
@@ -51,19 +51,18 @@ ITEM = Item(
     instead="That cluster is not here. Simulated instead: four servers of 4 GPUs, placements given, each model of "
     "Table III, the paper's link.",
     left_open="Open: the model, the iterations (500 here; the ratio hardly depends on them), and "
-    "whether the single job is spread over nodes, too (here it is; second choice: it is on one node). SRSF(4), "
-    "under which none of four waits, is the paper's situation; SRSF(2) and SRSF(3) stand beside.",
+    "whether the single job is spread over nodes, too (here it is). SRSF(4), under which none of four waits, is the "
+    "paper's situation; SRSF(2) and SRSF(3) stand beside.",
     series=(
-        Series("no admission control", "srsf-4", {"spread": True}),
-        Series("SRSF(2)", "srsf-2", {"spread": True}),
-        Series("SRSF(3)", "srsf-3", {"spread": True}),
+        Series("no admission control", "srsf-4"),
+        Series("SRSF(2)", "srsf-2"),
+        Series("SRSF(3)", "srsf-3"),
     ),
     axis=Axis("model", "model", tuple(MODELS), of="method"),
     metrics=(_RATIO,),
     measure=slowdown,
     seeds=1,
     most=1,
-    choices=(Choice("alone on one node", methods={"*": {"spread": False}}),),
     claims=(
         Claim(
             "Four such jobs at once take 2.29 times as long as one.",
