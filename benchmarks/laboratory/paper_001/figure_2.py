@@ -115,7 +115,7 @@ ITEM = Item(
     instead="The measurement needs those two nodes and cannot be repeated. What stands in: the 48 measurements "
     "published with the paper's code (1 to 16 all-reduces at once, of which those with up to 8 are taken, as in the "
     "figure; 10.5, 21 and 42 MB), whose link is about eleven times slower than the printed one, so they are not those "
-    "of the figure. Where eta comes from is said in [comm-contention](comm-contention.md#a-b-and-eta-from-measurements).",
+    "of the figure. Where eta comes from: [comm-contention](comm-contention.md#a-b-and-eta-from-measurements).",
     series=(Series("fit", "least squares"),),
     measure=fitted,
     seeds=1,

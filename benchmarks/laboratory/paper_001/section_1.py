@@ -68,7 +68,7 @@ ITEM = Item(
             "Four such jobs at once take 2.29 times as long as one.",
             "section I",
             printed="675 s against 295 s",
-            cannot="Measured on that cluster, with a model and a link load that are not told. Ours stands in the table.",
+            cannot="Measured on that cluster, with a model that is not told. Ours stands in the table.",
         ),
     ),
     panels=(lines(_RATIO),),

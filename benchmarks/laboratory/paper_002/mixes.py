@@ -182,6 +182,7 @@ def _slot_time(number: int, method: str, cluster: str, large: tuple[str, ...], d
     settings = {"scheduler": "hadar"} if method == "hadare" else {"payoff": "literal"}
     where = f"section VI-D, Figure {number} ({name})"
     small = tuple(mix for mix in _NAMES if mix not in large)
+    short = "90 or 180" if large == ("M-3",) else "90"
     printed = tuple(
         All(
             (*(_peaks(mix, cost, True) for mix in large), *(_peaks(mix, cost, False) for mix in small)),
@@ -213,8 +214,7 @@ def _slot_time(number: int, method: str, cluster: str, large: tuple[str, ...], d
         metrics=(CRU,),
         claims=(
             Claim(
-                f"Some overhead of ours makes CRU larger at 360 s than at 90 s for {', '.join(large)} and smaller for the "
-                "other mixes.",
+                f"Some overhead makes CRU larger at 360 s than at 90 s for {', '.join(large)} and smaller for the others.",
                 where,
                 (Some(printed, "some overhead gives all of this"),),
                 ours=True,
@@ -226,8 +226,7 @@ def _slot_time(number: int, method: str, cluster: str, large: tuple[str, ...], d
                 ours=True,
             ),
             Claim(
-                f"CRU peaks at 360 s for {', '.join(large)} and at {'90 or 180' if len(large) == 1 else '90'} s for the "
-                "other mixes.",
+                f"CRU peaks at 360 s for {', '.join(large)} and at {short} s for the others.",
                 where,
                 cannot="The overheads of the machines carry it and are not printed; the claims of ours say whether one "
                 "of those tried would do.",

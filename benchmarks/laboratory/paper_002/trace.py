@@ -66,9 +66,9 @@ FIGURE_3 = Item(
     plots="The distribution over time of GPU resource utilisation (GRU), the share of devices held in a round "
     "(section IV).",
     left_open=LEFT_OPEN + " Over which rounds is open as well: up to the last one of each run, so that a run's tail "
-    "counts; second choice: up to the end of the first run that ends. The text tells of rounds both with and without "
-    "preemption: second choice for the share of rounds with a change, running jobs stay and Hadar looks at waiting ones "
-    "only.",
+    "counts; second choice: up to the end of the first run that ends. The text tells of rounds with and without "
+    "preemption: second choice for the share of rounds with a change, running jobs stay and Hadar looks at waiting "
+    "ones only.",
     problem="hadar",
     preset="trace",
     workload=TRACE,

@@ -139,7 +139,7 @@ FIGURE_2 = Item(
             ours=True,
         ),
         Claim(
-            "There YoloV3's throughput is largest at batch 16 for most numbers of GPUs.",
+            "There YoloV3's throughput is largest at batch 16, the largest one measured, for most numbers of GPUs.",
             "beside Figure 2",
             (Fact("yolov3: largest at batch 16 for more than half of them", _peak),),
             ours=True,

@@ -115,11 +115,14 @@ ITEM = Item(
 
 
 def decision_time(run: Run, seed: int) -> dict[str, Json]:
-    """Processor seconds of a run over its decisions, so that what lies between decisions counts, too."""
+    """Processor seconds of a run over its decisions, the least of three; what lies between decisions counts, too."""
     instance = cast(GpuSharingInstance, instance_of(run, seed))
-    began = time.process_time()
-    made = sjf_bsbf(instance).info["decisions"]
-    return {"decision": (time.process_time() - began) / made, "decisions": made}
+    seconds, made = [], 0
+    for _ in range(3):
+        began = time.process_time()
+        made = int(sjf_bsbf(instance).info["decisions"])
+        seconds.append((time.process_time() - began) / made)
+    return {"decision": min(seconds), "decisions": made}
 
 
 DECISION = Item(
