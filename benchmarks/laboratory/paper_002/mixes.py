@@ -214,7 +214,7 @@ def _slot_time(number: int, method: str, cluster: str, large: tuple[str, ...], d
         metrics=(CRU,),
         claims=(
             Claim(
-                f"Some overhead makes CRU larger at 360 s than at 90 s for {', '.join(large)} and smaller for the others.",
+                f"Some overhead makes CRU larger at 360 s than at 90 s for {', '.join(large)}, smaller for the others.",
                 where,
                 (Some(printed, "some overhead gives all of this"),),
                 ours=True,
