@@ -184,6 +184,10 @@ class Item:
         """The values of x; one None where there is no axis."""
         return self.axis.values if self.axis is not None else (None,)
 
+    def choices_of(self, claim: Claim) -> list[str]:
+        """Labels of the second choices that a claim is judged under."""
+        return [one.label for one in self.choices if claim.choices is None or one.label in claim.choices]
+
     def runs(self) -> Iterator[tuple[tuple[str, Json, str], Run]]:
         """Every run of one draw: (choice, x, series) and what is run."""
         for choice in (Choice(MAIN), *self.choices):

@@ -66,6 +66,7 @@ def _verdicts(paper: Paper, findings: Sequence[Finding]) -> dict[str, Any]:
             "cannot": judged.claim.cannot,
             "ours": judged.claim.ours,
             "draws": _draws(judged, finding.data),
+            "choices": finding.item.choices_of(judged.claim),
         }
         for finding in findings
         for judged in finding.judged

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from schedgap.benchmarks.laboratory.page import MARK, VERDICTS, markdown_table, wrapped
-from schedgap.benchmarks.laboratory.papers import NAMES
+from schedgap.benchmarks.laboratory.papers import NAMES, find_paper
 from schedgap.benchmarks.laboratory.verdicts import Verdict
 from schedgap.formulations.common.errors import InputError, SchedgapError
 from schedgap.formulations.common.files import write_text
@@ -143,6 +143,10 @@ def table(papers: Sequence[dict[str, Json]]) -> str:
         for key, what in lacks.items():
             if paper.get(key):
                 parts.append(wrapped(f"Of paper {paper['paper']} these {what}: {'; '.join(paper[key])}."))
+    old = [str(paper["paper"]) for paper in papers if not _as_declared(paper)]
+    if old:
+        text = f"The verdicts of {', '.join(old)} are of a run before the claims were declared as they are now."
+        parts.append(wrapped(text))
     parts.append("## Claims")
     claims = [
         (
@@ -174,6 +178,15 @@ def table(papers: Sequence[dict[str, Json]]) -> str:
     without = [(str(paper["paper"]), item, why) for paper in papers for item, why in paper["without"].items()]
     parts += ["## No experiment", markdown_table(("paper", "item", "why"), without)]
     return "\n\n".join(parts) + "\n"
+
+
+def _as_declared(paper: dict[str, Json]) -> bool:
+    """Whether the claims of a run are those that its paper has now; nothing is known of papers that are not ours."""
+    if paper["paper"] not in NAMES:
+        return True
+    items = [item for item in find_paper(str(paper["paper"])).items if item.title not in paper["missing"]]
+    declared = [(claim.text, claim.ours, item.choices_of(claim)) for item in items for claim in item.claims]
+    return declared == [(claim["claim"], claim.get("ours"), claim.get("choices")) for claim in paper["claims"]]
 
 
 def _write_headline(readme: Path, text: str) -> None:

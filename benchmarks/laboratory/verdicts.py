@@ -80,6 +80,5 @@ def judge(item: Item, data: Data) -> tuple[Judged, ...]:
 
 
 def _judge(claim: Claim, item: Item, data: Data) -> Judged:
-    names = [choice.label for choice in item.choices if claim.choices is None or choice.label in claim.choices]
-    parts = claim.parts
-    return Judged(claim, {name: tuple(rule.judge(data.under(name)) for rule in parts) for name in (MAIN, *names)})
+    names = (MAIN, *item.choices_of(claim))
+    return Judged(claim, {name: tuple(rule.judge(data.under(name)) for rule in claim.parts) for name in names})

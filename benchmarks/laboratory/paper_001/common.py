@@ -98,4 +98,5 @@ def table(name: str, title: str, plots: str, series: tuple[Series, ...], claims:
             bars(RATIO),
         ),
         printed=printed_table("001", name, PRINTED),
+        most=20,
     )
