@@ -10,7 +10,9 @@ WORKLOAD = {**PRINTED, "servers": 20, "horizon": 1200}
 MAKESPAN = Metric("objective", "makespan", "slots")
 JCT = Metric("mean_jct", "average JCT", "slots")
 
-SJF_BCO = Series("SJF-BCO", "sjf-bco+")
+SJF_BCO = Series("SJF-BCO", "sjf-bco")
+REPAIRED = Series("SJF-BCO+", "sjf-bco+", ours=True, beside=True)
+"""With the pass of infinite theta compared, too."""
 BASELINES = (Series("FF", "ff"), Series("LS", "ls"), Series("RAND", "rand"))
 
 ORDER = Choice("same job order", methods={series.label: {"order": "smallest"} for series in BASELINES})

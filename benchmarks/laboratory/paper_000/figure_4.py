@@ -6,7 +6,16 @@ from dataclasses import replace
 
 from schedgap.benchmarks.laboratory.declare import RATIO, Choice, Claim, Item, Series
 from schedgap.benchmarks.laboratory.draw import bars
-from schedgap.benchmarks.laboratory.paper_000.common import BASELINES, JCT, MAKESPAN, OPEN, ORDER, SJF_BCO, WORKLOAD
+from schedgap.benchmarks.laboratory.paper_000.common import (
+    BASELINES,
+    JCT,
+    MAKESPAN,
+    OPEN,
+    ORDER,
+    REPAIRED,
+    SJF_BCO,
+    WORKLOAD,
+)
 from schedgap.benchmarks.laboratory.rules import LeadGrows, Less, Value
 
 _T = {"T": 1200}
@@ -40,7 +49,11 @@ ITEM = Item(
     problem="rar-ddls",
     preset="paper",
     workload=WORKLOAD,
-    series=(*(replace(one, settings=_T) for one in _ALL), Series("LPT-colocate", "lpt-colocate", ours=True), *_FEW),
+    series=(
+        *(replace(one, settings=_T) for one in (*_ALL, REPAIRED)),
+        Series("LPT-colocate", "lpt-colocate", ours=True, beside=True),
+        *_FEW,
+    ),
     metrics=(MAKESPAN, JCT, RATIO),
     choices=(_ORDER, *OPEN),
     claims=(
@@ -60,6 +73,8 @@ ITEM = Item(
             (*_leads("objective", "makespan"), *_leads("mean_jct", "average JCT")),
         ),
     ),
-    panels=tuple(bars(metric, ("SJF-BCO", "FF", "LS", "RAND", "LPT-colocate")) for metric in (MAKESPAN, JCT, RATIO)),
+    panels=tuple(
+        bars(metric, ("SJF-BCO", "FF", "LS", "RAND", "SJF-BCO+", "LPT-colocate")) for metric in (MAKESPAN, JCT, RATIO)
+    ),
     seeds=40,
 )

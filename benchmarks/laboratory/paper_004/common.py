@@ -21,6 +21,7 @@ SMALL = {"servers": 20}
 
 UTILITY = Metric("objective", "total utility")
 EMBEDDED = Metric("embedded", "embedded ratio", digits=3)
+LOAD = Metric("load", "largest load over capacity", digits=2)
 
 ALGORITHM = """GADGET is Algorithm 1 with Algorithm 2 inside, as published (`gadget-printed`): a slot's rings may
 overload servers and links, so that it has no ratio to the bound. Second choice: a ring that does not fit what is left
@@ -49,7 +50,7 @@ def embedded_ratio(
         workload={**SMALL, "jobs": 40, "horizon": 20, **(workload or {})},
         series=(GADGET, *REPAIRED, *BASELINES),
         axis=axis,
-        metrics=(EMBEDDED, UTILITY, RATIO),
+        metrics=(EMBEDDED, UTILITY, LOAD, RATIO),
         choices=(KEPT, Choice("lambda_2 up to 1", {"steepness": 1.0}), *choices),
         claims=claims,
         panels=(lines(EMBEDDED), lines(UTILITY), lines(RATIO)),

@@ -11,6 +11,7 @@ from schedgap.benchmarks.laboratory.paper_004.common import (
     FILLED,
     GADGET,
     KEPT,
+    LOAD,
     REPAIRED,
     UTILITY,
 )
@@ -65,7 +66,7 @@ ITEM = Item(
         *BASELINES,
     ),
     axis=Axis("jobs", "jobs", _JOBS),
-    metrics=(UTILITY, EMBEDDED, RATIO),
+    metrics=(UTILITY, EMBEDDED, LOAD, RATIO),
     choices=(
         KEPT,
         Choice("20 servers", {"servers": 20}),
