@@ -50,8 +50,9 @@ class Beliefs:
     """What HadarE believes of a job's speed on each node, refined by every round.
 
     Factors of a job (batch size, model weight, dataset size) are the same on all nodes: they cancel in the split of
-    steps and in the choice of a node, so the estimate uses 1 for each. A node that ran the job is known; the
-    others are scaled by the mean ratio of known to estimated speeds.
+    steps and in the choice of a node, so the estimate uses 1 for each. They do not cancel in a count of rounds: what is
+    believed has no unit until a node has run the job. Such a node is known; the others are scaled by the mean ratio of
+    known to estimated speeds.
 
     Parameters
     ----------
