@@ -54,4 +54,5 @@ ITEM = Item(
         for others in (("Tiresias",), ("FIFO", "SJF"), ("SJF-FFS",))
     ),
     panels=(lines(JCT), lines(QUEUING), lines(RATIO)),
+    most=10,
 )
