@@ -21,6 +21,8 @@ Panel: TypeAlias = "Callable[[Axes, Data, Item], None]"
 """Draws one panel of an item's figure."""
 MAIN = "main"
 """The name of the main choice."""
+ABSOLUTE = "An absolute value: it hangs on the workload, which is not printed. Ours stands in the table."
+"""Why such a claim cannot be decided."""
 
 
 @dataclass(frozen=True)
@@ -181,6 +183,10 @@ class Item:
     def points(self) -> tuple[Json, ...]:
         """The values of x; one None where there is no axis."""
         return self.axis.values if self.axis is not None else (None,)
+
+    def choices_of(self, claim: Claim) -> list[str]:
+        """Labels of the second choices that a claim is judged under."""
+        return [one.label for one in self.choices if claim.choices is None or one.label in claim.choices]
 
     def runs(self) -> Iterator[tuple[tuple[str, Json, str], Run]]:
         """Every run of one draw: (choice, x, series) and what is run."""

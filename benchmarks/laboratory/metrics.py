@@ -17,13 +17,11 @@ Metrics = Mapping[str, Json]
 
 
 def _rar_ddls(instance: Instance, result: Result, _: Metrics, check: Check) -> Metrics:
-    """Average JCT in slots (every job is there in slot 1), and the makespan of the bisected pass alone."""
-    passes = result.info.get("bisected") or {}
-    found: dict[str, Any] = {"mean_jct": None, "bisected": passes.get("makespan")}
-    if result.solution is not None:
-        ends = check(result.solution).details["completion"].values()
-        found["mean_jct"] = sum(ends) / len(ends)
-    return found
+    """Average JCT in slots: every job is there in slot 1."""
+    if result.solution is None:
+        return {"mean_jct": None}
+    ends = check(result.solution).details["completion"].values()
+    return {"mean_jct": sum(ends) / len(ends)}
 
 
 def _gpu_sharing(instance: Instance, result: Result, _: Metrics, check: Check) -> Metrics:
@@ -64,12 +62,17 @@ def _gpu_sharing(instance: Instance, result: Result, _: Metrics, check: Check) -
 
 
 def _ddljs(instance: Instance, result: Result, _: Metrics, check: Check) -> Metrics:
-    """Embedded ratio; where slots have bounds, each slot's gain over its bound: mean and smallest."""
+    """Embedded ratio; where slots have bounds, each slot's gain over its bound: mean and smallest.
+
+    Of Algorithm 2 also the largest load of a server or link in any slot, over its capacity.
+    """
     del instance, check
     pairs = zip(result.info.get("gains") or (), result.info.get("slot_bounds") or (), strict=False)
     shares = [gain / bound for gain, bound in pairs if bound is not None and bound > 0]
+    loads = [slot.get(name) for slot in result.info.get("loads") or () for name in ("server", "link")]
     return {
         "embedded": result.info.get("embedded_ratio"),
+        "load": max((load for load in loads if load is not None), default=None),
         "slot share": sum(shares) / len(shares) if shares else None,
         "least slot share": min(shares, default=None),
     }

@@ -12,10 +12,9 @@ from typing import Any
 from matplotlib.figure import Figure
 from PIL import Image
 
-from schedgap.benchmarks.laboratory.data import Data, interval
+from schedgap.benchmarks.laboratory.data import Data, interval, number, plus_minus
 from schedgap.benchmarks.laboratory.declare import MAIN, Item, Metric, Paper
 from schedgap.benchmarks.laboratory.draw import figure_of
-from schedgap.benchmarks.laboratory.rules import number, plus_minus
 from schedgap.benchmarks.laboratory.running import FIRST_SEED, Finding
 from schedgap.benchmarks.laboratory.verdicts import Judged
 from schedgap.formulations.common.files import write_bytes, write_text
@@ -65,6 +64,9 @@ def _verdicts(paper: Paper, findings: Sequence[Finding]) -> dict[str, Any]:
             "verdict": str(judged.verdict),
             "depends_on": list(judged.depends_on),
             "cannot": judged.claim.cannot,
+            "ours": judged.claim.ours,
+            "draws": _draws(judged, finding.data),
+            "choices": finding.item.choices_of(judged.claim),
         }
         for finding in findings
         for judged in finding.judged
@@ -75,6 +77,11 @@ def _verdicts(paper: Paper, findings: Sequence[Finding]) -> dict[str, Any]:
         "title": paper.title,
         "page": page_name(paper),
         "missing": [item.title for item in paper.items if item.id not in {finding.item.id for finding in findings}],
+        "short": [
+            f"{finding.item.title} ({len(finding.data.seeds)} of {finding.item.most})"
+            for finding in findings
+            if len(finding.data.seeds) < finding.item.most and any(judged.undecided for judged in finding.judged)
+        ],
         "claims": rows,
         "instead": {
             finding.item.title: " ".join(finding.item.instead.split()) for finding in findings if finding.item.instead
@@ -114,16 +121,27 @@ def _page(paper: Paper, findings: Sequence[Finding]) -> str:
     )
     parts = [f"# {paper.title}", wrapped(intro), "## Workload", wrapped(paper.workload), "## Verdicts"]
     rows = [
-        (judged.claim.text, judged.claim.section, f"[{finding.item.title}](#{_anchor(finding.item)})", judged.text)
+        (
+            judged.claim.text,
+            "ours" if judged.claim.ours else judged.claim.section,
+            f"[{finding.item.title}](#{_anchor(finding.item)})",
+            _draws(judged, finding.data),
+            judged.text,
+        )
         for finding in findings
         for judged in finding.judged
     ]
-    parts.append(markdown_table(("claim", "where", "item", "verdict"), rows))
+    parts.append(markdown_table(("claim", "where", "item", "draws", "verdict"), rows))
     for finding in findings:
         parts += _section(paper, finding)
     if paper.without:
         parts += ["## No experiment", markdown_table(("item", "why"), paper.without.items())]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _draws(judged: Judged, data: Data) -> str:
+    """How many draws a verdict is from; nothing where no data decide it."""
+    return str(len(data.seeds)) if judged.claim.parts else ""
 
 
 def _anchor(item: Item) -> str:

@@ -27,27 +27,32 @@ HEADLINE = "<!-- reproduction: written by benchmarks/laboratory/publish.py -->"
 """The line of README.md that the headline follows."""
 _RULES = """Every table and figure of the five papers' evaluations, measured again: `schedgap reproduce PAPER
 [--item ITEM]`
-writes the page of a paper, [papers' pages below](#pages). Claims are in our words. Statements that no paper makes
-are judged beside them, marked *ours*, and are in no count.
+writes the page of a paper, [papers' pages below](#pages). Claims are in our words. What no paper says is judged
+beside them, marked *ours*, and is in no count: repaired variants, settings and readings of our own, checks.
 
-**Draws.** Seeds from 1000 on; settings were chosen on others. At least 10 draws of every item; of each its page says
-how many were drawn. Without `--seeds` `schedgap reproduce` goes on where something is still undecided: to 40 draws,
+**Draws.** Seeds from 1000 on; settings were chosen on others. At least 10 draws of every item; every claim below has
+its number of draws. `schedgap reproduce` goes on where something is still undecided: to 40 draws,
 16 to 20 of the long items, 10 of the longest. Every method runs on the same draws; a difference is taken draw by
 draw, and its mean has a
 95% confidence interval by Student's t. A difference *holds* when the whole interval is on the claimed side of 0,
 *fails* when it is
-on the other, and is *undecided* otherwise. A trend holds when every step does. A printed ratio *agrees in size*
-when it lies
-in the interval of the mean ratio. Unfinished runs enter no mean, and their number is told.
+on the other, and is *undecided* otherwise. A trend holds when every step does. A printed number is itself one draw:
+it *agrees in size* when it lies where one more draw of ours would with 95%, within t s sqrt(1 + 1/n) of our mean
+(s the standard deviation of n draws). Unfinished runs enter no mean, and their number
+is told.
 
 **Verdicts** are computed from the data by `benchmarks/laboratory/verdicts.py`. A claim *reproduces* when all that
 it says holds, *in
 part* when some of it holds, *does not reproduce* when nothing holds and something fails, and *cannot be decided*
 when everything is
-undecided or nothing can be measured. No paper prints its whole workload, so absolute values are shown and not judged.
-Where an open choice could carry a verdict, the claim is judged under a second choice as well, and the verdict
-*depends on* it when it
-differs there. Limits that no paper prints (10%, 5 points) are ours, and the claims say so.
+undecided or nothing can be measured. A comparison in which every method reaches the bound in every draw is left out:
+nothing is left to lead by. No paper prints its whole workload, so absolute values are shown and not judged; nor is
+what was measured on machines, or of systems of other authors, that we only stand in for.
+
+**Choices.** The main choice is what the paper prints, with its algorithm as it is published, wherever that runs in the
+time there is. What it leaves open, two readings of one sentence and settings of ours are second choices: the claim is
+judged under each, and its verdict *depends on* those under which it differs.
+Limits that no paper prints (10%, 5 points) are ours, and the claims say so.
 
 **Ratio to the bound.** No paper reports how far its method is from the best schedule. Here every run of a method
 inside the model has the ratio of its objective to a certified bound on the optimum, at least 1: what
@@ -72,23 +77,19 @@ def publish(docs: Path, runs: Sequence[Path]) -> Path:
         known[str(paper["paper"])] = paper
         text = (run / str(paper["page"])).read_text(encoding="utf-8")
         target = docs / str(paper["page"])
-        if target.exists():
-            _, mark, below = target.read_text(encoding="utf-8").partition(MARK)
-            text = f"{text}\n{mark}{below}" if mark else text
-        write_text(target, text)
+        write_text(target, _with_kept(text, target))
         for figure in run.glob(f"{paper['name']}-*.png"):
             shutil.copyfile(figure, docs / figure.name)
-    papers = [_marked(known[number]) for number in sorted(known)]
+    papers = [known[number] for number in sorted(known)]
     write_text(kept, json.dumps(papers, indent=1) + "\n")
     _write_headline(docs.parent / "README.md", headline(papers))
-    return write_text(docs / PAGE, table(papers))
+    return write_text(docs / PAGE, _with_kept(table(papers), docs / PAGE))
 
 
-def _marked(paper: Any) -> Any:
-    """With ``ours`` at every claim: whether no paper makes it."""
-    items = find_paper(paper["paper"]).items if paper["paper"] in NAMES else ()
-    ours = {claim.text for item in items for claim in item.claims if claim.ours}
-    return {**paper, "claims": [{**claim, "ours": claim["claim"] in ours} for claim in paper["claims"]]}
+def _with_kept(text: str, page: Path) -> str:
+    """The new text of a page, with what stands below the mark in the old one."""
+    _, mark, below = page.read_text(encoding="utf-8").partition(MARK) if page.exists() else ("", "", "")
+    return f"{text}\n{mark}{below}" if mark else text
 
 
 def _read(path: Path) -> Any:
@@ -137,10 +138,15 @@ def table(papers: Sequence[dict[str, Json]]) -> str:
     if absent:
         text = f"No page is written yet for {', '.join(absent)}; `schedgap list` names their experiments."
         parts.append(wrapped(text))
+    lacks = {"missing": "are declared and not measured yet", "short": "have fewer draws than they get when undecided"}
     for paper in papers:
-        if paper.get("missing"):
-            text = f"Of paper {paper['paper']} these are declared and not measured yet: {'; '.join(paper['missing'])}."
-            parts.append(wrapped(text))
+        for key, what in lacks.items():
+            if paper.get(key):
+                parts.append(wrapped(f"Of paper {paper['paper']} these {what}: {'; '.join(paper[key])}."))
+    old = [str(paper["paper"]) for paper in papers if not _as_declared(paper)]
+    if old:
+        text = f"The verdicts of {', '.join(old)} are of a run before the claims were declared as they are now."
+        parts.append(wrapped(text))
     parts.append("## Claims")
     claims = [
         (
@@ -148,6 +154,7 @@ def table(papers: Sequence[dict[str, Json]]) -> str:
             "ours" if claim.get("ours") else str(claim["section"]),
             str(claim["claim"]),
             str(claim["printed"]),
+            str(claim.get("draws", "")),
             str(claim["verdict"]),
             ", ".join(claim["depends_on"]),
             f"[{claim['title']}]({paper['page']}#{claim['anchor']})",
@@ -155,7 +162,9 @@ def table(papers: Sequence[dict[str, Json]]) -> str:
         for paper in papers
         for claim in paper["claims"]
     ]
-    parts.append(markdown_table(("paper", "where", "claim", "printed", "verdict", "depends on", "item"), claims))
+    parts.append(
+        markdown_table(("paper", "where", "claim", "printed", "draws", "verdict", "depends on", "item"), claims)
+    )
     cannot = [
         (str(paper["paper"]), str(claim["title"]), str(claim["cannot"]))
         for paper in papers
@@ -169,6 +178,15 @@ def table(papers: Sequence[dict[str, Json]]) -> str:
     without = [(str(paper["paper"]), item, why) for paper in papers for item, why in paper["without"].items()]
     parts += ["## No experiment", markdown_table(("paper", "item", "why"), without)]
     return "\n\n".join(parts) + "\n"
+
+
+def _as_declared(paper: dict[str, Json]) -> bool:
+    """Whether the claims of a run are those that its paper has now; nothing is known of papers that are not ours."""
+    if paper["paper"] not in NAMES:
+        return True
+    items = [item for item in find_paper(str(paper["paper"])).items if item.title not in paper["missing"]]
+    declared = [(claim.text, claim.ours, item.choices_of(claim)) for item in items for claim in item.claims]
+    return declared == [(claim["claim"], claim.get("ours"), claim.get("choices")) for claim in paper["claims"]]
 
 
 def _write_headline(readme: Path, text: str) -> None:

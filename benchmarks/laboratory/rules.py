@@ -2,7 +2,8 @@
 
 A difference *holds* on one side of a limit when its whole 95% interval lies there, *fails* when the whole interval
 lies on the other side, and is *undecided* otherwise. Differences are taken draw by draw. With a single draw there is
-no interval: then the value itself decides, which only deterministic items use.
+no interval: then the value itself decides, which only deterministic items use. A printed number is a draw itself, not
+a mean: it *agrees in size* when it lies where one more draw would (``data.prediction``).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from schedgap.benchmarks.laboratory.data import Data, Floats, Interval, interval
+from schedgap.benchmarks.laboratory.data import Data, Floats, Interval, interval, number, plus_minus, prediction
 
 
 class State(StrEnum):
@@ -24,6 +25,8 @@ class State(StrEnum):
     HOLDS = "holds"
     FAILS = "fails"
     UNDECIDED = "undecided"
+    NOTHING = "nothing left to gain"
+    """Every method reaches the bound: no lead is left to have, and the question is left out of the verdict."""
 
 
 @dataclass(frozen=True)
@@ -73,27 +76,6 @@ class Value:
         return self.name or (self.series if self.at is None else f"{self.series} at {self.at}")
 
 
-def number(value: float, digits: int = 4) -> str:
-    """A number with so many digits that count, thousands set apart."""
-    if value == 0 or not np.isfinite(value):
-        return f"{value:g}"
-    places = max(0, digits - 1 - int(np.floor(np.log10(abs(value)))))
-    return f"{value:,.{min(places, 6)}f}"
-
-
-def plus_minus(found: Interval | None) -> str:
-    """``12.3 ± 0.4``; a dash where nothing is known."""
-    if found is None:
-        return "-"
-    if found.half is None:
-        return number(found.mean)
-    # as many places as the half-width needs for two digits, so that both end at the same place
-    places = 0 if found.half <= 0 else max(0, 1 - int(np.floor(np.log10(found.half))))
-    if found.half <= 0:
-        return f"{number(found.mean)} ± 0"
-    return f"{found.mean:,.{min(places, 6)}f} ± {found.half:,.{min(places, 6)}f}"
-
-
 def side(found: Interval | None, limit: float, below: bool) -> State:
     """Whether a mean lies below (or above) a limit, by its interval."""
     if found is None:
@@ -105,10 +87,13 @@ def side(found: Interval | None, limit: float, below: bool) -> State:
 
 
 def every(states: Sequence[State]) -> State:
-    """A chain holds when every link does, and fails when one does."""
-    if State.FAILS in states:
+    """A chain holds when every link does, and fails when one does; where nothing is left to gain no link is."""
+    links = [state for state in states if state is not State.NOTHING]
+    if State.FAILS in links:
         return State.FAILS
-    return State.UNDECIDED if State.UNDECIDED in states or not states else State.HOLDS
+    if states and not links:
+        return State.NOTHING
+    return State.UNDECIDED if State.UNDECIDED in links or not links else State.HOLDS
 
 
 def _ratio(a: Floats, b: Floats) -> Floats:
@@ -124,7 +109,8 @@ class Less:
 
     Attributes
     ----------
-    printed : the ratio `a` / `b` that the paper prints; it agrees in size when the interval of ours contains it
+    printed : the ratio `a` / `b` that the paper prints; whether it agrees in size is told and decides nothing
+    ratios : to the bound; where all of them are 1 in every draw nothing is left to gain
     """
 
     a: Quantity
@@ -132,6 +118,7 @@ class Less:
     what: str = ""
     printed: float | None = None
     word: str = "smaller"
+    ratios: tuple[Quantity, ...] = ()
 
     def judge(self, data: Data) -> Answer:
         """By the interval of the mean of a - b."""
@@ -139,15 +126,23 @@ class Less:
         difference, ratio = interval(a - b), interval(_ratio(a, b))
         text = f"{plus_minus(difference)}; ratio {plus_minus(ratio)}"
         if self.printed is not None and ratio is not None:
-            agrees = ratio.low <= self.printed <= ratio.high
+            agrees = _sized(prediction(_ratio(a, b)), self.printed) is State.HOLDS
             text += f" (printed {self.printed:g}: {'agrees' if agrees else 'does not agree'} in size)"
         state = side(difference, 0.0, self.word != "larger")
+        if self.ratios and all((one.of(data) <= 1 + _AT_BOUND).all() for one in self.ratios):
+            state, text = State.NOTHING, f"{text}; every method at the bound in every draw"
         return Answer(state, self.what or f"{self.a} {self.word} than {self.b}", text, plus_minus(difference))
 
 
-def More(a: Quantity, b: Quantity, what: str = "", printed: float | None = None) -> Less:
+_AT_BOUND = 1e-6
+"""How far above 1 a ratio to the bound may be and still count as 1."""
+
+
+def More(
+    a: Quantity, b: Quantity, what: str = "", printed: float | None = None, ratios: tuple[Quantity, ...] = ()
+) -> Less:
     """Is `a` larger than `b`, draw by draw?"""
-    return Less(a, b, what, printed, "larger")
+    return Less(a, b, what, printed, "larger", ratios)
 
 
 @dataclass(frozen=True)
@@ -231,15 +226,13 @@ class LeadGrows:
 
 @dataclass(frozen=True)
 class Within:
-    """Does a mean lie within limits? The value, its ratio to `over`, or with `gain` 1 minus that ratio."""
+    """Does a mean lie within limits: the value, its difference to `minus`, or its ratio to `over`?"""
 
     value: Quantity
     low: float | None = None
     high: float | None = None
     over: Quantity | None = None
     minus: Quantity | None = None
-    gain: bool = False
-    absolute: bool = False
     what: str = ""
 
     def judge(self, data: Data) -> Answer:
@@ -249,8 +242,6 @@ class Within:
             values = values - self.minus.of(data)
         if self.over is not None:
             values = _ratio(values, self.over.of(data))
-        if self.gain:
-            values = 1.0 - values
         found = interval(values)
         states = []
         if self.low is not None:
@@ -277,25 +268,41 @@ def _reaches(found: Interval | None, limit: float, below: bool) -> State:
     return State.HOLDS if inside else State.FAILS if outside else State.UNDECIDED
 
 
+def _sized(found: Interval | None, printed: float, to: float | None = None) -> State:
+    """Whether a printed number lies, or a printed range begins to lie, in a prediction interval."""
+    if found is None or found.half is None:
+        return State.UNDECIDED
+    return State.HOLDS if found.low <= (printed if to is None else to) and printed <= found.high else State.FAILS
+
+
 @dataclass(frozen=True)
 class Agrees:
-    """Does the interval of the mean ratio `a` / `b` (of `a` itself without `b`) contain the printed number?"""
+    """Is the printed number a draw like ours: of the ratio `a` / `b`, or of `a` itself without `b`?
+
+    Attributes
+    ----------
+    printed, to : the number; with `to` it is printed as a range, and some of it has to lie where a draw would
+    averaged : how many draws the paper averaged
+    """
 
     a: Quantity
     b: Quantity | None
     printed: float
     what: str = ""
+    to: float | None = None
+    averaged: int = 1
 
     def judge(self, data: Data) -> Answer:
-        """It holds or fails; it is undecided only without an interval."""
+        """By the prediction interval of the mean of so many further draws; undecided only without an interval."""
         values = self.a.of(data) if self.b is None else _ratio(self.a.of(data), self.b.of(data))
-        found = interval(values)
-        if found is None or found.half is None:
-            state = State.UNDECIDED
-        else:
-            state = State.HOLDS if found.low <= self.printed <= found.high else State.FAILS
+        further = prediction(values, self.averaged)
         name = str(self.a) if self.b is None else f"{self.a} over {self.b}"
-        return Answer(state, self.what or f"{name} is {self.printed:g}", plus_minus(found), plus_minus(found))
+        range_ = f"{self.printed:g}" if self.to is None else f"{self.printed:g} to {self.to:g}"
+        text = plus_minus(interval(values))
+        if further is not None and further.half is not None:
+            drawn = "a draw" if self.averaged == 1 else f"a mean of {self.averaged} draws"
+            text += f"; {drawn} {number(further.low, 3)} to {number(further.high, 3)}"
+        return Answer(_sized(further, self.printed, self.to), self.what or f"{name} is {range_}", text, text)
 
 
 @dataclass(frozen=True)
@@ -326,7 +333,12 @@ class All:
         return Answer(every(states), self.what, ", ".join(counts))
 
 
-_COUNTED = {State.HOLDS: "hold", State.FAILS: "fail", State.UNDECIDED: "undecided"}
+_COUNTED = {
+    State.HOLDS: "hold",
+    State.FAILS: "fail",
+    State.UNDECIDED: "undecided",
+    State.NOTHING: "with nothing left to gain",
+}
 
 
 @dataclass(frozen=True)
@@ -344,7 +356,12 @@ class Some:
         return Answer(_OPPOSITE[state], self.what, "; ".join(f"{a.question}: {a.evidence}" for a in answers))
 
 
-_OPPOSITE = {State.HOLDS: State.FAILS, State.FAILS: State.HOLDS, State.UNDECIDED: State.UNDECIDED}
+_OPPOSITE = {
+    State.HOLDS: State.FAILS,
+    State.FAILS: State.HOLDS,
+    State.UNDECIDED: State.UNDECIDED,
+    State.NOTHING: State.NOTHING,
+}
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,10 @@ def verdict_of(states: Sequence[State]) -> Verdict:
     """The rule of the verdict.
 
     Every part holds: it reproduces. Some part holds and another does not: in part. None holds and at least one
-    fails: it does not. None holds and none fails, or there is no part: it cannot be decided.
+    fails: it does not. None holds and none fails, or there is no part: it cannot be decided. Parts in which nothing
+    is left to gain are no parts.
     """
+    states = [state for state in states if state is not State.NOTHING]
     if states and all(state is State.HOLDS for state in states):
         return Verdict.REPRODUCES
     if State.HOLDS in states:
@@ -78,6 +80,5 @@ def judge(item: Item, data: Data) -> tuple[Judged, ...]:
 
 
 def _judge(claim: Claim, item: Item, data: Data) -> Judged:
-    names = [choice.label for choice in item.choices if claim.choices is None or choice.label in claim.choices]
-    parts = claim.parts
-    return Judged(claim, {name: tuple(rule.judge(data.under(name)) for rule in parts) for name in (MAIN, *names)})
+    names = (MAIN, *item.choices_of(claim))
+    return Judged(claim, {name: tuple(rule.judge(data.under(name)) for rule in claim.parts) for name in names})

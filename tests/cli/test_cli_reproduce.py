@@ -18,7 +18,7 @@ from support.work import wait_until
 from schedgap.benchmarks.harness.store import FILE, Store
 from schedgap.benchmarks.laboratory.page import MARK, VERDICTS, page_name, write_page
 from schedgap.benchmarks.laboratory.papers import NAMES, find_paper
-from schedgap.benchmarks.laboratory.publish import DATA, publish
+from schedgap.benchmarks.laboratory.publish import DATA, PAGE, publish
 from schedgap.benchmarks.laboratory.running import draws_of, reproduce
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -59,6 +59,22 @@ def test_published_pages_keep_what_is_written_below_and_tell_what_is_missing(tmp
     assert "Only 1 of its 2 items ran." in " ".join(page.split()) and page.endswith(f"{MARK}\nkept\n")
     assert (docs / "toy-bars.png").is_file()
     assert publish(docs, []).read_text() == table, "verdicts of papers that are not run again are kept"
+    (docs / PAGE).write_text(f"old\n{MARK}\nkept, too\n")
+    assert publish(docs, []).read_text() == f"{table}\n{MARK}\nkept, too\n"
+
+
+def test_old_verdicts_and_items_that_stopped_early_are_told(tmp_path: Path) -> None:
+    docs, part = tmp_path / "docs", tmp_path / "part"
+    docs.mkdir()
+    paper = find_paper("000")
+    reproduce(paper, items=["figure-7"], seeds=2, out=part, workers=1, write=write_page)
+    table = " ".join(publish(docs, [part]).read_text().split())
+    (row,) = (line for line in (docs / PAGE).read_text().splitlines() if "falls with every step of lambda" in line)
+    assert "Figure 7: lambda (2 of 40)" in table and "| 2 |" in row and "before the claims" not in table
+    data = json.loads((docs / DATA).read_text())
+    data[0]["claims"][0]["choices"] = ["another"]
+    (docs / DATA).write_text(json.dumps(data))
+    assert "The verdicts of 000 are of a run before the claims" in " ".join(publish(docs, []).read_text().split())
 
 
 def test_what_stands_in_and_processor_time_are_told(tmp_path: Path) -> None:
@@ -154,7 +170,7 @@ ITEMS = {
     },
     "003": {
         *("figure-2", "figure-3", "table-ii", "figure-5", "table-iii", "table-iv", "figure-6a", "figure-6b"),
-        "pollux-workloads",
+        *("pollux-workloads", "decision-time"),
     },
     "004": {"figure-4", "figure-5", "figure-6", "figure-6-fixed", "figure-7", "figure-7-slots"},
 }

@@ -37,14 +37,22 @@ FLIPS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     ),
     "HadarE: every node busy": ({"HadarE": {"held": [1.0, 1.0, 0.2]}}, {"HadarE": {"held": [1.0, 0.8, 0.2]}}),
     "HadarE shorter": (
-        {"HadarE": {"ttd": 1.0}, "Hadar (density)": {"ttd": 2.0}},
-        {"HadarE": {"ttd": 2.0}, "Hadar (density)": {"ttd": 2.0}},
+        {"HadarE": {"ttd": 1.0}, "Hadar": {"ttd": 2.0}},
+        {"HadarE": {"ttd": 2.0}, "Hadar": {"ttd": 2.0}},
     ),
     "error below 15%": ({"*": {"error": 0.14}}, {"*": {"error": 0.16}}),
     "bert: R^2 of a line": ({"bert": {"rows": _LINE}}, {"bert": {"rows": _BENT}}),
     "the largest ratio is at least 6": (
         {"*": {"ratio": [1.0], "largest": 6.0, "median": 2.0}},
         {"*": {"ratio": [1.0], "largest": 5.9, "median": 2.0}},
+    ),
+    "yolov3: largest at batch 16": (
+        {"yolov3": {"rows": [[1, 8, 10.0], [1, 16, 11.0], [2, 8, 30.0], [2, 16, 20.0], [4, 8, 5.0], [4, 16, 6.0]]}},
+        {"yolov3": {"rows": [[1, 8, 10.0], [1, 16, 11.0], [2, 8, 30.0], [2, 16, 20.0]]}},
+    ),
+    "yolov3 at batch 16: the smallest gain": (
+        {"yolov3": {"rows": [[8, 16, 10.0], [12, 16, 14.0], [16, 16, 14.0]]}},
+        {"yolov3": {"rows": [[8, 16, 10.0], [12, 16, 11.0], [16, 16, 14.0]]}},
     ),
     "every share of the optimum above a third": (
         {"*": {"objective": 34.0}, "column generation": {"bound": 100.0}},
@@ -72,7 +80,8 @@ FACTS: Sequence[tuple[str, Item, Fact]] = tuple(_facts())
 
 def _data(item: Item, told: Mapping[str, Any]) -> Data:
     found = {
-        (MAIN, x, series.label): [told.get(series.label, told.get("*", {}))]
+        (choice, x, series.label): [told.get(series.label, told.get("*", {}))]
+        for choice in (MAIN, *(one.label for one in item.choices))
         for x in item.points
         for series in item.series
     }
@@ -81,6 +90,9 @@ def _data(item: Item, told: Mapping[str, Any]) -> Data:
 
 @pytest.mark.parametrize(("item", "fact"), [(item, fact) for _, item, fact in FACTS], ids=[name for name, *_ in FACTS])
 def test_data_flips_every_question(item: Item, fact: Fact) -> None:
+    if fact.what.startswith("some makespan of Table II"):
+        assert fact.judge(_data(item, {"*": {}})).state is State.FAILS, "the print contradicts itself: no data flip it"
+        return
     ((holds, fails),) = (flips for part, flips in FLIPS.items() if part in fact.what)
     assert fact.judge(_data(item, holds)).state is State.HOLDS
     assert fact.judge(_data(item, fails)).state is State.FAILS
@@ -92,10 +104,13 @@ def test_every_kind_of_question_is_flipped() -> None:
 
 
 def test_use_is_compared_while_every_run_goes_on() -> None:
-    """The claims of Figure 3 of paper 002 over the rounds before the first of its runs ends."""
+    """The claims of Figure 3 of paper 002 over whole runs, and over the rounds before the first of them ends."""
     (item,) = (one for one in find_paper("002").items if one.id == "figure-3")
-    claim = next(one for one in item.claims if "every run goes on" in one.text)
-    less, more = {"held": [0.5, 0.5, 1.0, 1.0]}, {"held": [0.9, 0.9]}
-    for yarn, others, state in ((more, less, State.HOLDS), (less, more, State.FAILS)):
+    claim = item.claims[0]
+    less, more = {"held": [0.5, 0.5, 1.0, 1.0], "gru": 0.75}, {"held": [0.9, 0.9], "gru": 0.7}
+    for yarn, others, together in ((more, less, State.HOLDS), (less, more, State.FAILS)):
         data = _data(item, {"YARN-CS": yarn, "*": others})
-        assert [rule.judge(data).state for rule in claim.parts] == [state] * len(claim.parts)
+        whole = {State.HOLDS: State.FAILS, State.FAILS: State.HOLDS}[together]
+        for choice, state in ((MAIN, whole), ("rounds in which every run goes on", together)):
+            assert choice == MAIN or choice in (claim.choices or ())
+            assert [rule.judge(data.under(choice)).state for rule in claim.parts] == [state] * len(claim.parts)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 
-from schedgap.benchmarks.laboratory.data import Data, interval
+from schedgap.benchmarks.laboratory.data import Data, interval, plus_minus, prediction
 from schedgap.benchmarks.laboratory.declare import MAIN, Choice, Claim, Item, Series
 from schedgap.benchmarks.laboratory.rules import (
     Agrees,
@@ -24,7 +25,6 @@ from schedgap.benchmarks.laboratory.rules import (
     Turns,
     Value,
     Within,
-    plus_minus,
 )
 from schedgap.benchmarks.laboratory.verdicts import Verdict, judge, verdict_of
 
@@ -94,9 +94,15 @@ LOW, HIGH, WIDE = [1.0, 1.1, 0.9], [2.0, 2.1, 1.9], [0.0, 3.0, 1.0]
         (Within(A, high=1.5), {"a": LOW}, {"a": HIGH}, {"a": WIDE}),
         (Within(A, low=1.5), {"a": HIGH}, {"a": LOW}, {"a": WIDE}),
         (Within(A, 0.3, 0.7, over=B), {"a": LOW, "b": HIGH}, {"a": HIGH, "b": LOW}, {"a": WIDE, "b": HIGH}),
-        (Within(A, 0.3, 0.7, over=B, gain=True), {"a": LOW, "b": HIGH}, {"a": LOW, "b": LOW}, {"a": WIDE, "b": HIGH}),
         (Within(A, -0.5, 0.5, minus=B), {"a": LOW, "b": LOW}, {"a": HIGH, "b": LOW}, {"a": WIDE, "b": LOW}),
         (Agrees(A, B, 0.5), {"a": LOW, "b": HIGH}, {"a": HIGH, "b": LOW}, {"a": LOW[:1], "b": HIGH[:1]}),
+        (
+            Agrees(A, B, 0.1, to=0.3),
+            {"a": LOW, "b": [4.1, 4.0, 3.9]},
+            {"a": LOW, "b": HIGH},
+            {"a": LOW[:1], "b": LOW[:1]},
+        ),
+        (Agrees(A, None, 1.0, averaged=3), {"a": LOW}, {"a": HIGH}, {"a": LOW[:1]}),
         (Agrees(A, None, 1.0), {"a": LOW}, {"a": HIGH}, {"a": LOW[:1]}),
         (
             All((Less(A, B), Within(A, high=1.5)), "both"),
@@ -151,6 +157,43 @@ def test_a_printed_ratio_is_held_against_ours() -> None:
     assert "0.9: does not agree" in Less(A, B, printed=0.9).judge(found).evidence
 
 
+def test_a_printed_number_is_a_draw_and_agrees_however_many_draws_there_are() -> None:
+    """Draws of the paper's own distribution: 95 in 100 of its numbers agree, and none far outside does."""
+    rng = np.random.default_rng(5)
+    ours = rng.normal(0.7, 0.1, 400)
+    assert interval(ours).half < 0.02, "no printed number could lie in the interval of the mean"  # type: ignore[union-attr]
+    found = data(a=ours.tolist(), b=[1.0] * 400)
+    agree = [Agrees(A, B, printed).judge(found).state is HOLDS for printed in rng.normal(0.7, 0.1, 400)]
+    assert 0.92 <= np.mean(agree) <= 0.98
+    assert "agrees" in Less(A, B, printed=0.85).judge(found).evidence
+    assert Agrees(A, B, 1.2).judge(found).state is FAILS and Agrees(A, B, 0.2).judge(found).state is FAILS
+    assert "does not agree" in Less(A, B, printed=1.2).judge(found).evidence
+    assert Agrees(A, B, 0.95, to=1.0).judge(found).state is FAILS
+    means = rng.normal(0.7, 0.1, (400, 3)).mean(axis=1)
+    apart = [Agrees(A, B, printed, averaged=3).judge(found).state is HOLDS for printed in means]
+    assert 0.92 <= np.mean(apart) <= 0.98, "a mean of three draws has a narrower interval of its own"
+    assert Agrees(A, B, 0.85, averaged=3).judge(found).state is FAILS
+
+
+def test_a_prediction_is_worked_out_by_hand() -> None:
+    """t(0.975, 2) = 4.3027, s = 0.1: one more draw within 4.3027 * 0.1 * sqrt(1 + 1/3) of 1."""
+    one, three = (prediction(np.array(LOW), averaged) for averaged in (1, 3))
+    assert one is not None and one.half == pytest.approx(0.49683, rel=1e-4)
+    assert three is not None and three.half == pytest.approx(0.35131, rel=1e-4)
+    assert prediction(np.array([np.nan])) is None
+
+
+def test_where_every_method_is_at_the_bound_no_lead_is_asked_for() -> None:
+    ratios = (Value("m", "r"), Value("m", "s"))
+    tied = {"a": LOW, "b": LOW}
+    at_bound = data(**tied, r=[1.0, 1.0, 1.0], s=[1.0, 1.0 + 1e-9, 1.0])
+    assert More(A, B, ratios=ratios).judge(at_bound).state is State.NOTHING
+    for left in ([1.0, 1.01, 1.0], [1.0, None, 1.0]):
+        assert More(A, B, ratios=ratios).judge(data(**tied, r=[1.0] * 3, s=left)).state is FAILS
+    assert All((More(A, B, ratios=ratios), Within(A, high=1.5)), "both").judge(at_bound).state is HOLDS
+    assert All((More(A, B, ratios=ratios),), "all").judge(at_bound).state is State.NOTHING
+
+
 def test_unfinished_runs_enter_no_mean() -> None:
     found = interval(data(a=[1.0, None, 3.0]).values("m", "a"))
     assert found is not None
@@ -170,6 +213,9 @@ def test_unfinished_runs_enter_no_mean() -> None:
         ([FAILS, UNDECIDED], Verdict.NOT),
         ([UNDECIDED, UNDECIDED], Verdict.UNDECIDED),
         ([], Verdict.UNDECIDED),
+        ([HOLDS, State.NOTHING], Verdict.REPRODUCES),
+        ([FAILS, State.NOTHING], Verdict.NOT),
+        ([State.NOTHING], Verdict.UNDECIDED),
     ],
 )
 def test_the_verdict_follows_from_the_parts(states: list[State], verdict: Verdict) -> None:

@@ -20,7 +20,7 @@ MODELS: dict[str, tuple[float, float, float, float]] = {
 }
 """Table III of paper 001: message (MB), memory (MB), forward and backward task (s) on a V100."""
 LINK = {"latency": 6.69e-4, "seconds_per_unit": 8.53e-4, "contention_penalty": 2.6e-4}
-"""10 Gbps Ethernet: a and b as printed in section III-A2, per MB; eta as in docs/ddl-cluster.md."""
+"""10 Gbps Ethernet: a and b as printed in section III-A2, per MB; eta is ours (see docs/comm-contention.md)."""
 GPU_MEMORY = 16384.0
 """MB of a Tesla V100-16GB."""
 GANGS: dict[int, int] = {1: 80, 2: 14, 4: 26, 8: 30, 16: 8, 32: 2}
@@ -90,11 +90,15 @@ def paper(
     seconds: Annotated[float, Field(ge=1, le=10**9, description="seconds of arrivals")] = 1200.0,
     fewest: Annotated[int, Field(ge=1, le=10**9, description="fewest iterations of a job")] = 1000,
     most: Annotated[int, Field(ge=1, le=10**9, description="most iterations of a job")] = 6000,
+    eta: Annotated[float, Field(ge=0, le=1, description="eta of eq. (5), s per MB; the paper prints none")] = LINK[
+        "contention_penalty"
+    ],
 ) -> DdlClusterInstance:
     """The workload of section V-A of paper 001: 160 jobs on 16 servers of 4 V100, arrivals over 1,200 s.
 
     Gang sizes are the printed ones, or in proportion to them where `jobs` is not 160. The paper prints neither
-    the models' shares nor the distribution of iterations within 1,000 to 6,000: both are uniform here.
+    the models' shares nor the distribution of iterations within 1,000 to 6,000: both are uniform here, as in the
+    generator that its authors published.
     """
     rng = np.random.default_rng(seed)
     if most < fewest:
@@ -105,7 +109,8 @@ def paper(
         raise InputError(f"generator: a job of {widest} GPUs does not fit {servers} servers of {gpus}")
     moments = np.sort(rng.integers(1, int(seconds) + 1, jobs)).astype(float).tolist()
     parts = _trained(rng, gangs, moments, (fewest, most))
-    return _instance(f"paper-{jobs}-{seed}", [gpus] * servers, GPU_MEMORY, LINK, parts)
+    link = {**LINK, "contention_penalty": eta}
+    return _instance(f"paper-{jobs}-{seed}", [gpus] * servers, GPU_MEMORY, link, parts)
 
 
 def gang_sizes(jobs: int) -> list[int]:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from schedgap.benchmarks.laboratory.declare import Choice, Metric, Series
 
-WORKLOAD = {"servers": 20, "horizon": 1200, "nested": True}
+PRINTED = {"nested": True, "xi_1": 0.0005, "xi_2": 0.0005, "least": 50.0}
+"""xi_1 = xi_2, and estimated durations from 50 slots on."""
+WORKLOAD = {**PRINTED, "servers": 20, "horizon": 1200}
 MAKESPAN = Metric("objective", "makespan", "slots")
 JCT = Metric("mean_jct", "average JCT", "slots")
 
-SJF_BCO = Series("SJF-BCO", "sjf-bco+")
+SJF_BCO = Series("SJF-BCO", "sjf-bco")
+REPAIRED = Series("SJF-BCO+", "sjf-bco+", ours=True, beside=True)
+"""With the pass of infinite theta compared, too."""
 BASELINES = (Series("FF", "ff"), Series("LS", "ls"), Series("RAND", "rand"))
 
 ORDER = Choice("same job order", methods={series.label: {"order": "smallest"} for series in BASELINES})
 OPEN = (
-    Choice("xi_1 = 0.25", {"xi_1": 0.25}),
+    Choice("xi_1 = 0.5", {"xi_1": 0.5}),
     Choice("xi_1 = 1", {"xi_1": 1.0}),
-    Choice("rho_hat from 50", {"least": 50.0}),
+    Choice("rho_hat below 50, too", {"least": 0.0}),
 )
-"""Second choices for what the paper leaves open of contention and durations."""
+"""Second choices: rings that contend, and shorter jobs."""

@@ -20,8 +20,8 @@ ITEM = Item(
     preset="paper",
     workload=WORKLOAD,
     series=(
-        Series("kappa = 1", "sjf-bco+", {"T": 1200, "kappa": 1}),
-        Series("kappa free", "sjf-bco+", {"T": 1200}, ours=True),
+        Series("kappa = 1", "sjf-bco", {"T": 1200, "kappa": 1}),
+        Series("kappa free", "sjf-bco", {"T": 1200}, ours=True, beside=True),
     ),
     axis=Axis("lambda", "lambda", _LAMBDAS, of="method", log=True),
     metrics=(MAKESPAN, JCT, RATIO),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import cast
 
-from schedgap.benchmarks.laboratory.declare import RATIO, Claim, Item, Metric, Series
+from schedgap.benchmarks.instances.ddl_cluster.random import LINK
+from schedgap.benchmarks.laboratory.declare import RATIO, Choice, Claim, Item, Metric, Series
 from schedgap.benchmarks.laboratory.draw import bars, distribution
 from schedgap.benchmarks.laboratory.measure import Run, instance_of
 from schedgap.benchmarks.laboratory.printed import printed_table
@@ -28,6 +29,18 @@ PRINTED = {
 """The tables' columns under our names."""
 CURVE = Metric("jct", "JCT", "s")
 PER_GPU = Metric("gpu", "utilisation", "%", 100.0)
+
+ETA = 0.38
+"""eta over b: fitted to the published measurements with at most 8 at once, as many as the paper plots."""
+
+
+def eta(of_b: float) -> dict[str, float]:
+    """The generator's setting, in s per MB."""
+    return {"eta": round(of_b * LINK["seconds_per_unit"], 9)}
+
+
+ETAS = tuple(Choice(f"eta/b = {of_b}", eta(of_b)) for of_b in (0.1, 0.3, 0.5, 0.7))
+"""Second choices for what the paper does not print."""
 
 LEFT_OPEN = """Open: the models' shares and how iterations are spread within 1,000 to 6,000 (both uniform here),
 and how a
@@ -73,8 +86,10 @@ def table(name: str, title: str, plots: str, series: tuple[Series, ...], claims:
         left_open=LEFT_OPEN,
         problem="ddl-cluster",
         preset="paper",
+        workload=eta(ETA),
         series=series,
         metrics=COLUMNS,
+        choices=ETAS,
         measure=simulated,
         claims=claims,
         panels=(
@@ -83,4 +98,5 @@ def table(name: str, title: str, plots: str, series: tuple[Series, ...], claims:
             bars(RATIO),
         ),
         printed=printed_table("001", name, PRINTED),
+        most=20,
     )

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from schedgap.benchmarks.laboratory.declare import RATIO, Claim, Item
 from schedgap.benchmarks.laboratory.draw import bars, distribution
-from schedgap.benchmarks.laboratory.paper_001.common import COLUMNS, CURVE, LEFT_OPEN, MEAN, policy, simulated
+from schedgap.benchmarks.laboratory.paper_001.common import (
+    COLUMNS,
+    CURVE,
+    ETA,
+    ETAS,
+    LEFT_OPEN,
+    MEAN,
+    eta,
+    policy,
+    simulated,
+)
 from schedgap.benchmarks.laboratory.rules import Less, Value
 
 _KAPPAS = (1, 2, 4, 8, 16)
@@ -16,8 +26,10 @@ ITEM = Item(
     left_open=LEFT_OPEN + " Which kappas are drawn is not in the text; here 1, 2, 4, 8 and 16.",
     problem="ddl-cluster",
     preset="paper",
+    workload=eta(ETA),
     series=tuple(policy(f"LWF-{kappa}", "ada-srsf", "lwf", kappa) for kappa in _KAPPAS),
     metrics=COLUMNS,
+    choices=ETAS,
     measure=simulated,
     claims=(
         Claim(
@@ -27,4 +39,5 @@ ITEM = Item(
         ),
     ),
     panels=(distribution(CURVE, "JCT (s)", limit=15000), bars(MEAN), bars(RATIO)),
+    most=20,
 )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from schedgap.benchmarks.laboratory.declare import Claim
-from schedgap.benchmarks.laboratory.paper_001.common import BELOW, MEAN, UTILISATION, policy, table
-from schedgap.benchmarks.laboratory.rules import Agrees, Less, More, Value, Within
+from schedgap.benchmarks.laboratory.declare import ABSOLUTE, Claim
+from schedgap.benchmarks.laboratory.paper_001.common import MEAN, UTILISATION, policy, table
+from schedgap.benchmarks.laboratory.rules import Agrees, Less, More, Value
 
 _SERIES = (
     policy("RAND", "ada-srsf", "rand"),
@@ -67,8 +67,8 @@ ITEM = table(
         Claim(
             "More than 95% of the JCTs of LWF-1 are below 5,000 s.",
             "section V-B, Figure 4",
-            (Within(Value(BELOW.name, "LWF-1"), low=0.95),),
             printed="over 95%; Table IV's own 95th percentile is 4,024 s",
+            cannot=ABSOLUTE,
         ),
     ),
 )

@@ -40,19 +40,19 @@ ITEM = Item(
     choices=(Choice("printed hours", {"hours_scale": 1.0, "horizon": 400}),),
     claims=(
         Claim(
-            "On nodes of four devices HadarE earns less than Hadar (ours).",
+            "On nodes of four devices HadarE earns less than Hadar.",
             _WHERE,
             (Less(_utility(_HADARE_4), _utility(_HADAR_4)),),
             ours=True,
         ),
         Claim(
-            "On nodes of one device it does not earn less (ours).",
+            "On nodes of one device it does not earn less.",
             _WHERE,
             (More(_utility(_HADARE_1), _utility(_HADAR_1)),),
             ours=True,
         ),
         Claim(
-            "There copies shorten the TTD (ours).",
+            "There copies shorten the TTD.",
             _WHERE,
             tuple(Less(Value("ttd", _HADARE_1), Value("ttd", other)) for other in (_ALONE, _HADAR_1)),
             choices=(),

@@ -22,6 +22,7 @@ PAPER = Paper(
     (
         measurements.FIGURE_2,
         measurements.FIGURE_3,
+        table_2.DECISION,
         table_2.ITEM,
         figure_5.ITEM,
         simulated.TABLE_3,

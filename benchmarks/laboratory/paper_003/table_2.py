@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import time
+from typing import cast
+
+from schedgap.benchmarks.laboratory.data import Data
 from schedgap.benchmarks.laboratory.declare import RATIO, Claim, Item, Metric
 from schedgap.benchmarks.laboratory.draw import bars, distribution
+from schedgap.benchmarks.laboratory.measure import Run, instance_of
 from schedgap.benchmarks.laboratory.paper_003.common import (
     BASELINES,
     BELOW_750,
@@ -19,12 +24,24 @@ from schedgap.benchmarks.laboratory.paper_003.common import (
 )
 from schedgap.benchmarks.laboratory.paper_003.common import MEASURED as PAIRS
 from schedgap.benchmarks.laboratory.printed import printed_table
-from schedgap.benchmarks.laboratory.rules import Less, More, Value, Within
+from schedgap.benchmarks.laboratory.rules import Fact, Less, More, Value, Within
+from schedgap.formulations.common.instance import Json
+from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
+from schedgap.heuristics.gpu_sharing.sharing import sjf_bsbf
 
 _OTHERS = ("FIFO", "SJF", "Tiresias", "SJF-FFS")
 _PRINTED = {"FIFO": 0.729, "SJF": 0.793, "Tiresias": 0.727, "SJF-FFS": 0.911}
 _HOUR = 3600.0
 _BERT = Metric("queuing bert", "queuing of BERT", "h")
+_TABLE = printed_table("003", "Table II", {"makespan": "makespan", "average JCT": "jct all"})
+_WITHIN = 0.75
+
+
+def _leaves_room(data: Data) -> tuple[bool, str]:
+    """Whether the printed makespans, which are the latest completions, let any job end later than 0.75 h."""
+    del data
+    latest = max(seconds for (_, metric), seconds in _TABLE.items() if metric == "makespan") / _HOUR
+    return latest > _WITHIN, f"the longest printed makespan is {latest:.3f} h: all jobs of every policy end before"
 
 
 ITEM = Item(
@@ -57,19 +74,19 @@ ITEM = Item(
         Claim(
             "Nearly 80% of SJF-BSBF's jobs end within 0.75 h, fewer than 70% of the others'.",
             "section VI-B, Figure 4(a)",
-            (
-                Within(Value("below 0.75 h", "SJF-BSBF"), 0.75, 0.85, what="SJF-BSBF: 75 to 85% within 0.75 h"),
-                *(
-                    Within(Value("below 0.75 h", o), high=0.7, what=f"{o}: less than 70% within 0.75 h")
-                    for o in _OTHERS
-                ),
-            ),
+            (Fact("some makespan of Table II is longer than 0.75 h, so that a job can end later", _leaves_room),),
             printed="nearly 80%, less than 70%",
         ),
         Claim(
-            "More of SJF-BSBF's jobs end early (read at 750 s).",
-            "section VI-B, Figure 4(a)",
+            "More of SJF-BSBF's jobs end early, read at 750 s.",
+            "beside Figure 4(a)",
             tuple(More(Value("below 750 s", "SJF-BSBF"), Value("below 750 s", other)) for other in _OTHERS),
+            ours=True,
+        ),
+        Claim(
+            "SJF-BSBF queues less than FIFO and SJF, which never share.",
+            "section VI-B, Figure 4(b)",
+            tuple(Less(Value("queuing all", "SJF-BSBF"), Value("queuing all", other)) for other in ("FIFO", "SJF")),
         ),
         Claim(
             "BERT jobs queue less under SJF-BSBF than under Tiresias.",
@@ -92,11 +109,40 @@ ITEM = Item(
         BY_TASK,
         TO_BOUND,
     ),
-    printed={
-        (series, metric): value / _HOUR
-        for (series, metric), value in printed_table(
-            "003", "Table II", {"makespan": "makespan", "average JCT": "jct all"}
-        ).items()
-    },
+    printed={key: seconds / _HOUR for key, seconds in _TABLE.items()},
     seeds=40,
+)
+
+
+def decision_time(run: Run, seed: int) -> dict[str, Json]:
+    """Processor seconds of a run over its decisions, the least of three; what lies between decisions counts, too."""
+    instance = cast(GpuSharingInstance, instance_of(run, seed))
+    seconds, made = [], 0
+    for _ in range(3):
+        began = time.process_time()
+        made = int(sjf_bsbf(instance).info["decisions"])
+        seconds.append((time.process_time() - began) / made)
+    return {"decision": min(seconds), "decisions": made}
+
+
+DECISION = Item(
+    id="decision-time",
+    title="Section V: time of a decision",
+    plots="The mean time of one decision of SJF-BSBF on 16 GPUs (section V).",
+    left_open="Times are processor seconds of the machine that wrote the page, one thread, of the simulation over its "
+    "decisions; another run gives others. 30 jobs as in Table II.",
+    problem="gpu-sharing",
+    preset="table-ii",
+    series=(BSBF,),
+    metrics=(Metric("decision", "a decision", "s", digits=6), Metric("decisions", "decisions", digits=0)),
+    measure=decision_time,
+    claims=(
+        Claim(
+            "A decision takes less than 0.02 s on average.",
+            "section V",
+            (Within(Value("decision", "SJF-BSBF"), high=0.02),),
+            printed="below 0.02 s",
+        ),
+    ),
+    most=10,
 )

@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from schedgap.benchmarks.laboratory.declare import RATIO, Axis, Choice, Claim, Item, Metric, Series
 from schedgap.benchmarks.laboratory.draw import lines
 
-FILLED = Series("GADGET, filled", "gadget", {"inner": "lp-rs-mde"})
-UNFILLED = Series("GADGET", "gadget", {"inner": "lp-rs-mde", "fill": False})
-PRINTED = Series("GADGET, printed program", "gadget", {"inner": "lp-rs-mde-printed", "fill": False}, beside=True)
-PRINTED_FILLED = Series("GADGET, printed program, filled", "gadget", {"inner": "lp-rs-mde-printed"}, beside=True)
-EXACT = Series("exact slots, filled", "gadget", {"inner": "colgen"}, ours=True, beside=True)
+GADGET = Series("GADGET", "gadget", {"inner": "printed", "fill": False})
+KEPT = Choice("capacities kept", methods={"GADGET": {"inner": "lp-rs-mde-printed"}})
+REPAIRED = (
+    Series("GADGET, repaired", "gadget", {"inner": "lp-rs-mde", "fill": False}, ours=True, beside=True),
+    Series("GADGET, repaired and filled", "gadget", {"inner": "lp-rs-mde"}, ours=True, beside=True),
+)
+FILLED = REPAIRED[1].label
 BASELINES = (Series("FIFO", "fifo"), Series("DRF", "drf"), Series("LAS", "las"))
 
 SMALL = {"servers": 20}
@@ -19,12 +21,12 @@ SMALL = {"servers": 20}
 
 UTILITY = Metric("objective", "total utility")
 EMBEDDED = Metric("embedded", "embedded ratio", digits=3)
+LOAD = Metric("load", "largest load over capacity", digits=2)
 
-ALGORITHM = """GADGET is Algorithm 1 with Algorithm 2 inside, capacities kept (`inner=lp-rs-mde`). As printed it
-leaves servers
-idle when no job gains: *filled* gives them to jobs that gain nothing yet (ours), and both are judged. *Printed
-program* has
-Rost and Schmid's linear program inside, whose rings may fit nowhere."""
+ALGORITHM = """GADGET is Algorithm 1 with Algorithm 2 inside, as published (`gadget-printed`): a slot's rings may
+overload servers and links, so that it has no ratio to the bound. Second choice: a ring that does not fit what is left
+is refused. Beside it, in no count, *repaired*: rings that are embeddable alone, capacities kept; and *filled*: servers
+that it leaves idle, since no job gains there, go to jobs that gain nothing yet."""
 
 
 def embedded_ratio(
@@ -46,10 +48,10 @@ def embedded_ratio(
         problem="ddljs",
         preset=figure.lower().replace(" ", "-"),
         workload={**SMALL, "jobs": 40, "horizon": 20, **(workload or {})},
-        series=(FILLED, UNFILLED, *BASELINES),
+        series=(GADGET, *REPAIRED, *BASELINES),
         axis=axis,
-        metrics=(EMBEDDED, UTILITY, RATIO),
-        choices=choices,
+        metrics=(EMBEDDED, UTILITY, LOAD, RATIO),
+        choices=(KEPT, Choice("lambda_2 up to 1", {"steepness": 1.0}), *choices),
         claims=claims,
         panels=(lines(EMBEDDED), lines(UTILITY), lines(RATIO)),
     )
