@@ -160,4 +160,6 @@ def _second_engine(
     if result.status is Status.INFEASIBLE:
         return Proof.AGREED if answer.status is Status.INFEASIBLE else None
     said = answer.status is Status.OPTIMAL or (bool(answer.doubt) and answer.claimed)
-    return Proof.AGREED if said and value is not None and agrees(value, result.objective) else None
+    if not said or value is None or result.objective is None:
+        return None
+    return Proof.AGREED if agrees(value, result.objective) else None

@@ -41,7 +41,7 @@ def instances(presets: list[str], seeds: int) -> Iterator[tuple[Problem, Instanc
         for preset in presets:
             for name in all_problems():
                 for seed in range(seeds):
-                    yield find_problem(name), make_instance(name, preset, seed)
+                    yield find_problem(name), make_instance(find_problem(name), preset, seed)
         return
     every = {item.instance.content_hash(): item.instance for item in plan(["quick"]) if item.instance is not None}
     for instance in every.values():
