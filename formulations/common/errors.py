@@ -24,7 +24,7 @@ class SchedgapError(Exception):
 
 
 def printable(text: str, keep: str = "") -> str:
-    """The text in one line, without a letter that cannot be shown or that a terminal obeys: JSON's escape stands for it.
+    """The text in one line; JSON's escape stands for every letter that cannot be shown or that a terminal obeys.
 
     Parameters
     ----------

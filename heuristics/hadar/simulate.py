@@ -173,7 +173,7 @@ def simulate(
 
 
 def run_of(instance: HadarInstance, simulated: Simulated, **facts: object) -> HeuristicRun:
-    """The run of a simulated schedule, with its metrics; no solution where it was cut, or a job that must does not end."""
+    """The run of a simulated schedule, with its metrics; no solution where it was cut or a job that must end does not."""
     data = tables(instance)
     solution = solution_of(instance, data, simulated.grids)
     info: dict[str, object] = {**facts, "rounds": simulated.rounds, "changes": simulated.changes}

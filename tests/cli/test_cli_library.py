@@ -65,6 +65,35 @@ def submit(command: Command, folder: Path, *arguments: object) -> tuple[int, str
     return ran.status, ran.out + ran.err
 
 
+def test_one_malformed_record_is_one_line_and_the_others_are_listed(command: Command, folder: Path) -> None:
+    for name, text in (("broken", "{"), ("bare", "{}"), ("elsewhere", '{"reference_record": {"id": "rar-ddls/x"}}')):
+        (folder / "rar_ddls" / f"{name}.json").write_text(text)
+    (folder / "no-problem").mkdir()
+    data = json.loads((folder / "rar_ddls" / "worst-ff.json").read_text())
+    data["reference_record"]["id"] = "no-problem/y"
+    (folder / "no-problem" / "y.json").write_text(json.dumps(data))
+    ran = command("library", "list", "--problem", "rar-ddls", "--library", folder)
+    assert ran.status == 2 and ID in ran.out
+    lines = ran.err.splitlines()
+    assert len(lines) == 4 and all("note: " in line and str(folder) in line for line in lines)
+    assert command("library", "solve", ID, "--library", folder).status == 2
+
+
+def test_a_missing_certificate_and_a_broken_instance_are_lines_of_the_check(tmp_path: Path) -> None:
+    from schedgap.library import library_faults
+
+    path = rewritten(find(ID), tmp_path / "lib")
+    entry = read(path)
+    assert entry.certificate is not None
+    entry.certificate.unlink()
+    broken = Entry(entry.known.model_copy(update={"id": "rar-ddls/broken"}), {**entry.data, "jobs": 7}, path)
+    poor = Entry(entry.known.model_copy(update={"id": "rar-ddls/poor", "certificate": None}), entry.data, path)
+    faults = library_faults([entry, broken, poor])
+    assert list(faults) == [ID, "rar-ddls/broken", "rar-ddls/poor"]
+    assert faults[ID] == [f"{entry.certificate}: cannot be read as a certificate: No such file or directory"]
+    assert len(faults["rar-ddls/broken"]) == 1 and "jobs: must be a list, got 7" in faults["rar-ddls/broken"][0]
+
+
 def test_a_better_schedule_and_then_its_certificate(command: Command, folder: Path) -> None:
     shipped = find(ID)
     status, text = submit(command, folder, "best.json")
@@ -174,35 +203,6 @@ def test_the_list_and_its_check(command: Command, folder: Path) -> None:
     path.write_text("{}")
     ran = command("library", "list", "--library", folder / "wrong")
     assert ran.status == 2 and "reference_record: is missing" in ran.message
-
-
-def test_one_malformed_record_is_one_line_and_the_others_are_listed(command: Command, folder: Path) -> None:
-    for name, text in (("broken", "{"), ("bare", "{}"), ("elsewhere", '{"reference_record": {"id": "rar-ddls/x"}}')):
-        (folder / "rar_ddls" / f"{name}.json").write_text(text)
-    (folder / "no-problem").mkdir()
-    data = json.loads((folder / "rar_ddls" / "worst-ff.json").read_text())
-    data["reference_record"]["id"] = "no-problem/y"
-    (folder / "no-problem" / "y.json").write_text(json.dumps(data))
-    ran = command("library", "list", "--problem", "rar-ddls", "--library", folder)
-    assert ran.status == 2 and ID in ran.out
-    lines = ran.err.splitlines()
-    assert len(lines) == 4 and all("note: " in line and str(folder) in line for line in lines)
-    assert command("library", "solve", ID, "--library", folder).status == 2
-
-
-def test_a_missing_certificate_and_a_broken_instance_are_lines_of_the_check(tmp_path: Path) -> None:
-    from schedgap.library import library_faults
-
-    path = rewritten(find(ID), tmp_path / "lib")
-    entry = read(path)
-    assert entry.certificate is not None
-    entry.certificate.unlink()
-    broken = Entry(entry.known.model_copy(update={"id": "rar-ddls/broken"}), {**entry.data, "jobs": 7}, path)
-    poor = Entry(entry.known.model_copy(update={"id": "rar-ddls/poor", "certificate": None}), entry.data, path)
-    faults = library_faults([entry, broken, poor])
-    assert list(faults) == [ID, "rar-ddls/broken", "rar-ddls/poor"]
-    assert faults[ID] == [f"{entry.certificate}: cannot be read as a certificate: No such file or directory"]
-    assert len(faults["rar-ddls/broken"]) == 1 and "jobs: must be a list, got 7" in faults["rar-ddls/broken"][0]
 
 
 def test_names_of_strangers_do_not_steer_the_terminal(command: Command, folder: Path) -> None:

@@ -61,7 +61,7 @@ def test_where_nothing_may_be_written_each_command_says_so_in_one_line(closed: P
         input=json.dumps(commands),
         cwd=closed,
         env={**os.environ, "HOME": str(closed), "XDG_CACHE_HOME": str(closed), "PYTHONDONTWRITEBYTECODE": "1"},
-        preexec_fn=_without_privileges,  # noqa: PLW1509
+        preexec_fn=_without_privileges,
         capture_output=True,
         text=True,
         check=False,
