@@ -1,10 +1,16 @@
-"""The independent checker of rings in one time slot, for g-vne and ddljs: exact rationals, no code of any model."""
+"""The independent checker of rings in one time slot, for g-vne and ddljs: exact rationals, no code of any model.
+
+Rings that may overload servers and links are measured instead: each load against the factor that Theorem 8 of paper 004
+allows.
+"""
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -13,6 +19,26 @@ from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
 from schedgap.formulations.common.solution import known_only
 from schedgap.formulations.common.substrate import Ring, RingJob, SubstrateInstance
+
+Loads = dict[tuple[str, str], Fraction]
+"""By (server, resource), or by the two ends of a link."""
+
+
+def _loads(jobs: Sequence[RingJob], rings: Mapping[str, Ring]) -> tuple[Loads, Loads]:
+    """What rings take of servers and of links."""
+    on_server: Loads = defaultdict(Fraction)
+    on_link: Loads = defaultdict(Fraction)
+    for job in jobs:
+        ring = rings.get(job.id)
+        if ring is None:
+            continue
+        for host in ring.workers:
+            for name, amount in job.demand.items():
+                on_server[host, name] += exact(amount)
+        for route in ring.routes:
+            for pair in itertools.pairwise(route):
+                on_link[pair] += exact(job.bandwidth)
+    return on_server, on_link
 
 
 def check_rings(
@@ -29,22 +55,15 @@ def check_rings(
     """
     violations: list[Violation] = []
     bandwidth = {(link.source, link.target): exact(link.bandwidth) for link in instance.links}
-    on_server: dict[tuple[str, str], Fraction] = defaultdict(Fraction)
-    on_link: dict[tuple[str, str], Fraction] = defaultdict(Fraction)
+    on_server, on_link = _loads(jobs, rings)
     switches = {server.id for server in instance.servers if not server.resources}
     for job in jobs:
         ring = rings.get(job.id)
         if ring is None:
             continue
-        for host in ring.workers:
-            for name, amount in job.demand.items():
-                on_server[host, name] += exact(amount)
         for host in sorted(switches.intersection(ring.workers)):
             violations.append(Violation("switch", f"{place}job {job.id}: {host} has no resources, it hosts no worker"))
         violations.extend(_routes(job.id, ring, bandwidth.keys(), place))
-        for route in ring.routes:
-            for pair in itertools.pairwise(route):
-                on_link[pair] += exact(job.bandwidth)
     capacity = {(server.id, name): exact(x) for server in instance.servers for name, x in server.resources.items()}
     there = {key: capacity.get(key, Fraction(0)) for key in on_server}
     known = {pair: used for pair, used in on_link.items() if pair in bandwidth}  # others are reported with the route
@@ -124,3 +143,89 @@ def known_rings(instance: SubstrateInstance, jobs: Collection[str], rings: Mappi
             known_only(ring.workers, nodes, f"{place}rings.{job}.workers", "server")
             for number, route in enumerate(ring.routes):
                 known_only(route, nodes, f"{place}rings.{job}.routes[{number}]", "server")
+
+
+@dataclass(frozen=True)
+class Overload:
+    """One load above a capacity.
+
+    Attributes
+    ----------
+    where : "server s0, gpu" or "link a -> b"
+    used, there : the load and the capacity
+    factor : beta or gamma of the rings that are embedded. Algorithm 2 computes it from the sizes of all selected
+        rings, those it did not embed as well, so its own is at least as large
+    """
+
+    where: str
+    used: Fraction
+    there: Fraction
+    factor: float
+
+    @property
+    def within(self) -> bool:
+        """Whether the factor allows the load."""
+        return float(self.used) < self.factor * float(self.there) * (1 + 1e-9)
+
+    def __str__(self) -> str:
+        share = f"{float(self.used / self.there):.4g} times" if self.there else "infinitely many times"
+        beyond = "" if self.within else ", beyond it"
+        return f"{self.where}: {float(self.used):.10g} used, {share} what is there, factor {self.factor:.4g}{beyond}"
+
+
+def overloads(
+    instance: SubstrateInstance, jobs: Sequence[RingJob], rings: Mapping[str, Ring], place: str = ""
+) -> list[Overload]:
+    """Every server's resource and every link that these rings load beyond its capacity.
+
+    Parameters
+    ----------
+    instance : the network
+    jobs : those that may be in `rings`
+    rings : of one time slot, by job
+    place : put before every place, such as ``"slot 3, "``
+
+    Notes
+    -----
+    O(size of the rings + jobs * (servers * resources + links)).
+    """
+    own = [job for job in jobs if job.id in rings]
+    size = {job.id: len(rings[job.id].workers) for job in own}
+    on_server, on_link = _loads(own, rings)
+    capacity = {(server.id, name): exact(x) for server in instance.servers for name, x in server.resources.items()}
+    bandwidth = {(link.source, link.target): exact(link.bandwidth) for link in instance.links}
+    found = []
+    for (host, name), used in on_server.items():
+        there = capacity.get((host, name), Fraction(0))
+        if used > there * (1 + CHECK_TOLERANCE):
+            found.append(Overload(f"{place}server {host}, {name}", used, there, _beta(instance, own, size, name)))
+    for pair, used in on_link.items():
+        there = bandwidth.get(pair, Fraction(0))
+        if used > there * (1 + CHECK_TOLERANCE):
+            found.append(Overload(f"{place}link {pair[0]} -> {pair[1]}", used, there, _gamma(instance, own, size)))
+    return found
+
+
+def _beta(instance: SubstrateInstance, jobs: Sequence[RingJob], size: Mapping[str, int], name: str) -> float:
+    """1 + epsilon sqrt(2 Delta log V) of a resource, over servers and the jobs of which a worker fits there."""
+    largest, spread = 0.0, 0.0
+    for server in instance.servers:
+        fits = [
+            job
+            for job in jobs
+            if job.demand.get(name, 0.0) > 0
+            and all(amount <= server.resources.get(other, 0.0) for other, amount in job.demand.items())
+        ]
+        largest = max([largest, *(job.demand[name] / server.resources[name] for job in fits)])
+        spread = max(spread, float(sum(size[job.id] ** 2 for job in fits)))
+    return 1 + largest * math.sqrt(2 * spread * math.log(len(instance.servers)))
+
+
+def _gamma(instance: SubstrateInstance, jobs: Sequence[RingJob], size: Mapping[str, int]) -> float:
+    """The same over links and the jobs with rings of two or more workers that they are wide enough for."""
+    largest, spread = 0.0, 0.0
+    for link in instance.links:
+        wide = [job for job in jobs if size[job.id] > 1 and 0 < job.bandwidth <= link.bandwidth]
+        largest = max([largest, *(job.bandwidth / link.bandwidth for job in wide)])
+        spread = max(spread, float(sum(size[job.id] ** 2 for job in wide)))
+    return 1 + largest * math.sqrt(2 * spread * math.log(max(1, len(instance.links))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from schedgap.formulations.common.check import CheckReport
+from schedgap.formulations.common.check_rings import overloads
 from schedgap.formulations.ddljs.check import check
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.ddljs.solution import DdljsSolution
@@ -17,7 +18,8 @@ def check_loads(instance: DdljsInstance, solution: DdljsSolution) -> CheckReport
     -------
     CheckReport
         As :func:`~schedgap.formulations.ddljs.check.check`, but without violations of capacities: they stand in
-        ``details["overloaded"]``, a line for each.
+        ``details["overloaded"]``, a line for each with beta or gamma of the embedded rings, and ``details["beyond"]``
+        counts those above it.
 
     Raises
     ------
@@ -25,6 +27,15 @@ def check_loads(instance: DdljsInstance, solution: DdljsSolution) -> CheckReport
         The instance does not have a job or a server that is named, or there are fewer or more entries than slots.
     """
     report = check(instance, solution)
-    overloaded = [violation.message for violation in report.violations if violation.constraint in CAPACITIES]
+    loads = [
+        load
+        for slot, entry in enumerate(solution.slots, start=1)
+        for load in overloads(instance, instance.jobs, entry.rings, f"slot {slot}, ")
+    ]
     violations = tuple(violation for violation in report.violations if violation.constraint not in CAPACITIES)
-    return CheckReport(violations, report.objective, {**report.details, "overloaded": overloaded})
+    details = {
+        **report.details,
+        "overloaded": [str(load) for load in loads],
+        "beyond": sum(not load.within for load in loads),
+    }
+    return CheckReport(violations, report.objective, details)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 R = TypeVar("R")
 
@@ -45,7 +45,7 @@ def variant(
     ]
 
     @functools.wraps(heuristic)
-    def run(*given: Any, **options: Any) -> R:
+    def run(*given: object, **options: object) -> R:
         return heuristic(*given, **{**defaults, **options, **fixed})
 
     run.__name__ = run.__qualname__ = name

@@ -21,7 +21,7 @@ from schedgap.heuristics.common.guarantee import (
     claims,
     not_applicable,
 )
-from schedgap.heuristics.ddljs.ring_constraint import enough_workers, few_hosts, idle_servers, one_cycle
+from schedgap.heuristics.ddljs.ring_constraint import CONSTRAINT_9
 
 UNKNOWN = "neither the optimum nor a bound that decides is known"
 NOT_CONCAVE = "a utility is not concave"
@@ -374,24 +374,7 @@ GUARANTEES = (
         ratio_bound=_theorem_10_factor,
         families=("printed_named", "printed_thin", "rounding"),
     ),
-    _claim(
-        "one-cycle",
-        "paper 004, after eq. (9)",
-        "paths that satisfy (7) and (9) join all servers of a job: rings <= 1",
-        (Assumption("(8) holds; four servers that host the job, as in Figure 2", few_hosts),),
-        one_cycle,
-        method=None,
-        families=("square",),
-    ),
-    _claim(
-        "idle-servers",
-        "paper 004, eq. (9) for all s",
-        "OPT <= OPT with (9): rings over several servers are feasible where other servers host none of them",
-        (Assumption("no job has as many workers as there are servers", enough_workers),),
-        idle_servers,
-        method=None,
-        families=("square", "triangle"),
-    ),
+    *CONSTRAINT_9,
     _claim(
         "theorem-10-probability",
         "paper 004, Theorem 10: the probabilities",

@@ -8,7 +8,7 @@ from typing import cast
 import networkx as nx
 
 from schedgap.formulations.ddljs.instance import DdljsInstance
-from schedgap.heuristics.common.guarantee import Case, Evaluation, at_most, not_applicable
+from schedgap.heuristics.common.guarantee import Assumption, Case, Evaluation, at_most, claims, not_applicable
 from schedgap.solvers.result import SolveOptions, Status
 
 WORK = 20.0
@@ -104,3 +104,26 @@ def idle_servers(case: Case) -> Evaluation:
     if found.status is not Status.OPTIMAL or found.objective is None:
         return not_applicable("the optimum with (9) is not proven")
     return at_most(case.optimum, found.objective, "the optimum, and the optimum with (9) for all servers")
+
+
+_claim = claims("004", "ddljs")
+
+CONSTRAINT_9 = (
+    _claim(
+        "one-cycle",
+        "paper 004, after eq. (9)",
+        "paths that satisfy (7) and (9) join all servers of a job: rings <= 1",
+        (Assumption("(8) holds; four servers that host the job, as in Figure 2", few_hosts),),
+        one_cycle,
+        families=("square",),
+    ),
+    _claim(
+        "idle-servers",
+        "paper 004, eq. (9) for all s",
+        "OPT <= OPT with (9): rings over several servers are feasible where other servers host none of them",
+        (Assumption("no job has as many workers as there are servers", enough_workers),),
+        idle_servers,
+        families=("square", "triangle"),
+    ),
+)
+"""What the paper says of (9), and what (9) says."""

@@ -19,8 +19,7 @@ from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import Tables, tables
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.hadar.baselines import one_type
-from schedgap.heuristics.hadar.options import RestartDelay
-from schedgap.heuristics.hadar.simulate import State, refuse_long_delay, run_of, simulate
+from schedgap.heuristics.hadar.simulate import RestartDelay, State, refuse_long_delay, run_of, simulate
 from schedgap.solvers.linear_program import INFINITY, LinearProgram
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 

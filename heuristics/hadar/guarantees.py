@@ -11,7 +11,16 @@ import numpy as np
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import tables
-from schedgap.heuristics.common.guarantee import READING, Assumption, Case, Evaluation, at_most, claims, not_applicable
+from schedgap.heuristics.common.guarantee import (
+    READING,
+    Assumption,
+    Case,
+    Evaluation,
+    Measured,
+    at_most,
+    claims,
+    not_applicable,
+)
 from schedgap.heuristics.hadar.assumptions import (
     ALL_RECONSIDERED,
     EARLY,
@@ -23,7 +32,6 @@ from schedgap.heuristics.hadar.assumptions import (
     ROOM,
     SOMETHING,
 )
-from schedgap.heuristics.hadar.growth import recursion_growth
 from schedgap.heuristics.hadar.guarantees_hadare import HADARE
 from schedgap.heuristics.hadar.lemmas import (
     FAMILIES,
@@ -33,9 +41,11 @@ from schedgap.heuristics.hadar.lemmas import (
     alpha_of_the_run,
     compared,
 )
-from schedgap.heuristics.hadar.online import price_ends
+from schedgap.heuristics.hadar.prices import price_ends
 from schedgap.solvers.result import SolveOptions, Status
 
+JOBS = tuple(range(2, 13))
+"""Waiting jobs of a round in which the recursion's memo keys are counted."""
 POOLS = 200
 """Pools in one sample of Lemma 3."""
 SLOPE = 1e-8
@@ -171,6 +181,61 @@ def _certificate(case: Case) -> Evaluation:
     if case.optimum is None:
         return not_applicable("the optimum is not known")
     return at_most(case.optimum, float(bound), "the optimum and sum c k + sum max(0, payoff)")
+
+
+def waiting_jobs(count: int, seed: int) -> HadarInstance:
+    """`count` jobs of 1 to 3 workers that all fit at once on machines of three types, none like another."""
+    rng = np.random.default_rng(seed)
+    kinds = ("V100", "P100", "K80")
+    return HadarInstance.parse(
+        {
+            "problem": "hadar",
+            "name": f"waiting-{count}-{seed}",
+            "horizon": 40,
+            "slot_length": 1.0,
+            "machines": [{"id": f"h{h}", "gpus": dict.fromkeys(kinds, 2)} for h in range(count)],
+            "jobs": [
+                {
+                    "id": f"j{j}",
+                    "arrival": 1,
+                    "workers": int(rng.integers(1, 4)),
+                    "epochs": int(rng.integers(10, 60)),
+                    "iterations_per_epoch": 1,
+                    "throughput": {kind: int(rng.integers(2, 12)) for kind in kinds},
+                    "utility": {"kind": "effective-throughput", "weight": 1.0},
+                }
+                for j in range(count)
+            ],
+        }
+    )
+
+
+def recursion_growth(seed: int) -> Measured:
+    """Distinct memo keys (job, free devices) of one round with 2 to 12 waiting jobs that all fit.
+
+    Theorem 1 counts n H R keys. ``doubling`` is the slope of log2(keys) over n by least squares: 0 would be
+    polynomial (up to logarithms), 1 is a doubling with every job.
+
+    Parameters
+    ----------
+    seed : of the instances
+    """
+    # loads numba, which naming the guarantees has no need of
+    from schedgap.heuristics.hadar.rounds import Market, Recursion
+
+    keys = []
+    for count in JOBS:
+        instance = waiting_jobs(count, seed + count)
+        data = tables(instance)
+        market = Market.of(instance, True, 0.0)
+        left = np.array([job.target for job in data.jobs], dtype=np.int64)
+        recursion = Recursion(market, np.arange(count), left, 1)
+        recursion.best(0, data.machine_capacity.copy())
+        keys.append(len(recursion.memo))
+    slope = float(np.polyfit(JOBS, np.log2(keys), 1)[0])
+    values = {"doubling": slope, "keys_first": float(keys[0]), "keys_last": float(keys[-1])}
+    listed = ", ".join(f"{n}: {k}" for n, k in zip(JOBS, keys, strict=True))
+    return Measured(values, f"memo keys grow like 2^({slope:.2f} n); by jobs: {listed}")
 
 
 def _theorem_1(_: Case) -> Evaluation:

@@ -19,8 +19,7 @@ from schedgap.formulations.hadar.tables import tables, worth_of
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.hadar.estimates import Beliefs
 from schedgap.heuristics.hadar.forking import fork
-from schedgap.heuristics.hadar.options import Overhead, RestartDelay
-from schedgap.heuristics.hadar.simulate import refuse_long_delay
+from schedgap.heuristics.hadar.simulate import Overhead, RestartDelay, refuse_long_delay
 from schedgap.solvers.exact.hadar.forked import forked_bound
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 

@@ -21,8 +21,7 @@ from schedgap.formulations.hadar.tables import Tables, tables
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.hadar import cluster
 from schedgap.heuristics.hadar.cluster import bottleneck, cheapest, cost_on_one
-from schedgap.heuristics.hadar.options import Overhead, RestartDelay
-from schedgap.heuristics.hadar.simulate import State, refuse_long_delay, run_of, simulate
+from schedgap.heuristics.hadar.simulate import Overhead, RestartDelay, State, refuse_long_delay, run_of, simulate
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 forget_stale(__file__, cluster.__file__)

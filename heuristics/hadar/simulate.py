@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Annotated, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Solution
@@ -19,6 +21,12 @@ from schedgap.heuristics.hadar.cluster import bottleneck
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 Ints = NDArray[np.int64]
+RestartDelay: TypeAlias = Annotated[
+    float, Field(ge=0, le=1e9, description="time lost when a job's devices change (unit of slot_length)")
+]
+Overhead: TypeAlias = Annotated[
+    float, Field(ge=0, le=1e9, description="time lost in every round in which something runs (unit of slot_length)")
+]
 
 MOST_ENTRIES = 2_000_000
 MOST_BYTES = 1 << 30

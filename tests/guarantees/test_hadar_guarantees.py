@@ -26,7 +26,7 @@ from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.heuristics.common.guarantee import Case, Verdict, at_most
 from schedgap.heuristics.hadar import assumptions, guarantees, guarantees_hadare
 from schedgap.heuristics.hadar.forking import utilisation_by_copies
-from schedgap.heuristics.hadar.growth import recursion_growth
+from schedgap.heuristics.hadar.guarantees import recursion_growth
 from schedgap.solvers.result import SolveOptions
 
 REFUTED = [
