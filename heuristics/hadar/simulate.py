@@ -173,7 +173,7 @@ def simulate(
         result.grids[slot] = grids
         result.rounds = slot
         state.held = grids
-        late = left[active] > (data.horizon - slot) * fastest[active].astype(float)
+    """The run of a simulated schedule with its metrics; no solution where it was cut or not all that must end do."""
         if not grids and (not may_wait or late.all()):
             # nothing changes before the next arrival
             slot = int(arrival[able & (arrival > slot)].min(initial=data.horizon + 1)) - 1
