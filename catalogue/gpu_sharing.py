@@ -147,6 +147,11 @@ class GpuSharing(ProblemOf[GpuSharingInstance]):
 
         return ilp_nonzeros(self.own(instance))
 
+    def quick(self, instance: Instance) -> Solution | None:
+        from schedgap.heuristics.gpu_sharing.exclusive import fifo
+
+        return fifo(self.own(instance)).solution
+
     def bound(self, instance: Instance) -> float | None:
         from schedgap.solvers.exact.gpu_sharing.bound import lower_bound
 

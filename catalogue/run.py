@@ -137,6 +137,9 @@ def _within_budget(
     try:
         with budget:
             if options.deadline.moment is not None:
+                if method.kind is Kind.EXACT and not known:  # checked now: at the end there is no time for that either
+                    quick = best_accepted([problem.quick(instance)], check, problem.sense)
+                    known.extend([] if quick is None else [quick[0]])
                 certified_bound(problem, instance)  # kept with the instance; at the end there is no time for it
             bounded = True
             result = work(replace(options, report=report))
