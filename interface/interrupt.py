@@ -1,4 +1,7 @@
-"""Ctrl-C: KeyboardInterrupt for what is at work; what only prepares a command just ends."""
+"""A command and its terminal: Ctrl-C ends what only prepares it, and text of strangers does not steer the terminal.
+
+What is at work gets KeyboardInterrupt.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
+from typing import TextIO
+
+from schedgap.formulations.common.errors import printable
 
 _Handler = Callable[[int, FrameType | None], object]
 INTERRUPTED = 130
@@ -137,3 +143,20 @@ def _end(_signal: int, _frame: FrameType | None) -> None:
     with suppress(OSError):
         os.write(2, b"schedgap: interrupted\n")
     leave(INTERRUPTED)
+
+
+class Door:
+    """A stream behind which no text of strangers (names, exception texts, authors) steers the terminal.
+
+    Progress begins its lines anew with a carriage return, so standard error keeps that one too.
+    """
+
+    def __init__(self, stream: TextIO, more: str = "") -> None:
+        self._stream, self._keep = stream, "\n\t" + more
+
+    def write(self, text: str) -> int:
+        """Write it, with what a terminal would obey in JSON's escapes, which JSON stays JSON by."""
+        return self._stream.write(printable(text, self._keep))
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._stream, name)

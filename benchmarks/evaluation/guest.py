@@ -4,7 +4,7 @@ Started as ``python -m schedgap.benchmarks.evaluation.guest PARENT IN OUT`` with
 happens here is believed outside: times are taken and solutions are checked by the other side.
 """
 
-# ruff: noqa: PTH109, PTH112, PTH115, PTH117, PTH118, PTH120, PTH208
+# ruff: noqa: PTH109, PTH112, PTH115, PTH117, PTH118, PTH208
 from __future__ import annotations
 
 import contextlib
@@ -21,7 +21,6 @@ from collections.abc import Callable, Sequence
 from typing import IO, Any
 
 from schedgap.benchmarks.evaluation.landlock import restrict
-from schedgap.benchmarks.evaluation.places import RECORDS
 from schedgap.benchmarks.evaluation.seccomp import give_up_rights, refuse_calls
 from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.methods import import_users, one_line, users_code
@@ -130,8 +129,7 @@ def fence(folder: str, readable: Sequence[str]) -> None:
             if changes and path != os.devnull and not all(map(own, real)):
                 raise PermissionError(f"a scheduler may not write {path}")
             for one in real:
-                known = one in open_to_read or one.startswith(below)
-                if os.path.lexists(one) and not own(one) and (not known or records_beside(one)):
+                if one not in open_to_read and not one.startswith(below) and os.path.lexists(one):
                     raise PermissionError(f"a scheduler may not read {path}")
         elif event in _PATHS:
             for at, descriptor in _PATHS[event]:
@@ -145,11 +143,6 @@ def fence(folder: str, readable: Sequence[str]) -> None:
 
     _take_away()
     sys.addaudithook(hook)
-
-
-def records_beside(path: str) -> bool:
-    """Whether a file lies in a folder with records, of a run that began after this process, say."""
-    return any(os.path.lexists(os.path.join(os.path.dirname(path), name)) for name in RECORDS)
 
 
 def _harmless(event: str, arguments: tuple[Any, ...]) -> bool:

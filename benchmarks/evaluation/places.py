@@ -16,7 +16,7 @@ RECORDS = ("run.sqlite", "card.json", "journal.jsonl", "ledger.json")
 """A folder with one of these holds what an earlier run found, optima among it."""
 MOST_FOLDERS = 5000
 """Folders below the scheduler's own that are looked into; those beyond are not readable."""
-LAYERS = ("formulations", "solvers", "heuristics", "catalogue", "benchmarks")
+LAYERS = ("", ".formulations", ".solvers", ".heuristics", ".catalogue", ".benchmarks")
 _SYSTEM = (
     *("/usr", "/lib", "/lib32", "/lib64", "/System", "/Library/Frameworks", "/opt/homebrew"),
     *(f"/etc/{name}" for name in ("ld.so.cache", "localtime", "timezone", "passwd", "group", "nsswitch.conf")),
@@ -33,22 +33,21 @@ def readable(scheduler: str, closed: Sequence[Path]) -> tuple[str, ...]:
     directory where it is a module) without records of earlier runs, and a little of the system. Nothing in `closed`,
     nor the documentation and tests of schedgap, which hold solutions.
     """
-    package = Path(importlib.util.find_spec("schedgap").submodule_search_locations[0])  # type: ignore[union-attr,index]
-    layers = [_home(f"schedgap.{layer}") for layer in LAYERS]
-    sources = layers[-1].parent
-    answers = [layers[-1] / "library", *(sources / name for name in ("docs", "tests/data", "tests/oracles"))]
+    *_, benchmarks = layers = [_home(layer) for layer in LAYERS]
+    sources = benchmarks.parent
+    answers = [benchmarks / "library", *(sources / name for name in ("docs", "tests/data", "tests/oracles"))]
     module, _, _ = scheduler.rpartition(":")
     own = Path(module).resolve().parent if module.endswith(".py") else Path.cwd()
     python = [sys.prefix, sys.base_prefix, *(path for path in sys.path if path and Path(path).resolve() != Path.cwd())]
     shut = {os.path.realpath(path) for path in (*closed, *answers)}
     shut |= set(_records_below(own))
-    places = [*python, str(package), *map(str, layers), str(own), *_SYSTEM]
+    places = [*python, *map(str, layers), str(own), *_SYSTEM]
     real = dict.fromkeys(os.path.realpath(place) for place in places if os.path.lexists(place))
     return tuple(dict.fromkeys(part for place in real for part in _without(place, shut)))
 
 
-def _home(module: str) -> Path:
-    spec = importlib.util.find_spec(module)
+def _home(layer: str) -> Path:
+    spec = importlib.util.find_spec(f"schedgap{layer}")
     assert spec is not None and spec.submodule_search_locations
     return Path(spec.submodule_search_locations[0])
 

@@ -76,8 +76,7 @@ def evaluate(
     """
     check_cluster(cluster)
     given = bounds or Bounds()
-    closed = [*given.closed, *([out] if out.exists() else [])]
-    fenced = replace(given, closed=tuple(closed))
+    fenced = replace(given, closed=(*given.closed, out))
     if seed is None:
         seed = secrets.randbelow(LARGEST_SEED)
         Progress(0, progress, "").say(f"evaluate: seed {seed}, drawn anew; --seed {seed} repeats these instances")

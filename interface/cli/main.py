@@ -15,8 +15,7 @@ from typing import TextIO, cast
 from schedgap import SchedgapError
 from schedgap.cli import completion
 from schedgap.cli.arguments import Parser, split_settings
-from schedgap.formulations.common.errors import printable
-from schedgap.interrupt import INTERRUPTED, at_once, at_work, engines_left, leave, terminate_like_ctrl_c
+from schedgap.interrupt import INTERRUPTED, Door, at_once, at_work, engines_left, leave, terminate_like_ctrl_c
 
 PIPE_CLOSED = 141
 """As for every command whose reader went away (128 + SIGPIPE)."""
@@ -77,25 +76,8 @@ def _run(arguments: list[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal of few letters shows the codes of the others
             stream.reconfigure(errors="backslashreplace")
-    with redirect_stdout(cast(TextIO, _Door(sys.stdout))), redirect_stderr(cast(TextIO, _Door(sys.stderr, "\r"))):
+    with redirect_stdout(cast(TextIO, Door(sys.stdout))), redirect_stderr(cast(TextIO, Door(sys.stderr, "\r"))):
         return _told(arguments)
-
-
-class _Door:
-    """A stream behind which no text of strangers (names, exception texts, authors) steers the terminal.
-
-    Progress begins its lines anew with a carriage return, so standard error keeps that one too.
-    """
-
-    def __init__(self, stream: TextIO, more: str = "") -> None:
-        self._stream, self._keep = stream, "\n\t" + more
-
-    def write(self, text: str) -> int:
-        """Write it, with what a terminal would obey in JSON's escapes, which JSON stays JSON by."""
-        return self._stream.write(printable(text, self._keep))
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._stream, name)
 
 
 def _told(arguments: list[str]) -> int:

@@ -140,9 +140,9 @@ class First:
             sys.meta_path.remove(First)
             os.kill(os.getpid(), signal.SIGINT)
 sys.meta_path.insert(0, First)
-from schedgap.cli.start import main
+from schedgap.cli import start
 sys.argv = ["schedgap", "check", "nothing.json", "nothing.json"]
-sys.exit(main())
+sys.exit(start())
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "schedgap: interrupted\n")
