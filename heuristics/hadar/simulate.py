@@ -173,15 +173,10 @@ def simulate(
         result.grids[slot] = grids
         result.rounds = slot
         state.held = grids
-    """The run of a simulated schedule with its metrics; no solution where it was cut or not all that must end do."""
-        if not grids and (not may_wait or late.all()):
-            # nothing changes before the next arrival
-            slot = int(arrival[able & (arrival > slot)].min(initial=data.horizon + 1)) - 1
-    return result
 
 
 def run_of(instance: HadarInstance, simulated: Simulated, **facts: object) -> HeuristicRun:
-    """The run of a simulated schedule, with its metrics; no solution where it was cut or a job that must end does not."""
+    """The run of a simulated schedule with its metrics; no solution where it was cut or not all that must end do."""
     data = tables(instance)
     solution = solution_of(instance, data, simulated.grids)
     info: dict[str, object] = {**facts, "rounds": simulated.rounds, "changes": simulated.changes}
