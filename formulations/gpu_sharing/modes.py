@@ -192,6 +192,7 @@ def loss_scale(modes: Sequence[Mode], levels: Sequence[float], room: int) -> int
     for d, budget in budgets:
         above = [(total, chosen) for size, total, chosen in totals if size <= d and total > budget]
         near.extend((budget, chosen) for total, chosen in above if total - budget < Fraction(d, _SCALES[0]))
+    scale: int
     for scale in _SCALES:
         weights = [math.floor(scale * loss) for loss in losses]
         near = [(b, c) for b, c in near if sum(weights[i] for i in c) <= math.floor(scale * b)]

@@ -173,6 +173,11 @@ def simulate(
         result.grids[slot] = grids
         result.rounds = slot
         state.held = grids
+        late = left[active] > (data.horizon - slot) * fastest[active].astype(float)
+        if not grids and (not may_wait or late.all()):
+            # nothing changes before the next arrival
+            slot = int(arrival[able & (arrival > slot)].min(initial=data.horizon + 1)) - 1
+    return result
 
 
 def run_of(instance: HadarInstance, simulated: Simulated, **facts: object) -> HeuristicRun:
