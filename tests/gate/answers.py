@@ -122,7 +122,7 @@ GATES: dict[str, Gate] = {
         _sets("cp-sat", "linear programs + cp-sat", "dynamic program", "linear programs + dynamic program"),
         1,
         0.0,
-        2_000,
+        1_000,
     ),
     "hadar": Gate(
         _hadar,
@@ -132,7 +132,7 @@ GATES: dict[str, Gate] = {
         ),
         3,
         2e-9,
-        1_000,
+        2_000,
     ),
     "g-vne": Gate(
         lambda instance: g_vne.brute_force(instance, 300),
@@ -140,7 +140,7 @@ GATES: dict[str, Gate] = {
         _sets("branch and price", "cuts + local search", "cuts + branch and price"),
         2,
         2e-9,
-        1_500,
+        2_000,
     ),
     "ddljs": Gate(_ddljs, None, _sets("engine", "start + engine"), 1, 2e-9, 600),
     "comm-contention": Gate(
