@@ -40,7 +40,8 @@ def relaxed_workers(instance: GVneInstance) -> dict[str, float]:
     for place, (j, _) in enumerate(steps):
         equal[j, hosted + place] = -1.0
     bounds = [(0, None)] * hosted + [(0, 1)] * len(steps)
-    cost = np.concatenate([np.zeros(hosted), -np.array(gains, dtype=float)])
+    unit = max(map(abs, gains), default=0.0) or 1.0  # a program in other units is solved the same
+    cost = np.concatenate([np.zeros(hosted), -np.array(gains, dtype=float) / unit])
     found = linprog(cost, np.array(rows) if rows else None, right or None, equal, np.zeros(len(jobs)), bounds)
     if found.status:
         raise ArithmeticError(found.message)

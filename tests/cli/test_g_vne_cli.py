@@ -127,6 +127,6 @@ def test_generate_import_and_verify(command: Command, tmp_path: Path) -> None:
     assert json.loads(command("solve", made, "--json").out)["status"] == "optimal"
     ran = command("import", "gml", tmp_path / "missing.gml", "--problem", "g-vne")
     assert ran.status == 2 and ran.message == f"{tmp_path / 'missing.gml'}: No such file or directory"
-    ran = command("verify", "004-lemma-7", "--instances", "3", "--out", tmp_path / "found", "--json")
+    ran = command("verify", "004-lemma-7-embeddable", "--instances", "3", "--out", tmp_path / "found", "--json")
     row = json.loads(ran.out)["guarantees"][0]
     assert ran.status == 0 and row["verdict"] == "refuted" and Path(row["counterexample"]).exists()

@@ -174,11 +174,15 @@ def test_what_is_shown_outside_and_whose_claims_they_are() -> None:
     """Concave utilities and three servers fail here; both sides are told all the same, without a verdict."""
     late = instance_of({**HALF, "midpoint": 2.5})
     info = {"alpha": 0.5, "gamma": 2, "exact": True, "gains": [1.0]}
-    for claim, left, right in (("theorem-6", 9.0, 15.0), ("theorem-10", 9.0, 35.0)):
+    for claim, left, right in (("theorem-6", 9.0, 15.0), ("theorem-10-kept", 9.0, 35.0)):
         told = ROWS[claim].on(Case(late, 5.0, info, 9.0, None, {"inner": "lp-rs-mde"}), sides=True)
         assert (told.verdict, told.left, told.right) == (OPEN, left, right)
-    few = ROWS["theorem-10"].on(Case(FOUR_SLOTS, 5.0, info, 9.0, None, {"inner": "lp-rs-mde"}), sides=True)
+    few = ROWS["theorem-10-kept"].on(Case(FOUR_SLOTS, 5.0, info, 9.0, None, {"inner": "lp-rs-mde"}), sides=True)
     assert few.outside == "at least three servers" and few.right == 35.0
-    about_the_problem = {"lemma-5", "lemma-5-sigmoid", "theorem-10-probability"}
+    about_the_problem = {"lemma-5", "lemma-5-sigmoid", "theorem-10-probability", "one-cycle", "idle-servers"}
     assert {claim for claim, row in ROWS.items() if row.method is None} == about_the_problem
-    assert {row.method for row in ROWS.values()} == {None, "gadget"}
+    assert {claim for claim, row in ROWS.items() if row.method == "gadget-printed"} == {
+        "theorem-10",
+        "theorem-10-one-rounding",
+    }
+    assert {row.method for row in ROWS.values()} == {None, "gadget", "gadget-printed"}

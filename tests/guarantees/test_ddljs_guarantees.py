@@ -26,7 +26,14 @@ from schedgap.heuristics.ddljs.guarantees import GUARANTEES, greedy_factor
 from schedgap.heuristics.ddljs.violations import likeliest_overloads
 from schedgap.solvers.result import SolveOptions
 
-REFUTED = ["004-lemma-5-sigmoid", "004-theorem-6-sigmoid", "004-theorem-10"]
+REFUTED = [
+    "004-lemma-5-sigmoid",
+    "004-theorem-6-sigmoid",
+    "004-theorem-10-kept",
+    "004-theorem-10-one-rounding",
+    "004-one-cycle",
+    "004-idle-servers",
+]
 HELD = [
     "004-lemma-5",
     "004-theorem-6",
@@ -54,7 +61,7 @@ def ledger(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped
 
 
 @pytest.mark.parametrize("name", REFUTED)
-def test_printed_claims_are_refuted_with_a_file(ledger, name: str) -> None:  # type: ignore[no-untyped-def]
+def test_claims_are_refuted_with_a_file(ledger, name: str) -> None:  # type: ignore[no-untyped-def]
     row = ledger[name]
     assert row.verdict is Verdict.REFUTED and row.refuted > 0 and row.counterexample is not None
     DdljsInstance.parse(json.loads(row.counterexample.read_text()))
@@ -133,7 +140,9 @@ def test_a_sigmoid_drives_the_ratio_towards_nothing() -> None:
     ratios = []
     for instance in (DdljsInstance.parse(data), late(1), late(3)):
         case = case_of(instance)
-        assert ROWS["004-theorem-6-sigmoid"].on(case).verdict is Verdict.REFUTED
+        printed = instance.jobs[0].efficiency >= 50  # the first is not in the printed ranges
+        assert (ROWS["004-theorem-6-sigmoid"].on(case).verdict is Verdict.REFUTED) is printed
+        assert ROWS["004-theorem-6-sigmoid"].evaluate(case).verdict is Verdict.REFUTED
         assert ROWS["004-theorem-6"].on(case).verdict is Verdict.NOT_APPLICABLE
         assert case.objective is not None and case.optimum is not None
         ratios.append(case.objective / case.optimum)
@@ -206,7 +215,7 @@ def test_the_assumptions_of_paper_004_are_tested() -> None:
         unknown = replace(case, info={**case.info, "alpha": alpha})
         assert ROWS["004-theorem-6"].on(unknown).outside and ROWS["004-theorem-6-alpha"].on(unknown).outside
     assert "together" in ROWS["004-theorem-6-batch"].on(case).outside
-    ten = ROWS["004-theorem-10"]
+    ten = ROWS["004-theorem-10-kept"]
     assert "three" in ten.on(case).outside
     wide = replace(case, instance=crowded(0))
     assert "Algorithm 2" in ten.on(wide).outside

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from schedgap.benchmarks.instances.g_vne import adversarial
 from schedgap.benchmarks.instances.g_vne.adversarial import NAMED
 from schedgap.heuristics.common.guarantee import Case, Evaluation, Verdict, not_applicable
-from schedgap.heuristics.g_vne import frequencies, guarantees, lp_rs_mde, measured, relaxation, trials
+from schedgap.heuristics.g_vne import frequencies, guarantees, lp_rs_mde, measured, relaxation, ring_bound, trials
 
 ROWS = {guarantee.id.removeprefix("004-"): guarantee for guarantee in guarantees.GUARANTEES}
 HELD, REFUTED = Verdict.HELD, Verdict.REFUTED
@@ -23,9 +24,9 @@ def of(claim: str, objective: float | None = 1.0, optimum: float | None = 7.0, *
 
 
 def test_a_program_that_was_not_solved_says_nothing() -> None:
-    for claim in ("lemma-7", "lemma-7-lp", "theorem-8", "theorem-8-tries", "theorem-10-one-slot"):
+    for claim in ("lemma-7", "lemma-7-embeddable", "lemma-7-lp", "theorem-8", "theorem-8-tries", "theorem-10-one-slot"):
         assert of(claim, lp_complete=False) == not_applicable(guarantees.CUT_OFF)
-    for claim in ("lemma-7", "theorem-8", "theorem-8-tries", "theorem-10-one-slot"):
+    for claim in ("lemma-7", "lemma-7-embeddable", "theorem-8", "theorem-8-tries", "theorem-10-one-slot"):
         assert of(claim, optimum=None) == not_applicable("the optimum is not proven")
     assert of("theorem-10-one-slot", objective=None) == not_applicable("the optimum is not proven")
 
@@ -64,14 +65,37 @@ def test_lemma_7_solves_again_with_the_selected_sizes(monkeypatch: pytest.Monkey
     answers = iter([3.5, 3.49, None])
     monkeypatch.setattr(trials, "with_sizes", lambda instance, sizes: (asked.append(sizes), "fixed")[1])
     monkeypatch.setattr(measured, "optimum_of", lambda instance: (asked.append(instance), next(answers))[1])
-    found = of("lemma-7", kappa={"j": 2})
+    found = of("lemma-7-embeddable", kappa={"j": 2})
     assert (found.verdict, found.left, found.right) == (HELD, 7.0, 7.0) and asked == [{"j": 2}, "fixed"]
-    assert of("lemma-7").verdict is REFUTED
-    assert "fixed ring sizes" in of("lemma-7").reason
+    assert of("lemma-7-embeddable").verdict is REFUTED
+    assert "fixed ring sizes" in of("lemma-7-embeddable").reason
     size = guarantees._size(NAMED[0])
     assert size == sum(job.max_workers for job in NAMED[0].jobs) * len(NAMED[0].servers)
     monkeypatch.setattr(guarantees, "SOLVABLE", size - 1)
-    assert of("lemma-7") == not_applicable("too large to be solved again with fixed ring sizes")
+    assert of("lemma-7-embeddable") == not_applicable("too large to be solved again with fixed ring sizes")
+
+
+def test_lemma_7_as_its_proof_counts() -> None:
+    """NAMED[0]: one job, rings worth 1 and 1.5."""
+    job = NAMED[0].jobs[0].id
+    assert (of("lemma-7", optimum=3.0, kappa={job: 2}).right, of("lemma-7", optimum=3.0, kappa={job: 2}).verdict) == (
+        3.0,
+        HELD,
+    )
+    assert of("lemma-7", optimum=3.1, kappa={job: 2}).verdict is REFUTED
+    assert of("lemma-7", optimum=1.0, kappa={job: 0}).verdict is REFUTED
+
+
+def test_q_by_hand_and_what_it_forbids() -> None:
+    """Four GPUs: the relaxation gives all of them to the wide job, 4/3 workers; the optimum is one of each kind."""
+    instance = adversarial.ring_sizes(0)
+    assert ring_bound.relaxed_workers(instance) == pytest.approx({"j0": 4 / 3, "j1": 0.0})
+    best = measured.optimum_of(instance)
+    assert best == pytest.approx(4.3)
+    found = ROWS["ring-size-bound"].evaluate(Case(instance, None, {}, best, best))
+    assert found.verdict is REFUTED and found.right == pytest.approx(3.3)
+    wide = ROWS["ring-size-bound"].evaluate(Case(NAMED[2], None, {}, 1.0, 1.0))
+    assert wide.verdict is HELD
 
 
 def relaxed(bound: float | None, complete: bool = True) -> Any:

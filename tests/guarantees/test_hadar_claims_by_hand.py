@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from schedgap.benchmarks.instances.hadar.adversarial import FORKED
-from schedgap.heuristics.common.guarantee import Case, Evaluation, Verdict
-from schedgap.heuristics.hadar import guarantees, guarantees_hadare
+from schedgap.heuristics.common.guarantee import Case, Evaluation, Verdict, not_applicable
+from schedgap.heuristics.hadar import guarantees, guarantees_hadare, lemmas
 from schedgap.solvers.exact.hadar import colgen
 from schedgap.solvers.result import Status
 
@@ -28,8 +28,8 @@ def of(
     ("claim", "info", "factor"),
     [
         ("theorem-2", {"alpha": 3.0}, 6.0),
-        ("lemma-1", {"max_step": 1.5}, 3.0),
-        ("lemma-1", {"max_step": 0.5}, 2.0),
+        ("lemma-1-fitting", {"max_step": 1.5}, 3.0),
+        ("lemma-1-fitting", {"max_step": 0.5}, 2.0),
         ("theorem-2-repaired", {"alpha_step": 3.0}, 3.25),
         ("theorem-2-run", {"max_step": 3.0}, 3.25),
         ("theorem-2-run", {"max_step": 0.25}, 1.25),
@@ -44,17 +44,17 @@ def test_claims_on_the_ratio(claim: str, info: dict[str, Any], factor: float) ->
     # an upper bound on the optimum shows that it holds, never that it fails
     shown = of(claim, info, optimum=None, bound=optimum)
     assert (shown.verdict, shown.left) == (HELD, optimum)
-    assert of(claim, info, optimum=None, bound=optimum + 1e-6) == guarantees.not_applicable(guarantees.UNKNOWN)
-    assert of(claim, info, optimum=None).reason == guarantees.UNKNOWN
-    assert of(claim, info, objective=None).reason == guarantees.NOTHING
+    assert of(claim, info, optimum=None, bound=optimum + 1e-6) == not_applicable(lemmas.UNKNOWN)
+    assert of(claim, info, optimum=None).reason == lemmas.UNKNOWN
+    assert of(claim, info, objective=None).reason == lemmas.NOTHING
 
 
 def test_what_is_too_large_for_a_float_is_not_judged() -> None:
-    for claim in ("lemma-1", "lemma-2", "theorem-2-repaired", "theorem-2-run"):
-        assert of(claim, {}).reason == guarantees.TOO_LARGE
-    assert of("certificate", {"certificate": None}).reason == guarantees.TOO_LARGE
-    assert of("lemma-2", {"max_step": 1.0}).reason == guarantees.TOO_LARGE
-    assert of("lemma-2", {"allocation_cost": 1.0}).reason == guarantees.TOO_LARGE
+    for claim in ("lemma-1-fitting", "lemma-2-fitting", "theorem-2-repaired", "theorem-2-run"):
+        assert of(claim, {}).reason == lemmas.TOO_LARGE
+    assert of("certificate", {"certificate": None}).reason == lemmas.TOO_LARGE
+    assert of("lemma-2-fitting", {"max_step": 1.0}).reason == lemmas.TOO_LARGE
+    assert of("lemma-2-fitting", {"allocation_cost": 1.0}).reason == lemmas.TOO_LARGE
 
 
 def test_the_step_that_was_seen_is_told() -> None:
@@ -63,10 +63,10 @@ def test_the_step_that_was_seen_is_told() -> None:
 
 
 def test_lemma_2_compares_the_largest_of_the_run() -> None:
-    assert of("lemma-2", {"max_step": 2.0, "allocation_cost": 2.0}).verdict is HELD
-    found = of("lemma-2", {"max_step": 3.0, "allocation_cost": 2.0})
+    assert of("lemma-2-fitting", {"max_step": 2.0, "allocation_cost": 2.0}).verdict is HELD
+    found = of("lemma-2-fitting", {"max_step": 3.0, "allocation_cost": 2.0})
     assert (found.verdict, found.left, found.right) == (REFUTED, 3.0, 2.0)
-    assert of("lemma-2", {"max_step": 0.25, "allocation_cost": 0.5}).right == 1.0
+    assert of("lemma-2-fitting", {"max_step": 0.25, "allocation_cost": 0.5}).right == 1.0
 
 
 @pytest.mark.parametrize(("claim", "other"), [("allocation-cost", "alpha"), ("allocation-cost-repaired", "alpha_step")])
@@ -75,9 +75,9 @@ def test_the_cost_of_an_allocation(claim: str, other: str) -> None:
     found = of(claim, {"allocation_cost": 2.5, other: 2.0})
     assert (found.verdict, found.left, found.right) == (REFUTED, 2.5, 2.0)
     for info in ({"allocation_cost": 2.0}, {other: 2.0}):
-        assert of(claim, info).reason == guarantees.TOO_LARGE
+        assert of(claim, info).reason == lemmas.TOO_LARGE
     assert of(claim, {"admitted": 0}).reason == "nothing was admitted"
-    assert of(claim, {"admitted": 1}).reason == guarantees.TOO_LARGE
+    assert of(claim, {"admitted": 1}).reason == lemmas.TOO_LARGE
 
 
 @pytest.mark.parametrize(("claim", "right"), [("initial-dual", 6.0), ("initial-dual-repaired", 3.0)])
@@ -119,7 +119,7 @@ def test_p1_that_is_not_solved(
 ) -> None:
     monkeypatch.setattr(colgen, "solve_colgen", lambda *_: SimpleNamespace(status=status, objective=objective))
     for claim in ("equivalence", "equivalence-repaired"):
-        assert of(claim, {}) == guarantees.not_applicable(told)
+        assert of(claim, {}) == not_applicable(told)
 
 
 def test_the_optima_of_p1_and_p2(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,7 +158,7 @@ def test_theorem_3_says_which_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (weak.verdict, weak.left, weak.right) == (REFUTED, 0.75, 0.5)
     printed, weak = chain(monkeypatch, [0.25, 0.375, 0.5, 0.625], 3)
     assert printed == weak == Evaluation(REFUTED, 0.625, 0.5, "CRU^3 = 0.5 has to equal CRU^4 = 0.625")
-    assert chain(monkeypatch, "too long") == (guarantees.not_applicable("too long"),) * 2
+    assert chain(monkeypatch, "too long") == (not_applicable("too long"),) * 2
 
 
 def test_what_is_not_simulated_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,4 +171,4 @@ def test_what_is_not_simulated_is_not_judged(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.undo()
     monkeypatch.setattr(guarantees_hadare, "fork", lambda *_: SimpleNamespace(busy=[1.0], rounds={}))
     for claim in ("corollary", "corollary-busy"):
-        assert of(claim, {}) == guarantees.not_applicable("everything is done in one round")
+        assert of(claim, {}) == not_applicable("everything is done in one round")

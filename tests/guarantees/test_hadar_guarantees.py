@@ -27,11 +27,13 @@ from schedgap.heuristics.common.guarantee import Case, Verdict, at_most
 from schedgap.heuristics.hadar import assumptions, guarantees, guarantees_hadare
 from schedgap.heuristics.hadar.forking import utilisation_by_copies
 from schedgap.heuristics.hadar.guarantees import recursion_growth
+from schedgap.heuristics.hadar.online import admit
 from schedgap.solvers.result import SolveOptions
 
 REFUTED = [
     "002-equivalence",
-    "002-lemma-1",
+    "002-lemma-1-fitting",
+    "002-lemma-2",
     "002-allocation-cost",
     "002-initial-dual",
     "002-theorem-2",
@@ -42,7 +44,8 @@ REFUTED = [
 ]
 HELD = {
     "002-equivalence-repaired": 10,
-    "002-lemma-2": 15,
+    "002-lemma-1": 6,
+    "002-lemma-2-fitting": 15,
     "002-lemma-3": 24,
     "002-allocation-cost-repaired": 15,
     "002-initial-dual-repaired": 15,
@@ -195,14 +198,27 @@ def test_p1_and_p2_differ_on_the_papers_own_example() -> None:
 def test_lemma_1_needs_more_than_it_says() -> None:
     """A gang that what is left cannot hold: its payoff is positive, and the dual is not feasible."""
     case = case_on(NAMED[4], "hadar-online", dict(PRINTED))
-    told = ROWS["002-lemma-1"].on(case)
+    told = ROWS["002-lemma-1-fitting"].on(case)
     assert told.verdict is Verdict.REFUTED and told.left == 4000.0
     assert told.right == pytest.approx(2 * case.info["max_step"] * 1.0)
     assert case.info["initial_dual"] == pytest.approx(0.25) and case.info["max_step"] > 300
     high = replace(case, info={**case.info, "initial_dual": 2000.1})
-    assert ROWS["002-lemma-1"].on(high).outside == assumptions.DUAL_LOW.text
+    assert ROWS["002-lemma-1-fitting"].on(high).outside == assumptions.DUAL_LOW.text
     low = replace(case, info={**case.info, "initial_dual": 2000.0})
-    assert not ROWS["002-lemma-1"].on(low).outside
+    assert not ROWS["002-lemma-1-fitting"].on(low).outside
+
+
+def test_with_the_papers_mu_lemma_1_is_true_and_lemma_2_false() -> None:
+    """The second gang has a positive payoff over all schedules and is turned away: dP = 0, dD = mu."""
+    case = case_on(NAMED[4], "hadar-online", dict(PRINTED))
+    first = ROWS["002-lemma-1"].on(case)
+    assert first.verdict is Verdict.NOT_APPLICABLE and "turned away" in first.reason
+    second = ROWS["002-lemma-2"].on(case)
+    assert second.verdict is Verdict.REFUTED and math.isinf(second.left or 0.0)
+    run = admit(NAMED[4], eta="printed", price="printed", umin="printed", restart_delay=0.0, grid=4096)
+    assert "max_step_all" not in run.info
+    alone = case_on(NAMED[5], "hadar-online", dict(PRINTED))  # nothing is worth its price: mu = 0, Lemma 2 holds
+    assert ROWS["002-lemma-2"].on(alone).verdict is not Verdict.REFUTED
 
 
 def test_definition_1_is_not_implied_by_definition_2() -> None:
@@ -212,7 +228,7 @@ def test_definition_1_is_not_implied_by_definition_2() -> None:
     rho = 48_000
     assert told.verdict is Verdict.REFUTED
     assert told.left == pytest.approx(1.5 * (rho ** (2 / 3) - 1)) and told.right == pytest.approx(math.log(rho))
-    assert ROWS["002-lemma-2"].on(case).verdict is Verdict.HELD
+    assert ROWS["002-lemma-2-fitting"].on(case).verdict is Verdict.HELD
 
 
 def test_a_demand_equal_to_the_capacity_is_outside() -> None:
