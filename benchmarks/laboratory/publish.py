@@ -100,16 +100,26 @@ def _read(path: Path) -> Any:
 
 
 def headline(papers: Sequence[dict[str, Json]]) -> str:
-    """One sentence: how many claims the papers make, and how many have which verdict; without those that are ours."""
-    theirs = [claim for paper in papers for claim in paper["claims"] if not claim.get("ours")]
+    """How many claims the papers make, and how many have which verdict.
+
+    Without those that are ours, and without papers whose claims have been declared anew since their run.
+    """
+    judged = [paper for paper in papers if _as_declared(paper)]
+    old = [str(paper["paper"]) for paper in papers if paper not in judged]
+    theirs = [claim for paper in judged for claim in paper["claims"] if not claim.get("ours")]
     counts = Counter(str(claim["verdict"]) for claim in theirs)
     told = ", ".join(f"{counts[verdict]} {_PLURAL[verdict]}" for verdict in Verdict)
     total = len(theirs)
     hang = sum(bool(claim["depends_on"]) for claim in theirs)
-    names = ", ".join(str(paper["paper"]) for paper in papers)
+    names = ", ".join(str(paper["paper"]) for paper in judged)
+    rest = (
+        f" The verdicts of {', '.join(old)} are of a run before their claims were declared as they are now."
+        if old
+        else ""
+    )
     return (
         f"Of {total} claims of the evaluations of papers {names}, {told}; {hang} of these verdicts depend on a choice "
-        "that the paper leaves open ([every claim](docs/reproduction.md))."
+        f"that the paper leaves open ([every claim](docs/reproduction.md)).{rest}"
     )
 
 
@@ -143,10 +153,6 @@ def table(papers: Sequence[dict[str, Json]]) -> str:
         for key, what in lacks.items():
             if paper.get(key):
                 parts.append(wrapped(f"Of paper {paper['paper']} these {what}: {'; '.join(paper[key])}."))
-    old = [str(paper["paper"]) for paper in papers if not _as_declared(paper)]
-    if old:
-        text = f"The verdicts of {', '.join(old)} are of a run before the claims were declared as they are now."
-        parts.append(wrapped(text))
     parts.append("## Claims")
     claims = [
         (

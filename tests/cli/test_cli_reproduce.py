@@ -70,11 +70,11 @@ def test_old_verdicts_and_items_that_stopped_early_are_told(tmp_path: Path) -> N
     reproduce(paper, items=["figure-7"], seeds=2, out=part, workers=1, write=write_page)
     table = " ".join(publish(docs, [part]).read_text().split())
     (row,) = (line for line in (docs / PAGE).read_text().splitlines() if "falls with every step of lambda" in line)
-    assert "Figure 7: lambda (2 of 40)" in table and "| 2 |" in row and "before the claims" not in table
+    assert "Figure 7: lambda (2 of 40)" in table and "| 2 |" in row and "before their claims" not in table
     data = json.loads((docs / DATA).read_text())
     data[0]["claims"][0]["choices"] = ["another"]
     (docs / DATA).write_text(json.dumps(data))
-    assert "The verdicts of 000 are of a run before the claims" in " ".join(publish(docs, []).read_text().split())
+    assert "The verdicts of 000 are of a run before their claims" in " ".join(publish(docs, []).read_text().split())
 
 
 def test_what_stands_in_and_processor_time_are_told(tmp_path: Path) -> None:
