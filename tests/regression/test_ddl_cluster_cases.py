@@ -9,7 +9,6 @@ from support.checks import ddl_cluster as check
 from schedgap.benchmarks.studies.brute_force.ddl_cluster import optimum
 from schedgap.catalogue.ddl_cluster import PROBLEM as DDL_CLUSTER
 from schedgap.catalogue.run import run_method
-from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.ddl_cluster.bounds import lower_bound
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.sharing import given_placement
@@ -29,7 +28,7 @@ def test_ddl_cluster_cp_proves_the_optimum(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda p: p.stem)
-@pytest.mark.parametrize("method", ["job-shop", "cbc", "highs"])
+@pytest.mark.parametrize("method", ["job-shop", "cbc", "highs", "cpsat"])
 def test_ddl_cluster_restrictions_stay_above(path: Path, method: str) -> None:
     data = json.loads(path.read_text())
     best = data["reference"]["optimum"]
@@ -42,12 +41,6 @@ def test_ddl_cluster_restrictions_stay_above(path: Path, method: str) -> None:
         assert result.info["restricted bound"] == pytest.approx(12.5)
     else:
         assert result.objective == pytest.approx(best, rel=1e-6)
-
-
-def test_ddl_cluster_cpsat_refuses_continuous_starts() -> None:
-    instance = DdlClusterInstance.parse(json.loads(CASES[0].read_text()))
-    with pytest.raises(ModelRefused, match="continuous"):
-        run_method(DDL_CLUSTER, instance, "cpsat", SolveOptions())
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda p: p.stem)

@@ -213,7 +213,8 @@ def test_two_jobs_that_share_take_what_the_checker_says_they_take() -> None:
     gangs = Gangs(TWO)
     ends = gangs.pair(0, 1)
     assert ends is not None and gangs.pair(1, 0) == (ends[1], ends[0])
-    solution = HELD | {"finish": {name: end / 10**10 for name, end in zip("ab", ends, strict=True)}, "release": None}
+    finish = dict(zip("ab", map(gangs.clock.seconds, ends), strict=True))
+    solution = HELD | {"finish": finish, "release": None}
     report = DDL_CLUSTER.check(TWO, solution)
     assert report.feasible and report.details["finish"] == solution["finish"]
     assert sum(solution["finish"].values()) < 14 + 26  # 12 + 26, one after the other, the shorter first, is 38

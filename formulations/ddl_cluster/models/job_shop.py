@@ -91,15 +91,10 @@ def model_nonzeros(instance: DdlClusterInstance) -> int:
 
 
 def quick(instance: DdlClusterInstance) -> Solution | None:
-    """The run of srsf-1 on the given placement; None where simulating it would not be quick.
-
-    Raises
-    ------
-    ModelRefused
-        A job has no placement.
-    """
-    placement = given_placement(instance, "declarative model")
-    return _run(instance, placement) if task_count(instance) <= INTERPRETED_TASKS else None
+    """The run of srsf-1 on the given placement; None where one is not given, or simulating it would not be quick."""
+    if None in instance.given or task_count(instance) > INTERPRETED_TASKS:
+        return None
+    return _run(instance, given_placement(instance, "declarative model"))
 
 
 def _run(instance: DdlClusterInstance, placement: Sequence[Sequence[Gpu]]) -> Solution:
