@@ -24,6 +24,7 @@ from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 _VECTORS = 20_000
 _SCALES = tuple(10**power for power in range(10))
 LARGE_SCALE = 10**7
+_LARGEST_SCALE = 10**12
 
 
 @dataclass(frozen=True)
@@ -172,15 +173,17 @@ def _job_modes(
 def loss_scale(modes: Sequence[Mode], levels: Sequence[float], room: int) -> int | None:
     """The smallest power of ten K with which the rounded losses admit exactly the real schedules, or None.
 
-    Every multiset of at most d slowed slots is compared with each budget, in rationals, unless there are
-    more than 20,000 of them; None then, and where no K up to 10^6 is exact.
+    Every multiset of at most d slowed slots is compared with each budget, in rationals, unless there are more than
+    20,000 of them. Then, and where no power up to 10^9 is exact, K is the common denominator of the losses, which
+    are whole numbers with it and leave nothing to rounding, however near a sum is to a budget; None beyond 10^12.
     """
     if not levels:
         return 1
     most = min(room, max((mode.longest for mode in modes), default=0))
-    if math.comb(most + len(levels), len(levels)) > _VECTORS:
-        return None
     losses = [1 - 1 / exact(x) for x in levels]
+    whole = math.lcm(*(loss.denominator for loss in losses))
+    if math.comb(most + len(levels), len(levels)) > _VECTORS:
+        return whole if whole <= _LARGEST_SCALE else None
     budgets = [(d, d - m.work) for m in modes for d in range(m.shortest, min(m.longest, room) + 1)]
     totals = [
         (size, sum((losses[i] for i in chosen), Fraction(0)), chosen)
@@ -198,4 +201,4 @@ def loss_scale(modes: Sequence[Mode], levels: Sequence[float], room: int) -> int
         near = [(b, c) for b, c in near if sum(weights[i] for i in c) <= math.floor(scale * b)]
         if not near:
             return scale
-    return None
+    return whole if whole <= _LARGEST_SCALE else None

@@ -122,7 +122,7 @@ def worth(job: Job, slots: int) -> float:
     if shape.kind == "log1p":
         return shape.scale * math.log1p(x)
     z = (shape.steepness or 0.0) * (x - (shape.midpoint or 0.0))
-    return shape.scale / (1 + math.exp(-z)) if z > -700 else 0.0
+    return shape.scale / (1 + math.exp(-z)) if abs(z) <= 300 else shape.scale * (z > 0)
 
 
 def brute_force(instance: DdljsInstance, limit: int = 300_000) -> tuple[float, Solution]:
