@@ -17,7 +17,7 @@ AllReduce = tuple[int, int]
 """An all-reduce: job, iteration."""
 Ticks = int | Fraction
 """A moment or a duration; a whole number where it is one."""
-FINEST_DIGITS = 12
+FINEST_DIGITS = 60
 LARGEST_TICK = 10**15
 """Whole numbers below this, divided by a power of ten, are floating-point numbers with exactly these digits."""
 

@@ -115,6 +115,18 @@ def rar_contended(draw: Draw) -> Data:
     return rar_ddls(draw, sizes, gangs, draw.randint(6, 11), ring)
 
 
+def rar_crowded(draw: Draw) -> Data:
+    """Three and more rings that all cross the same servers."""
+    size = draw.choice((3, 3, 4))
+    gangs = [size + 1 if draw.random() < 0.8 else draw.randint(1, size) for _ in range(draw.choice((4, 5)))]
+
+    def ring(gang: int) -> Data:
+        del gang
+        return {"gradient_size": draw.choice((0.0, 0.05)), "backward_time": draw.choice((0.5, 0.9, 1.0, 0.3))}
+
+    return rar_ddls(draw, [size, size], gangs, draw.randint(3, 6), ring)
+
+
 def rar_packed(draw: Draw) -> Data:
     """Jobs that stay on their servers, in a horizon that they fill or just do not."""
     size, servers, horizon = draw.choice((2, 3, 4)), draw.choice((1, 1, 2)), draw.randint(4, 8)
@@ -309,7 +321,7 @@ def cluster(draw: Draw) -> Data:
 Families = Mapping[str, Sequence[Callable[[Draw], Data]]]
 FAMILIES: Families = {
     "rar-ddls": (
-        *(rar_equal_gangs, rar_equal_gangs, rar_contended, rar_packed),
+        *(rar_equal_gangs, rar_equal_gangs, rar_contended, rar_packed, rar_crowded),
         *(edge("rar-ddls"), edge("rar-ddls-stopped")),
     ),
     "gpu-sharing": (sharing, sharing, sharing, edge("gpu-sharing")),

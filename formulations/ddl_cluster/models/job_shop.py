@@ -239,11 +239,12 @@ class _Builder:
 
     def _extract(self, value: Callable[[pulp.LpVariable], float]) -> Solution:
         """The order of the tasks, each as early as it allows."""
-        horizon = max(self.last) + 1.0  # wanted starts before 0: nothing but the order is taken
+        moments = sorted({value(variable) for variable in self.start.values()})
+        rank = {moment: float(k - len(moments)) for k, moment in enumerate(moments)}  # below 0: the order is all
         start: dict[Compute, float] = {}
         for (j, i, kind, w), variable in self.start.items():
             group = next(workers for workers in self.sharing.workers[j].values() if workers[0] == w)
-            start.update({(j, i, kind, worker): value(variable) - horizon for worker in group})
+            start.update({(j, i, kind, worker): rank[value(variable)] for worker in group})
         admitted = {key: value(variable) for key, variable in self.admit.items()}
         after: dict[AllReduce, list[AllReduce]] = {key: [] for key in admitted}
         for (j, i), (k, r) in combinations(sorted(admitted), 2):
@@ -256,6 +257,6 @@ class _Builder:
         for here in self.sharing.jobs:
             for j, k in combinations(here, 2):
                 for one, other in ((j, k), (k, j)):
-                    if ended[one] <= begun[other] + 1e-6 * (1 + ended[one]):
+                    if ended[one] <= begun[other] + 1e-6 * max(self.last):
                         waits.setdefault(other, []).append(one)
         return timetable(self.instance, self.placement, Plan(start, {}, after, waits))

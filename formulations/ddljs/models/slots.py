@@ -224,6 +224,8 @@ class _Builder:
         self.pieces[i], self.full[i] = runs, gates
         if filled:
             out.row("work", (name,), work + filled, "==", 0)
+        elif work:  # worth nothing, but the budget holds
+            out.row("work", (name,), work, "<=", reach.most)
 
     def totals(self, i: int, reach: Reach, work: list[Term]) -> None:
         """One total for a job, and what it is worth, rounded up to the unit."""
