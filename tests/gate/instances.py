@@ -116,15 +116,21 @@ def rar_contended(draw: Draw) -> Data:
 
 
 def rar_crowded(draw: Draw) -> Data:
-    """Three and more rings that all cross the same servers."""
+    """Three and more rings that all cross the same servers, and that each one more of them slows down."""
     size = draw.choice((3, 3, 4))
     gangs = [size + 1 if draw.random() < 0.8 else draw.randint(1, size) for _ in range(draw.choice((4, 5)))]
 
     def ring(gang: int) -> Data:
-        del gang
-        return {"gradient_size": draw.choice((0.0, 0.05)), "backward_time": draw.choice((0.5, 0.9, 1.0, 0.3))}
+        gradient = draw.choice((0.1, 0.1, 0.05)) if gang > 1 else 0.0
+        return {
+            "gradient_size": gradient,
+            "backward_time": draw.choice((0.05, 0.1, 0.3)),
+            "iterations": draw.randint(2, 6),
+        }
 
-    return rar_ddls(draw, [size, size], gangs, draw.randint(3, 6), ring)
+    data = rar_ddls(draw, [size, size], gangs, draw.randint(3, 7), ring)
+    data["network"] |= {"contention_scale": 1.0, "contention_penalty": draw.choice((0.2, 1.0))}
+    return data
 
 
 def rar_packed(draw: Draw) -> Data:
