@@ -112,12 +112,16 @@ def gml_substrate(
             notes.append(f"{silent} of {len(edges)} edges say no capacity: {bandwidth:g} Gbit/s assumed")
     network: networkx.MultiDiGraph[str] = networkx.MultiDiGraph()
     network.add_nodes_from(names.values())
+    place: dict[tuple[str, str], int] = {}  # links stay in the order of the file; networkx has them by their source
     for edge in edges:
         rule = bandwidth * (min(degree[edge.source], degree[edge.target]) if capacity == "degree" else 1)
         for pair, said in (((edge.source, edge.target), edge.there), ((edge.target, edge.source), edge.back)):
             if pair == (edge.source, edge.target) or edge.both:
                 network.add_edge(*pair, bandwidth=rule if said is None or capacity != "file" else said)
-    return _substrate(network, list(network), gpus, seed, notes), notes
+                place.setdefault(pair, len(place))
+    made = _substrate(network, list(network), gpus, seed, notes)
+    made.links.sort(key=lambda link: place[link["from"], link["to"]])
+    return made, notes
 
 
 def clos_substrate(

@@ -67,11 +67,9 @@ def check_writable(path: Path) -> None:
     if path.is_dir():
         raise InputError(f"{path}: is a directory, cannot be written as a file")
     try:
-        existed = path.exists()
-        with path.open("ab"):
+        # what is not there is not made, not for a moment either: a kill would leave it empty
+        with path.open("ab") if path.exists() else tempfile.TemporaryFile(dir=path.parent):
             pass
-        if not existed:
-            path.unlink()
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
 

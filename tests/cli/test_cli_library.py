@@ -202,7 +202,7 @@ def test_the_list_and_its_check(command: Command, folder: Path) -> None:
     assert ran.status == 1 and f"{ID}: makespan 1 recorded" in ran.err
     path.write_text("{}")
     ran = command("library", "list", "--library", folder / "wrong")
-    assert ran.status == 2 and "reference_record: is missing" in ran.message
+    assert ran.status == 2 and "reference_record: is missing" in ran.err
 
 
 def test_names_of_strangers_do_not_steer_the_terminal(command: Command, folder: Path) -> None:

@@ -33,7 +33,8 @@ def test_a_memory_limit_is_a_number_of_gigabytes(command: Command, data: Path, g
 def test_a_model_beyond_the_memory_limit_is_not_built(command: Command, data: Path) -> None:
     ran = command("solve", data / "rar-01-single-colocated.json", "--method", "highs", "--memory-limit", "1e-6")
     # What a process has beside the model may grow by so much while the estimate is made: then it is ended.
-    ended = "too large to build" in ran.out and "0.0 GB may be used" in ran.out
+    # Another schedule may have met the certified bound before.
+    ended = "0.0 GB may be used" in ran.out
     assert ran.status == 0 and (ended or "memory budget" in ran.out)
 
 

@@ -145,7 +145,7 @@ def test_the_front_desk_checks_each_solution_once(method: str, monkeypatch: pyte
         return check(RAR_DDLS, instance, solution)
 
     monkeypatch.setattr(type(RAR_DDLS), "check", noted)
-    result = schedgap.solve(MIXED, method, start=reference(), threads=1)
+    result = schedgap.solve(MIXED, method, start=reference(), threads=1, confirm=False)
     assert result.objective == 12 and asked
     own = 1 if method == "cp" else 0  # which looks for the best of the heuristics before, on its own
     assert max(asked.count(one) for one in asked) <= 1 + own
