@@ -256,10 +256,11 @@ def test_loads_are_measured_and_everything_else_is_a_violation() -> None:
     over = {"j": FAR, "i": {"workers": ["a", "c"], "routes": [["a", "sw", "c"], ["c", "sw", "a"]]}}
     report = check_loads(instance, {"rings": over})
     assert report.feasible and report.objective == 0
-    assert report.details["overloaded"] == [
-        "server a, gpu: 2.1 used, 2 there",
-        "server c, gpu: 1.1 used, 1 there",
+    assert [line.rpartition(", factor")[0] for line in report.details["overloaded"]] == [
+        "server a, gpu: 2.1 used, 1.05 times what is there",
+        "server c, gpu: 1.1 used, 1.1 times what is there",
     ]
+    assert report.details["beyond"] == 0
     assert report.details["workers"] == {"j": 3, "i": 2}
     assert check_loads(instance, {"rings": {}}).objective == 0
     one = check_loads(instance, {"rings": {"j": TWO}})
@@ -274,7 +275,8 @@ def test_loads_are_refused_as_solutions_are() -> None:
     assert report.objective is None and check(instance, {"rings": large}).objective is None
     against = {"workers": ["a", "b"], "routes": [["a", "b"], ["b", "sw", "a"]]}
     missing = check_loads(instance, {"rings": {"i": against}})
-    assert [v.constraint for v in missing.violations] == ["missing link"] and missing.details["overloaded"] == []
+    assert [v.constraint for v in missing.violations] == ["missing link"]
+    assert len(missing.details["overloaded"]) == 1 and "link a -> b: 0.1 used" in missing.details["overloaded"][0]
     astray = {"workers": ["a", "b"], "routes": [["a", "x", "b"], ["b", "sw", "a"]]}
     for unknown in ({"x": TWO}, {"i": {"workers": ["x"], "routes": []}}, {"i": astray}):
         with pytest.raises(InputError, match=r'the instance has no (job|server) "x"'):
