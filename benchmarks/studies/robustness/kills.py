@@ -297,7 +297,8 @@ def try_command(name: str, kills: int, seed: int = 0) -> tuple[int, list[str]]:
             if not wrong and (other := difference(wanted, tables_of(command, folder))):
                 wrong = [f"other tables: {other}"]
             faults += [f"{name}, {number.name} after {moment:.2f} of {took:.2f} s: {one}" for one in wrong]
-            print(f"{name}: {kill + 1} kills, {hit} while at work, {len(faults)} faults", file=sys.stderr, flush=True)
+            told = f"{name}: {kill + 1} kills, {hit} while at work, {len(faults)} faults"
+            print(told, *wrong, sep="\n  ", file=sys.stderr, flush=True)
             shutil.rmtree(folder)
     return hit, faults
 
