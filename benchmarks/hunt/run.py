@@ -200,7 +200,8 @@ class _Hunt:
         least = min(
             search["at_least"] or 0.0 if claim else search["at_least"] or search["keep"] * best.value, best.value
         )
-        judge = Judge(self.target, search["work"], self.folder / DISAGREEMENTS, deadline=self.shrink_until)
+        folder, clock = self.folder / DISAGREEMENTS, self.pool.clock
+        judge = Judge(self.target, search["work"], folder, deadline=self.shrink_until, clock=clock)
         space = replace(self.starts.space, numbers=self.limits.numbers)
 
         def tried(data: Mapping[str, Any]) -> Found | None:

@@ -167,7 +167,8 @@ class Judge:
         schedule that the checker rejects) or something of ours raised
     lost : a line for each instance on which a user's own heuristic or claim raised, or the solution was refused
     trying : a file that holds each instance while it is tried, for when this process does not survive it
-    deadline : on the wall clock: what is under way then is cut short and does not count; None where there is none
+    deadline : on the clock: what is under way then is cut short and does not count; None where there is none
+    clock : the one of the hunt's processes
     """
 
     target: Target
@@ -177,6 +178,7 @@ class Judge:
     lost: list[str] = field(default_factory=list)
     trying: Path | None = None
     deadline: float | None = None
+    clock: Callable[[], float] = time.monotonic
 
     def __call__(self, data: Mapping[str, Json], options: Mapping[str, Json], at_least: float = 0.0) -> Found | None:
         """What comes of an instance; None where it is not valid, nothing is proven, or the value is too low."""
@@ -231,7 +233,7 @@ class Judge:
         self.defects.append(message)
 
     def _until(self) -> Deadline:
-        return NO_DEADLINE if self.deadline is None else Deadline(time.monotonic() + self.deadline - time.time())
+        return NO_DEADLINE if self.deadline is None else Deadline(time.monotonic() + self.deadline - self.clock())
 
     def _run(self, instance: Instance, options: Mapping[str, Any]) -> Result | None:
         method = self.target.method

@@ -60,7 +60,8 @@ def do_work(work: Work) -> Done:
         return Done(None, (InputError.exit_status, f"{there}: a hunt on a cluster needs a folder that all nodes share"))
     journal = Journal(work.journal)
     folder = work.journal.parent / DISAGREEMENTS
-    judge = Judge(work.target, work.work, folder, trying=work.trying, deadline=work.stretch.deadline)
+    stretch = work.stretch
+    judge = Judge(work.target, work.work, folder, trying=work.trying, deadline=stretch.deadline, clock=stretch.clock)
 
     def tell(found: Found) -> None:
         journal.add({"kind": "found", "found": found.to_dict()})

@@ -188,7 +188,7 @@ def test_a_deadline_is_kept_though_a_limit_would_be_later(tmp_path: Path) -> Non
     with Contained(f"{TESTS / 'support' / 'foreign.py'}:endless", PROBLEM, bounds) as contained:
         with pytest.raises(Failed, match="no answer within"):
             contained(INSTANCE, seed=0, deadline=Deadline.after(3.0))
-        judge = Judge(Target(PROBLEM, contained.method()), 0.5, tmp_path, deadline=time.time() + 3.0)
+        judge = Judge(Target(PROBLEM, contained.method()), 0.5, tmp_path, deadline=time.monotonic() + 3.0)
         assert judge(INSTANCE.to_dict(), {}) is None
     assert (judge.lost, judge.defects, list(tmp_path.iterdir())) == ([], [], [])
 
@@ -202,7 +202,7 @@ def test_a_deadline_reaches_the_exact_method(tmp_path: Path, monkeypatch: pytest
 
     monkeypatch.setattr(target, "run_method", spy)
     heuristic = Target(PROBLEM, find_method(PROBLEM, "lpt-colocate"))
-    for deadline in (None, time.time() + 1e6):
+    for deadline in (None, time.monotonic() + 1e6):
         assert Judge(heuristic, 0.5, tmp_path, deadline=deadline)._optimum(INSTANCE, None) is not None
     assert given[0] is None and given[1] is not None and 0 < given[1] <= 1e6
 

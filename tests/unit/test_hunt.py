@@ -292,6 +292,12 @@ def test_a_budget_begins_when_everything_is_compiled(tmp_path: Path, monkeypatch
     assert done[:3] == ["list", "brute", "clock"] and set(done[3:]) == {"clock"}
 
 
+def test_a_budget_leaves_time_to_judge(tmp_path: Path) -> None:
+    """Deadlines of instances are on the clock that the budget is on: with another one nothing counted any more."""
+    found = _toy("toy/list", tmp_path, {**SMALL, "evaluations": 8}, budget=600.0)
+    assert found.value is not None and found.value >= 1
+
+
 def test_a_clock_that_is_set_back_does_not_prolong_a_hunt(tmp_path: Path, monkeypatch: Any) -> None:
     """A budget of seconds lasted until the clock of the wall had come as far again."""
     looks = itertools.count()

@@ -257,6 +257,6 @@ class _Builder:
         for here in self.sharing.jobs:
             for j, k in combinations(here, 2):
                 for one, other in ((j, k), (k, j)):
-                    if ended[one] <= begun[other] + 1e-6 * max(self.last):
+                    if ended[one] <= begun[other] + 1e-6 * ended[one]:
                         waits.setdefault(other, []).append(one)
         return timetable(self.instance, self.placement, Plan(start, {}, after, waits))
