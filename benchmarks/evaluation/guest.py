@@ -42,7 +42,8 @@ _REFUSED = (
         "pty.",
         "subprocess.",
     ),
-    *("signal.pthread_kill", "resource.prlimit", "socket.", "sqlite3.", "dbm."),
+    *("signal.pthread_kill", "resource.prlimit", "socket.", "sqlite3.", "dbm.", "syslog."),
+    "cpython.PyInterpreterState_New",  # of another interpreter this hook sees nothing
 )
 """Events, by how they begin. A database names its files in a language of its own, which no hook reads."""
 _PATHS = {
@@ -59,7 +60,10 @@ _PATHS = {
 }
 """Events that change files: where their paths are, and the folders that a relative path begins at."""
 _UNSEEN = {
-    "posix": ("mkfifo", "mknod", "memfd_create", "setpriority", "sched_setaffinity", "sched_setscheduler"),
+    "posix": (
+        *("mkfifo", "mknod", "memfd_create", "setpriority"),
+        *("sched_setaffinity", "sched_setscheduler", "sched_setparam"),
+    ),
     "_signal": ("pidfd_send_signal",),
     "_posixsubprocess": ("fork_exec",),
     "_posixshmem": ("shm_open", "shm_unlink"),
@@ -67,7 +71,7 @@ _UNSEEN = {
 }
 """What Python does without an event: it is taken away."""
 _LIBRARY = "schedgap.benchmarks.library"
-_NO_IMPORT = frozenset({"_dbm", "_gdbm", "readline", *_UNSEEN})
+_NO_IMPORT = frozenset({"_dbm", "_gdbm", "readline", "_xxsubinterpreters", "_interpreters", *_UNSEEN})
 """Modules that open files without an event, and those of which something was taken away."""
 FILES = 256
 """Open at a time."""

@@ -157,7 +157,8 @@ KERNEL = ("writes_in_c", "patches_the_watch", "patches_the_fence")
 
 
 def landlocked() -> bool:
-    tried = "import sys; from schedgap.benchmarks.evaluation.landlock import restrict; sys.exit(not restrict('/tmp'))"
+    module = "from schedgap.benchmarks.evaluation.landlock import restrict"
+    tried = f"import sys; {module}; sys.exit(not restrict('/tmp', ['/']))"
     return subprocess.run([sys.executable, "-c", tried]).returncode == 0
 
 

@@ -73,6 +73,7 @@ def to_read() -> int:
 
 
 python("""
+*another_interpreter: __import__('_xxsubinterpreters').create()
 open_for_writing: victim().write_text("harmed")
 rename_over: os.rename(own_file(), victim())
 replace_over: os.replace(own_file(), victim())
