@@ -14,11 +14,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from schedgap.formulations.common.check import Violation
+from schedgap.formulations.common.check import CheckReport, Violation
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
 from schedgap.formulations.common.solution import known_only
 from schedgap.formulations.common.substrate import Ring, RingJob, SubstrateInstance
+
+CAPACITIES = ("server capacity", "link capacity")
 
 Loads = dict[tuple[str, str], Fraction]
 """By (server, resource), or by the two ends of a link."""
@@ -229,3 +231,10 @@ def _gamma(instance: SubstrateInstance, jobs: Sequence[RingJob], size: Mapping[s
         largest = max([largest, *(job.bandwidth / link.bandwidth for job in wide)])
         spread = max(spread, float(sum(size[job.id] ** 2 for job in wide)))
     return 1 + largest * math.sqrt(2 * spread * math.log(max(1, len(instance.links))))
+
+
+def loads_measured(report: CheckReport, loads: Sequence[Overload]) -> CheckReport:
+    """The report without violations of capacities: what is asked of them is in its details instead."""
+    kept = tuple(violation for violation in report.violations if violation.constraint not in CAPACITIES)
+    measured = {"overloaded": [str(load) for load in loads], "beyond": sum(not load.within for load in loads)}
+    return CheckReport(kept, report.objective, {**report.details, **measured})

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from schedgap.formulations.common.check import CheckReport
-from schedgap.formulations.common.check_rings import overloads
+from schedgap.formulations.common.check_rings import loads_measured, overloads
 from schedgap.formulations.ddljs.check import check
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.ddljs.solution import DdljsSolution
-
-CAPACITIES = ("server capacity", "link capacity")
 
 
 def check_loads(instance: DdljsInstance, solution: DdljsSolution) -> CheckReport:
@@ -32,10 +30,4 @@ def check_loads(instance: DdljsInstance, solution: DdljsSolution) -> CheckReport
         for slot, entry in enumerate(solution.slots, start=1)
         for load in overloads(instance, instance.jobs, entry.rings, f"slot {slot}, ")
     ]
-    violations = tuple(violation for violation in report.violations if violation.constraint not in CAPACITIES)
-    details = {
-        **report.details,
-        "overloaded": [str(load) for load in loads],
-        "beyond": sum(not load.within for load in loads),
-    }
-    return CheckReport(violations, report.objective, details)
+    return loads_measured(report, loads)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from schedgap.formulations.common.check import CheckReport
-from schedgap.formulations.common.check_rings import overloads
+from schedgap.formulations.common.check_rings import loads_measured, overloads
 from schedgap.formulations.g_vne.check import check
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.formulations.g_vne.solution import GVneSolution
-
-CAPACITIES = ("server capacity", "link capacity")
 
 
 def check_loads(instance: GVneInstance, solution: GVneSolution) -> CheckReport:
@@ -28,10 +26,4 @@ def check_loads(instance: GVneInstance, solution: GVneSolution) -> CheckReport:
     """
     report = check(instance, solution)
     loads = overloads(instance, instance.jobs, solution.rings)
-    violations = tuple(violation for violation in report.violations if violation.constraint not in CAPACITIES)
-    details = {
-        **report.details,
-        "overloaded": [str(load) for load in loads],
-        "beyond": sum(not load.within for load in loads),
-    }
-    return CheckReport(violations, report.objective, details)
+    return loads_measured(report, loads)
