@@ -312,11 +312,13 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
             self.best.log("cuts")
         if self.worthwhile(bound) and self.polish(root, 0):
             return Termination.PROVEN
-        return self._search(root)
+        return self._search(root) if self.best.stage("branch and price") else None
 
     def _over(self, bound: float) -> Termination:
         """Nothing is left to look at, and what was is worth at most `bound`."""
         self.lower(max(bound, self.value))
+        if not self.best.proven:
+            self.facts["reason"] = "what is left between value and bound is the rounding of the linear programs"
         return Termination.PROVEN
 
     def add_cuts(self, rules: Rules, generated: Generated, rounds: int) -> Generated:

@@ -9,10 +9,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from gate.answers import GATES
+from gate.gates import GATES
 from gate.sweep import EACH, GENERATORS, Part, parts, rare, run, table
 
 FIXED = 1
+MOST_SKIPPED = 0.02
+"""Of all instances: those that an exhaustive search gives up."""
 
 
 def main() -> int:
@@ -23,7 +25,9 @@ def main() -> int:
     parser.add_argument("--number", type=int, help="only this instance of the seed")
     parser.add_argument("--problem", choices=GATES, action="append", help="only this one; may be repeated")
     parser.add_argument("--share", type=float, default=1.0, help="of the instances of a whole run")
-    parser.add_argument("--generator", choices=GENERATORS, default="tiny")
+    parser.add_argument(
+        "--generator", choices=GENERATORS, action="append", help="may be repeated; tiny where not given"
+    )
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out", type=Path, help="a folder for what is found; a temporary one where not given")
     parser.add_argument("--first", action="store_true", help="stop at the first fault")
@@ -31,22 +35,25 @@ def main() -> int:
     seeds = [FIXED, random.SystemRandom().randrange(10**9)] if asked.seed is None else [asked.seed]
     scratch = asked.out or Path(tempfile.mkdtemp(prefix="gate-"))
     scratch.mkdir(parents=True, exist_ok=True)
-    families = GENERATORS[asked.generator]
-    problems = [problem for problem in asked.problem or GATES if problem in families]
+    generators, problems = asked.generator or ["tiny"], asked.problem or list(GATES)
     todo: list[Part] = []
-    for problem, seed in itertools.product(problems, seeds):
+    for generator, problem, seed in itertools.product(generators, problems, seeds):
         count = max(1, round(asked.share * GATES[problem].count / len(seeds)))
-        one = asked.number is not None and [Part(problem, seed, asked.generator, range(asked.number, asked.number + 1))]
-        todo += one or parts(problem, seed, asked.generator, count)
-    print(f"gate: seeds {seeds}, generator {asked.generator}, instances of faults go to {scratch}", flush=True)
+        one = asked.number is not None and [Part(problem, seed, generator, range(asked.number, asked.number + 1))]
+        todo += one or parts(problem, seed, generator, count)
+    print(f"gate: seeds {seeds}, generators {generators}, instances of faults go to {scratch}", flush=True)
     totals = run(todo, asked.workers, scratch, first=asked.first)
     print(table(totals))
     faults = sum(len(record.faults) for record in totals.values())
     few = rare(totals) if asked.share >= 1 and len(problems) == len(GATES) and asked.number is None else {}
     for stage, count in few.items():
         print(f"RARE {stage}: decided {count} times, has to {EACH} times")
-    print(f"gate: {sum(r.instances for r in totals.values())} instances, {faults} faults; seeds {seeds}")
-    return int(faults > 0 or bool(few))
+    instances, skipped = (sum(getattr(r, name) for r in totals.values()) for name in ("instances", "skipped"))
+    lost = skipped > MOST_SKIPPED * (instances + skipped)
+    if lost:
+        print(f"TOO LARGE for the exhaustive searches: {skipped} of {instances + skipped} instances")
+    print(f"gate: {instances} instances, {faults} faults; seeds {seeds}")
+    return int(faults > 0 or bool(few) or lost)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,9 @@ false ones that are asked for.
 
 from __future__ import annotations
 
+import contextlib
+import math
+import re
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -16,15 +19,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from schedgap.benchmarks.studies.brute_force import (
-    comm_contention,
-    ddl_cluster,
-    ddljs,
-    g_vne,
-    gpu_sharing,
-    hadar,
-    rar_ddls,
-)
+from gate.gates import GATES
+
+from schedgap.benchmarks.studies.brute_force import TooManyError
 from schedgap.catalogue.method import Kind
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_problem
@@ -32,131 +29,29 @@ from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.solvers.certificates.bounds import prove_bound
-from schedgap.solvers.certificates.make import Effort, check, prove
+from schedgap.solvers.certificates.checker import Verdict
+from schedgap.solvers.certificates.linear import Rejected
+from schedgap.solvers.certificates.make import Certificate, Effort, check, prove
 from schedgap.solvers.certificates.tree import Unproven
-from schedgap.solvers.exact.comm_contention.branch_and_bound import solve_bb
-from schedgap.solvers.exact.ddl_cluster.methods import solve_cp as solve_cluster
-from schedgap.solvers.exact.g_vne.colgen import solve_colgen as solve_rings
-from schedgap.solvers.exact.gpu_sharing.cp import solve_cp as solve_sharing
-from schedgap.solvers.exact.hadar.colgen import solve_colgen as solve_hadar
-from schedgap.solvers.exact.rar_ddls.cp import solve_cp as solve_rar
 from schedgap.solvers.result import Result, SolveOptions, Status
-
-Solve = Callable[[Any, SolveOptions], Result]
-Truth = tuple[Fraction | None, Solution | None]
-"""The optimum, None where there is no schedule; and a schedule that has it, where the search tells."""
 
 EFFORT = Effort(leaves=40, size=800)
 """Of a certificate."""
 
 
-def _rar_ddls(instance: Any) -> Truth:
-    found = rar_ddls.brute_force(instance, 20_000)
-    return (None, None) if found is None else (Fraction(found[0]), found[1])
-
-
-def _gpu_sharing(instance: Any) -> Truth:
-    found = gpu_sharing.brute_force(instance)
-    jobs = len(instance.jobs)
-    return None if found is None else Fraction(round(found * jobs), jobs), None
-
-
-def _hadar(instance: Any) -> Truth:
-    found = hadar.brute_force(instance, 3_000)
-    return (None, None) if found is None else found
-
-
-def _ddljs(instance: Any) -> Truth:
-    value, solution = ddljs.brute_force(instance, 20_000)
-    return Fraction(value), solution
-
-
-def _ddl_cluster(instance: Any) -> Truth:
-    return Fraction(ddl_cluster.optimum(instance)), None
-
-
-@dataclass(frozen=True)
-class Gate:
-    """What is asked of one problem.
-
-    Attributes
-    ----------
-    truth : the exhaustive search
-    solve : the exact method, None for the engines alone
-    stages : sets of its stages that are asked beside all of them, in turn
-    sets : how many of them an instance is asked
-    near : relative, what objectives may differ by: 0 where both are exact
-    count : instances of one run
-    """
-
-    truth: Callable[[Any], Truth]
-    solve: Solve | None
-    stages: tuple[frozenset[str], ...]
-    sets: int
-    near: float
-    count: int
-
-
-def _sets(*texts: str) -> tuple[frozenset[str], ...]:
-    return tuple(frozenset(text.split(" + ")) for text in texts)
-
-
-GATES: dict[str, Gate] = {
-    "rar-ddls": Gate(
-        _rar_ddls,
-        solve_rar,
-        _sets(
-            "interval model",
-            "local search + slot packing",
-            "slot packing + interval model",
-            "packing without crossing + slot packing",
-            "bound + packing without crossing + interval model",
-        ),
-        3,
-        0.0,
-        2_000,
-    ),
-    "gpu-sharing": Gate(
-        _gpu_sharing,
-        solve_sharing,
-        _sets("cp-sat", "linear programs + cp-sat", "dynamic program", "linear programs + dynamic program"),
-        1,
-        0.0,
-        1_000,
-    ),
-    "hadar": Gate(
-        _hadar,
-        solve_hadar,
-        _sets(
-            "branch and price", "cuts + local search", "cuts + branch and price", "integer master", "compact program"
-        ),
-        3,
-        2e-9,
-        2_000,
-    ),
-    "g-vne": Gate(
-        lambda instance: g_vne.brute_force(instance, 300),
-        solve_rings,
-        _sets("branch and price", "cuts + local search", "cuts + branch and price"),
-        3,
-        2e-9,
-        2_000,
-    ),
-    "ddljs": Gate(_ddljs, None, _sets("engine", "start + engine"), 1, 2e-9, 600),
-    "comm-contention": Gate(
-        comm_contention.brute_force, solve_bb, _sets("whole tree", "bound + first nodes"), 2, 2e-9, 500
-    ),
-    "ddl-cluster": Gate(
-        _ddl_cluster,
-        solve_cluster,
-        _sets("bound + job shop", "bound + policies", "grid model", "policies + grid model"),
-        3,
-        2e-8,
-        400,
-    ),
-}
 EVERY = {"engine": 6, "certificate": 3, "heuristic": 2}
 """One in so many instances is asked these."""
+
+
+def _doctored(certificate: Certificate, claim: Fraction | None, sense: int) -> Iterator[Certificate]:
+    """The same certificate with another claim; and with options that leave room for the claim."""
+    false = certificate | {"claim": "infeasible" if claim is None else str(claim)}
+    yield false
+    if claim is not None and isinstance(certificate.get("options"), dict):
+        room = {"horizon": math.floor(claim) - 1, "cutoff": str(claim + sense * abs(claim))}
+        changed = {name: room[name] for name in certificate["options"] if name in room}
+        if changed:
+            yield false | {"options": certificate["options"] | changed}
 
 
 @dataclass
@@ -212,7 +107,7 @@ class Examination:
         """Ask everybody."""
         try:
             self.optimum, self.solution = self.gate.truth(self.instance)
-        except RuntimeError:
+        except TooManyError:
             self.record.skipped = 1
             return self.record
         self.record.instances, self.record.infeasible = 1, int(self.optimum is None)
@@ -232,7 +127,7 @@ class Examination:
         turn = self.number
         if self.solution is not None or self.optimum is None:
             yield "checker", self._checker
-        default = next(method.id for method in methods)
+        default = self.problem.default_method(self.instance).id
         yield default, lambda: self._exact(default, self._method(default, SolveOptions(threads=1)))
         for place in range(turn, turn + self.gate.sets):
             stages = self.gate.stages[place % len(self.gate.stages)]
@@ -256,10 +151,8 @@ class Examination:
         """The exact method with some of its stages, from a poor schedule where it needs one."""
         options = SolveOptions(threads=1, stages=stages, start=self._poor(stages))
         label = " + ".join(sorted(stages))
-        if self.gate.solve is None:
-            self._exact(label, self._method("highs", options))
-        else:
-            self._exact(label, self.gate.solve(self.instance, options))
+        result = self._method("highs", options) if self.gate.solve is None else self.gate.solve(self.instance, options)
+        self._exact(label, result, owed=bool(stages & self.gate.complete))
 
     def _poor(self, stages: frozenset[str]) -> Solution | None:
         """Jobs one after the other, the last first."""
@@ -285,12 +178,18 @@ class Examination:
         elif self._beyond(report.objective, self.optimum) or self._beyond(self.optimum, report.objective):
             self._fault(f"checker: {float(report.objective)!r} for a schedule of {float(self.optimum)!r}")
 
-    def _exact(self, label: str, result: Result) -> None:
+    def _exact(self, label: str, result: Result, *, owed: bool = True) -> None:
+        """An answer without any limit: `owed`, a proof, or the reason why there is none."""
         self.record.answers["exact"] += 1
-        if result.status.settled:
+        reason = str(result.info.get("reason") or result.info.get("doubt") or "")
+        if result.status is Status.ERROR:
+            self._fault(f"{label}: ends with an error: {reason}")
+        elif result.status.settled:
             self.record.decided[str(result.info.get("decided by", "before any stage"))] += 1
+        elif owed and not reason:
+            self._fault(f"{label}: ends with {result.status.value} ({result.termination}) and no reason")
         else:
-            self.record.open[label] += 1
+            self.record.open[f"{label} ({re.sub(r'[0-9].*', '...', reason)})" if reason else label] += 1
         if result.status is Status.OPTIMAL and self.optimum is not None and result.objective is not None:
             if self._beyond(self.optimum, result.objective):
                 self._fault(f"{label}: says optimal of {result.objective!r}, the optimum is {float(self.optimum)!r}")
@@ -321,56 +220,63 @@ class Examination:
 
     def _engine(self, name: str) -> None:
         try:
-            self._exact(name, self._method(name, SolveOptions(threads=1)))
+            model = self.problem.model(self.instance)
+            result = self._method(name, SolveOptions(threads=1))
+            self._exact(name, result, owed=model is None or not model.restriction)
         except ModelRefused:
             self.record.open[f"{name} refuses"] += 1
 
     def _certified_bound(self) -> None:
         try:
-            verdict = check(self.instance, prove_bound(self.instance))
+            certificate = prove_bound(self.instance)
         except Unproven:
             return
-        self.record.answers["certified bound"] += 1
-        if verdict.bound is None:
-            self._no_schedule("certified bound")
-        self._not_beyond("certified bound", verdict.bound)
+        self._accepted("certified bound", certificate)
 
     def _certificate(self) -> None:
         """Of the optimum, or that there is none."""
         try:
-            verdict = check(self.instance, prove(self.instance, self.optimum, self.solution, EFFORT))
+            certificate = prove(self.instance, self.optimum, self.solution, EFFORT)
         except Unproven:
             self.record.open["certificate"] += 1
             return
-        self.record.answers["certificate"] += 1
-        if verdict.bound is None:
-            self._no_schedule("certificate")
-        self._not_beyond("certificate", verdict.bound)
+        self._accepted("certificate", certificate)
 
-    def _no_schedule(self, label: str) -> None:
-        if self.optimum is not None:
+    def _accepted(self, label: str, certificate: Certificate) -> None:
+        """What the checker accepts is true, and not accepted any more where something false is claimed by it."""
+        self.record.answers[label] += 1
+        self._true(label, check(self.instance, certificate))
+        for claim in self._false_claims():
+            for doctored in _doctored(certificate, claim, self.problem.sense):
+                self.record.answers["doctored certificate"] += 1
+                with contextlib.suppress(Rejected):
+                    self._true(f"doctored {label}", check(self.instance, doctored))
+
+    def _true(self, label: str, verdict: Verdict) -> None:
+        if verdict.bound is not None:
+            self._not_beyond(label, verdict.bound)
+        elif self.optimum is not None:
             self._fault(f"{label}: proves that there is no schedule, the optimum is {self._shown()}")
 
-    def _false_certificates(self) -> None:
-        """Of better than the optimum, and of no schedule where there is one: none may be accepted."""
+    def _false_claims(self) -> list[Fraction | None]:
+        """A value better than the optimum by one step; None, no schedule, where there is one."""
         if not self.optimum:
-            return
+            return []
         whole = {"rar-ddls": Fraction(1), "gpu-sharing": Fraction(1, len(getattr(self.instance, "jobs", "1")))}
         step = whole.get(self.problem.id, abs(self.optimum) / 10**6)
+        return [self.optimum + self.problem.sense * step, None]
+
+    def _false_certificates(self) -> None:
+        """Our own maker is asked for what is false."""
         # that there is no schedule can be claimed only where there might be none
         perhaps = self.problem.id in ("rar-ddls", "gpu-sharing") or getattr(
             self.instance, "all_jobs_must_finish", False
         )
-        for claim in (self.optimum + self.problem.sense * step, *([None] if perhaps else [])):
-            try:
-                verdict = check(self.instance, prove(self.instance, claim, None, EFFORT))
-            except Unproven:
-                continue
-            finally:
+        for claim in self._false_claims():
+            if claim is not None or perhaps:
                 self.record.answers["false certificate"] += 1
-            if verdict.bound is None:
-                self._no_schedule("false certificate")
-            self._not_beyond("false certificate", verdict.bound)
+                with contextlib.suppress(Unproven):
+                    self._true("false certificate", check(self.instance, prove(self.instance, claim, None, EFFORT)))
 
     def _beyond(self, better: float | Fraction, than: float | Fraction) -> bool:
         """Whether the first number is better than the second by more than rounding."""

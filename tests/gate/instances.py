@@ -16,7 +16,7 @@ import numpy as np
 from gate.disguise import Data, Draw, disguised
 from support import extreme_tiny
 
-from schedgap.benchmarks.studies.brute_force.ddl_cluster import orders
+from schedgap.benchmarks.studies.brute_force.ddl_cluster import orders, placed, placements
 from schedgap.benchmarks.studies.brute_force.hadar import gangs
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import InputError
@@ -324,6 +324,22 @@ def cluster(draw: Draw) -> Data:
     }
 
 
+def cluster_unplaced(draw: Draw) -> Data:
+    """The same on servers of one or two GPUs, where one job or two have no placement."""
+    data = cluster(draw)
+    del data["jobs"][2:]
+    data["servers"] = [{"id": f"s{s}", "gpus": draw.choice((1, 2, 2))} for s in range(2)]
+    everywhere = [[server["id"], g] for server in data["servers"] for g in range(server["gpus"])]
+    free = draw.choice((1, 2, 2))
+    for at, job in enumerate(data["jobs"]):
+        job["gpus"] = min(job["gpus"], len(everywhere))
+        job["iterations"] = 1
+        job["placement"] = draw.sample(everywhere, job["gpus"])
+        if at < free:
+            del job["placement"]
+    return data
+
+
 Families = Mapping[str, Sequence[Callable[[Draw], Data]]]
 FAMILIES: Families = {
     "rar-ddls": (
@@ -335,7 +351,7 @@ FAMILIES: Families = {
     "g-vne": (rings, edge("g-vne")),
     "ddljs": (rings_over_time, edge("ddljs")),
     "comm-contention": (transfers,),
-    "ddl-cluster": (cluster,),
+    "ddl-cluster": (cluster, cluster, cluster_unplaced),
 }
 
 
@@ -354,7 +370,7 @@ def instance_of(problem: str, seed: int, number: int, families: Families = FAMIL
 def small_enough(instance: Instance) -> bool:
     """Whether an exhaustive search has few orders of events, or few choices in a slot, to try."""
     if isinstance(instance, DdlClusterInstance):
-        return orders(instance) <= MOST_ORDERS
+        return sum(orders(placed(instance, placement)) for placement in placements(instance)) <= MOST_ORDERS
     if isinstance(instance, HadarInstance):
         return math.prod(1 + len(gangs(instance, job)) for job in instance.jobs) <= MOST_CHOICES
     return True

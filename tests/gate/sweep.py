@@ -24,10 +24,12 @@ EACH = 200
 STAGES = (
     "local search", "slot packing", "packing without crossing", "interval model", "linear programs",
     "dynamic program", "cp-sat", "linear program", "cuts", "integer master", "compact program", "branch and price",
-    "engine", "first nodes", "whole tree", "policies", "job shop", "grid model",
+    "dive", "engine", "first nodes", "one at a time", "whole tree", "policies", "job shop", "grid model", "placements",
 )  # fmt: skip
 """Of all exact methods, but for bounds, which are compared by themselves."""
 GENERATORS = {"tiny": FAMILIES, **NASTIER}
+Totals = Mapping[tuple[str, str], Record]
+"""By generator and problem."""
 
 
 class Part(NamedTuple):
@@ -44,7 +46,7 @@ def parts(problem: str, seed: int, generator: str, count: int) -> list[Part]:
     return [Part(problem, seed, generator, range(first, min(count, first + SIZE))) for first in range(0, count, SIZE)]
 
 
-def examined(scratch: Path, part: Part) -> tuple[str, Record]:
+def examined(scratch: Path, part: Part) -> tuple[Part, Record]:
     """All answers to a part; what is wrong stands in files."""
     warnings.filterwarnings("ignore")
     total = Record()
@@ -58,20 +60,20 @@ def examined(scratch: Path, part: Part) -> tuple[str, Record]:
             path.write_text(json.dumps(instance.to_dict(), indent=1) + "\n", encoding="utf-8")
             record.faults = [(str(path), text) for _, text in record.faults]
         total.add(record)
-    return part.problem, total
+    return part, total
 
 
 def _seconds() -> float:
     return sum(resource.getrusage(who).ru_utime for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 
 
-def run(todo: Sequence[Part], workers: int, scratch: Path, *, first: bool = False) -> dict[str, Record]:
-    """What all parts came to, by problem; with `first` up to the first fault."""
+def run(todo: Sequence[Part], workers: int, scratch: Path, *, first: bool = False) -> Totals:
+    """What all parts came to, by generator and problem; with `first` up to the first fault."""
     order = random.Random(0).sample(todo, len(todo))  # so that slow problems are spread over the workers
-    totals = {part.problem: Record() for part in todo}
+    totals = {(part.generator, part.problem): Record() for part in todo}
     with multiprocessing.get_context("spawn").Pool(workers) as pool:  # leaving it ends the workers
-        for problem, record in pool.imap_unordered(partial(examined, scratch), order):
-            totals[problem].add(record)
+        for part, record in pool.imap_unordered(partial(examined, scratch), order):
+            totals[part.generator, part.problem].add(record)
             for place, text in record.faults:
                 print(f"FAULT {place}: {text}", flush=True)
             if first and record.faults:
@@ -79,23 +81,38 @@ def run(todo: Sequence[Part], workers: int, scratch: Path, *, first: bool = Fals
     return totals
 
 
-def rare(totals: Mapping[str, Record]) -> dict[str, int]:
+def decided(totals: Totals) -> dict[str, int]:
+    """Proofs by every stage, over all problems."""
+    every = sum((record.decided for record in totals.values()), Counter[str]())
+    return {stage: every[stage] for stage in STAGES}
+
+
+def rare(totals: Totals) -> dict[str, int]:
     """Stages that decided less often than they should, over all problems."""
-    decided = sum((record.decided for record in totals.values()), Counter[str]())
-    return {stage: decided[stage] for stage in STAGES if decided[stage] < EACH}
+    return {stage: count for stage, count in decided(totals).items() if count < EACH}
 
 
-def table(totals: dict[str, Record]) -> str:
-    """What was compared, and which stages decided."""
+def table(totals: Totals) -> str:
+    """What was compared, and which stages decided; then the sums of every generator and of every stage."""
     lines = []
-    for problem, record in totals.items():
-        answers = sum(record.answers.values())
-        lines.append(
-            f"{problem:16} {record.instances:5} instances ({record.infeasible} without a schedule, {record.skipped} "
-            f"too large), {answers:6} answers, {len(record.faults)} faults, {record.seconds:.0f} s"
-        )
+    for (generator, problem), record in totals.items():
+        lines.append(f"{generator + ' ' + problem:24} {_line(record)}")
         for title, counter in (("asked", record.answers), ("decided", record.decided), ("open", record.open)):
             if counter:
-                parts = ", ".join(f"{name} {count}" for name, count in sorted(counter.items(), key=lambda x: -x[1]))
-                lines.append(f"{'':16}   {title}: {parts}")
-    return "\n".join(lines)
+                parts = ", ".join(f"{name} {count}" for name, count in counter.most_common())
+                lines.append(f"{'':24}   {title}: {parts}")
+    for generator in dict.fromkeys(generator for generator, _ in totals):
+        whole = Record()
+        for (name, _), record in totals.items():
+            if name == generator:
+                whole.add(record)
+        lines.append(f"{'all of ' + generator:24} {_line(whole)}")
+    stages = ", ".join(f"{stage} {count}" for stage, count in decided(totals).items())
+    return "\n".join([*lines, f"{'proofs by stage':24} {stages}"])
+
+
+def _line(record: Record) -> str:
+    return (
+        f"{record.instances:5} instances ({record.infeasible} without a schedule, {record.skipped} too large), "
+        f"{sum(record.answers.values()):6} answers, {len(record.faults)} faults, {record.seconds:.0f} s"
+    )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from gate.answers import GATES, Examination, Record
+from gate.answers import Examination, Record
+from gate.gates import GATES
 from gate.instances import instance_of
 
 from schedgap.reading import as_instance
@@ -26,10 +27,10 @@ ALONE = {
     "rar-ddls": {"interval model", "slot packing", "local search"},
     "gpu-sharing": {"cp-sat", "dynamic program"},
     "hadar": {"branch and price", "compact program", "integer master"},
-    "g-vne": {"branch and price", "local search"},
+    "g-vne": {"branch and price", "local search", "dive"},
     "ddljs": {"engine"},
-    "comm-contention": {"whole tree", "first nodes"},
-    "ddl-cluster": {"grid model"},
+    "comm-contention": {"whole tree", "first nodes", "one at a time"},
+    "ddl-cluster": {"grid model", "placements"},
 }
 """Stages that decide some instance of the slice where the others are left out."""
 

@@ -12,6 +12,7 @@ import math
 import time
 from fractions import Fraction
 
+from schedgap.benchmarks.studies.brute_force import TooManyError
 from schedgap.benchmarks.studies.brute_force.exact_lp import ZERO, Vector, minimum
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
 from schedgap.formulations.common.instance import Solution
@@ -23,7 +24,7 @@ Prefix = tuple[int, ...]
 
 
 def brute_force(instance: CommContentionInstance, limit: int = 100_000) -> tuple[Fraction, Solution]:
-    """(optimum, a solution that has it); RuntimeError beyond `limit` linear programs.
+    """(optimum, a solution that has it); TooManyError beyond `limit` linear programs.
 
     Starts are rounded up to the next float: a transfer never begins before the one that it follows is over.
     """
@@ -80,7 +81,7 @@ class _Search:
         for every unfinished task its completion. An unfinished task needs b seconds for every unit not moved.
         """
         if not self.left:
-            raise RuntimeError("too many linear programs")
+            raise TooManyError("too many linear programs")
         self.left -= 1
         m = len(prefix)
         open_tasks = [j for j in range(self.n) if self.n + j not in prefix]

@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Iterator
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,27 @@ MOST_ORDERS = 90
 NEAR = 1e-5
 """Relative: what the floats of a program may be off by."""
 
+Placement = tuple[tuple[Gpu, ...], ...]
 Terms = dict[object, Fraction]
+
+
+def placements(instance: DdlClusterInstance) -> Iterator[Placement]:
+    """Every way to give GPUs to the jobs that have none."""
+    gpus = [(s, g) for s, server in enumerate(instance.servers) for g in range(server.gpus)]
+    yield from product(
+        *(
+            combinations(gpus, job.gpus) if given is None else [tuple(sorted(given))]
+            for job, given in zip(instance.jobs, instance.given, strict=True)
+        )
+    )
+
+
+def placed(instance: DdlClusterInstance, placement: Placement) -> DdlClusterInstance:
+    """The instance with these GPUs given."""
+    data = instance.to_dict()
+    for job, gpus in zip(data["jobs"], placement, strict=True):
+        job["placement"] = [[instance.servers[s].id, g] for s, g in gpus]
+    return DdlClusterInstance.parse(data)
 
 
 def merges(lengths: list[int]) -> Iterator[tuple[int, ...]]:

@@ -16,14 +16,22 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linprog
 
-from schedgap.benchmarks.studies.brute_force.ddl_cluster import Terms, levels_of, merges, orders, parts_of, rows_of
+from schedgap.benchmarks.studies.brute_force.ddl_cluster import (
+    Terms,
+    levels_of,
+    merges,
+    orders,
+    parts_of,
+    placed,
+    placements,
+    rows_of,
+)
 from schedgap.formulations.common.instance import Json, Solution
 from schedgap.formulations.common.numbers import exact
-from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.models.events_parts import horizon
 from schedgap.formulations.ddl_cluster.timetable import Compute, Plan, timetable
 
-Placement = tuple[tuple[Gpu, ...], ...]
 Sums = dict[tuple[str, Json], float]
 MOST = 600
 """Linear programs for one instance."""
@@ -35,9 +43,9 @@ def draw(seed: int) -> DdlClusterInstance:
     """The first instance drawn from the seed that has few linear programs; all-reduces can meet where it is even."""
     for turn in range(TRIES):
         instance = _drawn(random.Random(seed * TRIES + turn))
-        placed = [_placed(instance, placement) for placement in _placements(instance)]
-        meet = any(len(parts_of(own)[0]) > 1 for own in placed)
-        if sum(map(_programs, placed)) <= MOST and (meet or seed % 2):
+        owns = [placed(instance, placement) for placement in placements(instance)]
+        meet = any(len(parts_of(own)[0]) > 1 for own in owns)
+        if sum(map(_programs, owns)) <= MOST and (meet or seed % 2):
             return instance
     raise RuntimeError(f"seed {seed}: no instance with at most {MOST} linear programs")
 
@@ -74,23 +82,6 @@ def _drawn(rng: random.Random) -> DdlClusterInstance:
     return DdlClusterInstance.parse({**data, "name": "tiny"})
 
 
-def _placements(instance: DdlClusterInstance) -> Iterator[Placement]:
-    gpus = [(s, g) for s, server in enumerate(instance.servers) for g in range(server.gpus)]
-    yield from product(
-        *(
-            combinations(gpus, job.gpus) if given is None else [tuple(sorted(given))]
-            for job, given in zip(instance.jobs, instance.given, strict=True)
-        )
-    )
-
-
-def _placed(instance: DdlClusterInstance, placement: Placement) -> DdlClusterInstance:
-    data = instance.to_dict()
-    for job, gpus in zip(data["jobs"], placement, strict=True):
-        job["placement"] = [[instance.servers[s].id, g] for s, g in gpus]
-    return DdlClusterInstance.parse(data)
-
-
 def _rivals(instance: DdlClusterInstance) -> list[tuple[int, int]]:
     """Pairs of jobs of a placed instance that share a GPU whose memory holds one of them."""
     jobs, given = instance.jobs, [set(gpus or ()) for gpus in instance.given]
@@ -110,7 +101,7 @@ def _programs(own: DdlClusterInstance) -> int:
 def schedules(instance: DdlClusterInstance, seed: int, count: int = 20) -> Iterator[Solution]:
     """Schedules of random placements with random delays, every second time job after job; some break the memory."""
     rng = random.Random(seed)
-    every = list(_placements(instance))
+    every = list(placements(instance))
     link = instance.link
     for turn in range(count):
         pause = rng.choice([0.0, 1.0, instance.longest_run / 4]) * (turn % 2)
@@ -137,7 +128,7 @@ def optimum_under(
     """
     found = (
         _program(instance, own, rows, row, at_most, level, cost)
-        for own in (_placed(instance, placement) for placement in _placements(instance))
+        for own in (placed(instance, placement) for placement in placements(instance))
         for rows in _all_rows(own)
     )
     return min((value for value in found if value is not None), default=None)

@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 from schedgap.benchmarks.instances.ddljs.random import tiny
+from schedgap.benchmarks.studies.brute_force import TooManyError
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.ddljs.instance import DdljsInstance, Job
@@ -126,7 +127,7 @@ def worth(job: Job, slots: int) -> float:
 
 
 def brute_force(instance: DdljsInstance, limit: int = 300_000) -> tuple[float, Solution]:
-    """(optimum, a solution that has it). Raises RuntimeError beyond `limit` totals in a slot."""
+    """(optimum, a solution that has it). Raises TooManyError beyond `limit` totals in a slot."""
     fits = together(instance)
     limits = [_limit(job) for job in instance.jobs]
     origin = tuple(0 for _ in instance.jobs)
@@ -139,7 +140,7 @@ def brute_force(instance: DdljsInstance, limit: int = 300_000) -> tuple[float, S
             if after not in here and all(a <= b for a, b in zip(after, limits, strict=True)):
                 here[after] = (total, sizes)
         if len(here) > limit:
-            raise RuntimeError(f"more than {limit} totals in slot {slot}")
+            raise TooManyError(f"more than {limit} totals in slot {slot}")
         layers.append(here)
     best = max(layers[-1], key=lambda total: sum(map(worth, instance.jobs, total)))
     value = sum(map(worth, instance.jobs, best))

@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Literal
 
 from schedgap.benchmarks.instances.g_vne.random import tiny
+from schedgap.benchmarks.studies.brute_force import TooManyError
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.common.substrate import SubstrateInstance
@@ -106,7 +107,7 @@ def _rings(
                         grown.setdefault(tuple(more), (*chosen, path))
                 partial = grown
                 if len(partial) > limit:
-                    raise RuntimeError(f"more than {limit} routings of one ring")
+                    raise TooManyError(f"more than {limit} routings of one ring")
             for load, chosen in partial.items():
                 if load not in best or worth > best[load][0]:
                     best[load] = (worth, {"workers": list(workers), "routes": [list(path) for path in chosen]})
@@ -117,7 +118,7 @@ def _rings(
         if not any(all(a <= b for a, b in zip(other[1], item[1], strict=True)) for other in kept):
             kept.append(item)
         if len(kept) > limit:
-            raise RuntimeError(f"more than {limit} rings of one job")
+            raise TooManyError(f"more than {limit} rings of one job")
     return kept
 
 
@@ -134,7 +135,7 @@ def room(instance: GVneInstance) -> Load:
 
 
 def brute_force(instance: GVneInstance, limit: int = 20_000) -> tuple[Fraction, Solution]:
-    """(optimum, a solution that has it). Raises RuntimeError beyond `limit` rings or routings of a job."""
+    """(optimum, a solution that has it). Raises TooManyError beyond `limit` rings or routings of a job."""
     of_jobs = zip((job.id for job in instance.jobs), ring_options(instance, limit), strict=True)
     options = sorted(((job, rings) for job, rings in of_jobs if rings), key=lambda item: -item[1][0][0])
     ahead = [Fraction(0)]

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from schedgap.benchmarks.instances.hadar.random import tiny
+from schedgap.benchmarks.studies.brute_force import TooManyError
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.hadar.instance import HadarInstance, Job
@@ -51,7 +52,7 @@ Choice = tuple[Counts | None, ...]
 def brute_force(instance: HadarInstance, limit: int = 500_000) -> tuple[Fraction, Solution] | None:
     """(optimum, a solution that has it); None where all jobs must finish and cannot.
 
-    Raises RuntimeError beyond `limit` states (slot, progress of every job).
+    Raises TooManyError beyond `limit` states (slot, progress of every job).
     """
     search = _Search(instance, limit)
     found = search.best(1, tuple(Fraction(0) for _ in instance.jobs))
@@ -95,7 +96,7 @@ class _Search:
         if key in self.memo:
             return self.memo[key]
         if len(self.memo) > self.limit:
-            raise RuntimeError(f"more than {self.limit} states")
+            raise TooManyError(f"more than {self.limit} states")
         top: tuple[Fraction, Choice] | None = None
         seen = set()
         for choice in self.choices(slot, done, 0, tuple(self.instance.capacity.values())):

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from schedgap.benchmarks.studies.brute_force import TooManyError
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
@@ -29,7 +30,7 @@ def brute_force(instance: RarDdlsInstance, limit: int = 2_000_000) -> tuple[int,
 
     Breadth first over slots; a state is each job's iterations left and placement, so two ways to the same state
     count once. States that differ by a permutation of servers of equal size are the same state.
-    Raises RuntimeError beyond `limit` states.
+    Raises TooManyError beyond `limit` states.
     """
     sizes = [server.gpus for server in instance.servers]
     choices = [placements(job.gpus, sizes) for job in instance.jobs]
@@ -51,7 +52,7 @@ def brute_force(instance: RarDdlsInstance, limit: int = 2_000_000) -> tuple[int,
                 return slot, _trace(instance, layers, state)
         seen += len(layer)
         if seen > limit:
-            raise RuntimeError(f"more than {limit} states")
+            raise TooManyError(f"more than {limit} states")
         frontier = set(layer)
     return None
 
@@ -226,7 +227,7 @@ def solve_brute_force(instance: RarDdlsInstance, options: SolveOptions) -> Resul
     began = time.monotonic()
     try:
         found = brute_force(instance)
-    except RuntimeError:
+    except TooManyError:
         return Result(Status.UNKNOWN, termination=Termination.WORK_LIMIT, solve_seconds=time.monotonic() - began)
     seconds = time.monotonic() - began
     if found is None:

@@ -93,7 +93,8 @@ class _Search:
         if options.start is not None:
             self.best.propose(options.start)
         # one check is enough where nothing is searched
-        if self.best.objective is None or (self.n <= LARGEST and self.best.stage("one at a time")):
+        asked = self.n <= LARGEST and self.best.stage("one at a time")
+        if asked or self.best.objective is None:
             self.best.propose(one_at_a_time(instance))
 
     @property

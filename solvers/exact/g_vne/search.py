@@ -125,7 +125,8 @@ class RingSearch(BranchAndPrice[Rules, Column, Floats]):
         """At the root diving; then the integer master, again with the columns found since."""
         if root.status not in (GenerationStatus.CONVERGED, GenerationStatus.STALLED) or root.bound is None:
             return False
-        if attempt == 0 and self.subproblem.data.jobs >= DIVE_JOBS and self.best.stage("dive"):
+        asked = self.options.stages is not None  # one stage alone may be asked of any instance
+        if attempt == 0 and (asked or self.subproblem.data.jobs >= DIVE_JOBS) and self.best.stage("dive"):
             items, load = dive(self.subproblem, self.rings, root, self.options.deadline)
             absent = [j for j, ring in enumerate(items) if ring is None]
             self.rings.insert(items, load, absent, root.duals)

@@ -1,0 +1,168 @@
+"""What is asked of each problem: its exhaustive search, its exact method and stages of it, how many instances."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from schedgap.benchmarks.studies.brute_force import (
+    comm_contention,
+    ddl_cluster,
+    ddljs,
+    g_vne,
+    gpu_sharing,
+    hadar,
+    rar_ddls,
+)
+from schedgap.formulations.common.instance import Solution
+from schedgap.solvers.exact.comm_contention.branch_and_bound import solve_bb
+from schedgap.solvers.exact.ddl_cluster.methods import solve_cp as solve_cluster
+from schedgap.solvers.exact.ddl_cluster.placement import solve_placement
+from schedgap.solvers.exact.g_vne.colgen import solve_colgen as solve_rings
+from schedgap.solvers.exact.gpu_sharing.cp import solve_cp as solve_sharing
+from schedgap.solvers.exact.hadar.colgen import solve_colgen as solve_hadar
+from schedgap.solvers.exact.rar_ddls.cp import solve_cp as solve_rar
+from schedgap.solvers.result import Result, SolveOptions
+
+Solve = Callable[[Any, SolveOptions], Result]
+Truth = tuple[Fraction | None, Solution | None]
+"""The optimum, None where there is no schedule; and a schedule that has it, where the search tells."""
+
+
+def _rar_ddls(instance: Any) -> Truth:
+    found = rar_ddls.brute_force(instance, 20_000)
+    return (None, None) if found is None else (Fraction(found[0]), found[1])
+
+
+def _gpu_sharing(instance: Any) -> Truth:
+    found = gpu_sharing.brute_force(instance)
+    jobs = len(instance.jobs)
+    return None if found is None else Fraction(round(found * jobs), jobs), None
+
+
+def _hadar(instance: Any) -> Truth:
+    found = hadar.brute_force(instance, 3_000)
+    return (None, None) if found is None else found
+
+
+def _ddljs(instance: Any) -> Truth:
+    value, solution = ddljs.brute_force(instance, 20_000)
+    return Fraction(value), solution
+
+
+def _ddl_cluster(instance: Any) -> Truth:
+    placed = (ddl_cluster.placed(instance, placement) for placement in ddl_cluster.placements(instance))
+    return Fraction(min(map(ddl_cluster.optimum, placed))), None
+
+
+def _cluster(instance: Any, options: SolveOptions) -> Result:
+    if all(instance.given):
+        return solve_cluster(instance, options)
+    return solve_placement(instance, replace(options, stages=(options.stages or frozenset()) | {"placements"}))
+
+
+@dataclass(frozen=True)
+class Gate:
+    """What is asked of one problem.
+
+    Attributes
+    ----------
+    truth : the exhaustive search
+    solve : the exact method, None for the engines alone
+    stages : sets of its stages that are asked beside all of them, in turn
+    complete : stages that settle every instance by themselves: a set with one of them owes a proof
+    sets : how many of them an instance is asked
+    near : relative, what objectives may differ by: 0 where both are exact
+    count : instances of one run
+    """
+
+    truth: Callable[[Any], Truth]
+    solve: Solve | None
+    stages: tuple[frozenset[str], ...]
+    complete: frozenset[str]
+    sets: int
+    near: float
+    count: int
+
+
+def _sets(*texts: str) -> tuple[frozenset[str], ...]:
+    return tuple(frozenset(text.split(" + ")) for text in texts)
+
+
+GATES: dict[str, Gate] = {
+    "rar-ddls": Gate(
+        _rar_ddls,
+        solve_rar,
+        _sets(
+            "interval model",
+            "local search + slot packing",
+            "slot packing + interval model",
+            "packing without crossing + slot packing",
+            "bound + packing without crossing + interval model",
+        ),
+        frozenset({"interval model"}),
+        3,
+        0.0,
+        2_000,
+    ),
+    "gpu-sharing": Gate(
+        _gpu_sharing,
+        solve_sharing,
+        _sets("cp-sat", "linear programs + cp-sat", "dynamic program", "linear programs + dynamic program"),
+        frozenset({"cp-sat"}),
+        1,
+        0.0,
+        1_000,
+    ),
+    "hadar": Gate(
+        _hadar,
+        solve_hadar,
+        _sets(
+            "branch and price",
+            "cuts + local search",
+            "cuts + branch and price",
+            "integer master + branch and price",
+            "compact program + branch and price",
+        ),
+        frozenset({"branch and price"}),
+        3,
+        2e-9,
+        2_000,
+    ),
+    "g-vne": Gate(
+        lambda instance: g_vne.brute_force(instance, 300),
+        solve_rings,
+        _sets(
+            "branch and price",
+            "cuts + local search",
+            "cuts + branch and price",
+            "dive",
+            "integer master + branch and price",
+        ),
+        frozenset({"branch and price"}),
+        3,
+        2e-9,
+        2_000,
+    ),
+    "ddljs": Gate(_ddljs, None, _sets("engine", "start + engine"), frozenset({"engine"}), 1, 2e-9, 600),
+    "comm-contention": Gate(
+        comm_contention.brute_force,
+        solve_bb,
+        _sets("whole tree", "bound + first nodes", "bound + one at a time"),
+        frozenset({"whole tree", "one at a time"}),
+        2,
+        2e-9,
+        500,
+    ),
+    "ddl-cluster": Gate(
+        _ddl_cluster,
+        _cluster,
+        _sets("bound + job shop", "bound + policies", "grid model", "policies + grid model"),
+        frozenset({"grid model"}),
+        3,
+        2e-8,
+        400,
+    ),
+}
