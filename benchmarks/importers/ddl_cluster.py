@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from schedgap.benchmarks.importers.traces import Trace, timed
+from schedgap.benchmarks.importers.throughputs import timed
+from schedgap.benchmarks.importers.traces import Trace
 from schedgap.benchmarks.instances.ddl_cluster.random import GPU_MEMORY, LINK, MODELS
 from schedgap.benchmarks.instances.profiles.matching import match_profile
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance

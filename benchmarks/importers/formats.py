@@ -10,13 +10,14 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from schedgap.benchmarks.importers.rows import (
+from schedgap.benchmarks.importers.cells import (
     MISSING,
-    Format,
     LeftOut,
     between,
     count,
     duration,
+    host_names,
+    lasted,
     moment,
     name,
     number,
@@ -24,6 +25,9 @@ from schedgap.benchmarks.importers.rows import (
     seconds,
     whole,
 )
+from schedgap.benchmarks.importers.kubernetes import KUBERNETES
+from schedgap.benchmarks.importers.rows import Format
+from schedgap.benchmarks.importers.slurm import SLURM
 
 
 def _argument(cell: str) -> None:
@@ -61,8 +65,23 @@ def _milli(cell: str) -> float:
     return count(cell) / 1000
 
 
+def _own_nodes(cells: Any) -> tuple[tuple[str, int], ...]:
+    return tuple(cells)
+
+
+def _minutes(cell: str) -> float:
+    return 60 * duration(cell)
+
+
+def _minute(cell: str) -> float:
+    return 60 * moment(cell)
+
+
 def _philly(job: Any) -> Sequence[Any]:
-    """jobid, submitted_time, seconds of all attempts, GPUs of the last attempt that had some."""
+    """jobid, submitted_time, seconds of all attempts, GPUs of the last attempt that had some, then the record.
+
+    Only a job of one attempt has a start and an end: what ran in between others is not one interval.
+    """
     if not isinstance(job, Mapping) or not isinstance(job.get("attempts"), list):
         raise LeftOut("is not a job with a list of attempts")
     total, gpus = 0.0, 0
@@ -78,7 +97,11 @@ def _philly(job: Any) -> Sequence[Any]:
         total += between(str(attempt.get("start_time")), str(attempt.get("end_time")))
     if not job["attempts"]:
         raise LeftOut("was never started")
-    return str(job.get("jobid", "")), str(job.get("submitted_time")), str(total), str(gpus)
+    single = job["attempts"][0] if len(job["attempts"]) == 1 else {}
+    nodes = [(str(part.get("ip")), len(part["gpus"])) for part in single.get("detail") or ()]
+    record = (str(single.get("start_time")), str(single.get("end_time")), str(job.get("status")), nodes)
+    named = (str(job.get("vc")), str(job.get("user")))
+    return str(job.get("jobid", "")), str(job.get("submitted_time")), str(total), str(gpus), *record, *named
 
 
 GAVEL = Format(
@@ -98,31 +121,45 @@ GAVEL = Format(
             *("total steps", "scale factor", "priority", "SLO", "arrival"),
         ),
         ("job type", "command", "steps argument", "needs data", "total steps", "arrival", "scale factor"),
+        (  # uw-mad-dash/shockwave
+            *("job type", "command", "directory", "steps argument", "needs data", "total steps"),
+            *("scale factor", "mode", "priority", "SLO", "duration", "arrival"),
+        ),
     ),
     separator="\t",
     strict=True,
     relative=True,
 )
+_PHILLY_TITLE = "the Microsoft Philly trace (msr-fiddle/philly-traces: cluster_job_log), or its flat table"
 PHILLY = Format(
     "philly",
-    "the Microsoft Philly trace (msr-fiddle/philly-traces: cluster_job_log), or its flat table",
+    _PHILLY_TITLE,
     {
         "arrival": (moment, "timestamp"),
         "duration": (duration, "duration"),
         "gpus": (count, "num_gpus"),
     },
-)
-PHILLY_LOG = Format(
-    "philly",
-    PHILLY.title,
-    {
-        "id": (name, "jobid"),
-        "arrival": (moment, "submitted_time"),
-        "duration": (duration, "attempts"),
-        "gpus": (count, "gpus"),
-    },
-    objects=_philly,
-    notes=("a job's duration is that of all its attempts together, its GPUs are those of the last",),
+    {"tenant": (name, "cluster")},
+    json=Format(
+        "philly",
+        _PHILLY_TITLE,
+        {
+            "id": (name, "jobid"),
+            "arrival": (moment, "submitted_time"),
+            "duration": (duration, "attempts"),
+            "gpus": (count, "gpus"),
+        },
+        {
+            "start": (moment, "start_time"),
+            "end": (moment, "end_time"),
+            "state": (name, "status"),
+            "nodes": (_own_nodes, "detail"),
+            "tenant": (name, "vc"),
+            "user": (name, "user"),
+        },
+        objects=_philly,
+        notes=("a job's duration is that of all its attempts together, its GPUs are those of the last",),
+    ),
 )
 HELIOS = Format(
     "helios",
@@ -132,6 +169,13 @@ HELIOS = Format(
         "gpus": (count, "gpu_num"),
         "arrival": (moment, "submit_time"),
         "duration": (duration, "duration"),
+    },
+    {
+        "start": (moment, "start_time"),
+        "end": (moment, "end_time"),
+        "state": (name, "state"),
+        "tenant": (name, "vc"),
+        "user": (name, "user"),
     },
 )
 PAI = Format(
@@ -162,6 +206,13 @@ OPENB = Format(
         "arrival": (moment, "creation_time"),
         "duration": (between, "scheduled_time", "deletion_time"),
     },
+    {
+        "start": (moment, "scheduled_time"),
+        "end": (moment, "deletion_time"),
+        "state": (name, "pod_phase"),
+        "tenant": (name, "qos"),
+        "asked": (name, "gpu_spec"),
+    },
 )
 POLLUX = Format(
     "pollux",
@@ -188,8 +239,23 @@ TIRESIAS = Format(
     },
     relative=True,
 )
-TRACES = (GAVEL, PHILLY, HELIOS, PAI, OPENB, POLLUX, SIA, TIRESIAS)
+CHRONUS = Format(
+    "chronus",
+    "Philly jobs with models, of S-Lab-System-Group/ChronusArtifact (trace_job_Philly_MIX1.csv), in minutes",
+    {
+        "id": (name, "job_id"),
+        "gpus": (count, "num_gpu"),
+        "arrival": (_minute, "submit_time"),
+        "duration": (_minutes, "duration"),
+        "model": (name, "model_name"),
+    },
+    {"tenant": (name, "user")},
+)
+TRACES = (GAVEL, PHILLY, HELIOS, PAI, OPENB, POLLUX, SIA, TIRESIAS, CHRONUS, SLURM, KUBERNETES)
 """Formats of job traces, in the order of ``schedgap list``."""
+
+
+_RECORD = ("start", "end", "nodes", "tenant", "user", "kind")
 
 
 def table(columns: Mapping[str, str], scale: float) -> Format:
@@ -198,16 +264,29 @@ def table(columns: Mapping[str, str], scale: float) -> Format:
     def scaled(read: Any) -> Any:
         return lambda cell: scale * read(cell)
 
+    def when(cell: str) -> float:
+        return moment(cell) * (1 if "-" in cell else scale)
+
     readers = {
         "id": name,
         "gpus": whole,
         "duration": scaled(duration),
-        "arrival": lambda cell: moment(cell) * (1 if "-" in cell else scale),
+        "arrival": when,
+        "start": when,
+        "end": when,
+        "nodes": lambda cell: tuple((host, None) for host in host_names(cell)),
+        "tenant": name,
+        "user": name,
+        "kind": name,
         "model": name,
         "iterations": whole,
         "batch": whole,
     }
-    return Format("csv", "", {field: (readers[field], column) for field, column in columns.items()}, separator=None)
+    fields = {field: (readers[field], column) for field, column in columns.items()}
+    if "duration" not in fields and {"start", "end"} <= set(columns):
+        fields["duration"] = (lasted(when), columns["start"], columns["end"])
+    optional = {field: fields.pop(field) for field in _RECORD if field in fields}
+    return Format("csv", "", fields, optional, separator=None)
 
 
 CLUSTERS = (
@@ -229,6 +308,7 @@ CLUSTERS = (
         {"id": (name, "machine"), "kind": (str.strip, "gpu_type"), "gpus": (whole, "cap_gpu")},
         names=(("machine", "gpu_type", "cap_cpu", "cap_mem", "cap_gpu"),),
     ),
+    Format("nodes", "node,gpus[,type]", {"id": (name, "node"), "gpus": (count, "gpus")}, {"kind": (name, "type")}),
     Format("philly", "cluster_machine_list", {"id": (name, "machineId"), "gpus": (count, "number of GPUs")}),
     Format("lingjun", "topo.csv", {"id": (name, "ip")}, notes=("the table has no GPUs: 8 in every host assumed",)),
 )

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from schedgap.benchmarks.importers.traces import Trace, list_horizon, timed
+from schedgap.benchmarks.importers.throughputs import timed
+from schedgap.benchmarks.importers.traces import Trace, list_horizon
 from schedgap.benchmarks.instances.gpu_sharing.paper import iteration_seconds, task_instance, task_job
 from schedgap.benchmarks.instances.profiles.matching import match_profile
 from schedgap.benchmarks.instances.profiles.pollux_tasks import TASKS
@@ -27,11 +28,15 @@ def to_gpu_sharing(
         Field(
             ge=1,
             le=1000,
-            description="interference of every pair; where not given, drawn by pairs of tasks where the trace names "
-            "them (up to 1,000 jobs), else 1",
+            description="interference of every pair that shares a GPU; where not given, drawn by pairs of tasks where "
+            "the trace names them (up to 1,000 jobs)",
         ),
     ] = None,
     xi_seed: Annotated[int, Field(ge=0, le=10**9, description="of interference that is drawn")] = 0,
+    share: Annotated[
+        bool | None,
+        Field(description="two jobs may share a GPU; where not given, only where an interference is given or drawn"),
+    ] = None,
     slot_length: Annotated[float, Field(gt=0, le=10**6, description="seconds per slot")] = 10.0,
 ) -> GpuSharingInstance:
     """The jobs of a trace, each as one of the six fitted tasks of Pollux, with as many iterations as it ran for.
@@ -57,11 +62,20 @@ def to_gpu_sharing(
         parts.append(part)
         kinds.append(task)
     named = all(job.model in TASKS for job in jobs)
-    if xi is None:
-        xi = None if named and len(jobs) <= _DRAWN_UP_TO else 1.0
+    drawn = xi is None and named and len(jobs) <= _DRAWN_UP_TO and share is not False
+    if share is None:
+        share = drawn or xi is not None
+    if xi is None and not drawn:
+        xi = 1.0
     trace.notes.add(
-        f"{len(parts)} jobs; interference is "
-        + (f"{xi:g} for every pair" if xi is not None else "drawn by pairs of tasks from 1 to 2")
+        f"{len(parts)} jobs; "
+        + (
+            "each has its GPUs to itself (share=yes: two on a GPU; the log has no interference)"
+            if not share
+            else f"two may share a GPU, interference is {xi:g} for every pair"
+            if xi is not None
+            else "two may share a GPU, interference is drawn by pairs of tasks from 1 to 2"
+        )
     )
     trace.notes.add("memory is assumed (benchmarks/instances/profiles/pollux_tasks.py), on GPUs of 11 GB")
     last = max(part["arrival"] for part in parts)
@@ -69,6 +83,5 @@ def to_gpu_sharing(
     horizon = min(
         last + sum(slots for _, slots in lengths), list_horizon(last, lengths, sum(size for _, size in servers))
     )
-    return task_instance(
-        np.random.default_rng(xi_seed), trace.name, parts, kinds, servers, xi, slot_length, horizon=horizon
-    )
+    rng, cap = np.random.default_rng(xi_seed), 2 if share else 1
+    return task_instance(rng, trace.name, parts, kinds, servers, xi, slot_length, horizon=horizon, cap=cap)

@@ -10,8 +10,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from schedgap.benchmarks.importers.throughputs import read_throughputs
-from schedgap.benchmarks.importers.traces import Trace, TraceJob, TraceServer, list_horizon, measured_type
+from schedgap.benchmarks.importers.servers import TraceServer
+from schedgap.benchmarks.importers.throughputs import measured_type, read_throughputs
+from schedgap.benchmarks.importers.traces import Trace, TraceJob, list_horizon
 from schedgap.benchmarks.instances.profiles.pollux_tasks import MEASURED
 from schedgap.benchmarks.instances.profiles.throughputs import Throughputs
 from schedgap.formulations.common.errors import InputError

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from schedgap.benchmarks.importers.rows import Format, Notes, duration, opened, positive, read_rows
+from schedgap.benchmarks.importers.cells import duration, positive
+from schedgap.benchmarks.importers.rows import Format, Notes, opened, read_rows
 from schedgap.formulations.gpu_sharing.fit import IterationModel, Measurements, fit_iteration_model
 
 

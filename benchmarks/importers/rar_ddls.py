@@ -9,12 +9,12 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from schedgap.benchmarks.importers.throughputs import read_throughputs
-from schedgap.benchmarks.importers.traces import Trace, TraceJob, measured_type
+from schedgap.benchmarks.importers.throughputs import measured_type, read_throughputs
+from schedgap.benchmarks.importers.traces import Trace, TraceJob
 from schedgap.benchmarks.instances.profiles.pollux_tasks import MEASURED
-from schedgap.benchmarks.instances.rar_ddls.horizon import certified_horizon
+from schedgap.benchmarks.instances.rar_ddls.horizon import ample_horizon, certified_horizon
 from schedgap.benchmarks.instances.rar_ddls.measured import Setup, measured_job
-from schedgap.benchmarks.instances.rar_ddls.options import Horizon, Slack, Worker
+from schedgap.benchmarks.instances.rar_ddls.options import Horizon, Worker
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import LARGEST_COUNT
 from schedgap.formulations.common.numbers import exact
@@ -33,7 +33,10 @@ def to_rar_ddls(
         str, Field(description="measured model of jobs whose own is not named or not measured")
     ] = "Transformer (batch size 64)",
     worker: Worker = "v100",
-    slack: Slack = 1.25,
+    slack: Annotated[
+        float | None,
+        Field(ge=1, le=100, description="horizon over a certified feasible makespan; one that cuts nobody without"),
+    ] = None,
     horizon: Horizon = None,
     **cluster: float,
 ) -> RarDdlsInstance:
@@ -88,9 +91,10 @@ def to_rar_ddls(
     )
     _progress(instance, chosen, setup.slot_length, trace)
     if horizon is None:
-        certified = certified_horizon(instance)
-        assert certified is not None  # every job fits and makes progress alone
-        instance = instance.model_copy(update={"horizon": math.ceil(slack * certified)})
+        last = ample_horizon(instance) if slack is None else certified_horizon(instance)
+        assert last is not None  # every job fits and makes progress alone
+        last = min(LARGEST_COUNT, math.ceil((slack or 1.0) * last))
+        instance = instance.model_copy(update={"horizon": last})
     return instance
 
 

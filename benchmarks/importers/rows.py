@@ -5,36 +5,24 @@ from __future__ import annotations
 import codecs
 import csv
 import json
-import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, Literal
 
+from schedgap.benchmarks.importers.cells import LeftOut, Unfit, check_order
 from schedgap.formulations.common.errors import InputError, near
-from schedgap.formulations.common.instance import LARGEST_COUNT, Json
+from schedgap.formulations.common.instance import Json
 
 Reader = Callable[..., Json]
 """``f(cell, ...) -> value``; raises ValueError that says what the cell must be, or :class:`LeftOut`."""
-MISSING = frozenset({"", "na", "n/a", "nan", "none", "null", "unknown", "-"})
-"""What logs write where they have no value."""
 _SHOWN_LINES = 5
 _LONGEST_CELL = 131_072
 _LONGEST_LINE = 1 << 20
 _LONGEST_ELEMENT = 1 << 22
-_CLOCK = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d{1,2}):(\d{1,2}(?:\.\d+)?)")
-
-
-class LeftOut(ValueError):
-    """A row that can be read, but is no job that a problem can have: why, and details."""
-
-
-class Unfit(ValueError):
-    """A row that cannot be read, or has the id of another: what is wrong, and the value."""
 
 
 @dataclass(frozen=True)
@@ -46,22 +34,35 @@ class Format:
     id, title : its name after ``schedgap import``, and one line
     fields : what is read: a reader, and the columns whose cells it is given
     names : column names of every layout, in order, where the file does not name them itself
-    separator : None: the one of comma, semicolon and tab that the first line has most of
+    optional : the same for what is read where its columns are there, and None where a cell has no value
+    separator : None: the one of comma, semicolon, tab and bar that the first line has most of
     strict : a row that does not fit is an error, not counted
     relative : arrivals count from the file's own zero; otherwise from the first job
     notes : what is assumed of every file of this format
     objects : for a file that holds a JSON list instead of a table: the cells of an element
+    items : the key of that list where an object holds it
+    attempts : a second row with the same id is a further attempt of the job, and a job of its own
+    json : the form of a file of this format that holds JSON
     """
 
     id: str
     title: str
     fields: Mapping[str, tuple[Any, ...]]
+    optional: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     names: tuple[tuple[str, ...], ...] = ()
     separator: str | None = ","
     strict: bool = False
     relative: bool = False
     notes: tuple[str, ...] = ()
     objects: Callable[[Any], Sequence[Any]] | None = None
+    items: str = ""
+    attempts: bool = False
+    json: Format | None = None
+
+    @property
+    def every(self) -> dict[str, tuple[Any, ...]]:
+        """Fields that are needed, and those that are not."""
+        return {**self.fields, **self.optional}
 
 
 @dataclass
@@ -83,6 +84,12 @@ class Notes:
         if count < _SHOWN_LINES:
             lines.append(line)
         self._rows[text] = count + 1, lines
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """How many rows were left out, by reason."""
+        begin = "left out: "
+        return {text.removeprefix(begin): n for text, (n, _) in self._rows.items() if text.startswith(begin)}
 
     @property
     def texts(self) -> list[str]:
@@ -128,11 +135,16 @@ def read_rows(form: Format, path: str | Path, notes: Notes, keep: str | None = N
                 if keep is not None and cells[positions[keep.split("=", 1)[0]]] != keep.split("=", 1)[1]:
                     continue
                 row = _values(form, positions, cells)
+                if check_order(row):
+                    notes.row("started up to 60 s before they were submitted: submitted when they started", line)
                 if row.get("gpus") == 0:
                     raise LeftOut("no GPU")
                 name = row.get("id")
                 if name is not None and seen.setdefault(name, line) != line:
-                    raise Unfit("its id is used twice", f"{name!r} is already that of line {seen[name]}")
+                    if not form.attempts:
+                        raise Unfit("its id is used twice", f"{name!r} is already that of line {seen[name]}")
+                    row["id"] = f"{name}~{line}"
+                    notes.row("are further attempts of a job: each is a job of its own", line)
             except (Unfit, LeftOut) as error:
                 what, *detail = map(str, error.args)
                 text = f"{path}: line {line}: {', '.join((what, *detail))}"
@@ -166,13 +178,13 @@ def _cells(objects: Callable[[Any], Sequence[Any]], element: Any) -> Sequence[An
 def _lines(form: Format, path: str | Path, file: IO[str]) -> Iterator[tuple[int, Sequence[str], Any]]:
     """Line number, column names, cells."""
     if form.objects is not None:
-        known = tuple(dict.fromkeys(column for _, *columns in form.fields.values() for column in columns))
-        yield from ((line, known, element) for line, element in _elements(path, file))
+        known = tuple(dict.fromkeys(column for _, *columns in form.every.values() for column in columns))
+        yield from ((line, known, element) for line, element in _elements(path, file, form.items))
         return
     first = next(_short_lines(path, file), "")
-    separator = form.separator or max(",;\t", key=first.count)
+    separator = form.separator or max(",;\t|", key=first.count)
     file.seek(0)
-    quoting: Literal[0, 3] = csv.QUOTE_NONE if separator == "\t" else csv.QUOTE_MINIMAL
+    quoting: Literal[0, 3] = csv.QUOTE_NONE if separator in "\t|" else csv.QUOTE_MINIMAL
     rows = csv.reader(_short_lines(path, file), delimiter=separator, quoting=quoting, strict=True)
     layouts = {len(names): names for names in form.names}
     names: tuple[str, ...] = ()
@@ -218,7 +230,8 @@ def _short_lines(path: str | Path, file: IO[str]) -> Iterator[str]:
 
 def _require(form: Format, positions: Mapping[str, int], path: str | Path, keep: str | None) -> None:
     """All the columns that are read are there."""
-    wanted = [column for _, *columns in form.fields.values() for column in columns]
+    needed = form.every if form.id == "csv" else form.fields  # of a user's table all that was named
+    wanted = [column for _, *columns in needed.values() for column in columns]
     if keep is not None:
         if "=" not in keep:
             raise InputError(f"option keep: must be column=value, got {keep!r}")
@@ -234,11 +247,14 @@ def _require(form: Format, positions: Mapping[str, int], path: str | Path, keep:
 
 def _values(form: Format, positions: Mapping[str, int], cells: Sequence[Any]) -> dict[str, Any]:
     row = {}
-    for name, (read, *columns) in form.fields.items():
+    for name, (read, *columns) in form.every.items():
+        if name in form.optional and not all(column in positions for column in columns):
+            continue
         try:
             row[name] = read(*(cells[positions[column]] for column in columns))
         except LeftOut:
-            raise
+            if name not in form.optional:
+                raise
         except ValueError as error:
             numbered = f"column {positions[columns[0]] + 1} ({columns[0]})" if form.names else columns[0]
             got = cells[positions[columns[0]]]
@@ -271,12 +287,24 @@ def _undecodable(path: str | Path) -> int:
     return line
 
 
-def _elements(path: str | Path, file: IO[str]) -> Iterator[tuple[int, Any]]:
-    """The elements of a JSON list with the line each begins in, read in pieces: memory for one of them."""
+def _elements(path: str | Path, file: IO[str], key: str = "") -> Iterator[tuple[int, Any]]:
+    """The elements of a JSON list with the line each begins in, read in pieces: memory for one of them.
+
+    With a `key` the list is the value of that key of an object, the first that is a list.
+    """
     decoder = json.JSONDecoder()
     line = 1
     text = ""
     inside = False
+    if key:
+        begin = re.compile(rf'"{key}"\s*:\s*\[')
+        while (start := begin.search(text)) is None:
+            piece = file.read(1 << 16)
+            text += piece
+            if not piece or len(text) > _LONGEST_ELEMENT:
+                raise InputError(f"{path}: line 1: not JSON with a list of {key}")
+        line += text[: start.end()].count("\n")
+        text, inside = text[start.end() :], True
     while True:
         piece = file.read(1 << 16)
         text += piece
@@ -296,105 +324,3 @@ def _elements(path: str | Path, file: IO[str]) -> Iterator[tuple[int, Any]]:
             text = text[end:]
         if not piece or len(text) > _LONGEST_ELEMENT:
             raise InputError(f"{path}: line {line}: not JSON, or the list does not end")
-
-
-def given(cell: str) -> str:
-    """A cell without the blanks around it; a missing value leaves the row out."""
-    text = cell.strip()
-    if text.lower() in MISSING:
-        raise LeftOut("has no value where one is needed")
-    return text
-
-
-def name(cell: str, *more: str) -> str:
-    """An id, or several cells joined to one."""
-    text = "/".join(given(part) for part in (cell, *more))
-    if len(text) > 200 or not text.isprintable():
-        raise ValueError("must be a name of at most 200 printable characters")
-    return text
-
-
-def count(cell: str) -> int:
-    """A whole number from 0 to 10^9, written in digits."""
-    text = given(cell)
-    if not re.fullmatch(r"[0-9]{1,10}", text) or int(text) > LARGEST_COUNT:
-        raise ValueError(f"must be a whole number from 0 to {LARGEST_COUNT}")
-    return int(text)
-
-
-def positive(cell: str) -> int:
-    """A whole number from 1 to 10^9, written in digits."""
-    try:
-        found = count(cell)
-    except LeftOut:
-        raise
-    except ValueError:
-        found = 0
-    if found < 1:
-        raise ValueError(f"must be a whole number from 1 to {LARGEST_COUNT}")
-    return found
-
-
-def whole(cell: str) -> int:
-    """A whole number that may be written as 2.0."""
-    return count(re.sub(r"\.0*$", "", given(cell)))
-
-
-def number(text: str, what: str) -> float:
-    """A number up to 10^12 in size; `what` says what it must be."""
-    try:
-        found = float(text)
-    except ValueError:
-        found = math.nan
-    if not abs(found) <= 1e12:
-        raise ValueError(f"must be {what}")
-    return found
-
-
-def duration(cell: str) -> float:
-    """Seconds, or a clock ([days-]hours:minutes:seconds); must be more than 0."""
-    text = given(cell)
-    clock = _CLOCK.fullmatch(text)
-    if clock:
-        days, hours, minutes, rest = (float(part or 0) for part in clock.groups())
-        text = repr(86400 * days + 3600 * hours + 60 * minutes + rest)
-    found = number(text, "seconds or a clock such as 1-02:03:04")
-    if found <= 0:
-        raise LeftOut("lasts no time" if found == 0 else "lasts a negative time")
-    return found
-
-
-def moment(cell: str) -> float:
-    """Seconds, not negative, or a date and time (seconds since 1970; UTC where no zone is named)."""
-    text = given(cell)
-    if re.match(r"\d{4}-\d\d-\d\d", text):
-        try:
-            found = datetime.fromisoformat(text)
-        except ValueError:
-            raise ValueError("must be a date and time such as 2020-06-09 18:41:01") from None
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
-    seconds = number(text, "seconds or a date and time")
-    if seconds < 0:
-        raise LeftOut("has a negative time")
-    return seconds
-
-
-def seconds(cell: str) -> float:
-    """Seconds, at least 0."""
-    try:
-        found = float(cell)
-    except ValueError:
-        found = math.nan
-    if not 0 <= found <= 1e15:
-        raise ValueError("must be seconds, at least 0")
-    return found
-
-
-def between(start: str, end: str) -> float:
-    """Seconds from one moment to another."""
-    if start.strip().lower() in MISSING or end.strip().lower() in MISSING:
-        raise LeftOut("has no start or no end")
-    found = moment(end) - moment(start)
-    if found <= 0:
-        raise LeftOut("lasts no time" if found == 0 else "ends before it starts")
-    return found

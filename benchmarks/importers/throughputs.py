@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from schedgap.benchmarks.importers.traces import Trace, TraceJob
+from schedgap.benchmarks.instances.profiles.matching import match_profile
+from schedgap.benchmarks.instances.profiles.pollux_tasks import MEASURED
 from schedgap.benchmarks.instances.profiles.throughputs import JobType, Rate, Throughputs
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import LARGEST_COUNT, read_json
@@ -65,3 +68,38 @@ def _count(text: str, where: str) -> int:
 def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 40 else text[:37] + "..."
+
+
+def measured_type(trace: Trace, job: TraceJob, known: Sequence[str], profile: str) -> str:
+    """The job type whose measured rates a job gets; with a note where the file does not name it.
+
+    A format with job types of its own (Gavel's) names them all.
+    """
+    if trace.notes.strict:
+        return job.model or ""
+    chosen, said = match_profile(job.model, job.batch, known, profile)
+    if said is not None:
+        trace.notes.add(said)
+    return chosen
+
+
+def timed(trace: Trace, jobs: Sequence[TraceJob]) -> list[float]:
+    """Seconds that each job ran; where the file has steps only, those they take on a measured V100.
+
+    Raises
+    ------
+    InputError
+        No duration, and no rate of what the job trains.
+    """
+    found = []
+    for job in jobs:
+        if job.duration is not None:
+            found.append(job.duration)
+            continue
+        step = MEASURED.seconds_per_step("v100", job.model or "", job.gpus)
+        if step is None or job.iterations is None:
+            raise InputError(f"{trace.path}: line {job.line}: {job.model!r} has steps, but no rate on v100 is known")
+        found.append(job.iterations * step[0])
+    if any(job.duration is None for job in jobs):
+        trace.notes.add("durations are the steps of the file at the rates measured on v100")
+    return found

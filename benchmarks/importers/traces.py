@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,19 +13,17 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from schedgap.benchmarks.importers.formats import CLUSTERS, PHILLY, PHILLY_LOG, POLLUX, SIA, TRACES, table
+from schedgap.benchmarks.importers.formats import KUBERNETES, POLLUX, SIA, TRACES, table
+from schedgap.benchmarks.importers.kubernetes import kubernetes_nodes
 from schedgap.benchmarks.importers.rows import Format, Notes, opened, read_rows
+from schedgap.benchmarks.importers.servers import TraceServer, read_servers, servers_with_gpus
 from schedgap.benchmarks.instances.gpu_sharing.paper import LARGE_HOURS, PER_SERVER, SMALL_HOURS
-from schedgap.benchmarks.instances.profiles.matching import match_profile
-from schedgap.benchmarks.instances.profiles.pollux_tasks import MEASURED
 from schedgap.catalogue.workload import Importer
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance
 from schedgap.formulations.common.options import passes_on_to
 
 _UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}
-_LINGJUN_GPUS = 8
-_MOST_SERVERS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,30 +33,53 @@ class TraceJob:
     Attributes
     ----------
     line : of the file, from 1
+    share : of each of its GPUs that it asked for
     arrival : seconds
     duration : seconds that it ran
     iterations : steps, counted over all workers
     model : what it trains, as the file says
     batch : samples of one worker
+    eligible, start, end : seconds, by the clock of the arrivals; of the run that really was
+    state, user, tenant : how it ended, whose it was, and its queue, partition or virtual cluster
+    nodes : where it ran, with the GPUs that it had on each where the log says so
+    limit : seconds that it was allowed
+    asked, kind : the type of GPU that it asked for, and that it got
     """
 
     line: int
     id: str
     gpus: int
+    share: float = 1.0
     arrival: float = 0.0
     duration: float | None = None
     iterations: int | None = None
     model: str | None = None
     batch: int | None = None
-
-
-@dataclass(frozen=True)
-class TraceServer:
-    """A server, its GPUs, and their kind where it is known."""
-
-    id: str
-    gpus: int
+    eligible: float | None = None
+    start: float | None = None
+    end: float | None = None
+    state: str | None = None
+    user: str | None = None
+    tenant: str | None = None
+    nodes: tuple[tuple[str, int | None], ...] = ()
+    limit: float | None = None
+    asked: str | None = None
     kind: str | None = None
+
+    def moved(self, zero: float, scale: float) -> TraceJob:
+        """With times from `zero` on, and all times and steps `scale` times as long."""
+        if zero == 0 and scale == 1:
+            return self
+        moments: dict[str, Any] = {
+            name: round(scale * (value - zero), 6)
+            for name in ("arrival", "eligible", "start", "end")
+            if (value := getattr(self, name)) is not None
+        }
+        if scale != 1:
+            for name in ("duration", "limit"):
+                moments[name] = None if getattr(self, name) is None else scale * getattr(self, name)
+            moments["iterations"] = None if self.iterations is None else max(1, round(scale * self.iterations))
+        return replace(self, **moments)
 
 
 @dataclass
@@ -71,6 +92,7 @@ class Trace:
     path : for messages
     jobs : that were kept, in the order of the file
     servers : of the file of servers, or as the options say
+    listed : the servers are those of a file
     notes : what was left out or assumed
     """
 
@@ -79,6 +101,7 @@ class Trace:
     jobs: list[TraceJob]
     servers: list[TraceServer]
     notes: Notes
+    listed: bool = False
 
     def drop(self, job: TraceJob, reason: str) -> None:
         """Leave a job out, and say so; where the format is strict, an error."""
@@ -156,6 +179,9 @@ Servers = Annotated[
 ]
 PerServer = Annotated[int, Field(ge=1, le=10**6, description="GPUs of a server")]
 Seed = Annotated[int, Field(ge=0, le=10**9, description="of what is drawn")]
+TimeScale = Annotated[
+    float, Field(gt=0, le=1e6, description="factor on all times of the log, arrivals and steps included")
+]
 
 
 def _public(form: Format, target: Callable[..., Instance], usual: Any) -> Callable[..., tuple[Instance, list[str]]]:
@@ -171,13 +197,10 @@ def _public(form: Format, target: Callable[..., Instance], usual: Any) -> Callab
         servers: Servers = own,
         gpus: PerServer = PER_SERVER,
         seed: Seed = 0,
+        time_scale: TimeScale = 1.0,
         **options: Any,
     ) -> tuple[Instance, list[str]]:
-        used = form
-        if form is PHILLY:
-            with opened(files[0]) as file:
-                used = PHILLY_LOG if file.read(64).lstrip().startswith("[") else form
-        trace = read_trace(used, files, jobs, first, keep, servers, gpus, seed)
+        trace = read_trace(form, files, jobs, first, keep, servers, gpus, seed, time_scale)
         return target(trace, **options), trace.notes.texts
 
     return read
@@ -204,22 +227,44 @@ def _plain(target: Callable[..., Instance], usual: Any) -> Callable[..., tuple[I
         servers: Servers = None,
         server_gpus: PerServer = PER_SERVER,
         seed: Seed = 0,
+        time_scale: TimeScale = 1.0,
+        start: Annotated[str | None, Field(description="column: when a job started")] = None,
+        end: Annotated[str | None, Field(description="column: when it ended; with start instead of duration")] = None,
+        nodes: Annotated[str | None, Field(description="column: where it ran, n1 or n[1-2],n7")] = None,
+        tenant: Annotated[str | None, Field(description="column: queue, partition or virtual cluster")] = None,
+        user: Annotated[str | None, Field(description="column: whose it was")] = None,
+        kind: Annotated[str | None, Field(description="column: the type of its GPUs")] = None,
         **options: Any,
     ) -> tuple[Instance, list[str]]:
         named = {
             **{"id": id, "gpus": gpus, "duration": duration, "arrival": arrival, "model": model},
-            **{"iterations": iterations, "batch": batch},
+            **{"iterations": iterations, "batch": batch, "start": start, "end": end, "nodes": nodes},
+            **{"tenant": tenant, "user": user, "kind": kind},
         }
-        columns = {field: name for field, name in named.items() if name is not None}
-        if gpus is None or (duration is None and iterations is None):
-            raise InputError("import csv: --set must name the columns: gpus=..., and duration=... or iterations=...")
-        form = table(columns, _UNITS[unit])
-        trace = read_trace(form, files, jobs, first, keep, servers, server_gpus, seed)
+        form = user_table({field: name for field, name in named.items() if name is not None}, unit)
+        trace = read_trace(form, files, jobs, first, keep, servers, server_gpus, seed, time_scale)
         if arrival is None:
             trace.notes.add("all jobs arrive at once: no column is named as arrival")
         return target(trace, **options), trace.notes.texts
 
     return read
+
+
+def user_table(columns: Mapping[str, str], unit: str = "s") -> Format:
+    """The format of a table whose columns a user names.
+
+    Raises
+    ------
+    InputError
+        It does not say how many GPUs, or how long.
+    """
+    timed = "duration" in columns or "iterations" in columns or {"start", "end"} <= set(columns)
+    if "gpus" not in columns or not timed:
+        raise InputError(
+            "import csv: --set must name the columns: gpus=..., and duration=... or iterations=... "
+            "(or start=... and end=...)"
+        )
+    return table(columns, _UNITS[unit])
 
 
 def read_trace(
@@ -231,6 +276,7 @@ def read_trace(
     servers: int | None = None,
     per_server: int = PER_SERVER,
     seed: int = 0,
+    time_scale: float = 1.0,
 ) -> Trace:
     """The jobs of a trace and the servers they run on, in memory for the jobs that are kept.
 
@@ -240,6 +286,7 @@ def read_trace(
     limit, first, keep : which jobs are kept
     servers, per_server : where there is no table of servers
     seed : of durations, where the file has neither these nor steps
+    time_scale : factor on all times and steps
 
     Raises
     ------
@@ -249,6 +296,9 @@ def read_trace(
     if not 1 <= len(files) <= 2:
         raise InputError(f"import {form.id}: takes one trace and perhaps one table of servers, got {len(files)} files")
     path = files[0]
+    if form.json is not None:
+        with opened(path) as file:
+            form = form.json if file.read(64).lstrip()[:1] in ("[", "{") else form
     notes = Notes(form.strict)
     read = 0
 
@@ -257,7 +307,9 @@ def read_trace(
         for row in read_rows(form, path, notes, keep):
             read += 1
             row.pop("argument", None), row.pop("data", None)
-            if row.pop("share", 1.0) < 1.0:
+            if row.get("start") is None or row.get("end") is None:
+                row.pop("start", None), row.pop("end", None)
+            if row.get("share", 1.0) < 1.0:
                 notes.row("ask for a part of a GPU: whole ones taken", row["line"])
             yield TraceJob(**{"id": f"j{row['line'] - 1}", **row})
 
@@ -271,11 +323,12 @@ def read_trace(
     if not jobs:
         raise InputError(f"{path}: no jobs" + "".join(f"; {text}" for text in notes.texts[:2]))
     notes.add(*form.notes)
-    if not form.relative:
-        start = min(job.arrival for job in jobs)
-        if start > 0:
-            notes.add(f"arrivals count from that of the first job, {_moment(start)} in the file")
-            jobs = [replace(job, arrival=round(job.arrival - start, 6)) for job in jobs]
+    zero = 0.0 if form.relative else min(job.arrival for job in jobs)
+    if zero > 0:
+        notes.add(f"arrivals count from that of the first job, {_moment(zero)} in the file")
+    if time_scale != 1:
+        notes.add(f"all times are {time_scale:g} times those of the log")
+    jobs = [job.moved(zero, time_scale) for job in jobs]
     if all(job.duration is None and job.iterations is None for job in jobs):
         rng = np.random.default_rng(seed)
         notes.add(f"durations are drawn (seed {seed}), the file has none")
@@ -287,7 +340,9 @@ def read_trace(
     stem = f"{form.id}-{Path(path).stem}"[:180]
     name = stem if limit is None or len(jobs) == read else f"{stem}-{len(jobs)}"
     if len(files) == 2:
-        return Trace(name, str(path), jobs, read_servers(files[1], notes), notes)
+        return Trace(name, str(path), jobs, read_servers(files[1], notes), notes, listed=True)
+    if form is KUBERNETES and (nodes := servers_with_gpus(kubernetes_nodes(path), path, notes)):
+        return Trace(name, str(path), jobs, nodes, notes, listed=True)
     number = _servers(jobs, per_server) if servers is None else servers
     if servers is None:
         notes.add(f"no table of servers: {number} of {per_server} GPUs assumed")
@@ -310,69 +365,3 @@ def _servers(jobs: Sequence[TraceJob], per_server: int) -> int:
     if span > 0 and all(job.duration is not None for job in jobs):
         wanted = min(wanted, sum(job.gpus * (job.duration or 0.0) for job in jobs) / span)
     return max(math.ceil(max(job.gpus for job in jobs) / per_server), math.ceil(wanted / per_server))
-
-
-def read_servers(path: str | Path, notes: Notes) -> list[TraceServer]:
-    """The servers of a table; its columns say of which format it is.
-
-    Raises
-    ------
-    InputError
-        No known columns, or rows that do not fit.
-    """
-    with opened(path) as file:
-        head = {name.strip() for name in file.readline().split(",")}
-    wanted = [{column for _, *columns in form.fields.values() for column in columns} for form in CLUSTERS]
-    form = next((form for form, columns in zip(CLUSTERS, wanted, strict=True) if columns <= head), None)
-    if form is None:
-        kinds = "; ".join(", ".join(sorted(columns)) for columns in wanted)
-        raise InputError(f"{path}: line 1: not a known table of servers (one needs the columns {kinds})")
-    notes.add(*form.notes)
-    servers: list[TraceServer] = []
-    left_out = Notes()
-    for row in read_rows(form, path, left_out):
-        copies = row.get("copies", 1) * row.get("switches", 1)
-        if len(servers) + copies > _MOST_SERVERS:
-            raise InputError(f"{path}: line {row['line']}: more than {_MOST_SERVERS} servers")
-        for copy in range(copies):
-            name = row.get("id") or f"s{len(servers)}" + (f"-{copy}" if row["line"] > 2 else "")
-            servers.append(TraceServer(name, row.get("gpus", _LINGJUN_GPUS), row.get("kind")))
-    if not servers:
-        raise InputError(f"{path}: no servers")
-    notes.add(*(f"{Path(path).name}: {text}" for text in left_out.texts))
-    return servers
-
-
-def measured_type(trace: Trace, job: TraceJob, known: Sequence[str], profile: str) -> str:
-    """The job type whose measured rates a job gets; with a note where the file does not name it.
-
-    A format with job types of its own (Gavel's) names them all.
-    """
-    if trace.notes.strict:
-        return job.model or ""
-    chosen, said = match_profile(job.model, job.batch, known, profile)
-    if said is not None:
-        trace.notes.add(said)
-    return chosen
-
-
-def timed(trace: Trace, jobs: Sequence[TraceJob]) -> list[float]:
-    """Seconds that each job ran; where the file has steps only, those they take on a measured V100.
-
-    Raises
-    ------
-    InputError
-        No duration, and no rate of what the job trains.
-    """
-    found = []
-    for job in jobs:
-        if job.duration is not None:
-            found.append(job.duration)
-            continue
-        step = MEASURED.seconds_per_step("v100", job.model or "", job.gpus)
-        if step is None or job.iterations is None:
-            raise InputError(f"{trace.path}: line {job.line}: {job.model!r} has steps, but no rate on v100 is known")
-        found.append(job.iterations * step[0])
-    if any(job.duration is None for job in jobs):
-        trace.notes.add("durations are the steps of the file at the rates measured on v100")
-    return found

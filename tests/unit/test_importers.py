@@ -19,7 +19,7 @@ from schedgap.formulations.common.instance import Instance
 from schedgap.solvers.result import SolveOptions
 
 REAL = Path(__file__).parents[2].parent / "shared" / "data"
-PROBLEMS = ("rar-ddls", "hadar", "gpu-sharing", "ddl-cluster")
+PROBLEMS = ("rar-ddls", "hadar", "gpu-sharing", "ddl-cluster", "ddljs")
 
 
 def make(path: Path, kind: str, problem: str, **settings: object) -> tuple[Instance, list[str]]:
@@ -255,7 +255,8 @@ def test_a_long_trace_takes_memory_for_the_jobs_that_are_kept(tmp_path: Path) ->
 
 
 SETS: dict[str, list[list[str]]] = {
-    "gavel": [[f"gavel/{name}.trace"] for name in ("103959", "small_test", "minimize_makespan")],
+    "gavel": [[f"gavel/{name}.trace"] for name in ("103959", "small_test", "minimize_makespan")]
+    + [["shockwave/220_dynamic.trace"]],
     "philly": [["philly/philly.csv"]],
     "openb": [["openb/openb_pod_list_default.csv", "openb/openb_node_list_gpu_node.csv"]],
     "pollux": [[f"pollux/workload-{k}.csv"] for k in (1, 2, 6)],
@@ -264,13 +265,20 @@ SETS: dict[str, list[list[str]]] = {
         *(["tiresias/60_job.csv", f"tiresias/{name}.csv"] for name in ("n32g4", "n160g8", "cluster_spec")),
         ["tiresias/tf_job.csv", "lingjun/topo.csv"],
     ],
+    "chronus": [["chronus/trace_job_Philly_MIX1.csv"]],
+    "slurm": [
+        ["slurm/sacct.txt", "slurm/scontrol-nodes.txt"],
+        ["slurm/sacct.txt", "slurm/sinfo.txt"],
+    ],
     "gml": [[f"topology/{name}.gml"] for name in ("Geant", "CSTNet", "Brain")],
     "clos": [["lingjun/topo.csv"]],
 }
 """Every file in shared/data that describes jobs, clusters or networks, by the format that reads it."""
-APART = {"gavel/simulation_throughputs.json", "contention/results.csv"}
+APART = {"gavel/simulation_throughputs.json", "contention/results.csv", "slurm/sacct.json"}
 """Measured rates and latencies, which have tests of their own, as the folders pollux/APPLICATION have."""
-UNREAD = {"acme", "chronus", "fgd", "kai", "kueue", "muri", "sarc", "shockwave", "slurm", "spot"}
+OF_SLURM = ("slurm/cluster/", "slurm/instance", "slurm/recorded", "slurm/squeue", "slurm/README")
+"""How the log was made, and what follows from it."""
+UNREAD = {"acme", "fgd", "kai", "kueue", "muri", "sarc", "spot"}
 """Folders of logs in forms that no importer reads yet."""
 
 
@@ -294,11 +302,11 @@ def test_real_files_reach_every_problem(tmp_path: Path) -> None:
                 reached[name].add(problem.id)
     networks = {form: {"g-vne", "ddljs"} for form in ("gml", "clos")}
     assert reached == {**{form.id: set(PROBLEMS) for form in TRACES if form.id in SETS}, **networks}
-    assert {form.id for form in TRACES} - set(SETS) == {"helios", "pai"}
+    assert {form.id for form in TRACES} - set(SETS) == {"helios", "pai", "kubernetes"}
     here = {str(path.relative_to(REAL)) for path in REAL.rglob("*.*") if path.is_file()}
     used = {file for sets in SETS.values() for files in sets for file in files}
     measured = {file for file in here if file.count("/") == 2 and file.startswith("pollux/")}
-    here -= {file for file in here if file.split("/")[0] in UNREAD}
+    here -= {file for file in here if file.split("/")[0] in UNREAD or file.startswith(OF_SLURM)}
     assert here - {"README.md"} - measured == used | APART
 
 

@@ -1,7 +1,6 @@
 """The importer of gavel traces: small files in both layouts with dirty cells, and the real ones where they are."""
 
 import json
-import math
 import warnings
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from schedgap.benchmarks.importers.formats import GAVEL
 from schedgap.benchmarks.importers.throughputs import read_throughputs
 from schedgap.benchmarks.importers.traces import read_trace
 from schedgap.benchmarks.instances.profiles.throughputs import BUILT_IN
-from schedgap.benchmarks.instances.rar_ddls.horizon import certified_horizon
+from schedgap.benchmarks.instances.rar_ddls.horizon import ample_horizon, certified_horizon
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
@@ -90,7 +89,7 @@ def test_sizes_steps_and_times(folder: Path) -> None:
     ]
     assert instance.name == "gavel-some"
     certified = certified_horizon(instance)
-    assert certified is not None and instance.horizon == math.ceil(1.25 * certified)
+    assert certified is not None and instance.horizon == ample_horizon(instance) >= certified
 
 
 def test_both_layouts_give_the_same_jobs(folder: Path) -> None:
@@ -243,8 +242,8 @@ def test_missing_and_empty_files(folder: Path) -> None:
         run(folder)
     with pytest.raises(InputError, match="takes one trace and perhaps one table of servers, got 3 files"):
         import_instance(RAR_DDLS, "gavel", [folder / "some.trace"] * 3)
-    with pytest.raises(InputError, match=r"cannot import format 'slurm' \(formats: gavel, philly"):
-        import_instance(RAR_DDLS, "slurm", [folder / "some.trace"])
+    with pytest.raises(InputError, match=r"cannot import format 'pbs' \(formats: gavel, philly"):
+        import_instance(RAR_DDLS, "pbs", [folder / "some.trace"])
 
 
 def test_built_in_rates_need_no_file(folder: Path) -> None:

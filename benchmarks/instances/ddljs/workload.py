@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from schedgap.benchmarks.importers.substrate_files import network_importers
+from schedgap.benchmarks.importers.traces import trace_importers
+from schedgap.benchmarks.instances.ddljs.from_trace import to_ddljs
 from schedgap.benchmarks.instances.ddljs.random import on_substrate, paper, small, tiny
 from schedgap.benchmarks.instances.ddljs.suites import ROWS
 from schedgap.catalogue.workload import Drawing, Preset, Trial, Workload
@@ -50,7 +52,7 @@ WORKLOAD = Workload(
             {"servers": 10, "racks": 2, "jobs": 40, "horizon": 50, "bandwidth_factor": 0.1, "utilities": "sqrt"},
         ),
     ),
-    importers=network_importers(on_substrate),
+    importers=(*network_importers(on_substrate), *trace_importers(to_ddljs)),
     families=_families,
     suites=ROWS,
     figure=_figure,

@@ -162,8 +162,12 @@ def task_instance(
     slot_length: float,
     pairs: str = "uniform",
     horizon: int | None = None,
+    cap: int = 2,
 ) -> GpuSharingInstance:
-    """With interference by task, and where not given a horizon in which the jobs would fit one after another."""
+    """With interference by task, and where not given a horizon in which the jobs would fit one after another.
+
+    At most `cap` jobs share a GPU.
+    """
     drawn = {
         (one, other): round(float(rng.uniform(1.0, 2.0)) if pairs == "uniform" else drawn_ratio(rng, pairs), 2)
         for one in TASKS
@@ -188,7 +192,7 @@ def task_instance(
             "slot_length": slot_length,
             "servers": [{"id": server, "gpus": gpus} for server, gpus in servers],
             "gpu_memory": GPU_MEMORY,
-            "max_jobs_per_gpu": 2,
+            "max_jobs_per_gpu": cap,
             "jobs": jobs,
             "interference": interference,
         },

@@ -87,17 +87,21 @@ def ample_horizon(instance: RarDdlsInstance) -> int | None:
 
     Notes
     -----
-    O(J S p_max) for S servers and contention up to p_max: meant for small instances.
+    O(J + K S p_max) for K different jobs, S servers and contention up to p_max.
     """
     table = rate_table(instance)
     if (table.best_rate == 0).any():
         return None
     contention = np.arange(table.p_max + 1)
+    lowest: dict[object, int] = {}
     total = 0
-    for j in range(len(instance.jobs)):
-        most = min(int(table.gpus[j]), len(instance.servers))
-        rates = table.rates(j, np.arange(1, most + 1)[:, None], contention)
-        total += -(-int(table.iterations[j]) // int(rates[rates > 0].min()))
+    for j, job in enumerate(instance.jobs):
+        alike = tuple(value for name, value in job if name not in ("id", "iterations"))
+        if alike not in lowest:
+            most = min(int(table.gpus[j]), len(instance.servers))
+            rates = table.rates(j, np.arange(1, most + 1)[:, None], contention)
+            lowest[alike] = int(rates[rates > 0].min())
+        total += -(-int(table.iterations[j]) // lowest[alike])
     return total
 
 

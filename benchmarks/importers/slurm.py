@@ -1,0 +1,187 @@
+"""Slurm's accounting and its nodes: ``sacct -P``, ``sacct --json``, ``scontrol show nodes``, ``sinfo``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from schedgap.benchmarks.importers.cells import LeftOut, between, duration, given, host_names, moment, name
+from schedgap.benchmarks.importers.rows import Format, opened
+from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.instance import Json
+
+_TRES = re.compile(r"gres/gpu(?::([^=,]+))?=(\d+)")
+_GRES = re.compile(r"gpu(?::([A-Za-z][^:,(]*))?(?::(\d+))?")
+_NODE = re.compile(r"^NodeName=(\S+)(.*?)(?=^NodeName=|\Z)", re.MULTILINE | re.DOTALL)
+
+
+def _gpus_of(tres: str) -> tuple[int, str | None]:
+    """GPUs and their type (None where none or several are named) of ``billing=1,gres/gpu:v100=2,gres/gpu=2``."""
+    amounts = {kind: int(amount) for kind, amount in _TRES.findall(tres)}
+    kinds = [kind for kind in amounts if kind]
+    return amounts.get("") or sum(amounts.values()), kinds[0] if len(kinds) == 1 else None
+
+
+def _gpus(allocated: str, state: str, start: str) -> int:
+    if _never(start) or (not allocated.strip() and state.startswith(("CANCELLED", "PENDING"))):
+        raise LeftOut(f"never started ({state.split()[0] if state.strip() else 'no state'})")
+    return _gpus_of(allocated)[0]
+
+
+def _never(start: str) -> bool:
+    return start.strip() in ("", "0", "Unknown", "None")
+
+
+def _kind(tres: str) -> str | None:
+    return _gpus_of(tres)[1]
+
+
+def _job(cell: str) -> str:
+    if "." in cell:
+        raise LeftOut("is a step of a job, no job (sacct -X leaves them out)")
+    return name(cell)
+
+
+def _nodes(cell: str) -> tuple[tuple[str, None], ...]:
+    return tuple((host, None) for host in host_names(cell))
+
+
+def _seconds(start: str, end: str) -> float:
+    if end.strip() in ("", "0", "Unknown", "None"):
+        raise LeftOut("has not ended")
+    return between(start, end)
+
+
+def _state(cell: str) -> str:
+    return given(cell).split()[0]
+
+
+def _limit(cell: str) -> float:
+    if cell.strip() in ("UNLIMITED", "Partition_Limit"):
+        raise LeftOut("has no limit of its own")
+    return duration(cell)
+
+
+_RECORD = {
+    "eligible": (moment, "Eligible"),
+    "start": (moment, "Start"),
+    "end": (moment, "End"),
+    "state": (_state, "State"),
+    "nodes": (_nodes, "NodeList"),
+    "limit": (_limit, "Timelimit"),
+    "tenant": (name, "Partition"),
+    "user": (name, "User"),
+    "asked": (_kind, "ReqTRES"),
+    "kind": (_kind, "AllocTRES"),
+}
+_FIELDS = {
+    "id": (_job, "JobID"),
+    "gpus": (_gpus, "AllocTRES", "State", "Start"),
+    "arrival": (moment, "Submit"),
+    "duration": (_seconds, "Start", "End"),
+}
+
+
+def _plain(value: Json) -> str:
+    """A cell of a JSON value, whose numbers newer data parsers wrap as {set, infinite, number}, states as a list."""
+    if isinstance(value, Mapping):
+        return _plain(value.get("number")) if value.get("set") and not value.get("infinite") else ""
+    if isinstance(value, list):
+        return _plain(value[0]) if value else ""
+    return "" if value is None else str(value)
+
+
+def _part(job: Json, key: str) -> Mapping[str, Json]:
+    found = job.get(key)
+    if not isinstance(found, Mapping):
+        raise ValueError(f"no object {key!r}")
+    return found
+
+
+def _tres(entries: Json) -> str:
+    """As ``sacct -P`` writes it."""
+    return ",".join(
+        f"gres/{entry['name']}={entry['count']}"
+        for entry in entries or ()
+        if isinstance(entry, Mapping) and entry.get("type") == "gres" and entry.get("count") is not None
+    )
+
+
+def _cells(job: Json) -> Sequence[str]:
+    """The cells of a job of ``sacct --json``, in the order in which the fields name their columns first."""
+    if not isinstance(job, Mapping):
+        raise ValueError("is not an object")
+    times, tres = _part(job, "time"), _part(job, "tres")
+    array = job.get("array") if isinstance(job.get("array"), Mapping) else {}
+    task = _plain(array.get("task_id")) if array.get("job_id") else ""
+    identity = f"{array['job_id']}_{task}" if task else _plain(job.get("job_id"))
+    limit = _plain(times.get("limit"))
+    start = _plain(times.get("start"))
+    return (
+        identity,
+        _tres(tres.get("allocated")),
+        _plain(_part(job, "state").get("current")),
+        start,
+        _plain(times.get("submission")),
+        _plain(times.get("end")),
+        _plain(times.get("eligible")),
+        _plain(job.get("nodes")),
+        f"{60 * int(limit)}" if limit.isdigit() else "",
+        _plain(job.get("partition")),
+        _plain(job.get("user")),
+        _tres(tres.get("requested")),
+    )
+
+
+_TITLE = "Slurm's accounting: sacct -a -X -P -D with JobID,Submit,Start,End,State,AllocTRES, or sacct --json"
+SLURM = Format(
+    "slurm",
+    _TITLE,
+    _FIELDS,
+    _RECORD,
+    separator="|",
+    attempts=True,
+    json=Format("slurm", _TITLE, _FIELDS, _RECORD, objects=_cells, items="jobs", attempts=True),
+)
+
+
+def gres(text: str) -> tuple[int, str | None]:
+    """GPUs and their type of ``gpu:v100:8(S:0-1),craynetwork:4``; 0 where a node has none."""
+    found = [(int(amount or 1), kind or None) for kind, amount in _GRES.findall(re.sub(r"\([^)]*\)", "", text))]
+    kinds = {kind for _, kind in found}
+    return sum(amount for amount, _ in found), kinds.pop() if len(kinds) == 1 else None
+
+
+def slurm_nodes(path: str | Path) -> Iterator[tuple[str, int, str | None]]:
+    """Name, GPUs and type of every node of ``scontrol show nodes`` or of ``sinfo`` with the columns NODELIST and GRES.
+
+    Raises
+    ------
+    InputError
+        A node without a list of its GPUs: names the line.
+    """
+    with opened(path) as file:
+        text = file.read()
+    if text.lstrip().startswith("NodeName="):
+        for found in _NODE.finditer(text):
+            said = re.search(r"\bGres=(\S+)", found[2])
+            if said is None:
+                line = text.count("\n", 0, found.start()) + 1
+                raise InputError(f"{path}: line {line}: node {found[1]} has no Gres=")
+            yield found[1], *gres("" if said[1] == "(null)" else said[1])
+        return
+    lines = [[cell.strip() for cell in line.split("|")] for line in text.splitlines()]
+    at = {title.split(":")[0]: place for place, title in enumerate(lines[0])}
+    listed: set[str] = set()
+    for number, cells in enumerate(lines[1:], 2):
+        if not any(cells):
+            continue
+        try:
+            hosts, cell = host_names(cells[at["NODELIST"]]), cells[at["GRES"]]
+        except (IndexError, ValueError) as error:
+            raise InputError(f"{path}: line {number}: not a node and its GRES ({error})") from None
+        for host in hosts:  # sinfo -N lists a node once for each of its partitions
+            if host not in listed:
+                listed.add(host)
+                yield host, *gres("" if cell == "(null)" else cell)
