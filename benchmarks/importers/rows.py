@@ -60,7 +60,7 @@ class Format:
     json: Format | None = None
 
     @property
-    def every(self) -> dict[str, tuple[Any, ...]]:
+    def _every(self) -> dict[str, tuple[Any, ...]]:
         """Fields that are needed, and those that are not."""
         return {**self.fields, **self.optional}
 
@@ -178,7 +178,7 @@ def _cells(objects: Callable[[Any], Sequence[Any]], element: Any) -> Sequence[An
 def _lines(form: Format, path: str | Path, file: IO[str]) -> Iterator[tuple[int, Sequence[str], Any]]:
     """Line number, column names, cells."""
     if form.objects is not None:
-        known = tuple(dict.fromkeys(column for _, *columns in form.every.values() for column in columns))
+        known = tuple(dict.fromkeys(column for _, *columns in form._every.values() for column in columns))
         yield from ((line, known, element) for line, element in _elements(path, file, form.items))
         return
     first = next(_short_lines(path, file), "")
@@ -230,7 +230,7 @@ def _short_lines(path: str | Path, file: IO[str]) -> Iterator[str]:
 
 def _require(form: Format, positions: Mapping[str, int], path: str | Path, keep: str | None) -> None:
     """All the columns that are read are there."""
-    needed = form.every if form.id == "csv" else form.fields  # of a user's table all that was named
+    needed = form._every if form.id == "csv" else form.fields  # of a user's table all that was named
     wanted = [column for _, *columns in needed.values() for column in columns]
     if keep is not None:
         if "=" not in keep:
@@ -247,7 +247,7 @@ def _require(form: Format, positions: Mapping[str, int], path: str | Path, keep:
 
 def _values(form: Format, positions: Mapping[str, int], cells: Sequence[Any]) -> dict[str, Any]:
     row = {}
-    for name, (read, *columns) in form.every.items():
+    for name, (read, *columns) in form._every.items():
         if name in form.optional and not all(column in positions for column in columns):
             continue
         try:
