@@ -148,7 +148,7 @@ def check_order(row: dict[str, Json]) -> bool:
     Unfit
         Two of the moments cannot belong to the same job.
     """
-    skewed = 0 < row.get("arrival", 0.0) - (row.get("start") or math.inf) <= _SKEW
+    skewed: bool = 0 < row.get("arrival", 0.0) - (row.get("start") or math.inf) <= _SKEW
     if skewed:
         row["arrival"] = row["start"]
     moments = [(name, row[name]) for name in ("arrival", "start", "end") if row.get(name) is not None]

@@ -282,7 +282,7 @@ def table(columns: Mapping[str, str], scale: float) -> Format:
         "iterations": whole,
         "batch": whole,
     }
-    fields = {field: (readers[field], column) for field, column in columns.items()}
+    fields: dict[str, tuple[Any, ...]] = {field: (readers[field], column) for field, column in columns.items()}
     if "duration" not in fields and {"start", "end"} <= set(columns):
         fields["duration"] = (lasted(when), columns["start"], columns["end"])
     optional = {field: fields.pop(field) for field in _RECORD if field in fields}

@@ -113,7 +113,7 @@ def _cells(job: Json) -> Sequence[str]:
     if not isinstance(job, Mapping):
         raise ValueError("is not an object")
     times, tres = _part(job, "time"), _part(job, "tres")
-    array = job.get("array") if isinstance(job.get("array"), Mapping) else {}
+    array: Mapping[str, Json] = job["array"] if isinstance(job.get("array"), Mapping) else {}
     task = _plain(array.get("task_id")) if array.get("job_id") else ""
     identity = f"{array['job_id']}_{task}" if task else _plain(job.get("job_id"))
     limit = _plain(times.get("limit"))

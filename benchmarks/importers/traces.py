@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from schedgap.benchmarks.importers.formats import KUBERNETES, POLLUX, SIA, TRACES, table
-from schedgap.benchmarks.importers.kubernetes import kubernetes_nodes
+from schedgap.benchmarks.importers.formats import POLLUX, SIA, TRACES, table
+from schedgap.benchmarks.importers.kubernetes import KUBERNETES, kubernetes_nodes
 from schedgap.benchmarks.importers.rows import Format, Notes, opened, read_rows
 from schedgap.benchmarks.importers.servers import TraceServer, read_servers, servers_with_gpus
 from schedgap.benchmarks.instances.gpu_sharing.paper import LARGE_HOURS, PER_SERVER, SMALL_HOURS
