@@ -1,4 +1,4 @@
-"""Compiled code that is kept on disk: numba looks at one source file only, callers of other files need more."""
+"""Compiled functions whose machine code is kept on disk, and made anew when any file that they call changes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
+from numba.core.dispatcher import Dispatcher
 from numba.core.options import DefaultOptions
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -18,7 +20,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _NO_COUNTING: dict[str, Any] = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
 
 
-def kept(function: Function, **options: Any) -> Function:
+def njit_cached(function: Function, **options: Any) -> Function:
     """Compile a function and keep the machine code on disk.
 
     It is kept beside the package or in the user's cache folder, as numba does. Where neither can be written (an
@@ -33,7 +35,7 @@ def kept(function: Function, **options: Any) -> Function:
     options = {**options, "cache": _places[-1] is not None}
     try:
         result: Function = numba.njit(**options)(function)
-        return result
+        return _stamped(result)
     except RuntimeError as error:
         if "cannot cache" not in str(error):
             raise
@@ -42,11 +44,45 @@ def kept(function: Function, **options: Any) -> Function:
         numba.config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"] = folder  # type: ignore[attr-defined]
     text = "is compiled anew by every process" if folder is None else f"is kept in {folder}"
     print(f"note: no cache folder of numba can be written: compiled code {text}", file=sys.stderr)
-    return kept(function, **options)
+    return njit_cached(function, **options)
 
 
 _places: list[str | None] = [""]
 """Where machine code is kept: where numba wants to (""), then in a folder of our own, then nowhere (None)."""
+
+
+_files_called: dict[str, set[str]] = {}
+"""By file with compiled functions: itself, and the files whose compiled functions its own call."""
+
+
+def _called_files(function: Callable[..., Any]) -> set[str]:
+    """The files whose code is built into this function's machine code, as far as its module has imported them."""
+    own = function.__code__.co_filename
+    files = _files_called.setdefault(own, {own})
+    for value in function.__globals__.values():
+        if isinstance(value, Dispatcher):
+            file = value.py_func.__code__.co_filename
+            files |= _files_called.get(file, {file})
+    return files
+
+
+@cache
+def _digest(file: str) -> str:
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+
+
+def _stamped(function: Function) -> Function:
+    """Let numba's index of kept code depend on every file called, not on the function's own file alone.
+
+    numba compiles again when the text of the function's own file is another than that noted in its index. The
+    functions of other files are built into the machine code too, so these texts belong in there.
+    """
+    dispatcher: Any = function
+    index = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
+    if index is not None:  # code is kept at all
+        digests = [_digest(file) for file in sorted(_called_files(dispatcher.py_func))]
+        index._source_stamp = (index._source_stamp, digests)
+    return function
 
 
 def _own_folder() -> str | None:
@@ -69,46 +105,17 @@ def _own_folder() -> str | None:
     return str(folder) if ours and os.access(folder, os.W_OK) else None
 
 
-def compiled(function: Function) -> Function:
+def njit_kernel(function: Function) -> Function:
     """Compile a function that makes no arrays, and keep it on disk; tuples of arrays are cheap to pass.
 
     References to arrays are not counted: in short loops that takes longer than all the rest. A numba without this
     switch counts them, which is only slower.
     """
-    return kept(function, **_NO_COUNTING)
+    return njit_cached(function, **_NO_COUNTING)
 
 
-def written_in(function: Function) -> Function:
-    """As :func:`compiled`, for a function that is to be written into its callers."""
+def njit_inline(function: Function) -> Function:
+    """As :func:`njit_kernel`, for a function that is to be written into its callers."""
     result: Function = numba.njit(inline="always", **_NO_COUNTING)(function)
+    _called_files(function)
     return result
-
-
-def forget_stale(module_file: str, *called_files: str) -> int:
-    """Remove the kept machine code of a module that is older than a file whose compiled functions it calls.
-
-    numba's ``cache=True`` compiles again when the module itself changed. Functions of other modules are built
-    into the machine code too, and a change there (a new commit in a checkout, say) goes unnoticed. To be called
-    before the first compiled function of the module is used.
-
-    Parameters
-    ----------
-    module_file : ``__file__`` of the module with the calling functions
-    called_files : ``__file__`` of the modules with the functions that they call
-
-    Returns
-    -------
-    How many files were removed. Only ``__pycache__`` beside the module is looked at; where that cannot be
-    written, nothing is kept there either.
-    """
-    module = Path(module_file)
-    newest = max(Path(name).stat().st_mtime for name in called_files)
-    removed = 0
-    for old in (module.parent / "__pycache__").glob(f"{module.stem}.*.nb[ic]"):
-        try:
-            if old.stat().st_mtime < newest:
-                old.unlink()
-                removed += 1
-        except OSError:  # another process removed it, or may write here and we may not
-            continue
-    return removed

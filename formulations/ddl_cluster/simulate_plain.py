@@ -240,7 +240,7 @@ def _bases(counts: Any) -> list[int]:
 @lru_cache(maxsize=1)
 def _compiled() -> Callable[..., None]:
     """The simulation as machine code."""
-    from schedgap.formulations.common.compiled import kept
+    from schedgap.formulations.common.compiled import njit_cached
 
-    compiled: Callable[..., None] = kept(run_events)
+    compiled: Callable[..., None] = njit_cached(run_events)
     return compiled

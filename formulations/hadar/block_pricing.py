@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.compiled import kept
+from schedgap.formulations.common.compiled import njit_cached
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -50,7 +50,7 @@ def geometric_blocks(horizon: int, growth: float) -> Blocks:
     return Blocks(start, length, of_slot)
 
 
-@kept
+@njit_cached
 def _fill(price: Floats, capacity: Ints, workers: int, allowed: Bools) -> Ints:  # pragma: no cover - compiled
     """(R,) the cheapest W allowed devices at one slot's prices."""
     used = np.zeros(len(capacity), dtype=np.int64)
@@ -67,7 +67,7 @@ def _fill(price: Floats, capacity: Ints, workers: int, allowed: Bools) -> Ints: 
     return used
 
 
-@kept
+@njit_cached
 def price_job(
     price: Floats,
     capacity: Ints,
@@ -145,7 +145,7 @@ def price_job(
     return payoff, finish, used
 
 
-@kept
+@njit_cached
 def _cover(
     order: Ints,
     slope: Floats,
@@ -175,7 +175,7 @@ def _cover(
     return float(np.inf)
 
 
-@kept
+@njit_cached
 def price_forked(
     price: Floats, gain: Floats, many: Floats, utility: Floats, arrival: int, start: Ints, length: Ints, of_slot: Ints
 ) -> tuple[float, int, Floats]:  # pragma: no cover - compiled

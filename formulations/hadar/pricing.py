@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.compiled import kept
+from schedgap.formulations.common.compiled import njit_cached
 from schedgap.formulations.hadar.tables import JobTable, small_units
 
 Ints = NDArray[np.int64]
@@ -76,7 +76,7 @@ def _grid(step: Ints, target: int, units: int) -> Automaton:
     return Automaton(np.minimum(states[:, None] + steps[None, :], units).astype(np.int64), False)
 
 
-@kept
+@njit_cached
 def slot_costs(
     price: Floats, free: Ints, workers: int, allowed: Bools, first: int, last: int
 ) -> tuple[Floats, Ints]:  # pragma: no cover - compiled
@@ -110,7 +110,7 @@ def slot_costs(
     return cost, order
 
 
-@kept
+@njit_cached
 def best_schedules(
     cost: Floats, utility: Floats, following: Ints, permit: Bools, finish: Bools, last: int, weight: float
 ) -> tuple[Floats, Ints, Ints, Ints]:  # pragma: no cover - compiled
@@ -181,7 +181,7 @@ def best_schedules(
     return payoff, end, level_of, state_of
 
 
-@kept
+@njit_cached
 def trace(end: Ints, level_of: Ints, state_of: Ints, finish: int) -> Ints:  # pragma: no cover - compiled
     """(T + 1,) the schedule that finishes in slot `finish`: 0 idle, l + 1 level l."""
     schedule = np.zeros(end.shape[0], dtype=np.int64)
@@ -193,7 +193,7 @@ def trace(end: Ints, level_of: Ints, state_of: Ints, finish: int) -> Ints:  # pr
     return schedule
 
 
-@kept
+@njit_cached
 def demand(
     schedule: Ints, order: Ints, free: Ints, workers: int, allowed: Bools
 ) -> Ints:  # pragma: no cover - compiled

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from schedgap.formulations.common.compiled import compiled, written_in
+from schedgap.formulations.common.compiled import njit_inline, njit_kernel
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
@@ -155,7 +155,7 @@ def _starts(lengths: Integers) -> Integers:
     return result
 
 
-@compiled
+@njit_kernel
 def clear(work: Workload) -> None:
     """Empty the cluster; it is slot 1."""
     clock, jobs, servers = work.clock, work.jobs, work.servers
@@ -171,7 +171,7 @@ def clear(work: Workload) -> None:
         servers[s].idle = servers[s].gpus
 
 
-@written_in
+@njit_inline
 def _sift_up(work: Workload, at: int) -> None:
     jobs, lists = work.jobs, work.lists
     moving = lists[HEAP, at]
@@ -188,7 +188,7 @@ def _sift_up(work: Workload, at: int) -> None:
     jobs[moving].place = at
 
 
-@written_in
+@njit_inline
 def _sift_down(work: Workload, at: int, size: int) -> None:
     jobs, lists = work.jobs, work.lists
     moving = lists[HEAP, at]
@@ -209,7 +209,7 @@ def _sift_down(work: Workload, at: int, size: int) -> None:
     jobs[moving].place = at
 
 
-@written_in
+@njit_inline
 def _mark_server(work: Workload, low: int, rings: int) -> None:
     """Note the jobs of `rings` entries of `crossing` as such whose contention may have changed."""
     clock, jobs, lists = work.clock, work.jobs, work.lists
@@ -223,7 +223,7 @@ def _mark_server(work: Workload, low: int, rings: int) -> None:
     clock[DIRTY] = count
 
 
-@written_in
+@njit_inline
 def begin(work: Workload, j: int) -> None:
     """Start job `j` now; `used` and its entries are filled in already."""
     clock, entries, lists = work.clock, work.entries, work.lists
@@ -247,7 +247,7 @@ def begin(work: Workload, j: int) -> None:
             server.rings += 1
 
 
-@written_in
+@njit_inline
 def _settle(work: Workload) -> None:
     """Bring every job whose contention may have changed up to the start of the current slot."""
     jobs, entries, rates = work.jobs, work.entries, work.rates
@@ -279,7 +279,7 @@ def _settle(work: Workload) -> None:
     work.clock[DIRTY] = 0
 
 
-@written_in
+@njit_inline
 def _leave(work: Workload, j: int) -> None:
     jobs, entries, crossing = work.jobs, work.entries, work.crossing
     for e in range(jobs[j].row, jobs[j].row + jobs[j].used):
@@ -291,7 +291,7 @@ def _leave(work: Workload, j: int) -> None:
         _mark_server(work, server.ring, server.rings)
 
 
-@written_in
+@njit_inline
 def exit_some(work: Workload) -> int:
     """Advance the clock to the slot after the next completion.
 

@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schedgap.formulations.common.compiled import compiled, forget_stale, written_in
+from schedgap.formulations.common.compiled import njit_inline, njit_kernel
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.rar_ddls import running
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.rates import Integers, rate_table
 from schedgap.formulations.rar_ddls.running import (
@@ -28,8 +27,6 @@ from schedgap.formulations.rar_ddls.running import (
     exit_some,
     solution_of,
 )
-
-forget_stale(__file__, running.__file__)
 
 NEVER_CROSS, CROSS_ALONE, CROSS_ANY = 0, 1, 2
 """When a job that fits one server may cross servers: never, where it meets no other ring, whenever it fits."""
@@ -97,7 +94,7 @@ def scratch_for(work: Workload) -> Scratch:
     return Scratch(*(np.zeros(length, dtype=np.int64) for length in (servers, servers, jobs, jobs, jobs)))
 
 
-@written_in
+@njit_inline
 def _key(rule: int, gang: int, gpus: int, idle: int, rings: int, liked: bool) -> int:
     if liked:
         return -FAR
@@ -114,7 +111,7 @@ def _key(rule: int, gang: int, gpus: int, idle: int, rings: int, liked: bool) ->
     return -(rings << 40) - idle
 
 
-@written_in
+@njit_inline
 def _spread(work: Workload, scratch: Scratch, j: int, rule: int, cross: int, likes: int) -> int:
     """Write servers for a ring to its entries; how many, or 0 where its choices forbid it."""
     entries, servers, ranked, keys = work.entries, work.servers, scratch.ranked, scratch.keys
@@ -160,7 +157,7 @@ def _spread(work: Workload, scratch: Scratch, j: int, rule: int, cross: int, lik
     return used
 
 
-@compiled
+@njit_kernel
 def _tolerable(work: Workload, j: int, used: int, care: int, slack: float) -> bool:
     """Whether a ring on the `used` servers written for job `j` makes progress beside the rings that are there now.
 
@@ -185,7 +182,7 @@ def _tolerable(work: Workload, j: int, used: int, care: int, slack: float) -> bo
     return True
 
 
-@written_in
+@njit_inline
 def _one_server(servers: Records, gang: int, likes: int) -> int:
     """The server it likes, or else the fullest one that holds it; -1 where none does."""
     if likes < servers.size - 1 and servers[likes].idle >= gang:
@@ -201,7 +198,7 @@ def _one_server(servers: Records, gang: int, likes: int) -> int:
     return best
 
 
-@compiled
+@njit_kernel
 def list_schedule(
     work: Workload, choices: Choices, scratch: Scratch, limit: int, care: int, slack: float, second: int
 ) -> int:

@@ -12,9 +12,7 @@ Differences are only in what is looked at:
 
 from __future__ import annotations
 
-from schedgap.formulations.common.compiled import compiled, forget_stale, written_in
-from schedgap.heuristics.ddl_cluster import network, placing, strides
-from schedgap.heuristics.ddl_cluster import state as state_module
+from schedgap.formulations.common.compiled import njit_inline, njit_kernel
 from schedgap.heuristics.ddl_cluster.network import admit, begin_waiting, end_transfer, transfer
 from schedgap.heuristics.ddl_cluster.placing import enqueue, leave, place_queue
 from schedgap.heuristics.ddl_cluster.state import (
@@ -41,10 +39,8 @@ from schedgap.heuristics.ddl_cluster.state import (
 )
 from schedgap.heuristics.ddl_cluster.strides import begin_stride, cut_stride, in_the_way, log_stride, service_now
 
-forget_stale(__file__, network.__file__, placing.__file__, state_module.__file__, strides.__file__)
 
-
-@compiled
+@njit_kernel
 def run_fast(state: State, by_arrival: Ints, progress: Ints, most: int) -> bool:
     """Simulate the next moments, from the first arrival to the last finish; called again it goes on.
 
@@ -136,7 +132,7 @@ def run_fast(state: State, by_arrival: Ints, progress: Ints, most: int) -> bool:
     return bool(unfinished == 0)
 
 
-@written_in
+@njit_inline
 def _end_stride(state: State, job: int, now: int) -> None:
     """End a stride that nothing cut: all workers are at the barrier of its last iteration."""
     jobs, workers = state.jobs, state.workers
@@ -149,7 +145,7 @@ def _end_stride(state: State, job: int, now: int) -> None:
         look_at(state, workers[worker].gpu)
 
 
-@written_in
+@njit_inline
 def _end_tasks(state: State, job: int, now: int) -> bool:
     """End the compute tasks of a job that end now; whether all its workers are at the barrier."""
     jobs, workers = state.jobs, state.workers
@@ -179,7 +175,7 @@ def _end_tasks(state: State, job: int, now: int) -> bool:
     return complete
 
 
-@written_in
+@njit_inline
 def _end_iteration(state: State, job: int, now: int) -> bool:
     """Begin the next iteration of a job, or finish it; whether it has finished."""
     jobs = state.jobs
@@ -195,7 +191,7 @@ def _end_iteration(state: State, job: int, now: int) -> bool:
     return False
 
 
-@written_in
+@njit_inline
 def _dispatch(state: State, gpu: int, now: int) -> None:
     """Start the first ready task on an idle GPU, in SRSF order."""
     jobs, workers = state.jobs, state.workers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from schedgap.formulations.common.compiled import written_in
+from schedgap.formulations.common.compiled import njit_inline
 from schedgap.heuristics.ddl_cluster.state import (
     ASKED,
     BEGINNING,
@@ -20,7 +20,7 @@ from schedgap.heuristics.ddl_cluster.state import (
 )
 
 
-@written_in
+@njit_inline
 def end_transfer(state: State, job: int, now: int) -> None:
     """The all-reduce of `job` has ended: its servers have room, and others there may move faster."""
     jobs, workers, servers, links = state.jobs, state.workers, state.servers, state.links
@@ -47,7 +47,7 @@ def end_transfer(state: State, job: int, now: int) -> None:
     jobs[job].message_state = NO_MESSAGE
 
 
-@written_in
+@njit_inline
 def begin_waiting(state: State, job: int, now: int) -> None:
     """The workers of `job` are at the barrier: its all-reduce waits, and is asked at this tick."""
     jobs, workers, servers = state.jobs, state.workers, state.servers
@@ -63,7 +63,7 @@ def begin_waiting(state: State, job: int, now: int) -> None:
         servers[s].wait_head = index
 
 
-@written_in
+@njit_inline
 def _busiest(state: State, job: int, limit: int) -> int:
     """The most all-reduces active on a server of `job`; any number of `limit` or more where it is that many."""
     most = 0
@@ -75,7 +75,7 @@ def _busiest(state: State, job: int, limit: int) -> int:
     return most
 
 
-@written_in
+@njit_inline
 def admit(state: State, now: int) -> None:
     """Ask, in SRSF order, the waiting all-reduces that are new, and those on a server where one ended."""
     jobs, workers, servers = state.jobs, state.workers, state.servers
@@ -130,7 +130,7 @@ def admit(state: State, now: int) -> None:
             append(state, BEGINNING, job)
 
 
-@written_in
+@njit_inline
 def transfer(state: State, now: int) -> None:
     """Begin the transfers of this tick; on servers where their number changed, every k and end anew."""
     jobs, servers, lists = state.jobs, state.servers, state.lists

@@ -5,14 +5,14 @@ The rules of placement are `ff`, `ls`, `rand` and LWF-kappa (paper 001, Algorith
 
 from __future__ import annotations
 
-from schedgap.formulations.common.compiled import written_in
+from schedgap.formulations.common.compiled import njit_inline
 from schedgap.heuristics.ddl_cluster.state import FORWARD_READY, QUEUED, State, comes_before, look_at
 from schedgap.heuristics.ddl_cluster.strides import service_now
 
 FIRST_FIT, LIST, RANDOM, LEAST_WORKLOAD = 0, 1, 2, 3
 
 
-@written_in
+@njit_inline
 def enqueue(state: State, job: int) -> None:
     """Put a job into the queue, which stays in SRSF order."""
     lists = state.lists
@@ -24,7 +24,7 @@ def enqueue(state: State, job: int) -> None:
     lists[QUEUED, position] = job
 
 
-@written_in
+@njit_inline
 def place_queue(state: State, now: int) -> None:
     """Ask every job in the queue once, in SRSF order; place those for which there is memory."""
     jobs, workers, gpus, lists = state.jobs, state.workers, state.gpus, state.lists
@@ -58,7 +58,7 @@ def place_queue(state: State, now: int) -> None:
     lists[QUEUED, 0] = kept
 
 
-@written_in
+@njit_inline
 def _find_gpus(state: State, job: int, now: int) -> bool:
     """Whether there is memory for a job; its GPUs are chosen then, where they are not given."""
     jobs, workers, gpus, rules = state.jobs, state.workers, state.gpus, state.rules
@@ -86,7 +86,7 @@ def _find_gpus(state: State, job: int, now: int) -> bool:
     return True
 
 
-@written_in
+@njit_inline
 def leave(state: State, job: int) -> None:
     """Free the memory of a finished job and take its workers off their GPUs."""
     jobs, workers = state.jobs, state.workers
@@ -101,7 +101,7 @@ def leave(state: State, job: int) -> None:
             workers[workers[worker].after].before = workers[worker].before
 
 
-@written_in
+@njit_inline
 def choose(state: State, rule: int, kappa: int, first: int, need: int, memory: int) -> None:
     """Choose `need` of the GPUs with enough memory for the workers from `first` on; there are that many.
 
@@ -155,7 +155,7 @@ def choose(state: State, rule: int, kappa: int, first: int, need: int, memory: i
         found = _lightest(state, begin, begin + servers[best].size, first, found, need, memory)
 
 
-@written_in
+@njit_inline
 def _lightest(state: State, begin: int, end: int, first: int, found: int, need: int, memory: int) -> int:
     """Add GPUs from `begin` to `end` to the `found` ones, the lightest first, up to `need`; how many there are."""
     gpus = state.gpus

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.compiled import written_in
+from schedgap.formulations.common.compiled import njit_inline
 
 Ints = NDArray[np.int64]
 Table = Any
@@ -112,7 +112,7 @@ class State(NamedTuple):
     done: Ints
 
 
-@written_in
+@njit_inline
 def append(state: State, row: int, entry: int) -> None:
     """Add an entry to a list."""
     lists = state.lists
@@ -120,7 +120,7 @@ def append(state: State, row: int, entry: int) -> None:
     lists[row, lists[row, 0]] = entry
 
 
-@written_in
+@njit_inline
 def look_at(state: State, gpu: int) -> None:
     """Have a GPU looked at in the dispatch of this tick."""
     lists = state.lists
@@ -130,14 +130,14 @@ def look_at(state: State, gpu: int) -> None:
         lists[DIRTY, lists[DIRTY, 0]] = gpu
 
 
-@written_in
+@njit_inline
 def comes_before(state: State, one: int, other: int) -> bool:
     """SRSF order of jobs."""
     jobs = state.jobs
     return jobs[one].service < jobs[other].service or (jobs[one].service == jobs[other].service and one < other)
 
 
-@written_in
+@njit_inline
 def put(state: State, job: int, tick: int) -> None:
     """Set the event of `job` to `tick`, whether it has one or not."""
     jobs, heap = state.jobs, state.events
@@ -153,7 +153,7 @@ def put(state: State, job: int, tick: int) -> None:
         _down(state, job, jobs[job].place)
 
 
-@written_in
+@njit_inline
 def drop(state: State, job: int) -> None:
     """Take `job` out of the events, among which it is."""
     jobs, heap = state.jobs, state.events
@@ -168,7 +168,7 @@ def drop(state: State, job: int) -> None:
             _down(state, last, position)
 
 
-@written_in
+@njit_inline
 def _up(state: State, job: int, position: int) -> None:
     jobs, heap = state.jobs, state.events
     while position > 1 and jobs[heap[position // 2]].key > jobs[job].key:
@@ -179,7 +179,7 @@ def _up(state: State, job: int, position: int) -> None:
     jobs[job].place = position
 
 
-@written_in
+@njit_inline
 def _down(state: State, job: int, position: int) -> None:
     jobs, heap = state.jobs, state.events
     count = heap[0]

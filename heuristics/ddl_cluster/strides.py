@@ -12,7 +12,7 @@ its service falls by no more than the compute tasks of one iteration; the stridi
 
 from __future__ import annotations
 
-from schedgap.formulations.common.compiled import written_in
+from schedgap.formulations.common.compiled import njit_inline
 from schedgap.heuristics.ddl_cluster.state import (
     BACKWARD_READY,
     FORWARD_READY,
@@ -26,7 +26,7 @@ from schedgap.heuristics.ddl_cluster.state import (
 )
 
 
-@written_in
+@njit_inline
 def service_now(state: State, job: int, now: int) -> int:
     """Remaining service of a job, those tasks counted that ended during its present stride."""
     jobs = state.jobs
@@ -40,7 +40,7 @@ def service_now(state: State, job: int, now: int) -> int:
     return service
 
 
-@written_in
+@njit_inline
 def in_the_way(state: State, job: int, gpu: int, service: int) -> bool:
     """Whether another job with a ready task on `gpu` might come before `job`, which has this service."""
     jobs, workers = state.jobs, state.workers
@@ -56,7 +56,7 @@ def in_the_way(state: State, job: int, gpu: int, service: int) -> bool:
     return False
 
 
-@written_in
+@njit_inline
 def begin_stride(state: State, job: int, now: int) -> None:
     """Let a job all of whose workers begin an iteration now stride, where nothing is in its way."""
     jobs = state.jobs
@@ -74,7 +74,7 @@ def begin_stride(state: State, job: int, now: int) -> None:
     put(state, job, now + length * period)
 
 
-@written_in
+@njit_inline
 def log_stride(state: State, job: int, now: int) -> None:
     """Record the tasks of a stride that began up to `now`, and those of their ends that have come."""
     jobs = state.jobs
@@ -95,7 +95,7 @@ def log_stride(state: State, job: int, now: int) -> None:
         begin += period
 
 
-@written_in
+@njit_inline
 def cut_stride(state: State, job: int, now: int) -> None:
     """End a stride at `now`: the present tasks of its workers run on by themselves, or have just ended."""
     jobs, workers = state.jobs, state.workers

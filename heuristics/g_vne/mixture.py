@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.compiled import kept
+from schedgap.formulations.common.compiled import njit_cached
 from schedgap.heuristics.g_vne.relaxation import LEAST_WEIGHT, Relaxation
 from schedgap.solvers.column_generation import Column
 
@@ -135,7 +135,7 @@ class Mixture:
         return shares(load, self.capacity)
 
 
-@kept
+@njit_cached
 def _fitting(chosen: Ints, starts: Ints, rows: Ints, values: Floats, left: Floats) -> Bools:
     """Which of these rings fit what is left, one after the other; `left` is used up."""
     taken = np.ones(len(chosen), dtype=np.bool_)

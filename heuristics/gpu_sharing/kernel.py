@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.compiled import kept
+from schedgap.formulations.common.compiled import njit_cached
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -13,7 +13,7 @@ Floats = NDArray[np.float64]
 FIRST_FIT, BEST_BENEFIT, BEST_BENEFIT_PLUS = 0, 1, 2
 
 
-@kept
+@njit_cached
 def share_now(a: float, n: float, xi_o: float, xi_n: float, wait: float, n_wait: float) -> tuple[bool, float]:
     """Whether starting the new job now beats waiting, and the pair's mean completion from now.
 
@@ -29,7 +29,7 @@ def share_now(a: float, n: float, xi_o: float, xi_n: float, wait: float, n_wait:
     return both < apart, 0.5 * min(both, apart)
 
 
-@kept
+@njit_cached
 def decide(
     rule: int,
     shares: bool,

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.compiled import kept
+from schedgap.formulations.common.compiled import njit_cached
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
-@kept
+@njit_cached
 def take_type(free: Ints, kind: int, workers: int) -> Ints:  # pragma: no cover - compiled
     """(H,) `workers` devices of one type on few machines; all zero where there are too few.
 
@@ -40,7 +40,7 @@ def take_type(free: Ints, kind: int, workers: int) -> Ints:  # pragma: no cover 
     return taken
 
 
-@kept
+@njit_cached
 def take_any(free: Ints, usable: Bools, workers: int) -> Ints:  # pragma: no cover - compiled
     """(H, R) the first free usable devices in the order of machines, whatever their type; zero where too few."""
     machines, kinds = free.shape
@@ -56,7 +56,7 @@ def take_any(free: Ints, usable: Bools, workers: int) -> Ints:  # pragma: no cov
     return taken
 
 
-@kept
+@njit_cached
 def cheapest(
     free: Ints, price: Floats, usable: Bools, workers: int, machine: int
 ) -> tuple[Ints, float]:  # pragma: no cover - compiled
@@ -80,7 +80,7 @@ def cheapest(
     return taken, cost if need == 0 else np.inf
 
 
-@kept
+@njit_cached
 def cost_on_one(
     free: Ints, price: Floats, usable: Bools, workers: int, machine: int
 ) -> float:  # pragma: no cover - compiled
@@ -105,7 +105,7 @@ def cost_on_one(
     return cost
 
 
-@kept
+@njit_cached
 def bottleneck(taken: Ints, type_step: Ints) -> int:  # pragma: no cover - compiled
     """Units of progress in a slot on these devices: the slowest type counts (1b); 0 on none."""
     slowest = 0

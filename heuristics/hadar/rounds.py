@@ -15,23 +15,20 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from schedgap.formulations.common.compiled import forget_stale, kept
+from schedgap.formulations.common.compiled import njit_cached
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import Tables, tables
 from schedgap.heuristics.common.run import HeuristicRun
-from schedgap.heuristics.hadar import cluster
 from schedgap.heuristics.hadar.cluster import bottleneck, cheapest, cost_on_one
 from schedgap.heuristics.hadar.simulate import Overhead, RestartDelay, State, refuse_long_delay, run_of, simulate
 from schedgap.solvers.result import NO_DEADLINE, Deadline
-
-forget_stale(__file__, cluster.__file__)
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
-@kept
+@njit_cached
 def prices(free: Ints, capacity: Ints, low: Floats, high: Floats) -> Floats:  # pragma: no cover - compiled
     """(H, R) eq. (5): U_min (U_max / U_min)^(gamma / c); 0 where there is no device."""
     machines, kinds = free.shape
@@ -44,7 +41,7 @@ def prices(free: Ints, capacity: Ints, low: Floats, high: Floats) -> Floats:  # 
     return price
 
 
-@kept
+@njit_cached
 def worth(
     left: int, step: int, utility: Floats, slot: int, arrival: int, density: bool
 ) -> float:  # pragma: no cover - compiled
@@ -68,7 +65,7 @@ def worth(
     return value / rounds if density else value
 
 
-@kept
+@njit_cached
 def find_alloc(
     free: Ints,
     price: Floats,
@@ -121,7 +118,7 @@ def find_alloc(
     return (best if found else -np.inf), chosen
 
 
-@kept
+@njit_cached
 def greedy(
     jobs: Ints,
     free: Ints,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from schedgap.formulations.common.compiled import compiled, written_in
+from schedgap.formulations.common.compiled import njit_inline, njit_kernel
 from schedgap.formulations.rar_ddls.rates import Integers
 from schedgap.formulations.rar_ddls.running import Workload
 
@@ -57,7 +57,7 @@ def new_gpus(work: Workload) -> Gpus:
     )
 
 
-@written_in
+@njit_inline
 def push(pool: Integers, size: int, key: int) -> None:
     at = size
     while at > 0:
@@ -69,7 +69,7 @@ def push(pool: Integers, size: int, key: int) -> None:
     pool[at] = key
 
 
-@written_in
+@njit_inline
 def pop(pool: Integers, size: int) -> int:
     """The smallest key of a heap of `size` keys, which has one less afterwards."""
     top = pool[0]
@@ -90,7 +90,7 @@ def pop(pool: Integers, size: int) -> int:
     return int(top)
 
 
-@written_in
+@njit_inline
 def _before(work: Workload, gpus: Gpus, one: int, other: int) -> bool:
     """Whether server `one` comes before `other`: less load per GPU, ties by index."""
     left = gpus.total[one] * work.servers[other].gpus
@@ -98,7 +98,7 @@ def _before(work: Workload, gpus: Gpus, one: int, other: int) -> bool:
     return left < right or (left == right and one < other)
 
 
-@compiled
+@njit_kernel
 def _sink_server(work: Workload, gpus: Gpus, at: int, size: int) -> None:
     server = gpus.servers[at]
     while True:
@@ -114,7 +114,7 @@ def _sink_server(work: Workload, gpus: Gpus, at: int, size: int) -> None:
     gpus.servers[at] = server
 
 
-@compiled
+@njit_kernel
 def _lift_server(work: Workload, gpus: Gpus, at: int) -> None:
     server = gpus.servers[at]
     while at > 0:
@@ -126,7 +126,7 @@ def _lift_server(work: Workload, gpus: Gpus, at: int) -> None:
     gpus.servers[at] = server
 
 
-@compiled
+@njit_kernel
 def order_servers(work: Workload, gpus: Gpus) -> None:
     """Make the heap of servers from the loads as they are."""
     gpus.total[:] = 0
@@ -137,7 +137,7 @@ def order_servers(work: Workload, gpus: Gpus) -> None:
         _sink_server(work, gpus, at, size)
 
 
-@compiled
+@njit_kernel
 def select_servers(work: Workload, gpus: Gpus, need: int) -> int:
     """Algorithm 3, line 2: the servers of least average load with `need` GPUs together.
 
@@ -157,7 +157,7 @@ def select_servers(work: Workload, gpus: Gpus, need: int) -> int:
     return size
 
 
-@compiled
+@njit_kernel
 def release_servers(work: Workload, gpus: Gpus, size: int) -> None:
     """Put the selected servers back into the heap by their new loads."""
     for at in range(size, gpus.servers.size):

@@ -11,8 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from schedgap.formulations.common.compiled import compiled, forget_stale
-from schedgap.formulations.rar_ddls import running
+from schedgap.formulations.common.compiled import njit_kernel
 from schedgap.formulations.rar_ddls.rates import Integers
 from schedgap.formulations.rar_ddls.running import (
     DONE,
@@ -25,10 +24,7 @@ from schedgap.formulations.rar_ddls.running import (
     clear,
     exit_some,
 )
-from schedgap.heuristics.rar_ddls import gpus as gpus_module
 from schedgap.heuristics.rar_ddls.gpus import Gpus, order_servers, pop, push, release_servers, select_servers
-
-forget_stale(__file__, gpus_module.__file__, running.__file__)
 
 LEAST_LOADED, FIRST_FIT, RANDOM = 0, 1, 2
 COMPLETE, BROKEN_OFF, ABANDONED = 0, 1, 2
@@ -58,7 +54,7 @@ class Plan(NamedTuple):
     draws: npt.NDArray[np.float64]
 
 
-@compiled
+@njit_kernel
 def _place(work: Workload, plan: Plan, gpus: Gpus, j: int) -> int:
     """Start a job on the GPUs in `taken`; returns the largest load that they have afterwards."""
     chosen = gpus.taken[plan.row[j] : plan.row[j + 1]]
@@ -86,7 +82,7 @@ def _place(work: Workload, plan: Plan, gpus: Gpus, j: int) -> int:
     return int(largest)
 
 
-@compiled
+@njit_kernel
 def _take_pool(gpus: Gpus, room: int, out: Integers) -> bool:
     """Move the least loaded idle GPUs, ties by index, from the pool to `out`, if their loads are at most `room`."""
     count = gpus.load.size
@@ -109,7 +105,7 @@ def _take_pool(gpus: Gpus, room: int, out: Integers) -> bool:
     return True
 
 
-@compiled
+@njit_kernel
 def _take_first(gpus: Gpus, room: int, out: Integers) -> None:
     """Idle GPUs with a load of at most `room` and the lowest indices."""
     count = 0
@@ -121,7 +117,7 @@ def _take_first(gpus: Gpus, room: int, out: Integers) -> None:
         g += 1
 
 
-@compiled
+@njit_kernel
 def _take_random(work: Workload, gpus: Gpus, room: int, draws: npt.NDArray[np.float64], out: Integers) -> None:
     """Each GPU in turn: a random server that still has available GPUs, then a random one of these."""
     left, some = gpus.scratch, gpus.pool  # by server; the pool is not used here
@@ -153,7 +149,7 @@ def _take_random(work: Workload, gpus: Gpus, room: int, draws: npt.NDArray[np.fl
                 some[later] = some[later + 1]
 
 
-@compiled
+@njit_kernel
 def run_pass(
     work: Workload,
     plan: Plan,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from schedgap.formulations.common.compiled import kept
+from schedgap.formulations.common.compiled import njit_cached
 from schedgap.solvers.certificates.linear import Box, Narrower
 from schedgap.solvers.certificates.tree import Floats, Node, Tree, Unproven
 from schedgap.solvers.linear_program import INFINITY, LinearProgram
@@ -114,7 +114,7 @@ def _narrow_rows(
     return True
 
 
-_narrow = kept(_narrow_rows)
+_narrow = njit_cached(_narrow_rows)
 
 
 @dataclass

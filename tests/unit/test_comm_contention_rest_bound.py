@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from schedgap.solvers.exact.comm_contention.bounds import ACTIVE, DONE, WAITING, rest_bound
+from schedgap.solvers.exact.comm_contention.bounds import ACTIVE, DONE, WAITING, Tasks, rest_bound
 
 
 @pytest.mark.parametrize(
@@ -51,4 +51,4 @@ def bound_of(clock: float, tasks: list[tuple[int, float, float]], eta: float) ->
     release = np.array([release for _, _, release in tasks], dtype=float)
     left = np.where(state == ACTIVE, amount, 0.0)
     size = np.where(state == ACTIVE, amount + 1, amount)  # what an active task has moved does not count
-    return float(rest_bound(float(clock), left, state, size, release, 1.0, eta))
+    return float(rest_bound(float(clock), left, state, Tasks(size, release, 1.0, eta)))

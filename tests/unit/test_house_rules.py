@@ -254,7 +254,7 @@ def test_what_still_names_problems_exists() -> None:
 
 
 UNTYPED = {
-    "formulations/common/compiled.py kept",  # what numba's own decorator takes
+    "formulations/common/compiled.py njit_cached",  # what numba's own decorator takes
     "formulations/common/compiled.py Function",
     "formulations/common/instance.py Json",  # decoded JSON; no other name hides Any
     "formulations/common/instance.py __reduce__",  # as pickle's

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.compiled import kept
+from schedgap.formulations.common.compiled import njit_cached
 
 Floats = NDArray[np.float64]
 States = NDArray[np.int8]
@@ -14,8 +16,17 @@ WAITING, ACTIVE, DONE = 0, 1, 2
 """States of a task in a partial schedule; WAITING also before its release."""
 
 
-@kept
-def rest_bound(clock: float, left: Floats, state: States, size: Floats, release: Floats, b: float, eta: float) -> float:
+class Tasks(NamedTuple):
+    """The instance: (n,) sizes in units and releases in seconds, seconds per unit, contention penalty."""
+
+    size: Floats
+    release: Floats
+    b: float
+    eta: float
+
+
+@njit_cached
+def rest_bound(clock: float, left: Floats, state: States, tasks: Tasks) -> float:
     """A lower bound on the sum of flow times of the tasks that are not done.
 
     The larger of
@@ -25,7 +36,7 @@ def rest_bound(clock: float, left: Floats, state: States, size: Floats, release:
        alone, or for each of them the best start against the active ones alone.
 
     By the volume identity the sum of completion times from here on is
-    own + sum_j (s_j + b M_j) + 2 (b + eta) (sum_ij V_ij + sum_jk V_jk) with own that of the active tasks without
+    alone + sum_j (s_j + b M_j) + 2 (b + eta) (sum_ij V_ij + sum_jk V_jk) with alone that of the active tasks without
     anybody else, j and k waiting, i active. Leaving out one of the two sums of V gives the two cases of 2.
 
     Parameters
@@ -33,23 +44,22 @@ def rest_bound(clock: float, left: Floats, state: States, size: Floats, release:
     clock : seconds, now
     left : units left of the active tasks
     state : WAITING, ACTIVE or DONE by task
-    size, release, b, eta : the instance; the flow time of a task counts from its release
+    tasks : the instance; the flow time of a task counts from its release
 
     Notes
     -----
     O(n^2). It never falls when `clock` or an entry of `left` grows, and neither does what it bounds.
     """
-    whole = _srpt(clock, left, state, size, release, b, True)
-    waiting = _srpt(clock, left, state, size, release, b, False)
-    own, apart = _against_active(clock, left, state, size, release, b, eta)
-    return max(whole, own + max(waiting, apart))
+    whole = _srpt(clock, left, state, tasks, True)
+    waiting = _srpt(clock, left, state, tasks, False)
+    alone, apart = _against_active(clock, left, state, tasks)
+    return max(whole, alone + max(waiting, apart))
 
 
-@kept
-def _srpt(
-    clock: float, left: Floats, state: States, size: Floats, release: Floats, b: float, with_active: bool
-) -> float:
+@njit_cached
+def _srpt(clock: float, left: Floats, state: States, tasks: Tasks, with_active: bool) -> float:
     """The least sum of flow times on one machine of speed 1/b that may pause."""
+    size, release, b, _ = tasks
     n = state.shape[0]
     work = np.full(n, -1.0)
     count = 0
@@ -84,23 +94,23 @@ def _srpt(
     return total
 
 
-@kept
-def _against_active(
-    clock: float, left: Floats, state: States, size: Floats, release: Floats, b: float, eta: float
-) -> tuple[float, float]:
+@njit_cached
+def _against_active(clock: float, left: Floats, state: States, tasks: Tasks) -> tuple[float, float]:
     """Flow times of the active tasks alone, and of each waiting one at its best start against them alone.
 
     Between two completions the time is linear and the shared volume concave in the start, so the best start is
     the first possible moment or a completion.
     """
+    size, release, b, eta = tasks
     n = state.shape[0]
     volumes = np.empty(n + 1)
     ends = np.empty(n + 1)
+    # The active tasks by what is left of them, and their ends if nobody else came.
     k = 0
-    own = 0.0
+    alone = 0.0
     for i in range(n):
         if state[i] == ACTIVE:
-            own -= release[i]
+            alone -= release[i]
             place = k
             while place > 0 and volumes[place - 1] > left[i]:
                 volumes[place] = volumes[place - 1]
@@ -112,7 +122,8 @@ def _against_active(
         moment += (volumes[q] - moved) * ((k - q) * b + (k - q - 1) * eta)
         moved = volumes[q]
         ends[q] = moment
-        own += moment
+        alone += moment
+    # Each waiting task: the wait and the shared volume if it starts at once, or at one of the ends after that.
     apart = 0.0
     for j in range(n):
         if state[j] != WAITING:
@@ -131,10 +142,10 @@ def _against_active(
             wait = ends[end] - first + _shared(volumes, end + 1, k, size[j], volumes[end]) * 2 * (b + eta)
             best = min(best, wait)
         apart += best
-    return own, apart
+    return alone, apart
 
 
-@kept
+@njit_cached
 def _shared(volumes: Floats, first: int, k: int, size: float, at: float) -> float:
     """The volume a newcomer shares with tasks first, ..., k - 1 when it starts at a volume."""
     total = 0.0

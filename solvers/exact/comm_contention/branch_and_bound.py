@@ -17,9 +17,10 @@ from schedgap.formulations.common.errors import Disagreement
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.formulations.common.solution import parsed
+from schedgap.solvers.exact.comm_contention.bounds import Tasks
 from schedgap.solvers.exact.comm_contention.events import BEST, MARGIN, POINTS, SKIPPED
 from schedgap.solvers.exact.comm_contention.exact import after_completions
-from schedgap.solvers.exact.comm_contention.search import search
+from schedgap.solvers.exact.comm_contention.search import Nodes, expand_nodes, room_for
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.result import Result, SolveOptions, Termination
 
@@ -108,14 +109,10 @@ class _Search:
         if self.n > LARGEST:
             self.info["reason"] = f"{self.n} tasks, at most {LARGEST} are searched"
             return Termination.TOO_LARGE
-        n, width = self.n, 3 + 2 * self.n
-        depth = 2 * n * n * (5 + n) + 1
-        points = np.empty((depth, POINTS, width))
-        numbers = np.zeros((depth, 5), dtype=np.int64)
-        states = np.zeros((depth, n), dtype=np.int8)
-        bounds = np.zeros(depth)
-        points[0, 0] = 0.0
-        numbers[0] = (1, -1, 0, 0, 0)
+        n = self.n
+        stack: Nodes = room_for(2 * n * n * (5 + n) + 1, n)
+        tasks = Tasks(self.size, self.release, self.b, self.eta)
+        _put_root(stack)
         start = np.zeros(n)
         kept = self._kept(self._total(self.mean))
         top, later = 1, not self.best.stage("first nodes")
@@ -124,21 +121,7 @@ class _Search:
                 self.best.stage("whole tree")
             before = kept[BEST]
             try:
-                top, nodes = search(
-                    self.size,
-                    self.release,
-                    self.b,
-                    self.eta,
-                    points,
-                    numbers,
-                    states,
-                    bounds,
-                    top,
-                    kept,
-                    start,
-                    self._nodes_left(later),
-                    later,
-                )
+                top, nodes = expand_nodes(tasks, stack, top, kept, start, self._nodes_left(later), later)
                 self.info["nodes"] += int(nodes)
                 self.best.work = 1e-3 * self.info["nodes"] if later else 0.0
             except KeyboardInterrupt:
@@ -149,12 +132,12 @@ class _Search:
             if self.best.interrupted:
                 break
             if not later and (top == 0 or self.info["nodes"] >= _FIRST):  # now the whole tree
-                top, later, numbers[0], states[0], bounds[0] = 1, True, (1, -1, 0, 0, 0), 0, 0.0
-                points[0, 0] = 0.0
+                top, later = 1, True
+                _put_root(stack)
                 self.info["first nodes"], self.info["nodes"] = self.info["nodes"], 0
                 kept = self._kept(float(kept[BEST]))
             elif later:
-                open_bound = float(bounds[:top].min()) if top else math.inf
+                open_bound = float(stack.bounds[:top].min()) if top else math.inf
                 self.best.tighten(self._mean(min(open_bound, float(kept[SKIPPED]), float(kept[BEST] - kept[MARGIN]))))
             if self.best.finished():
                 break
@@ -224,3 +207,11 @@ class _Search:
         if abs(scored - value) > _ROUNDING * (self.span + self.shift) * math.exp(growth):
             raise Disagreement(f"bb: the checker says {scored}, the search {value:.10g}", solution=solution)
         self.info["reason"] = "a schedule of the search cannot be written down exactly enough"
+
+
+def _put_root(stack: Nodes) -> None:
+    """The empty schedule as the only node: one point, nobody started last, nothing open, nobody owed."""
+    stack.points[0, 0] = 0.0
+    stack.numbers[0] = (1, -1, 0, 0, 0)
+    stack.states[0] = 0
+    stack.bounds[0] = 0.0

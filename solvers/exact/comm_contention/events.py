@@ -9,11 +9,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.compiled import kept
-from schedgap.solvers.exact.comm_contention.bounds import ACTIVE, WAITING
+from schedgap.formulations.common.compiled import njit_cached
+from schedgap.solvers.exact.comm_contention.bounds import ACTIVE, WAITING, Tasks
 from schedgap.solvers.exact.comm_contention.points import BITS, CLOCK, LEFT, OVERFULL, free_bit, keep_on, keep_where
 
 Floats = NDArray[np.float64]
+States = NDArray[np.int8]
 
 POINTS = 256
 """Room for the points of one set."""
@@ -24,12 +25,19 @@ BEST, SKIPPED, TOLERANCE_TIME, TOLERANCE_VOLUME, MARGIN = 0, 1, 2, 3, 4
 """Places in the numbers that a search keeps; SKIPPED is the least bound of a node that did not fit."""
 
 
-@kept
-def can_settle(work: Floats, count: int, state: NDArray[np.int8], release: Floats, kept: Floats) -> bool:
-    """Whether something can still settle an open start: a later release, or three tasks to start together."""
+@njit_cached
+def _earliest(work: Floats, count: int) -> float:
+    """The least clock of a set."""
     early = np.inf
     for p in range(count):
         early = min(early, work[p, CLOCK])
+    return float(early)
+
+
+@njit_cached
+def can_settle(work: Floats, count: int, state: States, release: Floats, kept: Floats) -> bool:
+    """Whether something can still settle an open start: a later release, or three tasks to start together."""
+    early = _earliest(work, count)
     waiting = 0
     for i in range(state.shape[0]):
         if state[i] == WAITING:
@@ -39,12 +47,10 @@ def can_settle(work: Floats, count: int, state: NDArray[np.int8], release: Float
     return waiting >= 3
 
 
-@kept
-def starts_due(work: Floats, count: int, state: NDArray[np.int8], release: Floats, dimension: int) -> int:
+@njit_cached
+def starts_due(work: Floats, count: int, state: States, release: Floats, dimension: int) -> int:
     """How many tasks must start when two end together, for that to settle an open start; 0: it cannot."""
-    early = np.inf
-    for p in range(count):
-        early = min(early, work[p, CLOCK])
+    early = _earliest(work, count)
     waiting = 0
     later = False
     for i in range(state.shape[0]):
@@ -56,7 +62,7 @@ def starts_due(work: Floats, count: int, state: NDArray[np.int8], release: Float
     return 3 if waiting >= 3 else 0
 
 
-@kept
+@njit_cached
 def meet_release(work: Floats, count: int, moment: float, dimension: int, kept: Floats) -> int:
     """The part of an open set whose clock is at a moment; nothing where all of it is."""
     if dimension == 0:
@@ -74,16 +80,15 @@ def meet_release(work: Floats, count: int, moment: float, dimension: int, kept: 
     return count
 
 
-@kept
+@njit_cached
 def end_together(
     work: Floats,
     count: int,
     j: int,
     other: int,
-    state: NDArray[np.int8],
+    state: States,
     active: int,
-    b: float,
-    eta: float,
+    tasks: Tasks,
     kept: Floats,
 ) -> int:
     """Two tasks are the next to end, at once; where they are the same one, it ends with the last event."""
@@ -102,21 +107,20 @@ def end_together(
             work[p, LEFT + j] = 0.0
         else:
             work[p, LEFT + j] = work[p, LEFT + other] = min(work[p, LEFT + j], work[p, LEFT + other])
-    count = end_next(work, count, j, state, active, b, eta, kept)
+    count = end_next(work, count, j, state, active, tasks, kept)
     for p in range(count):
         work[p, LEFT + other] = 0.0
     return count
 
 
-@kept
+@njit_cached
 def end_next(
     work: Floats,
     count: int,
     j: int,
-    state: NDArray[np.int8],
+    state: States,
     active: int,
-    b: float,
-    eta: float,
+    tasks: Tasks,
     kept: Floats,
 ) -> int:
     """Task j is the next to end."""
@@ -136,7 +140,7 @@ def end_next(
             count = keep_where(work, count, level, kept[TOLERANCE_VOLUME])
             if count <= 0:
                 return count
-    pace = active * b + (active - 1) * eta
+    pace = active * tasks.b + (active - 1) * tasks.eta
     for p in range(count):
         volume = work[p, LEFT + j]
         work[p, CLOCK] += pace * volume
@@ -147,7 +151,7 @@ def end_next(
     return count
 
 
-@kept
+@njit_cached
 def beyond(work: Floats, count: int, moment: float, side: float, kept: Floats) -> int:
     """The part of a set whose clock is at a moment or later (side 1), or at it or earlier (side -1)."""
     level = np.empty(POINTS)
@@ -158,19 +162,18 @@ def beyond(work: Floats, count: int, moment: float, side: float, kept: Floats) -
     return keep_where(work, count, level, kept[TOLERANCE_TIME])
 
 
-@kept
+@njit_cached
 def start_idle(
     work: Floats,
     count: int,
     j: int,
     kind: int,
-    state: NDArray[np.int8],
-    size: Floats,
-    release: Floats,
-    b: float,
+    state: States,
+    tasks: Tasks,
     kept: Floats,
 ) -> int:
     """Task j starts on an idle link, now or at its release; waiting longer never pays."""
+    size, release, b, _ = tasks
     n = state.shape[0]
     early, late = np.inf, -np.inf
     for p in range(count):
@@ -188,25 +191,23 @@ def start_idle(
     return count
 
 
-@kept
+@njit_cached
 def start_at_release(
     work: Floats,
     count: int,
     j: int,
-    state: NDArray[np.int8],
+    state: States,
     active: int,
-    release: Floats,
-    b: float,
-    eta: float,
+    tasks: Tasks,
     kept: Floats,
 ) -> int:
     """Task j starts at its release, before the next completion."""
-    early = np.inf
-    for p in range(count):
-        early = min(early, work[p, CLOCK])
+    release = tasks.release
+    early = _earliest(work, count)
     if early >= release[j]:
         return 0
-    pace = active * b + (active - 1) * eta
+    # Cut off where the clock is beyond the release, then where somebody would end before it.
+    pace = active * tasks.b + (active - 1) * tasks.eta
     count = beyond(work, count, release[j], -1.0, kept)
     level = np.empty(POINTS)
     for i in range(state.shape[0]):
@@ -225,16 +226,14 @@ def start_at_release(
     return count
 
 
-@kept
+@njit_cached
 def start_later(
     work: Floats,
     count: int,
     j: int,
-    state: NDArray[np.int8],
+    state: States,
     active: int,
-    release: Floats,
-    b: float,
-    eta: float,
+    tasks: Tasks,
     kept: Floats,
 ) -> int:
     """Task j starts between now and the next completion, at a moment that is left open.
@@ -242,6 +241,7 @@ def start_later(
     That can only pay before the release of another waiting task, or when three others are still to start
     (docs/proofs-comm-contention.md).
     """
+    release = tasks.release
     n = state.shape[0]
     latest, others, early = -np.inf, 0, np.inf
     for i in range(n):
@@ -257,17 +257,18 @@ def start_later(
                 first = min(first, work[p, LEFT + i])
         volume = max(volume, first)
     if others < 3 and latest <= max(early, release[j]):
-        return 0
+        return 0  # nothing can settle it
     if volume <= kept[TOLERANCE_VOLUME]:
         return 0
     if 2 * count > POINTS:
         return OVERFULL
-    pace = active * b + (active - 1) * eta
+    pace = active * tasks.b + (active - 1) * tasks.eta
     mask = work.shape[1] - 1
     first_bit = free_bit(work, count, 0)
     second_bit = free_bit(work, count, first_bit + 1)
     if second_bit >= BITS - 1:
         return OVERFULL
+    # A prism over the set: every point as it is, and moved on by as much as the last one has until its completion.
     for p in range(count):
         for d in range(work.shape[1]):
             work[count + p, d] = work[p, d]
@@ -278,6 +279,7 @@ def start_later(
             if state[i] == ACTIVE:
                 work[count + p, LEFT + i] -= volume
     count *= 2
+    # Cut off where somebody has ended, where j's release has not come, and what lies after all that can settle it.
     level = np.empty(POINTS)
     for i in range(n):
         if state[i] == ACTIVE and count > 0:

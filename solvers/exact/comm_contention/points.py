@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.compiled import kept
+from schedgap.formulations.common.compiled import njit_cached
 
 Floats = NDArray[np.float64]
 
@@ -23,7 +23,7 @@ BITS = 52
 """Bits of a mask, as many as a float holds exactly."""
 
 
-@kept
+@njit_cached
 def keep_where(points: Floats, count: int, level: Floats, tolerance: float) -> int:
     """The part of the hull where an affine function is not negative.
 
@@ -51,13 +51,13 @@ def keep_where(points: Floats, count: int, level: Floats, tolerance: float) -> i
     return _cut(points, count, level, tolerance, True)
 
 
-@kept
+@njit_cached
 def keep_on(points: Floats, count: int, level: Floats, tolerance: float) -> int:
     """The part of the hull where an affine function is 0; otherwise as :func:`keep_where`, OVERFULL without room."""
     return _cut(points, count, level, tolerance, False)
 
 
-@kept
+@njit_cached
 def _cut(points: Floats, count: int, level: Floats, tolerance: float, above: bool) -> int:
     room, wide = points.shape
     mask = wide - 1
@@ -102,7 +102,7 @@ def _cut(points: Floats, count: int, level: Floats, tolerance: float, above: boo
     return m
 
 
-@kept
+@njit_cached
 def free_bit(points: Floats, count: int, after: int) -> int:
     """The first place from `after` on that no point's mask uses; BITS - 1 if there is none."""
     used = 0
@@ -114,7 +114,7 @@ def free_bit(points: Floats, count: int, after: int) -> int:
     return place
 
 
-@kept
+@njit_cached
 def thin(points: Floats, count: int, free: int, dimension: int, n: int, tolerance: float) -> int:
     """Leave out points that the hull does not need.
 
@@ -171,7 +171,7 @@ def thin(points: Floats, count: int, free: int, dimension: int, n: int, toleranc
     return m
 
 
-@kept
+@njit_cached
 def _different(
     points: Floats, count: int, axes: NDArray[np.int64], dimension: int, tolerance: float
 ) -> NDArray[np.bool_]:
@@ -193,7 +193,7 @@ def _different(
     return keep
 
 
-@kept
+@njit_cached
 def _corners(points: Floats, count: int, first: int, second: int, tolerance: float) -> NDArray[np.bool_]:
     """The corners of the polygon: its lower and upper chain from left to right (Andrew 1979).
 

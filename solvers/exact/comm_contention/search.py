@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.compiled import kept
-from schedgap.solvers.exact.comm_contention.bounds import ACTIVE, DONE, WAITING, rest_bound
+from schedgap.formulations.common.compiled import njit_cached
+from schedgap.solvers.exact.comm_contention.bounds import ACTIVE, DONE, WAITING, Tasks, rest_bound
 from schedgap.solvers.exact.comm_contention.events import (
     AT_RELEASE,
     BEST,
@@ -32,6 +34,7 @@ from schedgap.solvers.exact.comm_contention.events import (
 from schedgap.solvers.exact.comm_contention.points import CLOCK, COST, LEFT, OVERFULL, thin
 
 Floats = NDArray[np.float64]
+States = NDArray[np.int8]
 
 EFFORT = 1_000_000
 """Work between two looks at the clock: a node counts 100 and 5 times the square of its points."""
@@ -40,30 +43,69 @@ COUNT, LAST, FREE, OPEN, OWED = 0, 1, 2, 3, 4
 (as bits), the dimension of the set, and how many tasks must still start at this very moment."""
 
 
-@kept
-def search(
-    size: Floats,
-    release: Floats,
-    b: float,
-    eta: float,
-    points: Floats,
-    numbers: NDArray[np.int64],
-    states: NDArray[np.int8],
-    bounds: Floats,
-    top: int,
-    kept: Floats,
-    start: Floats,
-    nodes: int,
-    later: bool,
+class Nodes(NamedTuple):
+    """Nodes of the tree, one after another; the children of one, or the stack, whose last one is expanded next.
+
+    Attributes
+    ----------
+    points : (N, POINTS, 3 + 2 n) the partial schedules of each, as points whose hull they are
+    numbers : (N, 5) whole numbers, see COUNT
+    states : (N, n) WAITING, ACTIVE or DONE
+    bounds : (N,) no schedule below the node has a smaller sum of flow times
+    """
+
+    points: Floats
+    numbers: NDArray[np.int64]
+    states: States
+    bounds: Floats
+
+
+class Node(NamedTuple):
+    """The node that is expanded: its part of :class:`Nodes`, the counts of its tasks, and room to work in.
+
+    Attributes
+    ----------
+    points, state : (POINTS, 3 + 2 n) of which the first `count` are in use; (n,)
+    count, last, free, dimension, owed : the whole numbers, see COUNT
+    active : how many tasks move
+    work : (POINTS, 3 + 2 n) where a child's points are made
+    least : (n,) where the least volumes left of a set are put
+    """
+
+    points: Floats
+    state: States
+    count: int
+    last: int
+    free: int
+    dimension: int
+    owed: int
+    active: int
+    work: Floats
+    least: Floats
+
+
+@njit_cached
+def room_for(nodes: int, n: int) -> Nodes:
+    """Room for so many nodes of n tasks."""
+    return Nodes(
+        np.empty((nodes, POINTS, 3 + 2 * n)),
+        np.zeros((nodes, 5), np.int64),
+        np.zeros((nodes, n), np.int8),
+        np.zeros(nodes),
+    )
+
+
+@njit_cached
+def expand_nodes(
+    tasks: Tasks, stack: Nodes, top: int, kept: Floats, start: Floats, nodes: int, later: bool
 ) -> tuple[int, int]:
     """Expand up to `nodes` nodes from the top of the stack, or as many as take about a fifth of a second.
 
     Parameters
     ----------
-    size, release, b, eta : the instance, the latency already in the releases
-    points, numbers, states, bounds : the stack: (N, POINTS, 3 + 2 n), (N, 5), (N, n), (N,)
-    top : nodes on the stack
-    kept : what the search keeps (BOUND, ...), changed in place
+    tasks : the instance, the latency already in the releases
+    stack, top : open nodes, and how many there are
+    kept : what the search keeps (BEST, ...), changed in place
     start : starts of the best schedule, changed in place
     nodes : how many to expand
     later : whether starts may be left open; without, the search finds good schedules fast and proves nothing
@@ -72,144 +114,192 @@ def search(
     -------
     (nodes on the stack, nodes expanded).
     """
-    n = size.shape[0]
-    room = n * (5 + n)
-    child_points = np.empty((room, POINTS, 3 + 2 * n))
-    child_numbers = np.empty((room, 5), np.int64)
-    child_states = np.empty((room, n), np.int8)
-    child_bounds = np.empty(room)
-    set_points = np.empty((POINTS, 3 + 2 * n))
+    n = tasks.size.shape[0]
+    children = room_for(n * (5 + n), n)
+    points = np.empty((POINTS, 3 + 2 * n))
     work = np.empty((POINTS, 3 + 2 * n))
     state = np.empty(n, np.int8)
     least = np.empty(n)
     done = effort = 0
     while top > 0 and done < nodes and effort < EFFORT:
         top -= 1
-        if bounds[top] >= kept[BEST] - kept[MARGIN]:
+        if stack.bounds[top] >= kept[BEST] - kept[MARGIN]:
             continue
+        numbers = stack.numbers[top]
+        count, last, free, dimension, owed = numbers[COUNT], numbers[LAST], numbers[FREE], numbers[OPEN], numbers[OWED]
         done += 1
-        effort += 100 + 5 * numbers[top, COUNT] ** 2
-        count, last, free = numbers[top, COUNT], numbers[top, LAST], numbers[top, FREE]
-        _copy(points[top], set_points, count)
+        effort += 100 + 5 * count**2
+        # The children are pushed where the node lies, so it is worked on in a copy.
+        _copy(stack.points[top], points, count)
         active = waiting = 0
         for i in range(n):
-            state[i] = states[top, i]
+            state[i] = stack.states[top, i]
             active += state[i] == ACTIVE
             waiting += state[i] == WAITING
+        node = Node(points, state, count, last, free, dimension, owed, active, work, least)
         if waiting == 0:
-            for p in range(count):
-                total = _replay(set_points[p, LEFT + n : LEFT + 2 * n], size, release, b, eta, kept[TOLERANCE_TIME])
-                if total < np.inf:  # a replay may put a start before the completion that it follows
-                    for i in range(n):
-                        least[i] = set_points[p, LEFT + i]
-                    rest = rest_bound(set_points[p, CLOCK], least, state, size, release, b, eta)
-                    total = min(total, set_points[p, COST] + rest)
-                if total < kept[BEST]:
-                    kept[BEST] = total
-                    for i in range(n):
-                        start[i] = set_points[p, LEFT + n + i]
-            continue
-        children = 0
-        dimension, owed = numbers[top, OPEN], numbers[top, OWED]
-        for kind in range(6):
-            for turn in range(n * n if kind == TIE else n):
-                j, other = turn % n, turn // n  # other: the second task of a tie
-                if kind in (END, TIE):
-                    if state[j] != ACTIVE or (owed > 0) != (kind == TIE and other == j):
-                        continue
-                elif (
-                    (kind == LATER and not later)
-                    or state[j] != WAITING
-                    or (owed > 0 and kind != NOW and kind != MEETING)
-                ):
-                    continue
-                now_owed = owed
-                if kind == TIE:
-                    if dimension == 0 or other < j or state[other] != ACTIVE:
-                        continue
-                    if owed == 0:
-                        now_owed = starts_due(set_points, count, state, release, dimension)
-                        if now_owed == 0:
-                            continue
-                _copy(set_points, work, count)
-                if kind == END:
-                    m = end_next(work, count, j, state, active, b, eta, kept)
-                elif kind == TIE:
-                    m = end_together(work, count, j, other, state, active, b, eta, kept)
-                elif active == 0:
-                    m = start_idle(work, count, j, kind, state, size, release, b, kept)
-                elif kind == NOW:
-                    m = 0 if j < last else beyond(work, count, release[j], 1.0, kept)
-                elif kind == AT_RELEASE:
-                    m = start_at_release(work, count, j, state, active, release, b, eta, kept)
-                elif kind == LATER:
-                    m = start_later(work, count, j, state, active, release, b, eta, kept)
-                else:
-                    m = meet_release(work, count, release[j], dimension, kept)
-                if m == OVERFULL:
-                    kept[SKIPPED] = min(kept[SKIPPED], bounds[top])
-                    continue
-                if m == 0:
-                    continue
-                now_free, now_dimension = free, dimension
-                now_state = child_states[children]
-                for i in range(n):
-                    now_state[i] = state[i]
-                if kind in (END, TIE):
-                    now_state[j] = DONE
-                    for p in range(m):
-                        work[p, COST] += work[p, CLOCK] - release[j]
-                    if kind == TIE and other != j:
-                        now_state[other] = DONE
-                        for p in range(m):
-                            work[p, COST] += work[p, CLOCK] - release[other]
-                else:
-                    now_state[j] = ACTIVE
-                    now_owed = max(0, owed - 1)
-                    for p in range(m):
-                        work[p, LEFT + j] = size[j]
-                        work[p, LEFT + n + j] = work[p, CLOCK]
-                if kind == LATER:
-                    now_free |= 1 << j
-                    now_dimension += 1
-                elif kind in (MEETING, TIE):
-                    now_dimension -= 1
-                m = thin(work, m, now_free, now_dimension, n, kept[TOLERANCE_TIME])
-                if kind == LATER and m == 1:
-                    continue  # no freedom: one of the other children
-                m, now_free, now_dimension = _same_future(work, m, now_free, now_dimension, n)
-                if now_dimension > 0 and now_owed == 0 and not can_settle(work, m, now_state, release, kept):
-                    continue
-                bound = _bound(work, m, least, now_state, size, release, b, eta)
-                if bound >= kept[BEST] - kept[MARGIN]:
-                    continue
-                _copy(work, child_points[children], m)
-                child_numbers[children, COUNT] = m
-                child_numbers[children, LAST] = j if kind in (NOW, LATER) else -1
-                child_numbers[children, FREE] = now_free
-                child_numbers[children, OPEN] = now_dimension
-                child_numbers[children, OWED] = now_owed
-                child_bounds[children] = bound
-                children += 1
-        for _ in range(children):  # the best one comes last, on top
-            worst = -1
-            for c in range(children):
-                if child_bounds[c] > -np.inf and (worst < 0 or child_bounds[c] > child_bounds[worst]):
-                    worst = c
-            _copy(child_points[worst], points[top], child_numbers[worst, COUNT])
-            for d in range(5):
-                numbers[top, d] = child_numbers[worst, d]
-            for i in range(n):
-                states[top, i] = child_states[worst, i]
-            bounds[top] = child_bounds[worst]
-            child_bounds[worst] = -np.inf
-            top += 1
+            _score(node, tasks, kept, start)
+        else:
+            born = _make_children(node, stack.bounds[top], tasks, kept, later, children)
+            _push_children(children, born, stack, top)
+            top += born
     return top, done
 
 
-@kept
-def _replay(start: Floats, size: Floats, release: Floats, b: float, eta: float, tolerance: float) -> float:
+@njit_cached
+def _score(node: Node, tasks: Tasks, kept: Floats, start: Floats) -> None:
+    """All have started: every point is one whole schedule. Keep the best of them."""
+    n = tasks.size.shape[0]
+    for p in range(node.count):
+        point = node.points[p]
+        total = _replay(point[LEFT + n : LEFT + 2 * n], tasks, kept[TOLERANCE_TIME])
+        if total < np.inf:  # a replay may put a start before the completion that it follows
+            node.least[:] = point[LEFT : LEFT + n]
+            total = min(total, point[COST] + rest_bound(point[CLOCK], node.least, node.state, tasks))
+        if total < kept[BEST]:
+            kept[BEST] = total
+            start[:] = point[LEFT + n : LEFT + 2 * n]
+
+
+@njit_cached
+def _make_children(node: Node, node_bound: float, tasks: Tasks, kept: Floats, later: bool, children: Nodes) -> int:
+    """One child for every event that may come next and is not refuted; how many."""
+    n = tasks.size.shape[0]
+    born = 0
+    for kind in range(6):
+        for turn in range(n * n if kind == TIE else n):
+            j, other = turn % n, turn // n  # other: the second task of a tie
+            owed = _starts_owed(node, kind, j, other, tasks, later)
+            if owed < 0:
+                continue
+            _copy(node.points, node.work, node.count)
+            count = _follow(node, kind, j, other, tasks, kept)
+            if count == OVERFULL:
+                # The bound of this node stands for the schedules of the child that is not made.
+                kept[SKIPPED] = min(kept[SKIPPED], node_bound)
+            elif count > 0:
+                _enter(node, kind, j, other, count, tasks, children.states[born])
+                born += _keep_child(node, kind, j, count, owed, tasks, kept, children, born)
+    return born
+
+
+@njit_cached
+def _starts_owed(node: Node, kind: int, j: int, other: int, tasks: Tasks, later: bool) -> int:
+    """How many tasks must start at this very moment after an event; -1 where the event cannot follow.
+
+    A tie of two completions settles an open start only if enough tasks start at once (docs/proofs-comm-contention.md),
+    so while some are owed, only starts now and a further completion at the same moment (a tie of a task with itself:
+    with the last event) may follow.
+    """
+    state, owed = node.state, node.owed
+    if kind == END:
+        return 0 if state[j] == ACTIVE and owed == 0 else -1
+    if kind == TIE:
+        if state[j] != ACTIVE or node.dimension == 0 or other < j or state[other] != ACTIVE:
+            return -1
+        if other == j:
+            return owed if owed > 0 else -1
+        if owed > 0:
+            return -1
+        owed = starts_due(node.points, node.count, state, tasks.release, node.dimension)
+        return owed if owed > 0 else -1
+    if state[j] != WAITING or (kind == LATER and not later):
+        return -1
+    if owed > 0:
+        return owed - 1 if kind in (NOW, MEETING) else -1
+    return 0
+
+
+@njit_cached
+def _follow(node: Node, kind: int, j: int, other: int, tasks: Tasks, kept: Floats) -> int:
+    """Cut the copied points down to those where the event is the next one, and move them there; how many stay."""
+    work, count, state, active = node.work, node.count, node.state, node.active
+    if kind == END:
+        return end_next(work, count, j, state, active, tasks, kept)
+    if kind == TIE:
+        return end_together(work, count, j, other, state, active, tasks, kept)
+    if active == 0:
+        return start_idle(work, count, j, kind, state, tasks, kept)
+    if kind == NOW:
+        # Tasks that start at one moment do so in one order only, that of their numbers.
+        return 0 if j < node.last else beyond(work, count, tasks.release[j], 1.0, kept)
+    if kind == AT_RELEASE:
+        return start_at_release(work, count, j, state, active, tasks, kept)
+    if kind == LATER:
+        return start_later(work, count, j, state, active, tasks, kept)
+    return meet_release(work, count, tasks.release[j], node.dimension, kept)
+
+
+@njit_cached
+def _enter(node: Node, kind: int, j: int, other: int, count: int, tasks: Tasks, state: States) -> None:
+    """Write the event down: flow times of who ends, volume and start of who starts, and the child's states."""
+    n = tasks.size.shape[0]
+    work = node.work
+    state[:] = node.state
+    if kind in (END, TIE):
+        state[j] = DONE
+        for p in range(count):
+            work[p, COST] += work[p, CLOCK] - tasks.release[j]
+        if kind == TIE and other != j:
+            state[other] = DONE
+            for p in range(count):
+                work[p, COST] += work[p, CLOCK] - tasks.release[other]
+    else:
+        state[j] = ACTIVE
+        for p in range(count):
+            work[p, LEFT + j] = tasks.size[j]
+            work[p, LEFT + n + j] = work[p, CLOCK]
+
+
+@njit_cached
+def _keep_child(
+    node: Node, kind: int, j: int, count: int, owed: int, tasks: Tasks, kept: Floats, children: Nodes, place: int
+) -> bool:
+    """Put the child at its place unless its set is not needed or its bound refutes it."""
+    n = tasks.size.shape[0]
+    work, state = node.work, children.states[place]
+    free, dimension = node.free, node.dimension
+    if kind == LATER:
+        free |= 1 << j
+        dimension += 1
+    elif kind in (MEETING, TIE):
+        dimension -= 1  # an open start is settled
+    count = thin(work, count, free, dimension, n, kept[TOLERANCE_TIME])
+    if kind == LATER and count == 1:
+        return False  # no freedom: one of the other children
+    count, free, dimension = _same_future(work, count, free, dimension, n)
+    if dimension > 0 and owed == 0 and not can_settle(work, count, state, tasks.release, kept):
+        return False  # an open start that nothing settles is never better than one of its ends
+    bound = _bound(work, count, node.least, state, tasks)
+    if bound >= kept[BEST] - kept[MARGIN]:
+        return False
+    _copy(work, children.points[place], count)
+    numbers = children.numbers[place]
+    numbers[COUNT], numbers[LAST] = count, j if kind in (NOW, LATER) else -1
+    numbers[FREE], numbers[OPEN], numbers[OWED] = free, dimension, owed
+    children.bounds[place] = bound
+    return True
+
+
+@njit_cached
+def _push_children(children: Nodes, count: int, stack: Nodes, top: int) -> None:
+    """Move the children onto the stack, the best one last, on top."""
+    for place in range(top, top + count):
+        worst = -1
+        for c in range(count):
+            if children.bounds[c] > -np.inf and (worst < 0 or children.bounds[c] > children.bounds[worst]):
+                worst = c
+        _copy(children.points[worst], stack.points[place], children.numbers[worst, COUNT])
+        stack.numbers[place] = children.numbers[worst]
+        stack.states[place] = children.states[worst]
+        stack.bounds[place] = children.bounds[worst]
+        children.bounds[worst] = -np.inf  # it has been moved
+
+
+@njit_cached
+def _replay(start: Floats, tasks: Tasks, tolerance: float) -> float:
     """The sum of flow times with these starts; infinite where one is before its release."""
+    size, release, b, eta = tasks
     n = size.shape[0]
     left = np.zeros(n)
     begun = np.zeros(n, np.bool_)
@@ -219,6 +309,7 @@ def _replay(start: Floats, size: Floats, release: Floats, b: float, eta: float, 
         if start[i] < release[i] - tolerance:
             return np.inf
     while over < n:
+        # The next event: the start of the earliest that has not begun, or the end of the one with least left.
         following = np.inf
         first = -1
         for i in range(n):
@@ -234,7 +325,7 @@ def _replay(start: Floats, size: Floats, release: Floats, b: float, eta: float, 
             for i in range(n):
                 if begun[i] and left[i] >= 0.0:
                     left[i] = max(0.0, left[i] - volume)
-            left[first] = -1.0
+            left[first] = -1.0  # done
             active -= 1
             over += 1
             continue
@@ -250,24 +341,15 @@ def _replay(start: Floats, size: Floats, release: Floats, b: float, eta: float, 
     return total
 
 
-@kept
+@njit_cached
 def _copy(source: Floats, target: Floats, count: int) -> None:
     for p in range(count):
         for d in range(source.shape[1]):
             target[p, d] = source[p, d]
 
 
-@kept
-def _bound(
-    work: Floats,
-    count: int,
-    least: Floats,
-    state: NDArray[np.int8],
-    size: Floats,
-    release: Floats,
-    b: float,
-    eta: float,
-) -> float:
+@njit_cached
+def _bound(work: Floats, count: int, least: Floats, state: States, tasks: Tasks) -> float:
     """A lower bound for every schedule of a set: least cost so far, and the rest from the least of each number."""
     n = state.shape[0]
     clock = cost = np.inf
@@ -278,10 +360,10 @@ def _bound(
         cost = min(cost, work[p, COST])
         for i in range(n):
             least[i] = min(least[i], work[p, LEFT + i])
-    return float(cost + rest_bound(clock, least, state, size, release, b, eta))
+    return float(cost + rest_bound(clock, least, state, tasks))
 
 
-@kept
+@njit_cached
 def _same_future(work: Floats, count: int, free: int, dimension: int, n: int) -> tuple[int, int, int]:
     """One point, the cheapest, where all have the same clock and the same volumes left."""
     best = 0

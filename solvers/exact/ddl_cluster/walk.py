@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.compiled import compiled, written_in
+from schedgap.formulations.common.compiled import njit_inline, njit_kernel
 
 Ints = NDArray[np.int64]
 
@@ -42,7 +42,7 @@ class Order(NamedTuple):
     length: Ints
 
 
-@compiled
+@njit_kernel
 def total_of(tables: Tables, order: Order, free: Ints) -> int:
     """The sum of finishes of blocks laid in this order, as :meth:`~.gangs.Gangs.lay` does it; O(J S).
 
@@ -70,7 +70,7 @@ def total_of(tables: Tables, order: Order, free: Ints) -> int:
     return total
 
 
-@written_in
+@njit_inline
 def _on_one_server(sizes: Ints, free: Ints, ready: int, need: int, length: int) -> int:
     """Hold GPUs of the server that has enough of them first; ties leave the most room. When that is."""
     best, start, room = -1, 0, 0
@@ -94,7 +94,7 @@ def _on_one_server(sizes: Ints, free: Ints, ready: int, need: int, length: int) 
     return start
 
 
-@written_in
+@njit_inline
 def _on_whole_servers(sizes: Ints, free: Ints, ready: int, need: int, length: int) -> int:
     """Hold the servers that are free first, as many as it takes. When that is."""
     start, left, mark = ready, need, free.shape[1] - 1
@@ -115,7 +115,7 @@ def _on_whole_servers(sizes: Ints, free: Ints, ready: int, need: int, length: in
     return start
 
 
-@written_in
+@njit_inline
 def _take_out(order: Order, place: int) -> None:
     """Close the gap that a block leaves."""
     for i in range(place, order.length[0] - 1):
@@ -123,7 +123,7 @@ def _take_out(order: Order, place: int) -> None:
     order.length[0] -= 1
 
 
-@written_in
+@njit_inline
 def _put_in(order: Order, place: int, first: int, second: int) -> None:
     """Make room for a block before `place`."""
     for i in range(order.length[0], place, -1):
@@ -132,7 +132,7 @@ def _put_in(order: Order, place: int, first: int, second: int) -> None:
     order.length[0] += 1
 
 
-@written_in
+@njit_inline
 def _copy(source: Order, target: Order) -> None:
     target.length[0] = source.length[0]
     for i in range(source.length[0]):
@@ -154,21 +154,21 @@ def blocks_of(order: Order) -> list[tuple[int, ...]]:
     return [(j,) if k < 0 else (j, k) for j, k in list(pairs)[: int(order.length[0])]]
 
 
-@written_in
+@njit_inline
 def _draw(state: Ints) -> float:
     """A number in [0, 1): the generator of 48 bits of POSIX (drand48)."""
     state[0] = (state[0] * 25214903917 + 11) & MASK
     return float(state[0] / (MASK + 1))
 
 
-@written_in
+@njit_inline
 def _near(place: int, length: int, state: Ints) -> int:
     """Another place, a near one more often."""
     away = max(1, int(length ** _draw(state)))
     return min(max(place + (away if _draw(state) < 0.5 else -away), 0), length - 1)
 
 
-@written_in
+@njit_inline
 def _paired_anew(tables: Tables, order: Order, state: Ints) -> bool:
     """Two blocks exchange partners, or come together, or one is parted; whether there was anything to change."""
     one = int(_draw(state) * order.length[0])
@@ -204,7 +204,7 @@ def _paired_anew(tables: Tables, order: Order, state: Ints) -> bool:
     return True
 
 
-@compiled
+@njit_kernel
 def walk(
     tables: Tables, best: Order, now: Order, trial: Order, free: Ints, moves: int, heat: float, state: Ints
 ) -> int:

@@ -13,14 +13,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.compiled import kept
+from schedgap.formulations.common.compiled import njit_cached
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
-@kept
+@njit_cached
 def shortest_paths(sources: Ints, first: Ints, link: Ints, head: Ints, price: Floats) -> tuple[Floats, Ints]:
     """Distances and last links from every source, fewest links among equals.
 
@@ -67,7 +67,7 @@ def shortest_paths(sources: Ints, first: Ints, link: Ints, head: Ints, price: Fl
     return distance, last
 
 
-@kept
+@njit_cached
 def layered(
     root: int, between: Floats, cost_of: Floats, cap: Ints, longest: int, bit: Ints, bits: int
 ) -> tuple[Floats, Ints]:
@@ -146,7 +146,7 @@ def layered(
     return cost, walk
 
 
-@kept
+@njit_cached
 def all_roots(between: Floats, cost_of: Floats, cap: Ints, longest: int) -> tuple[Floats, Ints]:
     """Costs and walks of every root without critical hosts: (H, K + 1) and (H, K + 1, 2 K); O(K H^3)."""
     h = len(cost_of)

@@ -15,13 +15,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.compiled import kept
+from schedgap.formulations.common.compiled import njit_cached
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-@kept
+@njit_cached
 def price_tree(
     order: Ints,
     parent: Ints,
@@ -124,7 +124,7 @@ def price_tree(
     return cost, hosts, counts
 
 
-@kept
+@njit_cached
 def split_links(parent: Ints, hosts: Ints, counts: Ints) -> Ints:
     """Nodes whose link to the parent has workers of the ring on both sides.
 

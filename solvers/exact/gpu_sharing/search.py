@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.compiled import kept
+from schedgap.formulations.common.compiled import njit_cached
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import Choices
@@ -111,7 +111,7 @@ class Search:
         return None if total >= _FAR else Found(start, end, mode, overlap, total)
 
 
-@kept
+@njit_cached
 def _decode(
     order: Ints,
     mode: Ints,
@@ -219,7 +219,7 @@ def _decode(
     return cost
 
 
-@kept
+@njit_cached
 def _anneal(
     state: tuple[Ints, Ints, Flags, Flags],
     kept_best: tuple[Ints, Ints, Ints, Ints],

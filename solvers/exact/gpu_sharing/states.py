@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.compiled import kept
+from schedgap.formulations.common.compiled import njit_cached
 
 Ints = NDArray[np.int64]
 Shorts = NDArray[np.int16]
@@ -166,7 +166,7 @@ def room(jobs: int, states: int, table: int) -> States:
     )  # fmt: skip
 
 
-@kept
+@njit_cached
 def empty_node(n: int) -> Node:  # pragma: no cover - compiled
     """Arrays for n jobs."""
     kind, start, end = np.zeros(n, dtype=np.int16), np.zeros(n, dtype=np.int16), np.zeros(n, dtype=np.int16)
@@ -176,7 +176,7 @@ def empty_node(n: int) -> Node:  # pragma: no cover - compiled
     return Node(status, kind, start, end, np.zeros(n), alone, before, shared, counts)
 
 
-@kept
+@njit_cached
 def empty_levels(n: int) -> Levels:  # pragma: no cover - compiled
     """Arrays for n jobs, each with a level for itself, for each of the others, and for free GPUs."""
     most = n * (n + 2) + 2
@@ -185,7 +185,7 @@ def empty_levels(n: int) -> Levels:  # pragma: no cover - compiled
     return Levels(np.zeros(n, dtype=np.int64), of_partner, place, partner, choice, need, value)
 
 
-@kept
+@njit_cached
 def load(i: int, states: States, node: Node, tables: Tables) -> None:  # pragma: no cover - compiled
     """Make the node a state."""
     n = len(node.status)
@@ -211,7 +211,7 @@ def load(i: int, states: States, node: Node, tables: Tables) -> None:  # pragma:
     node.counts[FREE], node.counts[HELD_BACK], node.counts[COST] = free, states.held_back[i], states.cost[i]
 
 
-@kept
+@njit_cached
 def slowed(j: int, node: Node, tables: Tables) -> float:  # pragma: no cover - compiled
     """The slowdown of a job beside those that run."""
     slow = 1.0
@@ -221,7 +221,7 @@ def slowed(j: int, node: Node, tables: Tables) -> float:  # pragma: no cover - c
     return slow
 
 
-@kept
+@njit_cached
 def ends(slot: int, node: Node, tables: Tables, earliest: Ints, latest: Ints) -> bool:  # pragma: no cover - compiled
     """The earliest last slots of the running jobs, if nothing starts, and the latest; False if one is too late."""
     n = len(node.status)
@@ -254,7 +254,7 @@ def ends(slot: int, node: Node, tables: Tables, earliest: Ints, latest: Ints) ->
     return True
 
 
-@kept
+@njit_cached
 def least_cost(
     p: int, slot: int, node: Node, earliest: Ints, latest: Ints, tables: Tables, potentials: Potentials
 ) -> float:  # pragma: no cover - compiled
@@ -290,7 +290,7 @@ def least_cost(
     return value
 
 
-@kept
+@njit_cached
 def keep(
     done: int, running: int, held_back: int, value: float, p: int, node: Node, states: States, sums: Ints
 ) -> None:  # pragma: no cover - compiled
@@ -336,7 +336,7 @@ def keep(
     states.after[i], states.table[place] = states.table[place], i
 
 
-@kept
+@njit_cached
 def prune(
     slot: int, p: int, limit: float, states: States, tables: Tables, potentials: Potentials, sums: Ints
 ) -> None:  # pragma: no cover - compiled

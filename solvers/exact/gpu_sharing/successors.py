@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 
-from schedgap.formulations.common.compiled import forget_stale, kept
-from schedgap.solvers.exact.gpu_sharing import states as states_module
+from schedgap.formulations.common.compiled import njit_cached
 from schedgap.solvers.exact.gpu_sharing.states import (
     COST,
     DONE,
@@ -38,10 +37,8 @@ from schedgap.solvers.exact.gpu_sharing.states import (
     slowed,
 )
 
-forget_stale(__file__, states_module.__file__)
 
-
-@kept
+@njit_cached
 def expand(
     slot: int, first: int, last: int, stop: int, count: int, limit: float, node: Node, levels: Levels, here: States,
     after: States, tables: Tables, potentials: Potentials, found: Best,
@@ -71,7 +68,7 @@ def expand(
     return last
 
 
-@kept
+@njit_cached
 def _choose(
     slot: int, stop: int, p: int, count: int, limit: float, node: Node, levels: Levels, after: States, tables: Tables,
     potentials: Potentials, found: Best,
@@ -180,7 +177,7 @@ def _choose(
     counts[LEVEL] = d
 
 
-@kept
+@njit_cached
 def _advance(
     slot: int, node: Node, tables: Tables, potentials: Potentials, count: int, first: int, limit: float,
     after: States, found: Best,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.compiled import kept
+from schedgap.formulations.common.compiled import njit_cached
 from schedgap.formulations.hadar.tables import Tables
 from schedgap.solvers.incumbent import Incumbent
 
@@ -128,7 +128,7 @@ class ListSearch:
         return max(orders, key=lambda order: float(_start(order, slowest, self._table)[0][0]))
 
 
-@kept
+@njit_cached
 def _empty(slots: int, capacity: Ints) -> Ints:  # pragma: no cover - compiled
     """(T + 1, R + 1) devices free by slot and type, and all of them."""
     free = np.zeros((slots, len(capacity) + 1), dtype=np.int64)
@@ -138,7 +138,7 @@ def _empty(slots: int, capacity: Ints) -> Ints:  # pragma: no cover - compiled
     return free
 
 
-@kept
+@njit_cached
 def _start(order: Ints, slowest: Ints, table: Table) -> State:  # pragma: no cover - compiled
     jobs, slots = table[6].shape
     gap = max(1, int(np.sqrt(jobs)))
@@ -163,7 +163,7 @@ def _start(order: Ints, slowest: Ints, table: Table) -> State:  # pragma: no cov
     )
 
 
-@kept
+@njit_cached
 def _level(j: int, t: int, least: int, free: Ints, workers: Ints, allowed: Bools) -> int:  # pragma: no cover - compiled
     """The fastest level down to `least` that the free devices give a job in a slot; -1 for none."""
     kinds = allowed.shape[2]
@@ -179,7 +179,7 @@ def _level(j: int, t: int, least: int, free: Ints, workers: Ints, allowed: Bools
     return -1
 
 
-@kept
+@njit_cached
 def _job(j: int, slowest: Ints, free: Ints, table: Table) -> float:  # pragma: no cover - compiled
     """Take what a job needs from what is free; its utility, 0 where it does not finish and takes nothing."""
     workers, arrival, target, step, allowed, types, utility, _ = table
@@ -207,7 +207,7 @@ def _job(j: int, slowest: Ints, free: Ints, table: Table) -> float:  # pragma: n
     return float(utility[j, finish])
 
 
-@kept
+@njit_cached
 def _place(order: Ints, slowest: Ints, levels: Ints, table: Table) -> None:  # pragma: no cover - compiled
     """(J, T + 1) one more than the level of each job in each slot, 0 where it does not run."""
     slots = levels.shape[1]
@@ -220,7 +220,7 @@ def _place(order: Ints, slowest: Ints, levels: Ints, table: Table) -> None:  # p
                     levels[j, t] = 1 + _level(j, t, slowest[j], before, table[0], table[4])
 
 
-@kept
+@njit_cached
 def _move(order: Ints, source: int, goal: int) -> None:  # pragma: no cover - compiled
     job = order[source]
     way = 1 if source < goal else -1
@@ -229,7 +229,7 @@ def _move(order: Ints, source: int, goal: int) -> None:  # pragma: no cover - co
     order[goal] = job
 
 
-@kept
+@njit_cached
 def _anneal(
     count: int, temperature: float, rng: np.random.Generator, most: Ints, state: State, table: Table
 ) -> None:  # pragma: no cover - compiled

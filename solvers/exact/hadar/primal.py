@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.compiled import kept
+from schedgap.formulations.common.compiled import njit_cached
 from schedgap.formulations.hadar.tables import Tables
 from schedgap.solvers.exact.hadar.schedules import Prices, Rules, Schedule, Scheduler
 from schedgap.solvers.ruin_and_recreate import Choice, RuinAndRecreate
@@ -57,7 +57,7 @@ class Packing:
             load[t, (self.sets & mask) == mask] += sign * self.data.jobs[j].workers
 
 
-@kept
+@njit_cached
 def _permits(permit: Bools, load: Ints, room: Ints, masks: Ints, workers: int) -> Bools:  # pragma: no cover - compiled
     found = permit.copy()
     for t in range(1, permit.shape[0]):

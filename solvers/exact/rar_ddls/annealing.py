@@ -6,19 +6,16 @@ import math
 
 import numpy as np
 
-from schedgap.formulations.common.compiled import forget_stale, kept
-from schedgap.formulations.rar_ddls import running, schedule
+from schedgap.formulations.common.compiled import njit_cached
 from schedgap.formulations.rar_ddls.rates import Integers
 from schedgap.formulations.rar_ddls.running import Workload
 from schedgap.formulations.rar_ddls.schedule import HEEDLESS, RULES, Choices, Scratch, list_schedule
-
-forget_stale(__file__, running.__file__, schedule.__file__)
 
 NEAR = 15
 """Places of the order over which half of the exchanges and moves go at most: the rest of the schedule stays alike."""
 
 
-@kept
+@njit_cached
 def _change(choices: Choices, servers: int, rng: np.random.Generator) -> tuple[int, int, int, int]:
     """One random change; returns what :func:`_undo` needs."""
     jobs = choices.order.size
@@ -47,7 +44,7 @@ def _change(choices: Choices, servers: int, rng: np.random.Generator) -> tuple[i
     return kind, a, b, old
 
 
-@kept
+@njit_cached
 def _move(order: Integers, source: int, target: int) -> None:
     job = order[source]
     step = 1 if source < target else -1
@@ -56,7 +53,7 @@ def _move(order: Integers, source: int, target: int) -> None:
     order[target] = job
 
 
-@kept
+@njit_cached
 def _undo(choices: Choices, kind: int, a: int, b: int, old: int) -> None:
     if kind < 3:
         choices.order[a], choices.order[b] = choices.order[b], choices.order[a]
@@ -72,7 +69,7 @@ def _undo(choices: Choices, kind: int, a: int, b: int, old: int) -> None:
         choices.likes[a] = old
 
 
-@kept
+@njit_cached
 def _excess(work: Workload, makespan: int, target: int) -> float:
     """GPU slots after `target`, and a little for the makespan itself: 0 once the target is met."""
     total = 0.5 * max(0, makespan - target)
@@ -82,7 +79,7 @@ def _excess(work: Workload, makespan: int, target: int) -> float:
     return total
 
 
-@kept
+@njit_cached
 def anneal(
     work: Workload,
     choices: Choices,
