@@ -65,8 +65,8 @@ class Node(NamedTuple):
 
     Attributes
     ----------
-    points, state : (POINTS, 3 + 2 n) of which the first `count` are in use; (n,)
-    count, last, free, dimension, owed : the whole numbers, see COUNT
+    points, state : (POINTS, 3 + 2 n) of which the first are in use; (n,)
+    used, last, free, dimension, owed : the whole numbers, see COUNT; `used` points
     active : how many tasks move
     work : (POINTS, 3 + 2 n) where a child's points are made
     least : (n,) where the least volumes left of a set are put
@@ -74,7 +74,7 @@ class Node(NamedTuple):
 
     points: Floats
     state: States
-    count: int
+    used: int
     last: int
     free: int
     dimension: int
@@ -150,7 +150,7 @@ def expand_nodes(
 def _score(node: Node, tasks: Tasks, kept: Floats, start: Floats) -> None:
     """All have started: every point is one whole schedule. Keep the best of them."""
     n = tasks.size.shape[0]
-    for p in range(node.count):
+    for p in range(node.used):
         point = node.points[p]
         total = _replay(point[LEFT + n : LEFT + 2 * n], tasks, kept[TOLERANCE_TIME])
         if total < np.inf:  # a replay may put a start before the completion that it follows
@@ -172,7 +172,7 @@ def _make_children(node: Node, node_bound: float, tasks: Tasks, kept: Floats, la
             owed = _starts_owed(node, kind, j, other, tasks, later)
             if owed < 0:
                 continue
-            _copy(node.points, node.work, node.count)
+            _copy(node.points, node.work, node.used)
             count = _follow(node, kind, j, other, tasks, kept)
             if count == OVERFULL:
                 # The bound of this node stands for the schedules of the child that is not made.
@@ -201,7 +201,7 @@ def _starts_owed(node: Node, kind: int, j: int, other: int, tasks: Tasks, later:
             return owed if owed > 0 else -1
         if owed > 0:
             return -1
-        owed = starts_due(node.points, node.count, state, tasks.release, node.dimension)
+        owed = starts_due(node.points, node.used, state, tasks.release, node.dimension)
         return owed if owed > 0 else -1
     if state[j] != WAITING or (kind == LATER and not later):
         return -1
@@ -213,7 +213,7 @@ def _starts_owed(node: Node, kind: int, j: int, other: int, tasks: Tasks, later:
 @njit_cached
 def _follow(node: Node, kind: int, j: int, other: int, tasks: Tasks, kept: Floats) -> int:
     """Cut the copied points down to those where the event is the next one, and move them there; how many stay."""
-    work, count, state, active = node.work, node.count, node.state, node.active
+    work, count, state, active = node.work, node.used, node.state, node.active
     if kind == END:
         return end_next(work, count, j, state, active, tasks, kept)
     if kind == TIE:
