@@ -7,8 +7,7 @@ from functools import partial
 
 from schedgap.catalogue.method import ENGINES, Function, Kind, Method
 from schedgap.catalogue.problem import ProblemOf
-from schedgap.formulations.comm_contention.instance import CommContentionInstance
-from schedgap.formulations.comm_contention.solution import CommContentionSolution
+from schedgap.formulations.comm_contention.instance import CommContentionInstance, CommContentionSolution
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.declarative import DeclarativeModel, Form
 from schedgap.formulations.common.instance import Instance, Solution
@@ -76,7 +75,7 @@ class CommContention(ProblemOf[CommContentionInstance]):
         return lower_bound(self.own(instance))
 
     def quick(self, instance: Instance) -> Solution | None:
-        from schedgap.formulations.comm_contention.quick import one_at_a_time
+        from schedgap.formulations.comm_contention.writing import one_at_a_time
 
         return one_at_a_time(self.own(instance))
 

@@ -12,8 +12,7 @@ from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.declarative import DeclarativeModel, Form
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import MINIMISE
-from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
-from schedgap.formulations.ddl_cluster.solution import DdlClusterSolution
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, DdlClusterSolution
 from schedgap.heuristics.common.guarantee import Guarantee
 
 

@@ -12,8 +12,7 @@ from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.declarative import DeclarativeModel, Form
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import MAXIMISE
-from schedgap.formulations.ddljs.instance import DdljsInstance
-from schedgap.formulations.ddljs.solution import DdljsSolution
+from schedgap.formulations.ddljs.instance import DdljsInstance, DdljsSolution
 from schedgap.heuristics.common.guarantee import Guarantee
 
 
@@ -32,7 +31,7 @@ def _search() -> Mapping[str, Function]:
 
 def _check_loads() -> Checker:
     from schedgap.formulations.common.solution import parsed
-    from schedgap.formulations.ddljs.check_loads import check_loads
+    from schedgap.formulations.ddljs.check import check_loads
 
     return parsed(check_loads, DdljsSolution)
 

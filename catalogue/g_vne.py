@@ -11,8 +11,7 @@ from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.declarative import DeclarativeModel, Form
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import MAXIMISE
-from schedgap.formulations.g_vne.instance import GVneInstance
-from schedgap.formulations.g_vne.solution import GVneSolution
+from schedgap.formulations.g_vne.instance import GVneInstance, GVneSolution
 from schedgap.heuristics.common.guarantee import Guarantee
 
 
@@ -64,7 +63,7 @@ def _heuristics() -> Mapping[str, Function]:
 
 def _check_loads() -> Checker:
     from schedgap.formulations.common.solution import parsed
-    from schedgap.formulations.g_vne.check_loads import check_loads
+    from schedgap.formulations.g_vne.check import check_loads
 
     return parsed(check_loads, GVneSolution)
 

@@ -13,8 +13,7 @@ from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.declarative import DeclarativeModel, Form
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import MINIMISE
-from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
-from schedgap.formulations.gpu_sharing.solution import GpuSharingSolution
+from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance, GpuSharingSolution
 from schedgap.heuristics.common.guarantee import Guarantee
 
 
@@ -26,9 +25,8 @@ def _exact() -> Mapping[str, Function]:
 
 
 def _heuristics() -> Mapping[str, Function]:
-    from schedgap.heuristics.gpu_sharing.exclusive import fifo, sjf
     from schedgap.heuristics.gpu_sharing.preemptive import pollux, tiresias
-    from schedgap.heuristics.gpu_sharing.sharing import sjf_bsbf, sjf_bsbf_plus, sjf_ffs
+    from schedgap.heuristics.gpu_sharing.sharing import fifo, sjf, sjf_bsbf, sjf_bsbf_plus, sjf_ffs
 
     return {
         "sjf-bsbf": sjf_bsbf,
@@ -49,8 +47,8 @@ def _search() -> Mapping[str, Function]:
 
 def _check_elastic() -> Checker:
     from schedgap.formulations.common.solution import parsed
-    from schedgap.formulations.gpu_sharing.elastic import check_elastic
-    from schedgap.formulations.gpu_sharing.solution import ElasticSolution
+    from schedgap.formulations.gpu_sharing.check import check_elastic
+    from schedgap.formulations.gpu_sharing.instance import ElasticSolution
 
     return parsed(check_elastic, ElasticSolution)
 
@@ -148,7 +146,7 @@ class GpuSharing(ProblemOf[GpuSharingInstance]):
         return ilp_nonzeros(self.own(instance))
 
     def quick(self, instance: Instance) -> Solution | None:
-        from schedgap.heuristics.gpu_sharing.exclusive import fifo
+        from schedgap.heuristics.gpu_sharing.sharing import fifo
 
         return fifo(self.own(instance)).solution
 

@@ -12,8 +12,7 @@ from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.declarative import DeclarativeModel, Form
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import MAXIMISE
-from schedgap.formulations.hadar.instance import HadarInstance
-from schedgap.formulations.hadar.solution import HadarSolution
+from schedgap.formulations.hadar.instance import HadarInstance, HadarSolution
 from schedgap.heuristics.common.guarantee import Guarantee
 
 
@@ -25,8 +24,7 @@ def _exact() -> Mapping[str, Function]:
 
 
 def _heuristics() -> Mapping[str, Function]:
-    from schedgap.heuristics.hadar.baselines import tiresias, yarn_cs
-    from schedgap.heuristics.hadar.gavel import gavel
+    from schedgap.heuristics.hadar.baselines import gavel, tiresias, yarn_cs
     from schedgap.heuristics.hadar.hadare import hadare
     from schedgap.heuristics.hadar.online import hadar_online, hadar_online_plus
     from schedgap.heuristics.hadar.rounds import hadar_rounds
@@ -50,8 +48,8 @@ def _search() -> Mapping[str, Function]:
 
 def _check_forked() -> Checker:
     from schedgap.formulations.common.solution import parsed
-    from schedgap.formulations.hadar.check_forked import check_forked
-    from schedgap.formulations.hadar.solution import ForkedSolution
+    from schedgap.formulations.hadar.check import check_forked
+    from schedgap.formulations.hadar.instance import ForkedSolution
 
     return parsed(check_forked, ForkedSolution)
 

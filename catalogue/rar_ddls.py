@@ -14,8 +14,7 @@ from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.declarative import DeclarativeModel, Form
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import MINIMISE, exact
-from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
-from schedgap.formulations.rar_ddls.solution import RarDdlsSolution
+from schedgap.formulations.rar_ddls.instance import RarDdlsInstance, RarDdlsSolution
 from schedgap.heuristics.common.guarantee import Guarantee
 
 

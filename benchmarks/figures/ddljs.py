@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from schedgap.benchmarks.figures.style import FAINT, GRID, INK, MARK, ink_on, job_colour, new_figure, whole_numbers
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.ddljs.instance import DdljsInstance
-from schedgap.formulations.ddljs.reach import reaches
-from schedgap.formulations.ddljs.utility import utility
+from schedgap.formulations.ddljs.utility import reaches, utility
 
 MOST_NAMES = 40
 """Jobs that are named in the lower panel."""

@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 
 from schedgap.benchmarks.figures.style import FAINT, INK, MARK, ink_on, job_colour, new_figure, row_label, whole_numbers
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.hadar.check import check
-from schedgap.formulations.hadar.check_forked import check_forked
-from schedgap.formulations.hadar.instance import HadarInstance
-from schedgap.formulations.hadar.solution import ForkedSolution, HadarSolution
+from schedgap.formulations.hadar.check import check, check_forked
+from schedgap.formulations.hadar.instance import ForkedSolution, HadarInstance, HadarSolution
 
 IDLE = (0.968, 0.968, 0.968)
 GAP = 1

@@ -11,8 +11,7 @@ from schedgap.formulations.common.check import Violation
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
 from schedgap.formulations.common.solution import one_for_each
-from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
-from schedgap.formulations.ddl_cluster.solution import TaskTimes
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu, TaskTimes
 
 LARGEST_SCHEDULE = 100_000
 """Start times that a schedule may have at most."""

@@ -6,11 +6,10 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 
 from schedgap.formulations.common.check import CheckReport, Violation
-from schedgap.formulations.common.check_rings import check_rings, known_rings
+from schedgap.formulations.common.check_rings import check_rings, known_rings, loads_measured, overloads
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
-from schedgap.formulations.ddljs.instance import DdljsInstance, Job
-from schedgap.formulations.ddljs.solution import DdljsSolution
+from schedgap.formulations.ddljs.instance import DdljsInstance, DdljsSolution, Job
 
 DIGITS = 60
 """Decimal digits that roots, logarithms and exponentials are rounded to."""
@@ -133,3 +132,30 @@ def _utility(job: Job, slots: int) -> Fraction:
 
 def _decimal(value: Fraction, context: Context) -> Decimal:
     return context.divide(Decimal(value.numerator), Decimal(value.denominator))
+
+
+# The independent checker of schedules that may overload servers and links: what they ask of them is measured.
+
+
+def check_loads(instance: DdljsInstance, solution: DdljsSolution) -> CheckReport:
+    """Check everything but capacities, which are measured instead: ``gadget-printed``.
+
+    Returns
+    -------
+    CheckReport
+        As :func:`~schedgap.formulations.ddljs.check.check`, but without violations of capacities: they stand in
+        ``details["overloaded"]``, a line for each with beta or gamma of the embedded rings, and ``details["beyond"]``
+        counts those above it.
+
+    Raises
+    ------
+    InputError
+        The instance does not have a job or a server that is named, or there are fewer or more entries than slots.
+    """
+    report = check(instance, solution)
+    loads = [
+        load
+        for slot, entry in enumerate(solution.slots, start=1)
+        for load in overloads(instance, instance.jobs, entry.rings, f"slot {slot}, ")
+    ]
+    return loads_measured(report, loads)

@@ -8,10 +8,12 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import FailFast, Field, model_validator
 
 from schedgap.formulations.common.instance import MOST_JOBS, Count, Frozen, Identifier, NonNegative, Part, unique_ids
+from schedgap.formulations.common.solution import Listed, TypedSolution
 from schedgap.formulations.common.substrate import (
     MOST_WORKERS,
     Finite,
     RingJob,
+    RingSolution,
     SubstrateInstance,
     most_multiples,
     worker_cap,
@@ -121,3 +123,17 @@ class DdljsInstance(SubstrateInstance):
                 row.append(kinds[key])
             rows.append(tuple(row))
         return tuple(rows)
+
+
+# The solution of ddljs: the rings of every slot.
+
+
+class DdljsSolution(TypedSolution):
+    """A schedule.
+
+    Attributes
+    ----------
+    slots : the rings of slot 1, 2, ... up to the horizon
+    """
+
+    slots: Listed[RingSolution]

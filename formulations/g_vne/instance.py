@@ -9,7 +9,7 @@ from pydantic import FailFast, Field, model_validator
 
 from schedgap.formulations.common.instance import MOST_JOBS, unique_ids
 from schedgap.formulations.common.numbers import unit_of
-from schedgap.formulations.common.substrate import MOST_WORKERS, Finite, RingJob, SubstrateInstance
+from schedgap.formulations.common.substrate import MOST_WORKERS, Finite, RingJob, RingSolution, SubstrateInstance
 
 ORDINARY = (0.1, 1e6)
 """Where the largest utility of an instance may be so that tolerances of 1e-9 mean what they should."""
@@ -72,3 +72,10 @@ def in_ordinary_units(
         job.model_copy(update={"utility": tuple(value / unit for value in job.utility)}) for job in instance.jobs
     )
     return GVneInstance.model_construct(**{**dict(instance), "jobs": jobs}), unit
+
+
+# The solution of g-vne: a ring for each job that is accepted.
+
+
+class GVneSolution(RingSolution):
+    """Embedded rings; a job that is not named is left out."""

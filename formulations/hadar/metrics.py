@@ -6,8 +6,7 @@ import statistics
 
 from schedgap.formulations.common.instance import Json, Solution
 from schedgap.formulations.hadar.check import check
-from schedgap.formulations.hadar.instance import HadarInstance
-from schedgap.formulations.hadar.solution import HadarSolution
+from schedgap.formulations.hadar.instance import HadarInstance, HadarSolution
 
 
 def metrics(instance: HadarInstance, solution: Solution) -> dict[str, Json]:

@@ -13,8 +13,7 @@ from fractions import Fraction
 from schedgap.formulations.common.check import CheckReport, Violation
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
 from schedgap.formulations.common.solution import known_only, one_for_each
-from schedgap.formulations.rar_ddls.instance import Job, RarDdlsInstance
-from schedgap.formulations.rar_ddls.solution import RarDdlsSolution
+from schedgap.formulations.rar_ddls.instance import Job, RarDdlsInstance, RarDdlsSolution
 
 Starts = dict[str, int]
 Placements = dict[str, dict[str, int]]

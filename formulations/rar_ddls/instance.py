@@ -19,6 +19,7 @@ from schedgap.formulations.common.instance import (
     Positive,
     unique_ids,
 )
+from schedgap.formulations.common.solution import Slot, TypedSolution
 
 
 class Network(Part):
@@ -102,3 +103,19 @@ class RarDdlsInstance(ClusterInstance):
     def largest_gang(self) -> int:
         """n_g = max_j G_j."""
         return max(job.gpus for job in self.jobs)
+
+
+# The solution of rar-ddls: when each job starts, and where.
+
+
+class RarDdlsSolution(TypedSolution):
+    """A schedule.
+
+    Attributes
+    ----------
+    start : first slot, by job
+    placement : GPUs by server, by job
+    """
+
+    start: dict[str, Slot]
+    placement: dict[str, Annotated[dict[str, Count], Field(min_length=1)]]

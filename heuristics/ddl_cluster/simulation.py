@@ -10,8 +10,7 @@ import numpy as np
 from schedgap.formulations.ddl_cluster.clock import MEMORY_CAPACITY, clock_of
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
 from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES, Log
-from schedgap.heuristics.ddl_cluster.kernel import run_fast
-from schedgap.heuristics.ddl_cluster.placing import FIRST_FIT, LEAST_WORKLOAD, LIST, RANDOM
+from schedgap.heuristics.ddl_cluster.kernel import FIRST_FIT, LEAST_WORKLOAD, LIST, RANDOM, run_fast
 from schedgap.heuristics.ddl_cluster.state import AT_BARRIER, GPU, JOB, NEVER, SERVER, WORKER, Ints, Rules, State, Table
 
 PLACEMENTS = {"lwf": LEAST_WORKLOAD, "ls": LIST, "ff": FIRST_FIT, "rand": RANDOM}

@@ -15,7 +15,7 @@ from pydantic import Field
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.g_vne.ring_network import Ring
 from schedgap.heuristics.common.run import HeuristicRun
-from schedgap.heuristics.ddljs.progress import Progress
+from schedgap.heuristics.ddljs.inner import Progress
 
 Workers: TypeAlias = Annotated[
     int | None,

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.ddljs.instance import DdljsInstance
-from schedgap.heuristics.ddljs.inner import slot_problem
-from schedgap.heuristics.ddljs.progress import Progress
+from schedgap.heuristics.ddljs.inner import Progress, slot_problem
 from schedgap.heuristics.g_vne.lp_rs_mde import Plan, make_plan
 
 MOST_OUTCOMES = 5_000

@@ -4,17 +4,254 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import beta as beta_distribution
 
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.heuristics.common.guarantee import Measured
-from schedgap.heuristics.g_vne.trials import three_conflicts, two_racks, with_sizes
+from schedgap.heuristics.g_vne.lp_rs_mde import Plan
+from schedgap.heuristics.g_vne.mixture import Mixture, shares
 from schedgap.solvers.result import SolveOptions
 
-if TYPE_CHECKING:  # loads numba
-    from schedgap.heuristics.g_vne.lp_rs_mde import Plan
+# How often randomized rounding does what Theorem 8 promises: counts with confidence limits.
+
+_SAME = 1e-9
+
+
+@dataclass(frozen=True)
+class Frequency:
+    """How often something happened.
+
+    Attributes
+    ----------
+    hits, trials : counts
+    """
+
+    hits: int
+    trials: int
+
+    @property
+    def value(self) -> float:
+        """hits / trials."""
+        return self.hits / self.trials
+
+    def limits(self, confidence: float = 0.99) -> tuple[float, float]:
+        """Clopper and Pearson's interval: it holds the probability with at least this confidence."""
+        tail = (1 - confidence) / 2
+        low = float(beta_distribution.ppf(tail, self.hits, self.trials - self.hits + 1)) if self.hits else 0.0
+        failures = self.trials - self.hits
+        high = float(beta_distribution.ppf(1 - tail, self.hits + 1, failures)) if failures else 1.0
+        return low, high
+
+    def plus(self, other: Frequency) -> Frequency:
+        """Both counts together."""
+        return Frequency(self.hits + other.hits, self.trials + other.trials)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Roundings of one plan.
+
+    Attributes
+    ----------
+    third : utility >= a third of the target
+    within : all loads within the factors of the rings at hand
+    both : both at once
+    printed_node, printed_link : trials are pairs of a rounding and a server's resource (a link); hits are loads of
+        at least the printed factor times the capacity
+    own_node, own_link : the same with the factors of the rings at hand
+    worst : largest load over capacity
+    """
+
+    third: Frequency
+    within: Frequency
+    both: Frequency
+    printed_node: Frequency
+    printed_link: Frequency
+    own_node: Frequency
+    own_link: Frequency
+    worst: float
+
+
+def count_roundings(plan: Plan, target: float, trials: int, seed: int) -> Counts:
+    """Round many times without looking at capacities.
+
+    Parameters
+    ----------
+    plan : of Algorithm 2
+    target : a third of this is wanted: the optimum, or the value of the weighted rings
+    trials, seed : how many roundings, and their randomness
+    """
+    utility, load = plan.mixture.draw_many(np.random.default_rng(seed), trials)
+    share = shares(load, plan.mixture.capacity)
+    link = plan.factors.of_link
+    third: NDArray[np.bool_] = np.asarray(utility >= target / 3 - _SAME)
+    within: NDArray[np.bool_] = np.asarray((share <= plan.factors.instance + _SAME).all(axis=1))
+    # what Theorem 8 bounds is a load of at least the factor, which counts only where it is above the capacity
+    printed: NDArray[np.bool_] = (share >= plan.factors.printed - _SAME) & (share > 1 + _SAME)
+    own: NDArray[np.bool_] = (share > plan.factors.instance + _SAME) & (share > 1 + _SAME)
+
+    def count(hits: NDArray[np.bool_]) -> Frequency:
+        return Frequency(int(hits.sum()), max(1, hits.size))
+
+    return Counts(
+        count(third),
+        count(within),
+        count(third & within),
+        count(printed[:, ~link]),
+        count(printed[:, link]),
+        count(own[:, ~link]),
+        count(own[:, link]),
+        float(share.max(initial=0.0)),
+    )
+
+
+MOST_SUMS = 100_000
+"""Different sums of utilities up to which a probability is computed exactly."""
+
+
+def chance_of_third(mixture: Mixture, target: float) -> float | None:
+    """The exact probability that a rounding's utility is at least a third of `target`.
+
+    None where there are more than :data:`MOST_SUMS` different sums of utilities. Equal sums are merged, so jobs that
+    are worth the same cost little.
+    """
+    sums: NDArray[np.float64] = np.zeros(1)
+    chances: NDArray[np.float64] = np.ones(1)
+    for first, last in mixture.groups:
+        worth = np.append(mixture.utility[first:last], 0.0)
+        weights = mixture.weights[first:last]
+        parts = np.append(weights, max(0.0, 1.0 - float(weights.sum())))
+        if len(sums) * len(worth) > MOST_SUMS:
+            return None
+        every = np.round((sums[:, None] + worth[None, :]).ravel(), 12)
+        sums, place = np.unique(every, return_inverse=True)
+        chances = np.bincount(place.ravel(), weights=(chances[:, None] * parts[None, :]).ravel()).astype(float)
+    return float(chances[sums >= target / 3 - _SAME].sum())
+
+
+A_THIRD = 1.0 - 1.5 / math.e
+"""1 - 3/(2e) = 0.448: how often a rounding has a third of W at least; docs/proofs-g-vne.md."""
+
+
+def promised(instance: GVneInstance) -> float:
+    """1 - 3/(2e) - R V^-3 - E^-3: how often at least a rounding has a third and keeps all factors.
+
+    A third: the weighted rings' value W is at least every single ring's utility, so utility / max is a sum of
+    independent variables in [0, 1] of mean at least 1 (:data:`A_THIRD`). Loads: each of the R V servers' resources
+    (E links) is exceeded with probability at most V^-4 (E^-4).
+    """
+    nodes, links = len(instance.servers), len(instance.links)
+    asked = {name for job in instance.jobs for name, amount in job.demand.items() if amount > 0}
+    lost = len(asked) * float(nodes) ** -3 + (float(links) ** -3 if links else 0.0)
+    return A_THIRD - lost
+
+
+# Networks and jobs on which frequencies and growth are measured.
+
+
+def two_racks(servers: int, jobs: int, seed: int, ring: int = 4) -> GVneInstance:
+    """Servers of 1 or 2 GPUs below two switches and a core; links hold one or two rings.
+
+    Parameters
+    ----------
+    servers, jobs, ring : how many, and the largest ring
+    """
+    rng = np.random.default_rng(seed)
+    links: list[dict[str, Any]] = []
+
+    def join(low: str, high: str, bandwidth: float) -> None:
+        links.extend({"from": a, "to": b, "bandwidth": bandwidth} for a, b in ((low, high), (high, low)))
+
+    for i in range(servers):
+        join(f"s{i}", f"rack{i % 2}", float(rng.integers(2, 5)))
+    for r in range(2):
+        join(f"rack{r}", "core", float(rng.integers(2, 5)))
+    hosts = [{"id": f"s{i}", "resources": {"gpu": int(rng.integers(1, 3))}} for i in range(servers)]
+    parts = []
+    for j in range(jobs):
+        scale, power = float(rng.uniform(1, 10)), float(rng.uniform(0.7, 1.3))
+        worth = [round(scale * k**power, 3) for k in range(1, int(rng.integers(2, ring + 1)) + 1)]
+        parts.append({"id": f"j{j}", "demand": {"gpu": 1}, "bandwidth": float(rng.integers(1, 4)), "utility": worth})
+    switches: list[dict[str, Any]] = [{"id": name, "resources": {}} for name in ("rack0", "rack1", "core")]
+    return GVneInstance.parse(
+        {
+            "problem": "g-vne",
+            "name": f"two-racks-{servers}-{jobs}-{seed}",
+            "servers": [*hosts, *switches],
+            "links": links,
+            "jobs": parts,
+        }
+    )
+
+
+def three_conflicts() -> GVneInstance:
+    """One server with three resources, three jobs that need two of them each: any two jobs exclude each other.
+
+    Two more servers are too small for any of the jobs; Theorem 8 assumes that there are three.
+    """
+    names = ("a", "b", "c")
+    pairs = (("a", "b"), ("b", "c"), ("a", "c"))
+    return GVneInstance.parse(
+        {
+            "problem": "g-vne",
+            "name": "three-conflicts",
+            "servers": [
+                {"id": f"s{i}", "resources": dict.fromkeys(names, size)} for i, size in enumerate((1, 0.5, 0.5))
+            ],
+            "links": [],
+            "jobs": [
+                {"id": f"j{j}", "demand": dict.fromkeys(pair, 1), "bandwidth": 1.0, "utility": [1.0]}
+                for j, pair in enumerate(pairs)
+            ],
+        }
+    )
+
+
+def thirds(seed: int) -> GVneInstance:
+    """Roundings have a third of W about as seldom as Theorem 8's repair allows: 1 - e^(-2/3) against 1 - 3/(2e).
+
+    One job is always embedded and worth a little less than W/3. It leaves two thirds of every resource to n jobs worth
+    W each, of which the program takes 2/(3 n) each: job i needs all of every resource but a little less of the i-th,
+    which makes equal weights the only optimum. None of the n is drawn with probability about e^(-2/3). Empty servers
+    make V large.
+
+    Parameters
+    ----------
+    seed : n is 20 to 28
+    """
+    count, slack, share = 20 + 2 * (seed % 5), 0.05, 0.332
+    names = [f"r{r}" for r in range(count)]
+    # the duals: every resource costs 1 / (n - slack), so the first job is worth a little more than it costs
+    first = round(share * count / (count - slack) + 2e-4, 6)
+    jobs = [{"id": "always", "demand": dict.fromkeys(names, share), "bandwidth": 1.0, "utility": [first]}]
+    for j in range(count):
+        demand = {name: 1.0 - (slack if r == j else 0.0) for r, name in enumerate(names)}
+        jobs.append({"id": f"j{j}", "demand": demand, "bandwidth": 1.0, "utility": [1.0]})
+    servers: list[dict[str, Any]] = [{"id": "s0", "resources": dict.fromkeys(names, 1.0)}]
+    servers += [{"id": f"s{i}", "resources": {}} for i in range(1, 40)]
+    return GVneInstance.parse(
+        {"problem": "g-vne", "name": f"thirds-{count}", "servers": servers, "links": [], "jobs": jobs}
+    )
+
+
+def with_sizes(instance: GVneInstance, sizes: dict[str, int]) -> GVneInstance:
+    """The instance with one ring size per job: all others are worth less than leaving the job out.
+
+    Parameters
+    ----------
+    sizes : by job; 0 or missing leaves it out
+    """
+    data = instance.to_dict()
+    for job in data["jobs"]:
+        kept = sizes.get(job["id"], 0)
+        job["utility"] = [worth if k == kept else -1.0 for k, worth in enumerate(job["utility"], start=1)]
+    return GVneInstance.parse(data, instance.name)
+
 
 SELECTIONS = 24
 """Instances on which the selection of ring sizes is measured."""
@@ -84,7 +321,6 @@ def rounding_frequencies(seed: int) -> Measured:
     ----------
     seed : of the instances and of all roundings
     """
-    from schedgap.heuristics.g_vne.frequencies import Counts, Frequency, count_roundings, promised
     from schedgap.heuristics.g_vne.lp_rs_mde import make_plan
 
     names = ("third", "within", "both", "printed_node", "printed_link", "own_node", "own_link")

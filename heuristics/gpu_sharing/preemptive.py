@@ -1,7 +1,7 @@
 """Policies outside the model: a two-queue preemptive one after Tiresias, an elastic one after Pollux.
 
 Their schedules preempt or resize jobs, which the problem's meaning does not allow. They have their own
-checker (formulations/gpu_sharing/elastic.py) and their own metrics, and no ratio to the optimum.
+checker (formulations/gpu_sharing/check.py) and their own metrics, and no ratio to the optimum.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from schedgap.formulations.gpu_sharing.dynamics import computation_time, overlap
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import impossible
 from schedgap.heuristics.common.run import HeuristicRun
-from schedgap.heuristics.gpu_sharing.simulation import late, metrics
+from schedgap.heuristics.gpu_sharing.sharing import late, metrics
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 Restart: TypeAlias = Annotated[

@@ -2,17 +2,103 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field
 
+from schedgap.formulations.common.instance import Json
 from schedgap.formulations.gpu_sharing.dynamics import tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
-from schedgap.formulations.gpu_sharing.schedule import Cluster
+from schedgap.formulations.gpu_sharing.modes import impossible
+from schedgap.formulations.gpu_sharing.schedule import Cluster, Decide, run_policy, start_alone
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.gpu_sharing.kernel import BEST_BENEFIT, BEST_BENEFIT_PLUS, FIRST_FIT, decide
-from schedgap.heuristics.gpu_sharing.simulation import Order, shortness, simulate_policy
 from schedgap.solvers.result import NO_DEADLINE, Deadline
+
+# Runs of the non-preemptive policies, and the metrics of every policy.
+
+
+def simulate_policy(
+    instance: GpuSharingInstance,
+    decide: Decide,
+    priority: Callable[[int], float],
+    deadline: Deadline = NO_DEADLINE,
+) -> HeuristicRun:
+    """Run a policy from the first arrival to the last completion.
+
+    Parameters
+    ----------
+    decide : starts jobs at an event
+    priority : the sort key of a job in the queue; ties by position
+    deadline : looked at before every event
+
+    Returns
+    -------
+    HeuristicRun
+        The solution, or None when a job can never run, the last one completes after the horizon, or the deadline
+        came first (every job has to be placed: ``stopped``); metrics
+        of the run in ``info`` (see :func:`metrics`).
+
+    Notes
+    -----
+    At most 2 J decisions; between them nothing is computed.
+    """
+    reason = impossible(instance)
+    if reason is not None:
+        return HeuristicRun(None, {"reason": reason})
+    run = run_policy(tables(instance), decide, priority, lambda: deadline.passed)
+    if run.stopped:
+        return late(run.missing)
+    if run.missing:
+        return HeuristicRun(None, {"reason": "the policy leaves jobs waiting on an idle cluster"})
+    cluster = run.cluster
+    waiting = (cluster.start - cluster.tables.arrival).tolist()
+    info = {"decisions": run.decisions, **metrics(instance, waiting, cluster.end.tolist())}
+    if cluster.end.max() > instance.horizon:
+        last = int(cluster.end.max())
+        info["reason"] = f"the last job completes in slot {last}, the horizon is {instance.horizon}"
+        return HeuristicRun(None, info)
+    return HeuristicRun(cluster.solution(), info)
+
+
+Order = Annotated[
+    Literal["time", "gpus"], Field(description="which job is the shortest: by solo time, or by its number of GPUs")
+]
+"""Section V-B of paper 003 says shortest job first and, in one sentence, "according to their used GPU numbers"."""
+
+
+def shortness(instance: GpuSharingInstance, order: str) -> Callable[[int], float]:
+    """The key of shortest job first: solo time, or the number of GPUs; ties by position."""
+    if order == "gpus":
+        return lambda j: float(instance.jobs[j].gpus)
+    work = tables(instance).solo_work
+    return lambda j: float(work[j])
+
+
+def late(missing: int) -> HeuristicRun:
+    """The answer of a policy that the deadline stopped with so many jobs not yet started."""
+    reason = f"the time limit came with {missing} jobs not yet started"
+    return HeuristicRun(None, {"stopped": "time limit", "reason": reason})
+
+
+def metrics(instance: GpuSharingInstance, waiting: Sequence[int], end: Sequence[int]) -> Mapping[str, Json]:
+    """Mean JCT and queuing time in slots over all, large (more than 4 GPUs) and small jobs; makespan.
+
+    Queuing is the time between arrival and completion in which a job has no GPU.
+
+    The split is that of Tables III and IV of paper 003.
+    """
+    arrival = np.array([job.arrival for job in instance.jobs])
+    large = np.array([job.gpus > 4 for job in instance.jobs])
+    jct, waited = np.array(end) - arrival + 1, np.array(waiting)
+    result: dict[str, Any] = {"makespan": int(max(end) - arrival.min() + 1)}
+    for name, group in (("all", np.ones_like(large)), ("large", large), ("small", ~large)):
+        chosen = group.astype(bool)
+        result[f"jct {name}"] = float(jct[chosen].mean()) if chosen.any() else None
+        result[f"queuing {name}"] = float(waited[chosen].mean()) if chosen.any() else None
+    return result
 
 
 def sjf_bsbf(
@@ -141,3 +227,54 @@ class SharingPolicy:
             cluster.begin(job, int(steps[place]), chosen)
             started.append(job)
         return started
+
+
+# First in first out and shortest job first, one job per GPU.
+
+
+def fifo(
+    instance: GpuSharingInstance,
+    *,
+    seed: int = 0,
+    deadline: Deadline = NO_DEADLINE,
+    backfill: Annotated[bool, Field(description="later jobs that fit may pass the first")] = False,
+) -> HeuristicRun:
+    """Jobs in order of arrival, each on free GPUs; the first that does not fit holds up the rest.
+
+    Parameters
+    ----------
+    backfill : later jobs that fit may pass the first
+
+    Notes
+    -----
+    O(J) per decision. Source: paper 003, section VI-A1.
+    """
+    return simulate_policy(
+        instance, lambda c, jobs: start_alone(c, jobs, backfill), lambda j: instance.jobs[j].arrival, deadline
+    )
+
+
+def sjf(
+    instance: GpuSharingInstance,
+    *,
+    seed: int = 0,
+    deadline: Deadline = NO_DEADLINE,
+    backfill: Annotated[
+        bool, Field(description="a job that does not fit is passed over; false: it holds up the rest")
+    ] = True,
+    order: Order = "time",
+) -> HeuristicRun:
+    """The shortest job first, each on free GPUs; one that does not fit is passed over.
+
+    Parameters
+    ----------
+    backfill : False lets the first job that does not fit hold up the rest
+    order : what is short: solo time, or the number of GPUs
+
+    Notes
+    -----
+    O(J) per decision. Source: paper 003, section VI-A2; passing over is what Algorithm 1 does.
+    """
+    return simulate_policy(
+        instance, lambda c, jobs: start_alone(c, jobs, backfill), shortness(instance, order), deadline
+    )

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import Tables, tables
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.hadar.cluster import take_any, take_type
 from schedgap.heuristics.hadar.simulate import RestartDelay, State, refuse_long_delay, run_of, simulate
+from schedgap.solvers.linear_program import INFINITY, LinearProgram
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 Ints = NDArray[np.int64]
@@ -123,3 +126,168 @@ def yarn_cs(
         return grids
 
     return run_of(instance, simulate(instance, policy, restart_delay, deadline))
+
+
+# Method ``gavel``: time fractions by job and type from a linear program, then rounds by priority.
+#
+# Gavel (Narayanan et al., OSDI 2020) as paper 002 describes it in sections II-A and IV: Y is a matrix of time
+# fractions, the priority of a job on a type is Y over the rounds received there, and all workers of a job use one
+# type.
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+POLICIES = ("max-min", "max-sum", "makespan")
+
+
+def time_fractions(data: Tables, jobs: Ints, left: Floats, policy: str) -> tuple[Floats, float]:
+    """The fractions Y and the value of a policy's linear program.
+
+    Constraints: ``sum_r Y[j,r] <= 1``; ``sum_j W_j Y[j,r] <= c_r``; Y = 0 where the type cannot hold the gang.
+    With progress ``p_j = sum_r Y[j,r] s[j,r]`` a slot (s the share of its work a slot on the type does):
+
+    - ``max-min``: max min_j p_j / p_j(equal shares of the types) times W_j;
+    - ``max-sum``: max sum_j sum_r Y[j,r] W_j X[j,r], iterations per unit of time;
+    - ``makespan``: min M with ``M p_j >= `` what is left of j's work, solved exactly as max 1/M.
+
+    Returns
+    -------
+    tuple
+        Y (len(jobs), R), and the value: the ratio, the iterations, or M in slots.
+    """
+    kinds = len(data.types)
+    n = len(jobs)
+    share = np.array([data.jobs[j].type_step / float(data.jobs[j].target) for j in jobs])
+    workers = np.array([data.jobs[j].workers for j in jobs], dtype=float)
+    holds = np.less_equal.outer(workers, data.capacity.astype(float))
+    fits: Bools = np.logical_and(share > 0, holds)
+    able: Bools = np.asarray(fits.any(axis=1), dtype=np.bool_).reshape(n)
+    columns = n * kinds + 1  # Y by job and type, then the value
+    cost = np.zeros(columns)
+    upper = np.append(fits.astype(float).ravel(), INFINITY)
+    lines: list[tuple[Ints, Floats, float, float]] = []
+    for i in range(n):
+        own = np.arange(i * kinds, (i + 1) * kinds)
+        lines.append((own, np.ones(kinds), -INFINITY, 1.0))
+        if policy == "max-sum" or not able[i]:
+            continue
+        if policy == "makespan":
+            scale = float(left[jobs[i]]) / float(data.jobs[jobs[i]].target)
+        else:
+            equal = float((share[i] * fits[i] * data.capacity).sum() / data.capacity.sum())
+            scale = equal / workers[i]
+        lines.append((np.append(own, columns - 1), np.append(share[i], -scale), 0.0, INFINITY))
+    for r in range(kinds):
+        lines.append((np.arange(n) * kinds + r, workers, -INFINITY, float(data.capacity[r])))
+    if policy == "max-sum":
+        rate = np.array([[_rate(data, int(j), r) for r in range(kinds)] for j in jobs])
+        cost[:-1] = -(rate * workers[:, None]).ravel()
+        upper[-1] = 0.0
+    else:
+        cost[-1] = -1.0
+    program = LinearProgram()
+    program.add_columns(cost, upper)
+    low, high = np.array([line[2] for line in lines]), np.array([line[3] for line in lines])
+    program.add_rows(low, high, [(index, values) for index, values, _, _ in lines])
+    found = program.solve()
+    if found is None:
+        if able.any():
+            raise ModelRefused("gavel: HiGHS finds no time fractions, the jobs' throughputs are too unlike")
+        # no job fits any type: the value is unbounded
+        return np.zeros((n, kinds)), 0.0
+    values = found.x
+    fractions = np.where(fits, values[:-1].reshape(n, kinds), 0.0)
+    fractions[fractions < 1e-9] = 0.0
+    if policy == "makespan":
+        return fractions, float("inf") if values[-1] <= 0 else 1.0 / float(values[-1])
+    return fractions, float(values[-1]) if policy == "max-min" else -found.value
+
+
+def _rate(data: Tables, j: int, kind: int) -> float:
+    """X_j^r, from the level that the type's units belong to."""
+    job = data.jobs[j]
+    where = np.flatnonzero(job.step == job.type_step[kind])
+    return float(job.rate[where[0]]) if job.type_step[kind] > 0 and len(where) else 0.0
+
+
+class Rounds:
+    """Gavel's round-based mechanism for given fractions.
+
+    Entries (job, type) with Y > 0 are served by priority Y / rounds received there (infinite at none), ties by job
+    and then by the larger Y; a job runs on the first type that has room for its whole gang.
+    """
+
+    def __init__(self, data: Tables) -> None:
+        self.data = data
+        self.received: dict[tuple[int, int], int] = {}
+        self.fractions: dict[tuple[int, int], float] = {}
+
+    def set(self, fractions: Mapping[tuple[int, int], float]) -> None:
+        """New fractions; rounds received are counted from here on."""
+        self.fractions = {key: y for key, y in fractions.items() if y > 0}
+        self.received = {}
+
+    def serve(self, state: State) -> dict[int, Ints]:
+        """The devices of this round."""
+        active = set(state.active)
+        entries = [key for key in self.fractions if key[0] in active]
+
+        def rank(key: tuple[int, int]) -> tuple[float, int, float]:
+            rounds = self.received.get(key, 0)
+            y = self.fractions[key]
+            return (-(y / rounds) if rounds else -float("inf"), key[0], -y)
+
+        free = self.data.machine_capacity.copy()
+        grids: dict[int, Ints] = {}
+        for j, kind in sorted(entries, key=rank):
+            if j in grids:
+                continue
+            held = state.held.get(j)
+            stays = held is not None and held[:, kind].sum() == held.sum() and bool((held <= free).all())
+            grid = held if stays else one_type(self.data, j, free, kind)
+            if grid is not None:
+                grids[j] = grid
+                free -= grid
+                self.received[j, kind] = self.received.get((j, kind), 0) + 1
+        return grids
+
+
+def gavel(
+    instance: HadarInstance,
+    *,
+    seed: int = 0,
+    deadline: Deadline = NO_DEADLINE,
+    policy: Annotated[
+        Literal["max-min", "max-sum", "makespan"], Field(description="what the time fractions optimise")
+    ] = "max-min",
+    restart_delay: RestartDelay = 0.0,
+) -> HeuristicRun:
+    """Gavel with one of its policies; fractions are computed anew whenever jobs arrive or finish.
+
+    Parameters
+    ----------
+    policy : ``max-min`` (fairness), ``max-sum`` (throughput) or ``makespan``
+    restart_delay : time lost when a job's devices change
+
+    Notes
+    -----
+    One linear program of J R variables at every change of the job set, O(J R log(J R)) a round.
+    """
+    del seed
+    refuse_long_delay("gavel", instance, restart_delay)
+    data = tables(instance)
+    rounds = Rounds(data)
+    programs = 0
+
+    def decide(state: State) -> dict[int, Ints]:
+        nonlocal programs
+        if state.changed:
+            jobs = np.array(state.active, dtype=np.int64)
+            fractions, _ = time_fractions(data, jobs, state.left / state.finer, policy)
+            programs += 1
+            rounds.set(
+                {(int(j), r): float(fractions[i, r]) for i, j in enumerate(jobs) for r in range(len(data.types))}
+            )
+        return rounds.serve(state)
+
+    return run_of(instance, simulate(instance, decide, restart_delay, deadline), policy=policy, programs=programs)

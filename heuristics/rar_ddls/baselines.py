@@ -12,9 +12,21 @@ from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.running import build_workload
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.rar_ddls import passes
-from schedgap.heuristics.rar_ddls.estimates import estimates, impossible, require_gpu_arrays
-from schedgap.heuristics.rar_ddls.options import JobOrder, LargestTheta, Overestimate, Underestimate
-from schedgap.heuristics.rar_ddls.search import Outcome, Search, base_info, finished, make_plan, pass_facts
+from schedgap.heuristics.rar_ddls.sjf_bco import (
+    JobOrder,
+    LargestTheta,
+    Outcome,
+    Overestimate,
+    Search,
+    Underestimate,
+    base_info,
+    estimates,
+    finished,
+    impossible,
+    make_plan,
+    pass_facts,
+    require_gpu_arrays,
+)
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 

@@ -20,7 +20,7 @@ from schedgap.formulations.rar_ddls.schedule import (
     uniform_choices,
 )
 from schedgap.heuristics.common.run import HeuristicRun
-from schedgap.heuristics.rar_ddls.estimates import impossible
+from schedgap.heuristics.rar_ddls.sjf_bco import impossible
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 WIDTH_EXPONENTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)

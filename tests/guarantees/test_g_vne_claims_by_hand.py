@@ -11,7 +11,7 @@ import pytest
 from schedgap.benchmarks.instances.g_vne import adversarial
 from schedgap.benchmarks.instances.g_vne.adversarial import NAMED
 from schedgap.heuristics.common.guarantee import Case, Evaluation, Verdict, not_applicable
-from schedgap.heuristics.g_vne import frequencies, guarantees, lp_rs_mde, measured, relaxation, ring_bound, trials
+from schedgap.heuristics.g_vne import guarantees, lp_rs_mde, measured, mixture
 
 ROWS = {guarantee.id.removeprefix("004-"): guarantee for guarantee in guarantees.GUARANTEES}
 HELD, REFUTED = Verdict.HELD, Verdict.REFUTED
@@ -63,7 +63,7 @@ def test_programs_with_and_without_fixed_sizes() -> None:
 def test_lemma_7_solves_again_with_the_selected_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
     answers = iter([3.5, 3.49, None])
-    monkeypatch.setattr(trials, "with_sizes", lambda instance, sizes: (asked.append(sizes), "fixed")[1])
+    monkeypatch.setattr(measured, "with_sizes", lambda instance, sizes: (asked.append(sizes), "fixed")[1])
     monkeypatch.setattr(measured, "optimum_of", lambda instance: (asked.append(instance), next(answers))[1])
     found = of("lemma-7-embeddable", kappa={"j": 2})
     assert (found.verdict, found.left, found.right) == (HELD, 7.0, 7.0) and asked == [{"j": 2}, "fixed"]
@@ -89,7 +89,7 @@ def test_lemma_7_as_its_proof_counts() -> None:
 def test_q_by_hand_and_what_it_forbids() -> None:
     """Four GPUs: the relaxation gives all of them to the wide job, 4/3 workers; the optimum is one of each kind."""
     instance = adversarial.ring_sizes(0)
-    assert ring_bound.relaxed_workers(instance) == pytest.approx({"j0": 4 / 3, "j1": 0.0})
+    assert guarantees.relaxed_workers(instance) == pytest.approx({"j0": 4 / 3, "j1": 0.0})
     best = measured.optimum_of(instance)
     assert best == pytest.approx(4.3)
     found = ROWS["ring-size-bound"].evaluate(Case(instance, None, {}, best, best))
@@ -117,7 +117,7 @@ def relaxed(bound: float | None, complete: bool = True) -> Any:
 def test_the_optimum_and_two_programs(
     capped: Any, augmented: Any, optimum: Any, verdict: Verdict, sides: tuple[float, float], monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(relaxation, "relax", lambda instance, capped: both[capped])
+    monkeypatch.setattr(mixture, "relax", lambda instance, capped: both[capped])
     both = {True: capped, False: augmented}
     found = of("capped-bound", optimum=optimum)
     assert found.verdict is verdict and (found.left, found.right) == pytest.approx(sides, rel=1e-6)
@@ -137,10 +137,10 @@ def test_the_repaired_theorem_8(monkeypatch: pytest.MonkeyPatch) -> None:
         limits = {1 - 1e-6: (0.3, 0.6)}
         return SimpleNamespace(both=SimpleNamespace(value=0.5, limits=limits.__getitem__))
 
-    monkeypatch.setattr(frequencies, "count_roundings", counts)
+    monkeypatch.setattr(measured, "count_roundings", counts)
     told: dict[str, float | None] = {"third": None, "promised": 0.6}
-    monkeypatch.setattr(frequencies, "chance_of_third", lambda mixture, value: told["third"])
-    monkeypatch.setattr(frequencies, "promised", lambda instance: told["promised"])
+    monkeypatch.setattr(measured, "chance_of_third", lambda mixture, value: told["third"])
+    monkeypatch.setattr(measured, "promised", lambda instance: told["promised"])
     found = of("theorem-8-repaired")
     assert (found.verdict, found.left, found.right) == (HELD, 0.6, 0.6)
     assert asked == [(3.0, 1000, 0)] and "a third with" not in found.reason

@@ -13,10 +13,18 @@ from schedgap.benchmarks.ledger.verify import verify
 from schedgap.catalogue.g_vne import PROBLEM as G_VNE
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.heuristics.common.guarantee import Case, Verdict, at_most
-from schedgap.heuristics.g_vne.frequencies import A_THIRD, Frequency, chance_of_third, count_roundings, promised
 from schedgap.heuristics.g_vne.lp_rs_mde import lp_rs_mde, make_plan
-from schedgap.heuristics.g_vne.measured import program_growth, rounding_frequencies
-from schedgap.heuristics.g_vne.trials import three_conflicts, two_racks
+from schedgap.heuristics.g_vne.measured import (
+    A_THIRD,
+    Frequency,
+    chance_of_third,
+    count_roundings,
+    program_growth,
+    promised,
+    rounding_frequencies,
+    three_conflicts,
+    two_racks,
+)
 
 REFUTED = {
     "004-lemma-7-embeddable": 2,

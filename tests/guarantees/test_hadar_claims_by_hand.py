@@ -10,7 +10,7 @@ import pytest
 
 from schedgap.benchmarks.instances.hadar.adversarial import FORKED
 from schedgap.heuristics.common.guarantee import Case, Evaluation, Verdict, not_applicable
-from schedgap.heuristics.hadar import guarantees, guarantees_hadare, lemmas
+from schedgap.heuristics.hadar import guarantees, lemmas
 from schedgap.solvers.exact.hadar import colgen
 from schedgap.solvers.result import Status
 
@@ -139,10 +139,10 @@ def test_the_optima_of_p1_and_p2(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def chain(monkeypatch: pytest.MonkeyPatch, cru: Any, nodes: int = 0) -> tuple[Evaluation, Evaluation]:
     """Theorem 3 as printed and with <=, for CRU^1..CRU^(n+1); a text is why there are none."""
-    monkeypatch.setattr(guarantees_hadare, "_too_long", lambda *_: cru if isinstance(cru, str) else None)
+    monkeypatch.setattr(guarantees, "_too_long", lambda *_: cru if isinstance(cru, str) else None)
     speed = np.ones((1, max(nodes, 1)))
-    monkeypatch.setattr(guarantees_hadare, "_work_and_speed", lambda _: (np.ones(1), speed))
-    monkeypatch.setattr(guarantees_hadare, "utilisation_by_copies", lambda work, speed, copies: list(cru[:copies]))
+    monkeypatch.setattr(guarantees, "_work_and_speed", lambda _: (np.ones(1), speed))
+    monkeypatch.setattr(guarantees, "utilisation_by_copies", lambda work, speed, copies: list(cru[:copies]))
     return of("theorem-3", {}), of("theorem-3-weak", {})
 
 
@@ -163,12 +163,12 @@ def test_theorem_3_says_which_copies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_is_not_simulated_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     for slots, told in ((2000.0, False), (2000.5, True)):
-        why = guarantees_hadare._too_long(np.array([slots, slots]), np.array([[2.0, 4.0], [2.0, 4.0]]))
+        why = guarantees._too_long(np.array([slots, slots]), np.array([[2.0, 4.0], [2.0, 4.0]]))
         assert (why is not None) == told
-    monkeypatch.setattr(guarantees_hadare, "LONGEST_CHAIN", 0)
+    monkeypatch.setattr(guarantees, "LONGEST_CHAIN", 0)
     for claim in ("theorem-3", "theorem-3-weak", "corollary", "corollary-busy"):
         assert "0 slots of work" in of(claim, {}).reason
     monkeypatch.undo()
-    monkeypatch.setattr(guarantees_hadare, "fork", lambda *_: SimpleNamespace(busy=[1.0], rounds={}))
+    monkeypatch.setattr(guarantees, "fork", lambda *_: SimpleNamespace(busy=[1.0], rounds={}))
     for claim in ("corollary", "corollary-busy"):
         assert of(claim, {}) == not_applicable("everything is done in one round")

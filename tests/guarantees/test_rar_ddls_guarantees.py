@@ -26,11 +26,14 @@ from schedgap.formulations.common.options import keywords
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.rates import rate_table
 from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, Verdict
-from schedgap.heuristics.rar_ddls.estimates import impossible
-from schedgap.heuristics.rar_ddls.growth import GROWTH, running_time_growth, sorting_steps
-from schedgap.heuristics.rar_ddls.guarantees import GUARANTEES
-from schedgap.heuristics.rar_ddls.sjf_bco import sjf_bco_plus
-from schedgap.heuristics.rar_ddls.theta_star import smallest_limit
+from schedgap.heuristics.rar_ddls.guarantees import (
+    GROWTH,
+    GUARANTEES,
+    running_time_growth,
+    smallest_limit,
+    sorting_steps,
+)
+from schedgap.heuristics.rar_ddls.sjf_bco import impossible, sjf_bco_plus
 from schedgap.heuristics.rar_ddls.vertex_coloring import (
     chromatic_number,
     evaluate_coloring,

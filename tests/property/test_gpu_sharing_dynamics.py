@@ -11,8 +11,7 @@ from support.checks import gpu_sharing as check
 from schedgap.benchmarks.instances.gpu_sharing.random import small, tiny
 from schedgap.benchmarks.studies.brute_force.gpu_sharing import divisors, fits, load, replay
 from schedgap.formulations.gpu_sharing.dynamics import exact_work, iteration_time, tables
-from schedgap.formulations.gpu_sharing.modes import choices, loss_scale
-from schedgap.formulations.gpu_sharing.overlap import placed
+from schedgap.formulations.gpu_sharing.modes import choices, loss_scale, placed
 from schedgap.formulations.gpu_sharing.schedule import simulate
 from schedgap.heuristics.gpu_sharing.sharing import sjf_ffs
 

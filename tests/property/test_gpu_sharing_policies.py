@@ -18,9 +18,8 @@ from schedgap.catalogue.gpu_sharing import PROBLEM as GPU_SHARING
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.gpu_sharing.dynamics import tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
-from schedgap.heuristics.gpu_sharing.exclusive import fifo, sjf
 from schedgap.heuristics.gpu_sharing.preemptive import pollux, tiresias
-from schedgap.heuristics.gpu_sharing.sharing import sjf_bsbf, sjf_bsbf_plus, sjf_ffs
+from schedgap.heuristics.gpu_sharing.sharing import fifo, sjf, sjf_bsbf, sjf_bsbf_plus, sjf_ffs
 from schedgap.solvers.exact.gpu_sharing.bound import capacity_weights, lower_bound, sharing_factor
 from schedgap.solvers.result import Deadline
 

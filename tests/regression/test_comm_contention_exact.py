@@ -13,12 +13,10 @@ from schedgap.benchmarks.studies.hard_numbers import hard_comm_contention
 from schedgap.catalogue.comm_contention import PROBLEM
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.comm_contention.bounds import lower_bound
-from schedgap.formulations.comm_contention.check_replay import replay_exactly
+from schedgap.formulations.comm_contention.check import replay_exactly
 from schedgap.formulations.comm_contention.dynamics import simulate
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
-from schedgap.formulations.comm_contention.order import best_of_order
-from schedgap.formulations.comm_contention.quick import one_at_a_time
-from schedgap.formulations.comm_contention.writing import starts_of
+from schedgap.formulations.comm_contention.writing import best_of_order, one_at_a_time, starts_of
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import exact

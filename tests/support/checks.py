@@ -2,12 +2,12 @@
 
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.solution import parsed
-from schedgap.formulations.g_vne.check_loads import check_loads
-from schedgap.formulations.g_vne.solution import GVneSolution
-from schedgap.formulations.gpu_sharing.elastic import check_elastic
-from schedgap.formulations.gpu_sharing.solution import ElasticSolution
-from schedgap.formulations.hadar.check_forked import check_forked
-from schedgap.formulations.hadar.solution import ForkedSolution
+from schedgap.formulations.g_vne.check import check_loads
+from schedgap.formulations.g_vne.instance import GVneSolution
+from schedgap.formulations.gpu_sharing.check import check_elastic
+from schedgap.formulations.gpu_sharing.instance import ElasticSolution
+from schedgap.formulations.hadar.check import check_forked
+from schedgap.formulations.hadar.instance import ForkedSolution
 
 comm_contention = find_problem("comm-contention").check
 ddl_cluster = find_problem("ddl-cluster").check

@@ -18,8 +18,7 @@ from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES, simulate_plain
 from schedgap.heuristics.ddl_cluster import policies
 from schedgap.heuristics.ddl_cluster.conservation import broken_conservation
-from schedgap.heuristics.ddl_cluster.limits import check_seconds, placing_seconds
-from schedgap.heuristics.ddl_cluster.policies import ada_srsf, run_policy, srsf_1
+from schedgap.heuristics.ddl_cluster.policies import ada_srsf, check_seconds, placing_seconds, run_policy, srsf_1
 from schedgap.heuristics.ddl_cluster.simulation import CHUNK, PLACEMENTS, FastRun, OutOfTimeError, simulate
 from schedgap.solvers.result import Deadline
 

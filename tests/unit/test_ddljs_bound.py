@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from schedgap.formulations.ddljs.instance import DdljsInstance
-from schedgap.formulations.ddljs.reach import Reach, reaches
-from schedgap.formulations.ddljs.utility import utility
+from schedgap.formulations.ddljs.utility import Reach, reaches, utility
 from schedgap.solvers.exact.ddljs import bound
 
 

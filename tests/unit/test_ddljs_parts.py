@@ -17,15 +17,10 @@ from schedgap.catalogue.ddljs import PROBLEM as DDLJS
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.ddljs.models.slots import build_ilp, ilp_nonzeros
-from schedgap.formulations.ddljs.pieces import resolution, table
-from schedgap.formulations.ddljs.reach import reaches
-from schedgap.formulations.ddljs.utility import utility
-from schedgap.formulations.ddljs.walk import contiguous, ring_of, uses_of
+from schedgap.formulations.ddljs.utility import contiguous, reaches, resolution, ring_of, table, uses_of, utility
 from schedgap.heuristics.ddljs.baselines import drf, fifo, las
-from schedgap.heuristics.ddljs.gadget import gadget
-from schedgap.heuristics.ddljs.inner import slot_problem
-from schedgap.heuristics.ddljs.knapsack import by_marginals
-from schedgap.heuristics.ddljs.progress import Progress
+from schedgap.heuristics.ddljs.gadget import by_marginals, gadget
+from schedgap.heuristics.ddljs.inner import Progress, slot_problem
 from schedgap.solvers import size
 from schedgap.solvers.exact.ddljs.bound import upper_bound
 from schedgap.solvers.exact.g_vne.colgen import solve_colgen

@@ -20,11 +20,8 @@ from schedgap.formulations.hadar.forked import node_speeds
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import tables
 from schedgap.heuristics.common.guarantee import Case, Verdict
-from schedgap.heuristics.hadar.baselines import tiresias, yarn_cs
-from schedgap.heuristics.hadar.estimates import DEVICES, estimate
-from schedgap.heuristics.hadar.forking import utilisation_by_copies
-from schedgap.heuristics.hadar.gavel import Rounds, gavel, time_fractions
-from schedgap.heuristics.hadar.hadare import hadare
+from schedgap.heuristics.hadar.baselines import Rounds, gavel, time_fractions, tiresias, yarn_cs
+from schedgap.heuristics.hadar.hadare import DEVICES, estimate, hadare, utilisation_by_copies
 from schedgap.heuristics.hadar.online import hadar_online, hadar_online_plus
 from schedgap.heuristics.hadar.rounds import Market, Recursion, hadar_rounds
 from schedgap.heuristics.hadar.simulate import run_of, simulate

@@ -309,11 +309,11 @@ def test_no_any_in_a_public_signature(path: Path) -> None:
     assert not found - UNTYPED
 
 
-REPLAYED = {"audit", "audit_links", "check_schedule", "clock", "plain_events", "simulate_plain"}
+REPLAYED = {"audit", "check_schedule", "clock", "plain_events", "simulate_plain"}
 """What belongs to the checker of ddl-cluster: it replays a policy with the plain simulator, which is its definition."""
 
 
-OF_EVERY_CHECKER = {"instance", "solution"}
+OF_EVERY_CHECKER = {"instance"}
 
 
 def _parts_of(path: Path, problem: str) -> set[str]:
@@ -329,7 +329,7 @@ def test_the_replaying_checker_shares_no_code_with_what_it_checks() -> None:
         if path.parent == folder and path.stem in REPLAYED:
             assert taken <= REPLAYED | OF_EVERY_CHECKER, f"{path.name} imports {taken}"
         if path.parent == folder and path.stem.startswith("audit"):
-            assert taken <= {"instance", "audit_links"}, f"the audit imports {taken}"
+            assert taken <= {"instance"}, f"the audit imports {taken}"
     for path in (ROOT / "heuristics").rglob("*.py"):
         names = {name.rpartition(".")[2] for name in _imported(path)}
         assert "plain_events" not in _parts_of(path, "ddl_cluster") and "simulate_plain" not in names, path
@@ -337,7 +337,6 @@ def test_the_replaying_checker_shares_no_code_with_what_it_checks() -> None:
 
 def test_checkers_share_no_code_with_models_or_heuristics() -> None:
     checks = [path for path in (ROOT / "formulations").rglob("*.py") if path.stem.startswith("check")]
-    checks += [ROOT / "formulations" / "gpu_sharing" / "elastic.py"]  # of schedules outside the model
     assert len(checks) > len(PROBLEMS)
     for path in checks:
         own = path.parent.name
@@ -353,7 +352,7 @@ def test_checkers_share_no_code_with_models_or_heuristics() -> None:
 def test_heuristics_and_models_take_nothing_from_checkers() -> None:
     """But the verdict: a whole check, to score or to confirm."""
     for path in FILES:
-        checker = path.stem.startswith("check") or path.stem == "elastic"
+        checker = path.stem.startswith("check")
         if checker or not any(
             path.is_relative_to(ROOT / folder) for folder in ("formulations", "solvers", "heuristics")
         ):
@@ -361,7 +360,7 @@ def test_heuristics_and_models_take_nothing_from_checkers() -> None:
         for node in ast.walk(_tree(path)):
             module = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
             stem = module.rpartition(".")[2]
-            if module.startswith("schedgap.formulations") and (stem.startswith("check") or stem == "elastic"):
+            if module.startswith("schedgap.formulations") and (stem.startswith("check")):
                 taken = {alias.name for alias in node.names}  # type: ignore[attr-defined]
                 allowed = {name for name in taken if name.startswith("check") or name[0].isupper()}
                 assert taken == allowed, f"{path.relative_to(ROOT)} imports {taken - allowed} from {module}"

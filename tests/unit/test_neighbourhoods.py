@@ -23,7 +23,7 @@ from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.formulations.hadar.instance import HadarInstance
-from schedgap.heuristics.gpu_sharing.exclusive import fifo
+from schedgap.heuristics.gpu_sharing.sharing import fifo
 from schedgap.heuristics.hadar.baselines import yarn_cs
 from schedgap.heuristics.rar_ddls.baselines import rand
 from schedgap.heuristics.rar_ddls.lpt_colocate import lpt_colocate

@@ -10,7 +10,7 @@ import numpy as np
 from schedgap.benchmarks.instances.ddljs.random import tiny
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.ddljs.instance import DdljsInstance
-from schedgap.heuristics.g_vne.trials import three_conflicts
+from schedgap.heuristics.g_vne.measured import three_conflicts
 
 Trial = tuple[DdljsInstance, dict[str, Json]]
 """An instance, and the options that the heuristic is to run with."""

@@ -10,7 +10,7 @@ import numpy as np
 from schedgap.benchmarks.instances.g_vne.random import small, tiny
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.g_vne.instance import GVneInstance
-from schedgap.heuristics.g_vne.trials import thirds, three_conflicts
+from schedgap.heuristics.g_vne.measured import thirds, three_conflicts
 
 Trial = tuple[GVneInstance, dict[str, Json]]
 """An instance, and the options that the heuristic is to run with."""

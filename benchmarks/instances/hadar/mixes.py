@@ -10,7 +10,7 @@ from pydantic import Field
 
 from schedgap.benchmarks.instances.profiles.throughputs import BUILT_IN
 from schedgap.formulations.hadar.instance import HadarInstance
-from schedgap.heuristics.hadar.estimates import DEVICES
+from schedgap.heuristics.hadar.hadare import DEVICES
 
 CLUSTERS: Mapping[str, tuple[str, ...]] = {
     "aws": ("V100", "K80", "K80", "T4", "T4"),

@@ -9,9 +9,8 @@ import numpy as np
 
 from schedgap.benchmarks.instances.rar_ddls.random import contended, tiny
 from schedgap.formulations.common.instance import Json
-from schedgap.formulations.rar_ddls.durations import worst_durations
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
-from schedgap.formulations.rar_ddls.rates import rate_table
+from schedgap.formulations.rar_ddls.rates import rate_table, worst_durations
 
 Trial = tuple[RarDdlsInstance, dict[str, Json]]
 """An instance, and the options that ``sjf_bco`` is to run with."""

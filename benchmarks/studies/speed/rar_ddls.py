@@ -15,8 +15,7 @@ from schedgap.benchmarks.instances.rar_ddls.random import large, paper
 from schedgap.benchmarks.studies.reference_sjf_bco import placement_of, plain_sjf_bco
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.rar_ddls.check import check
-from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
-from schedgap.formulations.rar_ddls.solution import RarDdlsSolution
+from schedgap.formulations.rar_ddls.instance import RarDdlsInstance, RarDdlsSolution
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.rar_ddls.baselines import ff, ls, rand
 from schedgap.heuristics.rar_ddls.lpt_colocate import lpt_colocate

@@ -9,8 +9,7 @@ import pulp
 from schedgap.formulations.comm_contention.bounds import lower_bound
 from schedgap.formulations.comm_contention.dynamics import simulate
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
-from schedgap.formulations.comm_contention.order import best_among_twins
-from schedgap.formulations.comm_contention.quick import one_at_a_time
+from schedgap.formulations.comm_contention.writing import best_among_twins, one_at_a_time
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.layout import Layout, RowFamily, Term, VariableFamily

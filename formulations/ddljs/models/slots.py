@@ -33,10 +33,18 @@ from schedgap.formulations.common.layout import Layout, RowFamily, Term, Variabl
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.common.substrate import common_step, most_multiples, row_limit
 from schedgap.formulations.ddljs.instance import DdljsInstance
-from schedgap.formulations.ddljs.pieces import resolution, table
-from schedgap.formulations.ddljs.reach import Reach, Region, reaches
-from schedgap.formulations.ddljs.utility import utility
-from schedgap.formulations.ddljs.walk import Arc, contiguous, ring_of, uses_of
+from schedgap.formulations.ddljs.utility import (
+    Arc,
+    Reach,
+    Region,
+    contiguous,
+    reaches,
+    resolution,
+    ring_of,
+    table,
+    uses_of,
+    utility,
+)
 
 Value = Callable[[pulp.LpVariable], float]
 

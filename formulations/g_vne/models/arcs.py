@@ -30,7 +30,7 @@ from schedgap.formulations.common.layout import Layout, RowFamily, Term, Variabl
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.common.substrate import common_step, row_limit
 from schedgap.formulations.g_vne.instance import GVneInstance
-from schedgap.formulations.g_vne.ring_routes import contiguous_ring
+from schedgap.formulations.g_vne.ring_network import contiguous_ring
 from schedgap.formulations.g_vne.tables import Tables, tables
 
 Value = Callable[[pulp.LpVariable], float]

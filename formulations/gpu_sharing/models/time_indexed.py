@@ -12,8 +12,7 @@ from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.layout import IMPOSSIBLE, NEVER, Layout, RowFamily, Term, VariableFamily
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
-from schedgap.formulations.gpu_sharing.modes import Choices, choices
-from schedgap.formulations.gpu_sharing.overlap import placed
+from schedgap.formulations.gpu_sharing.modes import Choices, choices, placed
 from schedgap.formulations.gpu_sharing.schedule import latest_ends, simulate
 
 Terms = list[Term]

@@ -16,8 +16,7 @@ from schedgap.formulations.common.solution import parsed
 from schedgap.formulations.ddl_cluster.bounds import lower_bound
 from schedgap.formulations.ddl_cluster.check import check
 from schedgap.formulations.ddl_cluster.clock import LARGEST_SUM
-from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
-from schedgap.formulations.ddl_cluster.solution import DdlClusterSolution
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, DdlClusterSolution
 from schedgap.solvers.exact.ddl_cluster.gangs import Block, Gangs, Laid
 from schedgap.solvers.exact.ddl_cluster.walk import Tables, blocks_of, order_of, walk
 from schedgap.solvers.incumbent import Incumbent

@@ -14,9 +14,8 @@ import numpy as np
 from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.formulations.ddl_cluster.bounds import lower_bound, resource_bound
 from schedgap.formulations.ddl_cluster.check import check
-from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, DdlClusterSolution, Gpu
 from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES, simulate_plain, solution_of
-from schedgap.formulations.ddl_cluster.solution import DdlClusterSolution
 from schedgap.solvers.exact.ddl_cluster.lns import solve_lns
 from schedgap.solvers.exact.ddl_cluster.methods import solve_cp, too_late
 from schedgap.solvers.incumbent import Incumbent, optimal

@@ -21,8 +21,7 @@ from scipy import sparse
 
 from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.ddljs.instance import DdljsInstance, Job
-from schedgap.formulations.ddljs.reach import Reach, reaches
-from schedgap.formulations.ddljs.utility import utility
+from schedgap.formulations.ddljs.utility import Reach, reaches, utility
 from schedgap.solvers.linear_program import INFINITY, solve_once
 
 Ints = NDArray[np.int64]

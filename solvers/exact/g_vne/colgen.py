@@ -14,8 +14,7 @@ from pydantic import Field
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.common.solution import parsed
 from schedgap.formulations.g_vne.check import check
-from schedgap.formulations.g_vne.instance import GVneInstance, in_ordinary_units
-from schedgap.formulations.g_vne.solution import GVneSolution
+from schedgap.formulations.g_vne.instance import GVneInstance, GVneSolution, in_ordinary_units
 from schedgap.formulations.g_vne.tables import tables
 from schedgap.solvers.exact.g_vne.search import RingSearch
 from schedgap.solvers.exact.g_vne.subproblem import RingSubproblem

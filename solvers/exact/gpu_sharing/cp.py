@@ -16,10 +16,8 @@ from schedgap.formulations.common.errors import Disagreement
 from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.formulations.common.solution import parsed
 from schedgap.formulations.gpu_sharing.check import check
-from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
-from schedgap.formulations.gpu_sharing.modes import Choices, choices, impossible
-from schedgap.formulations.gpu_sharing.overlap import placed
-from schedgap.formulations.gpu_sharing.solution import GpuSharingSolution
+from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance, GpuSharingSolution
+from schedgap.formulations.gpu_sharing.modes import Choices, choices, impossible, placed
 from schedgap.solvers.exact.gpu_sharing.bound import lower_bound
 from schedgap.solvers.exact.gpu_sharing.cp_model import Point, SharingModel
 from schedgap.solvers.exact.gpu_sharing.dynamic_program import DynamicProgram, fits

@@ -17,11 +17,9 @@ from schedgap.formulations.common.numbers import MINIMISE, exact
 from schedgap.formulations.common.solution import parsed
 from schedgap.formulations.gpu_sharing.check import check
 from schedgap.formulations.gpu_sharing.dynamics import tables
-from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
-from schedgap.formulations.gpu_sharing.modes import choices, impossible
-from schedgap.formulations.gpu_sharing.overlap import placed
+from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance, GpuSharingSolution
+from schedgap.formulations.gpu_sharing.modes import choices, impossible, placed
 from schedgap.formulations.gpu_sharing.schedule import simulate
-from schedgap.formulations.gpu_sharing.solution import GpuSharingSolution
 from schedgap.solvers.exact.gpu_sharing.bound import lower_bound
 from schedgap.solvers.exact.gpu_sharing.orders import from_orders
 from schedgap.solvers.incumbent import Incumbent

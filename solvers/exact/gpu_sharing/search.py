@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from schedgap.formulations.common.compiled import njit_cached
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
-from schedgap.formulations.gpu_sharing.modes import Choices
-from schedgap.formulations.gpu_sharing.overlap import placed
+from schedgap.formulations.gpu_sharing.modes import Choices, placed
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

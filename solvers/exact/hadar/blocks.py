@@ -1,7 +1,7 @@
 """The block-price bound of hadar: a valid upper bound for hundreds of jobs and hundreds of slots.
 
 Blocks grow geometrically, as utilities change fast early and slowly late; the proof of the bound is in
-:mod:`schedgap.formulations.hadar.block_pricing`.
+:mod:`schedgap.formulations.hadar.pricing`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.common.numbers import MAXIMISE
-from schedgap.formulations.hadar.block_pricing import geometric_blocks, price_job
+from schedgap.formulations.hadar.pricing import geometric_blocks, price_job
 from schedgap.formulations.hadar.tables import Tables
 from schedgap.solvers.column_generation import Column, Generated, GenerationLimits, Master, Priced, RowBounds
 from schedgap.solvers.result import Deadline

@@ -15,9 +15,8 @@ from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.common.solution import parsed
 from schedgap.formulations.hadar.check import check
-from schedgap.formulations.hadar.instance import HadarInstance
+from schedgap.formulations.hadar.instance import HadarInstance, HadarSolution
 from schedgap.formulations.hadar.placement import solution_from_levels
-from schedgap.formulations.hadar.solution import HadarSolution
 from schedgap.formulations.hadar.tables import Tables, in_units, tables
 from schedgap.solvers.branch_and_price import BranchAndPrice
 from schedgap.solvers.column_generation import (

@@ -11,8 +11,7 @@ from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.numbers import agrees
 from schedgap.formulations.hadar.check import check
-from schedgap.formulations.hadar.instance import HadarInstance
-from schedgap.formulations.hadar.solution import HadarSolution
+from schedgap.formulations.hadar.instance import HadarInstance, HadarSolution
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
 if TYPE_CHECKING:

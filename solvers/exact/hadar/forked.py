@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.common.numbers import MAXIMISE, exact
-from schedgap.formulations.hadar.block_pricing import geometric_blocks, price_forked
 from schedgap.formulations.hadar.instance import HadarInstance
+from schedgap.formulations.hadar.pricing import geometric_blocks, price_forked
 from schedgap.formulations.hadar.tables import worth_of
 from schedgap.solvers.column_generation import Column, GenerationLimits, Master, Priced, RowBounds
 from schedgap.solvers.exact.hadar.bound import LARGE
@@ -29,7 +29,7 @@ def forked_bound(
 
     Node-time in blocks of slots has a price; a job buys node-time until its steps are done, the cheapest per step
     first, in fractions. Prices and over-estimated payoffs bound the forked optimum from above, as in
-    :mod:`schedgap.formulations.hadar.block_pricing`.
+    :mod:`schedgap.formulations.hadar.pricing`.
 
     Parameters
     ----------

@@ -14,9 +14,8 @@ from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.common.solution import parsed
 from schedgap.formulations.hadar.check import check
-from schedgap.formulations.hadar.instance import HadarInstance
+from schedgap.formulations.hadar.instance import HadarInstance, HadarSolution
 from schedgap.formulations.hadar.placement import levels_from, solution_from_levels, trimmed
-from schedgap.formulations.hadar.solution import HadarSolution
 from schedgap.formulations.hadar.tables import small_units, tables
 from schedgap.solvers.exact.hadar.bound import upper_bound
 from schedgap.solvers.exact.hadar.list_search import LARGEST, ListSearch

@@ -11,8 +11,7 @@ from schedgap.formulations.common.solution import parsed
 from schedgap.formulations.rar_ddls.bounds import is_infeasible, lower_bound
 from schedgap.formulations.rar_ddls.check import check
 from schedgap.formulations.rar_ddls.dynamics import simulate
-from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
-from schedgap.formulations.rar_ddls.solution import RarDdlsSolution
+from schedgap.formulations.rar_ddls.instance import RarDdlsInstance, RarDdlsSolution
 from schedgap.solvers.incumbent import Incumbent, Number
 from schedgap.solvers.result import SolveOptions
 
