@@ -16,8 +16,8 @@ from schedgap.heuristics.common.guarantee import Guarantee
 
 
 def _exact() -> Mapping[str, Function]:
+    from schedgap.solvers.exact.g_vne.bound import solve_augmented, solve_columns_lp, solve_mcf
     from schedgap.solvers.exact.g_vne.colgen import solve_colgen
-    from schedgap.solvers.exact.g_vne.relaxations import solve_augmented, solve_columns_lp, solve_mcf
 
     return {
         "colgen": PROBLEM.started(solve_colgen),

@@ -56,7 +56,7 @@ _files_called: dict[str, set[str]] = {}
 
 
 def _called_files(function: Callable[..., Any]) -> set[str]:
-    """The files whose code is built into this function's machine code, as far as its module has imported them."""
+    """The files whose code is built into this function's machine code."""
     own = function.__code__.co_filename
     files = _files_called.setdefault(own, {own})
     for value in function.__globals__.values():
@@ -72,10 +72,11 @@ def _digest(file: str) -> str:
 
 
 def _stamped(function: Function) -> Function:
-    """Let numba's index of kept code depend on every file called, not on the function's own file alone.
+    """Let numba's index of kept code depend on every file called.
 
-    numba compiles again when the text of the function's own file is another than that noted in its index. The
-    functions of other files are built into the machine code too, so these texts belong in there.
+    numba compiles again when the text of the function's own file has changed.
+    Functions of other files are built into the machine code too,
+    so their texts belong in the index.
     """
     dispatcher: Any = function
     index = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)

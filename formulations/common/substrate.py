@@ -1,7 +1,7 @@
 """What g-vne and ddljs share: servers, directed links, jobs whose workers form a ring; networks as networkx graphs.
 
 networkx is imported when a graph is asked for, since its import takes longer than many a solution. What is compiled or
-runs inside searches has arrays of its own: shortest paths under link prices (``solvers/exact/g_vne/graph.py``), regions
+runs inside searches has arrays of its own: shortest paths under link prices (``exact/g_vne/graph_pricing.py``), regions
 (scipy), the rooted forest of ``g_vne/tables.py``, and placing rings with what is left of links (``ring_network.py``).
 """
 

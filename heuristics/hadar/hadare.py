@@ -19,7 +19,7 @@ from schedgap.formulations.hadar.instance import ForkedSolution, HadarInstance
 from schedgap.formulations.hadar.tables import tables, worth_of
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.hadar.simulate import MOST_ENTRIES, Overhead, RestartDelay, refuse_long_delay, short_of_time
-from schedgap.solvers.exact.hadar.forked import forked_bound
+from schedgap.solvers.exact.hadar.bound import forked_bound
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 # HadarE's rounds: copies of jobs on nodes, steps split by speed, and the cluster resource utilisation (CRU).

@@ -28,8 +28,7 @@ from schedgap.solvers.certificates.tree import Unproven
 from schedgap.solvers.exact.ddljs.bound import block_prices
 from schedgap.solvers.exact.g_vne.bound import priced_bound
 from schedgap.solvers.exact.gpu_sharing.bound import mean_busy
-from schedgap.solvers.exact.hadar.blocks import block_bound
-from schedgap.solvers.exact.hadar.bound import MEDIUM, ORDINARY
+from schedgap.solvers.exact.hadar.bound import MEDIUM, ORDINARY, block_bound
 
 Leaf = tuple[str, dict[str, Any], dict[str, Any]]
 """Form, options, content."""

@@ -9,8 +9,7 @@ from schedgap.benchmarks.studies.brute_force.hadar import brute_force, random_ca
 from schedgap.catalogue.hadar import PROBLEM as HADAR
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.hadar.tables import tables
-from schedgap.solvers.exact.hadar.blocks import block_bound
-from schedgap.solvers.exact.hadar.bound import upper_bound
+from schedgap.solvers.exact.hadar.bound import block_bound, upper_bound
 from schedgap.solvers.result import SolveOptions, Status
 
 METHODS = ["colgen", "cbc", "highs", "cpsat"]

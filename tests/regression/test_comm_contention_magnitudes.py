@@ -15,8 +15,7 @@ from schedgap.formulations.comm_contention.models.events import build_ilp
 from schedgap.formulations.comm_contention.writing import best_of_order
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.numbers import exact
-from schedgap.solvers.exact.comm_contention.branch_and_bound import solve_bb
-from schedgap.solvers.exact.comm_contention.exact import after_completions
+from schedgap.solvers.exact.comm_contention.branch_and_bound import after_completions, solve_bb
 from schedgap.solvers.result import SolveOptions, Status
 
 

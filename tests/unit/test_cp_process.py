@@ -28,7 +28,7 @@ from schedgap.solvers.cp_sat.session import run_cp
 from schedgap.solvers.engines import engine
 from schedgap.solvers.exact.ddl_cluster.methods import solve_cp
 from schedgap.solvers.exact.rar_ddls.incumbent import BestSchedule
-from schedgap.solvers.exact.rar_ddls.packing import SlotPacking
+from schedgap.solvers.exact.rar_ddls.patterns import SlotPacking
 from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
 
 DATA = Path(__file__).parent.parent / "data"

@@ -13,8 +13,7 @@ from schedgap.catalogue.run import run_method
 from schedgap.formulations.g_vne.tables import tables
 from schedgap.solvers.exact.g_vne.bound import ring_lp
 from schedgap.solvers.exact.g_vne.colgen import solve_colgen
-from schedgap.solvers.exact.g_vne.cuts import clique, most_violated
-from schedgap.solvers.exact.g_vne.subproblem import RingSubproblem
+from schedgap.solvers.exact.g_vne.subproblem import RingSubproblem, clique, most_violated
 from schedgap.solvers.result import SolveOptions, Status
 
 

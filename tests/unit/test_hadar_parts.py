@@ -23,8 +23,8 @@ from schedgap.formulations.hadar.metrics import metrics
 from schedgap.formulations.hadar.models.time_indexed import build_ilp, ilp_nonzeros
 from schedgap.formulations.hadar.placement import devices_by_type, solution_from_levels
 from schedgap.formulations.hadar.tables import progress_units, small_units, tables
-from schedgap.solvers.exact.hadar.cuts import maximal_packings
 from schedgap.solvers.exact.hadar.primal import Packing
+from schedgap.solvers.exact.hadar.schedules import maximal_packings
 from schedgap.solvers.result import SolveOptions, Termination
 
 

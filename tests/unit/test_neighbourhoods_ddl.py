@@ -26,9 +26,8 @@ from schedgap.formulations.ddl_cluster.simulate_plain import simulate_plain
 from schedgap.heuristics.common.best_start import from_best
 from schedgap.heuristics.ddl_cluster.policies import srsf_1
 from schedgap.heuristics.ddljs.baselines import fifo
-from schedgap.solvers.exact.ddl_cluster.gangs import Block, Gangs
+from schedgap.solvers.exact.ddl_cluster.gangs import Block, Gangs, blocks_of, order_of, total_of, walk
 from schedgap.solvers.exact.ddl_cluster.lns import solve_lns as solve_gangs
-from schedgap.solvers.exact.ddl_cluster.walk import blocks_of, order_of, total_of, walk
 from schedgap.solvers.exact.ddljs.lns import solve_lns as solve_workers
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.neighbourhoods import SHOWN, Neighbourhoods, NeighbourhoodSearch, Outcome, searched

@@ -14,8 +14,7 @@ from schedgap.formulations.rar_ddls.job_options import job_options
 from schedgap.solvers.exact.rar_ddls.cp import solve_cp
 from schedgap.solvers.exact.rar_ddls.incumbent import BestSchedule
 from schedgap.solvers.exact.rar_ddls.one_server import _Strip, pack
-from schedgap.solvers.exact.rar_ddls.packing import SlotPacking
-from schedgap.solvers.exact.rar_ddls.patterns import knapsack
+from schedgap.solvers.exact.rar_ddls.patterns import SlotPacking, knapsack
 from schedgap.solvers.result import SolveOptions, Status
 
 

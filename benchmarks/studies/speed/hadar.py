@@ -16,7 +16,7 @@ from schedgap.formulations.common.instance import Json
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import tables
 from schedgap.heuristics.hadar.rounds import Market
-from schedgap.solvers.exact.hadar.blocks import block_bound
+from schedgap.solvers.exact.hadar.bound import block_bound
 from schedgap.solvers.result import Deadline, SolveOptions, Status
 
 Row = dict[str, Json]

@@ -53,7 +53,7 @@ def build_model(instance: DdlClusterInstance) -> DeclarativeModel:
     before the other starts. Minimise the mean of finish - arrival.
 
     Every row is a difference of two times, so for each order of the tasks the best times are whole multiples of the
-    common divisor of all arrivals and durations (``solvers/engines/ticks.py``): CP-SAT solves it in those.
+    common divisor of all arrivals and durations (``solvers/engines/integers.py``): CP-SAT solves it in those.
 
     It is a restriction of the problem (``restriction=True``): its optimum is an upper bound, and its solutions
     are schedules. The bound that goes with it is that of :func:`~.bounds.lower_bound`.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
@@ -14,14 +16,69 @@ from schedgap.formulations.comm_contention.instance import CommContentionInstanc
 from schedgap.formulations.comm_contention.writing import one_at_a_time
 from schedgap.formulations.common.errors import Disagreement
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.common.numbers import MINIMISE
+from schedgap.formulations.common.numbers import MINIMISE, exact
 from schedgap.formulations.common.solution import parsed
 from schedgap.solvers.exact.comm_contention.bounds import Tasks
 from schedgap.solvers.exact.comm_contention.events import BEST, MARGIN, POINTS, SKIPPED
-from schedgap.solvers.exact.comm_contention.exact import after_completions
 from schedgap.solvers.exact.comm_contention.search import Nodes, expand_nodes, room_for
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.result import Result, SolveOptions, Termination
+
+# Starts that follow completions, put there in exact arithmetic.
+
+
+def after_completions(instance: CommContentionInstance, times: Sequence[float], tolerance: float) -> Solution:
+    """Admissions in which no start comes less than `tolerance` before a completion.
+
+    The schedule is replayed in rationals; a start that would be at most `tolerance` before the next completion is
+    moved to the first floating-point number that is not before it. All others stay.
+
+    Parameters
+    ----------
+    times : seconds, the admission of each task, in the order of the instance
+    tolerance : seconds
+
+    Notes
+    -----
+    O(n^2) exact operations.
+    """
+    latency, alone, penalty = instance.link.exact_parameters()
+    allowed = Fraction(tolerance)
+    begin = [exact(moment) for moment in times]
+    chosen = list(times)
+    waiting = set(range(len(times)))
+    left: dict[int, Fraction] = {}
+    clock = min(begin) + latency
+    while waiting:
+        j = min(waiting, key=lambda task: (begin[task], task))
+        moment = max(clock, begin[j] + latency)
+        if left:
+            pace = len(left) * alone + (len(left) - 1) * penalty
+            first = min(left.values())
+            end = clock + pace * first
+            if end <= moment + allowed:
+                for task in waiting:  # those that are due before this completion wait for it
+                    if begin[task] + latency < end:
+                        chosen[task] = _rounded_up(end - latency)
+                        begin[task] = exact(chosen[task])
+                left = {task: x - first for task, x in left.items() if x > first}
+                clock = end
+                continue
+            volume = (moment - clock) / pace
+            left = {task: x - volume for task, x in left.items()}
+        clock = moment
+        waiting.remove(j)
+        left[j] = exact(instance.tasks[j].size)
+    return {"start": {task.id: moment for task, moment in zip(instance.tasks, chosen, strict=True)}}
+
+
+def _rounded_up(number: Fraction) -> float:
+    """The first floating-point number whose decimal form is not less."""
+    value = float(number)
+    while exact(value) < number:
+        value = math.nextafter(value, math.inf)
+    return value
+
 
 LARGEST = 20
 """More tasks than this are not searched: the stack would not fit the memory."""

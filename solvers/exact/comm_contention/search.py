@@ -12,11 +12,15 @@ from schedgap.solvers.exact.comm_contention.bounds import ACTIVE, DONE, WAITING,
 from schedgap.solvers.exact.comm_contention.events import (
     AT_RELEASE,
     BEST,
+    CLOCK,
+    COST,
     END,
     LATER,
+    LEFT,
     MARGIN,
     MEETING,
     NOW,
+    OVERFULL,
     POINTS,
     SKIPPED,
     TIE,
@@ -30,8 +34,8 @@ from schedgap.solvers.exact.comm_contention.events import (
     start_idle,
     start_later,
     starts_due,
+    thin,
 )
-from schedgap.solvers.exact.comm_contention.points import CLOCK, COST, LEFT, OVERFULL, thin
 
 Floats = NDArray[np.float64]
 States = NDArray[np.int8]

@@ -19,8 +19,15 @@ from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, DdlCl
 from schedgap.formulations.ddl_cluster.sharing import given_placement
 from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES, Run, simulate_plain, solution_of, task_count
 from schedgap.formulations.ddl_cluster.timetable import timetable
-from schedgap.solvers.exact.ddl_cluster.cp_model import LARGEST_TASKS, GridModel, Point, model_size, rounded_run
-from schedgap.solvers.exact.ddl_cluster.grid import RESOLUTION, Grid
+from schedgap.solvers.exact.ddl_cluster.cp_model import (
+    LARGEST_TASKS,
+    RESOLUTION,
+    Grid,
+    GridModel,
+    Point,
+    model_size,
+    rounded_run,
+)
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.result import Result, SolveOptions, Termination
 

@@ -21,7 +21,7 @@ from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance, GpuSh
 from schedgap.formulations.gpu_sharing.modes import choices, impossible, placed
 from schedgap.formulations.gpu_sharing.schedule import simulate
 from schedgap.solvers.exact.gpu_sharing.bound import lower_bound
-from schedgap.solvers.exact.gpu_sharing.orders import from_orders
+from schedgap.solvers.exact.gpu_sharing.search import from_orders
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.neighbourhoods import Neighbourhoods, Outcome, searched, with_companions
 from schedgap.solvers.result import Result, SolveOptions

@@ -54,7 +54,7 @@ class Tables(NamedTuple):
 
 
 class Potentials(NamedTuple):
-    """Prices, by potential; see :func:`~schedgap.solvers.exact.gpu_sharing.potentials.potential`."""
+    """Prices, by potential; see :func:`~schedgap.solvers.exact.gpu_sharing.dynamic_program.potential`."""
 
     worth: Floats
     held: Floats

@@ -10,10 +10,8 @@ from schedgap.formulations.common.errors import Disagreement
 from schedgap.formulations.rar_ddls.dynamics import simulate
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.job_options import job_options
-from schedgap.solvers.exact.rar_ddls.incumbent import BestSchedule
-from schedgap.solvers.exact.rar_ddls.intervals import Fixed, IntervalModel
-from schedgap.solvers.exact.rar_ddls.overlaps import Overlaps
-from schedgap.solvers.exact.rar_ddls.rows import contention_grades
+from schedgap.solvers.exact.rar_ddls.incumbent import BestSchedule, contention_grades
+from schedgap.solvers.exact.rar_ddls.intervals import Fixed, IntervalModel, Overlaps
 from schedgap.solvers.exact.rar_ddls.search import LocalSearch
 from schedgap.solvers.neighbourhoods import Neighbourhoods, Outcome, gained_before, searched, with_companions
 from schedgap.solvers.result import Result, SolveOptions
