@@ -113,8 +113,10 @@ def _room(instance: DdljsInstance) -> list[list[int]]:
 def _reached(axes: Axes, instance: DdljsInstance, done: Ints) -> None:
     parts = []
     for i, (job, reach) in enumerate(zip(instance.jobs, reaches(instance), strict=True)):
-        best = float(utility(job, reach.most))
-        parts.append(float(utility(job, int(done[i]))) / best if best else 1.0)
+        nothing, everything, reached = utility(job, [0, reach.most, int(done[i])]).tolist()
+        worst = 0.0 if job.rising else min(nothing, everything)
+        best = max(nothing, everything) - worst
+        parts.append((reached - worst) / best if best else 1.0)
     place = np.arange(len(parts))
     axes.bar(place, [1.0] * len(parts), width=0.8, color=GRID)
     axes.bar(place, parts, width=0.8, color=[job_colour(i) for i in range(len(parts))])

@@ -53,9 +53,12 @@ def ratio(value: float | None, reference: float | None, sense: int) -> float | N
 
     value / reference when minimising (sense +1), reference / value when maximising (sense -1);
     0/0 = 1, and infinite where only the denominator is 0. None where either is unknown.
+    What is maximised may be a loss, below 0: losses are compared as costs, and a loss is infinitely worse than a gain.
     """
     if value is None or reference is None:
         return None
+    if sense == MAXIMISE and value < 0:
+        return math.inf if reference > 0 else ratio(-value, -reference, MINIMISE)
     top, bottom = (value, reference) if sense == MINIMISE else (reference, value)
     if bottom == 0:
         return 1.0 if top == 0 else math.inf

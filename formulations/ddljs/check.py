@@ -118,11 +118,16 @@ def _utility(job: Job, slots: int) -> Fraction:
     scale = exact(shape.scale)
     if shape.kind == "linear":
         return scale * x
+    if shape.kind == "energy":
+        return -scale * x * x
     context = Context(prec=DIGITS, rounding=ROUND_HALF_EVEN)
     if shape.kind == "sqrt":
         return scale * Fraction(context.sqrt(_decimal(x, context)))
     if shape.kind == "log1p":
         return scale * Fraction(context.ln(_decimal(1 + x, context)))
+    if shape.kind == "log":
+        assert shape.least is not None
+        return scale * Fraction(context.ln(_decimal(max(x, exact(shape.least)), context)))
     assert shape.steepness is not None and shape.midpoint is not None
     z = exact(shape.steepness) * (x - exact(shape.midpoint))
     if abs(z) > FAR:

@@ -7,7 +7,16 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import FailFast, Field, model_validator
 
-from schedgap.formulations.common.instance import MOST_JOBS, Count, Frozen, Identifier, NonNegative, Part, unique_ids
+from schedgap.formulations.common.instance import (
+    MOST_JOBS,
+    Count,
+    Frozen,
+    Identifier,
+    NonNegative,
+    Part,
+    Positive,
+    unique_ids,
+)
 from schedgap.formulations.common.solution import Listed, TypedSolution
 from schedgap.formulations.common.substrate import (
     MOST_WORKERS,
@@ -28,26 +37,30 @@ class Utility(Part):
 
     Attributes
     ----------
-    kind : ``linear``: scale x; ``sqrt``: scale sqrt(x); ``log1p``: scale ln(1 + x); ``sigmoid``:
-        scale / (1 + exp(-steepness (x - midpoint))), which is not 0 at x = 0;
-        0 or scale where the exponent is beyond 300
+    kind : ``linear``: scale x; ``sqrt``: scale sqrt(x); ``log1p``: scale ln(1 + x); ``log``: scale ln(max(x, least));
+        ``energy``: -scale x^2, a cost; ``sigmoid``: scale / (1 + exp(-steepness (x - midpoint))), which is not 0 at
+        x = 0; 0 or scale where the exponent is beyond 300
     scale : >= 0
+    least : > 0, only, and always, with ``log``: the work that a job which never ran counts as having, since ln 0 is
+        no number
     steepness : >= 0, only, and always, with ``sigmoid``
     midpoint : of either sign, only, and always, with ``sigmoid``
     """
 
-    kind: Literal["linear", "sqrt", "log1p", "sigmoid"]
+    kind: Literal["linear", "sqrt", "log1p", "log", "energy", "sigmoid"]
     scale: NonNegative
+    least: Positive | None = None
     steepness: NonNegative | None = None
     midpoint: Finite | None = None
 
     @model_validator(mode="after")
-    def _shape_belongs_to_sigmoid(self) -> Self:
-        for name, value in (("steepness", self.steepness), ("midpoint", self.midpoint)):
-            if self.kind == "sigmoid" and value is None:
-                raise ValueError(f'{name}: is missing (kind "sigmoid")')
-            if self.kind != "sigmoid" and value is not None:
-                raise ValueError(f'{name}: only kind "sigmoid" has one, got {value:g} with kind "{self.kind}"')
+    def _numbers_belong_to_the_kind(self) -> Self:
+        for name, kind in (("steepness", "sigmoid"), ("midpoint", "sigmoid"), ("least", "log")):
+            value = getattr(self, name)
+            if self.kind == kind and value is None:
+                raise ValueError(f'{name}: is missing (kind "{kind}")')
+            if self.kind != kind and value is not None:
+                raise ValueError(f'{name}: only kind "{kind}" has one, got {value:g} with kind "{self.kind}"')
         return self
 
 
@@ -79,10 +92,21 @@ class Job(RingJob):
 
     @property
     def concave(self) -> bool:
-        """Whether mu_i is concave for x >= 0: any kind but a sigmoid that rises at a positive midpoint."""
+        """Whether mu_i is concave in whole worker-slots: not a sigmoid that rises at a positive midpoint.
+
+        A ``log`` is, where the first worker-slot at least doubles ``least``.
+        """
         shape = self.utility
-        flat = not (shape.scale and self.efficiency)
-        return shape.kind != "sigmoid" or flat or not shape.steepness or (shape.midpoint or 0.0) <= 0.0
+        if not (shape.scale and self.efficiency):
+            return True
+        if shape.kind == "log":
+            return self.efficiency >= 2 * (shape.least or 0.0)
+        return shape.kind != "sigmoid" or not shape.steepness or (shape.midpoint or 0.0) <= 0.0
+
+    @property
+    def rising(self) -> bool:
+        """Whether mu_i is never negative and never falls, as the paper assumes."""
+        return self.utility.kind not in ("log", "energy")
 
 
 class DdljsInstance(SubstrateInstance):

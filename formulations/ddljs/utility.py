@@ -57,13 +57,19 @@ def utility(job: Job, slots: ArrayLike) -> Floats:
         return shape.scale * np.sqrt(x)
     if shape.kind == "log1p":
         return shape.scale * np.log1p(x)
+    if shape.kind == "log":
+        return shape.scale * np.log(np.maximum(x, shape.least or 0.0))
+    if shape.kind == "energy":
+        return -shape.scale * x * x
     assert shape.steepness is not None and shape.midpoint is not None
     exponent = shape.steepness * (x - shape.midpoint)
     return shape.scale * np.where(np.abs(exponent) > FAR, exponent > 0, logistic(exponent))
 
 
 def gain(job: Job, done: ArrayLike, more: ArrayLike) -> Floats:
-    """mu_i(done + more) - mu_i(done) without cancellation: never negative, non-increasing in `done` if concave.
+    """mu_i(done + more) - mu_i(done) without cancellation: negative only for ``energy``.
+
+    Non-increasing in `done` where mu_i is concave.
 
     Parameters
     ----------
@@ -83,10 +89,26 @@ def gain(job: Job, done: ArrayLike, more: ArrayLike) -> Floats:
         return shape.scale * d / np.where(total > 0, total, 1.0)
     if shape.kind == "log1p":
         return shape.scale * np.log1p(d / (1.0 + x))
+    if shape.kind == "log":
+        least = shape.least or 0.0
+        counted = np.maximum(x, least)
+        return shape.scale * np.log1p(np.where(x >= least, d, np.maximum(x + d - least, 0.0)) / counted)
+    if shape.kind == "energy":
+        return -shape.scale * d * (2.0 * x + d)
     assert shape.steepness is not None and shape.midpoint is not None
     before = shape.steepness * (x - shape.midpoint)
     step = shape.steepness * d
     return shape.scale * logistic(before + step) * logistic(-before) * -np.expm1(-step)
+
+
+def highest(job: Job, most: int) -> float:
+    """The largest mu_i after up to `most` worker-slots; every kind rises, or falls, all the way."""
+    return float(utility(job, [0, most]).max())
+
+
+def size(job: Job, most: int) -> float:
+    """The largest absolute value of mu_i after up to `most` worker-slots."""
+    return float(np.abs(utility(job, [0, most])).max())
 
 
 def steepest(job: Job, done: int, most: int) -> tuple[float, int]:
@@ -220,10 +242,8 @@ class Table:
 
 
 def resolution(instance: DdljsInstance) -> float:
-    """A power of ten: 1e-13 of the largest sum of utilities, rounded to the next power above."""
-    total = 0.0
-    for job, reach in zip(instance.jobs, reaches(instance), strict=True):
-        total += float(utility(job, reach.most))
+    """A power of ten: 1e-13 of the largest sum of utilities, in absolute values, rounded to the next power above."""
+    total = sum(size(job, reach.most) for job, reach in zip(instance.jobs, reaches(instance), strict=True))
     return 10.0 ** (math.ceil(math.log10(total)) - DIGITS) if total > 0 else 1.0
 
 
@@ -237,7 +257,7 @@ def table(job: Job, most: int, unit: float) -> Table:
         by less than B units; rounding keeps concave tables concave
     """
     start = float(utility(job, 0))
-    if most == 0 or not utility(job, most):
+    if most == 0 or not size(job, most):
         return Table(start, ())
     if job.utility.kind == "linear":
         return Table(start, ((Piece(most, job.utility.scale * job.efficiency),),))

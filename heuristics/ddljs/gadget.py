@@ -16,7 +16,7 @@ from pydantic import Field
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, agrees, exact
 from schedgap.formulations.common.substrate import common_step
 from schedgap.formulations.ddljs.instance import DdljsInstance
-from schedgap.formulations.ddljs.utility import gain, utility
+from schedgap.formulations.ddljs.utility import gain, highest
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.formulations.g_vne.ring_network import Ring, rings_of
 from schedgap.heuristics.common.run import HeuristicRun, variant
@@ -205,7 +205,7 @@ def _unlimited(instance: DdljsInstance) -> float:
     total = 0.0
     for job in instance.jobs:
         most = job.max_workers * (instance.horizon - job.arrival + 1)
-        total += float(utility(job, most if job.slot_limit is None else min(most, job.slot_limit)))
+        total += highest(job, most if job.slot_limit is None else min(most, job.slot_limit))
     return total
 
 

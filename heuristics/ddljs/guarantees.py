@@ -145,13 +145,14 @@ CONSTRAINT_9 = (
 
 
 UNKNOWN = "neither the optimum nor a bound that decides is known"
-NOT_CONCAVE = "a utility is not concave"
+NOT_CONCAVE = "a utility is not concave, or is negative or falls"
 ALL_CONCAVE = "every utility is concave"
 NOTHING = "no schedule was returned"
 
 
 def _concave(case: Case) -> bool:
-    return all(job.concave for job in _of(case).jobs)
+    """Whether utilities are as section IV-3 has them: concave, and neither negative nor falling."""
+    return all(job.concave and job.rising for job in _of(case).jobs)
 
 
 def _base(case: Case) -> float:
@@ -187,7 +188,9 @@ def _not_concave(case: Case) -> str | None:
 
 
 def _all_concave(case: Case) -> str | None:
-    return ALL_CONCAVE if _concave(case) else None
+    if all(job.concave for job in _of(case).jobs):
+        return ALL_CONCAVE
+    return None if all(job.rising for job in _of(case).jobs) else "a utility is negative or falls"
 
 
 def _other_ranges(case: Case) -> str | None:

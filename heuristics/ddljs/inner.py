@@ -202,7 +202,7 @@ def slot_problem(progress: Progress, active: list[int], as_printed: bool = False
     rows = []
     for i in active:
         rows.append(progress.gains(i, progress.allowed(i) if as_printed else progress.largest(i)))
-    best = [float(row.max()) for row in rows]
+    best = [max(0.0, float(row.max())) for row in rows]
     least = NEGLIGIBLE * max(best, default=0.0)
     kept = [n for n, worth in enumerate(best) if worth > least]
     jobs = [

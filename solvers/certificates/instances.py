@@ -212,9 +212,9 @@ def _ddljs(instance: Mapping[str, Any]) -> None:
     _network(instance)
     for j, job in enumerate(instance["jobs"]):
         shape = job["utility"]
-        bent = shape["kind"] == "sigmoid"
-        if any((shape.get(name) is not None) != bent for name in ("steepness", "midpoint")):
-            reject(f"instance.jobs[{j}].utility: steepness and midpoint belong to kind sigmoid")
+        for name, kind in (("steepness", "sigmoid"), ("midpoint", "sigmoid"), ("least", "log")):
+            if (shape.get(name) is not None) != (shape["kind"] == kind):
+                reject(f"instance.jobs[{j}].utility: {name} belongs to kind {kind}")
 
 
 COUNT, FROM_ZERO, POSITIVE = whole(1), number(0), number(0, open_low=True)
@@ -332,8 +332,9 @@ PROBLEMS: dict[str, tuple[dict[str, Rule], Callable[[Mapping[str, Any]], None] |
                     | {
                         "utility": record(
                             {
-                                "kind": choice("linear", "sqrt", "log1p", "sigmoid"),
+                                "kind": choice("linear", "sqrt", "log1p", "log", "energy", "sigmoid"),
                                 "scale": FROM_ZERO,
+                                "least": optional(POSITIVE),
                                 "steepness": optional(FROM_ZERO),
                                 "midpoint": optional(number()),
                             }

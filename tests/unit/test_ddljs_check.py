@@ -118,6 +118,9 @@ def without(data: dict[str, Any], *keys: str) -> dict[str, Any]:
         (two_servers(utility={"kind": "sqrt", "scale": -1.0}), "jobs[0].utility.scale"),
         (two_servers(utility={"kind": "sigmoid", "scale": 1.0, "midpoint": 2.0}), "steepness: is missing"),
         (two_servers(utility={"kind": "sqrt", "scale": 1.0, "midpoint": 2.0}), 'only kind "sigmoid" has one'),
+        (two_servers(utility={"kind": "log", "scale": 1.0}), 'least: is missing (kind "log")'),
+        (two_servers(utility={"kind": "log", "scale": 1.0, "least": 0}), "jobs[0].utility.least"),
+        (two_servers(utility={"kind": "energy", "scale": 1.0, "least": 1}), 'least: only kind "log" has one'),
         (two_servers(gpus=3), "jobs[0].gpus: unknown key"),
         (without(two_servers(), "efficiency"), "jobs[0].efficiency: is missing"),
         ({**two_servers(), "horizon": 0}, "horizon"),
@@ -154,6 +157,9 @@ def test_budgets_are_floored_robustly() -> None:
         {"kind": "linear", "scale": 0.7},
         {"kind": "sqrt", "scale": 3.3},
         {"kind": "log1p", "scale": 1e-3},
+        {"kind": "log", "scale": 2.5, "least": 1e-9},
+        {"kind": "log", "scale": 2.5, "least": 1.7},
+        {"kind": "energy", "scale": 0.3},
         {"kind": "sigmoid", "scale": 7.0, "steepness": 0.8, "midpoint": 3.1},
         {"kind": "sigmoid", "scale": 7.0, "steepness": 900.0, "midpoint": 2.0},
         {"kind": "sigmoid", "scale": 7.0, "steepness": 1e9, "midpoint": 1e9},
@@ -190,6 +196,9 @@ def test_concavity_is_told() -> None:
     assert not job(kind="sigmoid", scale=1.0, steepness=1.0, midpoint=2.0).concave
     assert job(kind="sigmoid", scale=1.0, steepness=1.0, midpoint=-2.0).concave
     assert job(kind="sigmoid", scale=0.0, steepness=1.0, midpoint=2.0).concave
+    assert job(kind="energy", scale=1.0).concave and not job(kind="energy", scale=1.0).rising
+    assert job(kind="log", scale=1.0, least=1.0).concave  # the first of its worker-slots is 2 units of work
+    assert not job(kind="log", scale=1.0, least=1.5).concave
 
 
 def test_json_round_trip() -> None:

@@ -20,6 +20,8 @@ from schedgap.benchmarks.instances.substrates import (
 from schedgap.formulations.ddljs.instance import DdljsInstance
 
 KINDS = ("linear", "sqrt", "log1p", "sigmoid")
+NEVER_RAN = 1e-9
+"""The work that a job which never ran counts as having, with ``log``."""
 
 
 def tiny(
@@ -128,7 +130,7 @@ def paper(
     budget: Annotated[
         Literal["printed", "iterations"], Field(description="F counts worker-slots, or iterations")
     ] = "printed",
-    utilities: Annotated[Literal["sigmoid", "sqrt"], Field(description="kind of utility")] = "sigmoid",
+    utilities: Annotated[Literal["sigmoid", "sqrt", "log", "energy"], Field(description="kind of utility")] = "sigmoid",
     steepness: Annotated[float, Field(gt=0, le=1000, description="lambda_2 is uniform from 0 to this")] = 1.0,
     gpu_factor: Annotated[float, Field(gt=0, le=1000, description="factor on GPUs of every server")] = 1.0,
     bandwidth_factor: Annotated[float, Field(gt=0, le=1000, description="factor on bandwidths of all links")] = 1.0,
@@ -146,7 +148,8 @@ def paper(
         by 60% over two days of 100 slots each; ``uniform``; ``start``, all in slot 1
     budget : F limits worker-slots, as ``printed`` (it then never binds: a job has at most 5 * 200), or
         ``iterations``, zeta times worker-slots
-    utilities : ``sigmoid``, or ``sqrt`` of the same scale: lambda_1 is reached at lambda_3 iterations
+    utilities : ``sigmoid``; ``sqrt`` of the same scale: lambda_1 is reached at lambda_3 iterations; the paper's other
+        two examples: ``log``, proportional fairness with zeta = 1, and ``energy``, -x^2 with zeta as a worker's power
     steepness : lambda_2 is uniform on (0, steepness); with 1, as printed, a sigmoid is nearly a step
     gpu_factor, bandwidth_factor : GPUs of every server (rounded, at least 1) and bandwidth of every link are so
         many times the paper's (Figures 5 and 6)
@@ -194,6 +197,10 @@ def _paper_job(
     }
     if utilities == "sqrt":
         shape = {"kind": "sqrt", "scale": round(scale / midpoint**0.5, 6)}
+    elif utilities == "log":
+        shape = {"kind": "log", "scale": 1.0, "least": NEVER_RAN}
+    elif utilities == "energy":
+        shape = {"kind": "energy", "scale": 1.0}
     return {
         "id": f"j{i}",
         "arrival": arrival,
@@ -201,7 +208,7 @@ def _paper_job(
         "demand": {"gpu": 1},
         "budget": {"gpu": most // zeta if budget == "iterations" else most},
         "bandwidth": round(float(rng.uniform(0.1, 5.0)), 2),
-        "efficiency": float(zeta),
+        "efficiency": 1.0 if utilities == "log" else float(zeta),
         "utility": shape,
     }
 

@@ -122,6 +122,10 @@ def worth(job: Job, slots: int) -> float:
         return shape.scale * math.sqrt(x)
     if shape.kind == "log1p":
         return shape.scale * math.log1p(x)
+    if shape.kind == "log":
+        return shape.scale * math.log(max(x, shape.least or 0.0))
+    if shape.kind == "energy":
+        return -shape.scale * x**2
     z = (shape.steepness or 0.0) * (x - (shape.midpoint or 0.0))
     return shape.scale / (1 + math.exp(-z)) if abs(z) <= 300 else shape.scale * (z > 0)
 

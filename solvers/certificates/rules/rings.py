@@ -240,6 +240,8 @@ def worth(job: Mapping[str, Any], slots: int) -> Fraction:
     scale = Fraction(shape["scale"])
     if shape["kind"] == "linear":
         return scale * x
+    if shape["kind"] == "energy":
+        return -scale * x * x
     with decimal.localcontext(decimal.Context(prec=DIGITS)):
         if shape["kind"] == "sqrt":
             root = Fraction(math.isqrt(x.numerator), math.isqrt(x.denominator))
@@ -250,12 +252,14 @@ def worth(job: Mapping[str, Any], slots: int) -> Fraction:
             if x < SMALL:
                 return scale * (x - x * x / 2 + x**3 / 3)
             value = _decimal(1 + x).ln()
+        elif shape["kind"] == "log":
+            value = _decimal(max(x, Fraction(shape["least"]))).ln()
         else:
             z = Fraction(shape["steepness"]) * (x - Fraction(shape["midpoint"]))
             if abs(z) > FAR:
                 return scale if z > 0 else scale * Fraction(1, 10**130)
             value = 1 / (1 + _decimal(-z).exp())
-    return scale * (_up(Fraction(value)) if value else Fraction(0))
+    return scale * _up(Fraction(value))
 
 
 def _decimal(value: Fraction) -> decimal.Decimal:
@@ -263,8 +267,11 @@ def _decimal(value: Fraction) -> decimal.Decimal:
 
 
 def _up(value: Fraction) -> Fraction:
-    """A little above `value`, by less than 1e-49 relative, with a short numerator."""
-    digits = len(str(int(value))) if value >= 1 else 1 - len(str(int(1 / value)))
+    """A little above `value`, by less than 1e-49 relative, with a short numerator; 0 stays 0."""
+    if not value:
+        return value
+    large = abs(value)
+    digits = len(str(int(large))) if large >= 1 else 1 - len(str(int(1 / large)))
     unit = Fraction(10) ** (digits - 50)
     return (value // unit + 2) * unit
 

@@ -21,7 +21,7 @@ from scipy import sparse
 
 from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.ddljs.instance import DdljsInstance, Job
-from schedgap.formulations.ddljs.utility import Reach, reaches, utility
+from schedgap.formulations.ddljs.utility import Reach, highest, reaches, size, utility
 from schedgap.solvers.linear_program import INFINITY, solve_once
 
 Ints = NDArray[np.int64]
@@ -96,16 +96,21 @@ def upper_bound(instance: DdljsInstance) -> float | None:
 
 def _bound(instance: DdljsInstance) -> float:
     reach = reaches(instance)
-    everything = math.fsum(float(utility(job, own.most)) for job, own in zip(instance.jobs, reach, strict=True))
+    each = list(zip(instance.jobs, reach, strict=True))
+    tops = [highest(job, own.most) for job, own in each]
     rounded = EXPONENT * max(
         (job.utility.steepness or 0.0) * max(job.efficiency * own.most, abs(job.utility.midpoint or 0.0))
-        for job, own in zip(instance.jobs, reach, strict=True)
+        for job, own in each
     )
-    best = everything * (1 + ROUNDING + rounded)  # `most` is whole, and counts what may be exceeded already
+    best = math.fsum(tops) + math.fsum(map(abs, tops)) * (
+        ROUNDING + rounded
+    )  # `most` is whole, and counts what may be exceeded already
     blocks, users, prices = block_prices(instance)
     if prices is not None:
-        best = min(best, _certified(instance, blocks, users, prices) * (1 + MARGIN + rounded))
-    return best + 1e-12
+        proven = _certified(instance, blocks, users, prices)
+        falling = math.fsum(size(job, own.most) for job, own in each if not job.rising)
+        best = min(best, proven + (abs(proven) + falling) * (MARGIN + rounded))
+    return 0.0 if all(job.utility.kind == "energy" for job in instance.jobs) else best + 1e-12
 
 
 def block_prices(instance: DdljsInstance) -> tuple[Blocks, list[_User], Floats | None]:
@@ -269,6 +274,6 @@ def _payoff(user: _User, unit: Floats) -> float:
     at = _points(min(user.reach.most, int(reached[-1])))
     cost = np.interp(at, reached, paid)
     worth = utility(user.job, at)
-    if len(at) - 1 < at[-1]:  # steps of more than 1: the utility at the end, the cost at the beginning
-        return float(max(worth[0], (worth[1:] - cost[:-1]).max()))
+    if len(at) - 1 < at[-1]:  # steps of more than 1: the utility at the better end, the cost at the beginning
+        return float(max(worth[0], (np.maximum(worth[1:], worth[:-1]) - cost[:-1]).max()))
     return float((worth - cost).max())

@@ -219,7 +219,7 @@ class _Model:
         self.model = model = cp_model.CpModel()
         self.whole = True
         self._x: dict[tuple[int, int], cp_model.IntVar] = {}
-        highest = max(float(there.worth(i)[-1]) for i in jobs)
+        highest = max(float(abs(there.worth(i)[[0, -1]]).max()) for i in jobs)
         gains, now = [], 0
         for i in jobs:
             inside = sum(_size(there.rings[t], i) for t in slots)
