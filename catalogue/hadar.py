@@ -132,7 +132,7 @@ class Hadar(ProblemOf[HadarInstance]):
         ),
         _heuristic(
             "hadar-rounds",
-            "round by round, by payoff",
+            "round by round, by payoff per round needed, our reading; payoff=literal as printed",
             source="paper 002, Algorithms 1 and 2",
             printed={"payoff": "literal"},
         ),

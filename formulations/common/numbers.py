@@ -52,13 +52,11 @@ def ratio(value: float | None, reference: float | None, sense: int) -> float | N
     """How many times worse `value` is than `reference`: always >= 1 when the reference is a valid bound.
 
     value / reference when minimising (sense +1), reference / value when maximising (sense -1);
-    0/0 = 1, and infinite where only the denominator is 0. None where either is unknown.
-    What is maximised may be a loss, below 0: losses are compared as costs, and a loss is infinitely worse than a gain.
+    0/0 = 1, and infinite where only the denominator is 0. None where either is unknown, or below 0,
+    as a loss or a logarithm is.
     """
-    if value is None or reference is None:
+    if value is None or reference is None or min(value, reference) < 0:
         return None
-    if sense == MAXIMISE and value < 0:
-        return math.inf if reference > 0 else ratio(-value, -reference, MINIMISE)
     top, bottom = (value, reference) if sense == MINIMISE else (reference, value)
     if bottom == 0:
         return 1.0 if top == 0 else math.inf

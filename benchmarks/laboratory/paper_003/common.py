@@ -29,12 +29,18 @@ BY_TASK = grouped({task: Metric(f"queuing {task}", f"queuing {task}", "h") for t
 
 MEASURED = Choice("measured pairs", {"pairs": "v100"})
 DURATIONS = Choice("small jobs of 0.01 to 3 h", {"least": 0.01, "most": 3.0})
+BY_GPUS = Choice(
+    "short is few GPUs",
+    methods={name: {"order": "gpus"} for name in ("SJF", "SJF-FFS", "SJF-BSBF", "SJF-BSBF+")},
+)
+"""One sentence of section V-B orders jobs by their GPUs; all others mean the duration (docs/gpu-sharing.md)."""
 
 LEFT_OPEN = """Open: task shares (as in the Pollux workloads), durations (small jobs log-uniform from 0.05 to 2
 hours, large ones
 from 0.3 to 4.5), arrivals (uniform), interference (uniform from 1 to 2 for every ordered pair of tasks). Second
 choices:
-interference drawn from pairs measured on V100; small jobs of 0.01 to 3 hours. Tiresias and a simplified Pollux
+interference drawn from pairs measured on V100; small jobs of 0.01 to 3 hours; shortest job first by the number of
+GPUs, as one sentence of section V-B has it, instead of by solo time. Tiresias and a simplified Pollux
 preempt or
 resize jobs, which is outside the model: no ratio to the bound. Pollux is a system of other authors that a simplified
 form of ours stands in for: it is drawn, and no verdict is about it."""

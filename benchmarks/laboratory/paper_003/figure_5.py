@@ -6,6 +6,7 @@ from schedgap.benchmarks.laboratory.declare import ABSOLUTE, RATIO, Claim, Item,
 from schedgap.benchmarks.laboratory.draw import bars, distribution
 from schedgap.benchmarks.laboratory.paper_003.common import (
     BELOW_500,
+    BY_GPUS,
     BY_TASK,
     CURVE,
     DURATIONS,
@@ -39,7 +40,7 @@ ITEM = Item(
     preset="table-iii",
     series=SIX,
     metrics=(BELOW_500, SHORTEST, *(Metric(f"queuing {task}", f"queuing {task}", "h") for task in TASKS), RATIO),
-    choices=(MEASURED, DURATIONS),
+    choices=(MEASURED, DURATIONS, BY_GPUS),
     claims=(
         Claim(
             "Nearly 40% of the jobs take less than 500 s under SJF-BSBF.",

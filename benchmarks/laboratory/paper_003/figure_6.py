@@ -6,6 +6,7 @@ from schedgap.benchmarks.laboratory.declare import RATIO, Axis, Choice, Claim, I
 from schedgap.benchmarks.laboratory.draw import lines
 from schedgap.benchmarks.laboratory.paper_003.common import (
     BSBF,
+    BY_GPUS,
     DURATIONS,
     FFS,
     JCT,
@@ -35,7 +36,7 @@ LOAD = Item(
     series=SIX,
     axis=Axis("jobs", "jobs", _JOBS),
     metrics=(JCT, RATIO),
-    choices=(MEASURED, DURATIONS),
+    choices=(MEASURED, DURATIONS, BY_GPUS),
     claims=(
         Claim(
             "At the lowest load Pollux has the smallest average JCT.",
@@ -56,14 +57,14 @@ INTERFERENCE = Item(
     title="Figure 6(b): injected interference",
     plots="Average JCT of SJF-FFS and SJF-BSBF over the interference ratio of every pair, 240 jobs (section VI-C).",
     left_open="The ratio is the same for all pairs; the jobs of a draw are the same for every ratio. SJF, which "
-    "never shares, stands beside. Second choices: small jobs of 0.01 to 3 hours; arrivals within 4.6 hours, where SJF "
-    "queues about as long as is printed.",
+    "never shares, stands beside. Second choices: small jobs of 0.01 to 3 hours; short is few GPUs, as in Table III; "
+    "arrivals within 4.6 hours, where SJF queues about as long as is printed.",
     problem="gpu-sharing",
     preset="table-iii",
     series=(FFS, BSBF, Series("SJF", "sjf", ours=True)),
     axis=Axis("interference ratio", "xi", _XI),
     metrics=(JCT, RATIO),
-    choices=(DURATIONS, Choice("hours of arrivals 4.6", {"hours": 4.6})),
+    choices=(DURATIONS, BY_GPUS, Choice("hours of arrivals 4.6", {"hours": 4.6})),
     claims=(
         Claim(
             "From 1.5 on SJF-BSBF saves 8 to 13% of SJF-FFS' average JCT.",

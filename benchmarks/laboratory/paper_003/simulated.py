@@ -6,6 +6,7 @@ from schedgap.benchmarks.laboratory.data import Data, interval, plus_minus
 from schedgap.benchmarks.laboratory.declare import RATIO, Choice, Claim, Item, Metric
 from schedgap.benchmarks.laboratory.draw import bars
 from schedgap.benchmarks.laboratory.paper_003.common import (
+    BY_GPUS,
     DURATIONS,
     JCT,
     LEFT_OPEN,
@@ -98,7 +99,7 @@ def _item(ident: str, table: str, hours: float, preset: str, ratios: dict[str, f
         plots="Average JCT and queuing time over all, large (more than 4 GPUs) and small jobs under six policies on "
         "16 servers of 4 GPUs (section VI-C).",
         left_open=LEFT_OPEN
-        + f""" With 12 hours of arrivals the load is below the paper's; a third choice shortens them to {hours:g}
+        + f""" With 12 hours of arrivals the load is below the paper's; a last choice shortens them to {hours:g}
         hours,
         where SJF queues about as long as printed. Misprints are kept: FIFO's queuing in Table IV repeats SJF-FFS'
         row, and Pollux' small
@@ -115,7 +116,7 @@ def _item(ident: str, table: str, hours: float, preset: str, ratios: dict[str, f
             Metric("queuing small", "queuing small", "h"),
             RATIO,
         ),
-        choices=(MEASURED, DURATIONS, load),
+        choices=(MEASURED, DURATIONS, BY_GPUS, load),
         claims=_claims(table, ratios),
         panels=(
             bars(JCT),
