@@ -24,27 +24,25 @@ from schedgap.solvers.result import Proof, Result, Status, Termination
 SHOWN = 400
 """Longest solution that is printed for a person, in characters."""
 NOTHING = Result(Status.UNKNOWN)
-"""What is known of a run before it has run, and of a measurement."""
+"""What is known of a run before it has run."""
 _Whole = Annotated[int, Field(ge=0)]
 
 
 @dataclass(frozen=True)
 class Record:
-    """One run of one method on one instance, or one measurement.
+    """One run of one method on one instance.
 
     Attributes
     ----------
-    problem, method : their ids; for a measurement its own
+    problem, method : their ids
     settings, seed : of the method
-    instance_name, instance_hash : the instance's identity (a run keeps it as ``instances/<hash>.json``); empty for a
-        measurement
+    instance_name, instance_hash : the instance's identity (a run keeps it as ``instances/<hash>.json``)
     suite, batch : where it belongs in a run of suites; `batch` is the group's name in tables
     position : its place in the run's plan; tables are in this order, whatever finished first
     key : identifies the work in a store, see :func:`~schedgap.benchmarks.harness.store.row_key`
     limits, versions : what else its result depends on
-    series, axis, at : the series of a figure it is a point of, the name and the value of its x
     result : what the method returned; status ERROR where `error` tells why there is nothing
-    payload : the rows of a measurement
+    payload : what else it gave, as JSON
     seconds : wall-clock time of the whole item
     error, disagreement : what went wrong, and whether parts contradicted each other
     worker, finished : process id, and seconds since the epoch
@@ -62,9 +60,6 @@ class Record:
     key: Line = ""
     limits: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, Any] = field(default_factory=dict)
-    series: Line = ""
-    axis: Line = ""
-    at: int | float | str | None = None
     result: Result = NOTHING
     payload: Any = None
     seconds: Moment | None = None

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from schedgap.catalogue.method import Method
 from schedgap.formulations.common.instance import Instance, Json
 from schedgap.formulations.common.options import Option, options_of
 
@@ -17,14 +16,8 @@ Generator: TypeAlias = Callable[..., Instance]
 """``f(seed, **settings) -> Instance``"""
 Trial: TypeAlias = tuple[Instance, Mapping[str, Json]]
 """An instance on which guarantees are tried, and the options that the heuristic runs with."""
-TableRow: TypeAlias = Mapping[str, Json]
-"""A row of a measurement: column name to a JSON value."""
-Study: TypeAlias = Callable[..., Sequence[TableRow]]
-"""``f(*, seed, **settings) -> rows``"""
 Drawing: TypeAlias = "Callable[..., Figure]"
 """``f(instance, solution) -> Figure``"""
-TableFigure: TypeAlias = "Callable[[Sequence[TableRow]], Figure]"
-"""``f(rows) -> Figure``"""
 
 
 @dataclass(frozen=True)
@@ -57,22 +50,19 @@ class Batch:
     Attributes
     ----------
     suite : the suite's name
-    preset : a preset's id, or what imports a generator of the suite's own
+    preset : a preset's id
     count : how many instances at ``--scale 1``
-    exact : exact methods (ids of the problem's methods or of `extra`) to run on each
+    exact : exact methods to run on each, by id
     heuristics : heuristics to run on each; None is all of the problem's, within the model or not
     group : what tables call these instances; the preset's id where empty
     settings : of the generator
     method_settings : of single methods, by id; a list of settings runs the method once with each
     first : number of the first instance, so that batches of one preset can differ
     work_limit : repeatable limit of each exact solve (see ``SolveOptions.work_limit``)
-    extra : exact methods that only suites know, such as a brute force
-    series, axis : the figure this batch belongs to, and its x: the name of a setting of the generator or of
-        a method's option
     """
 
     suite: str
-    preset: str | Callable[[], Generator]
+    preset: str
     count: int
     exact: tuple[str, ...] = ()
     heuristics: tuple[str, ...] | None = None
@@ -81,34 +71,6 @@ class Batch:
     method_settings: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
     first: int = 0
     work_limit: float | None = None
-    extra: tuple[Method, ...] = ()
-    series: str = ""
-    axis: str = ""
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """A row of a suite that measures something else than a ratio.
-
-    Its function is also given ``seed``, ``scale`` and ``time_limit`` where it names them and the run has them. It
-    runs alone, after everything else, so that its times are not disturbed by the run itself.
-
-    Attributes
-    ----------
-    suite, id, title : the suite's name, its own, and one line for the table's head
-    load : imports the function ``f(*, seed, **settings) -> rows``
-    settings : keywords of the function
-    timed : columns that hold times or what follows from them; they are left out of comparisons
-    figure : imports ``f(rows) -> Figure``, which the report shows below the table
-    """
-
-    suite: str
-    id: str
-    title: str
-    load: Callable[[], Study]
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    timed: tuple[str, ...] = ()
-    figure: Callable[[], TableFigure] | None = None
 
 
 @dataclass(frozen=True)
@@ -148,7 +110,7 @@ class Workload:
 
     presets: tuple[Preset, ...] = ()
     families: Callable[[], Mapping[str, Callable[[int], Trial]]] | None = None
-    suites: tuple[Batch | Measurement, ...] = ()
+    suites: tuple[Batch, ...] = ()
     importers: tuple[Importer, ...] = ()
     figure: Callable[[], Drawing] | None = None
 

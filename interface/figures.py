@@ -116,12 +116,12 @@ def plot_ratios(folder: str | Path, out: str | Path | None = None) -> Figure:
     from schedgap.benchmarks.report.run_page import read_run
 
     analysis, _ = read_run(Path(folder))
-    plain = analysis.runs[(analysis.runs.series == "") & analysis.runs.heuristic]
+    plain = analysis.runs[analysis.runs.heuristic]
     shown = plain[plain.ratio.notna() | plain.own_ratio.notna()]
     parts: list[Part] = []
     for problem in analysis.problems:
         if (shown.problem == problem.id).any():
-            runs = analysis.runs[(analysis.runs.series == "") & (analysis.runs.problem == problem.id)]
+            runs = analysis.runs[analysis.runs.problem == problem.id]
             parts.append(("", cast("Callable[[], Figure]", partial(ratio_figure, problem, runs))))
     if not parts:
         raise InputError(f"{folder}: the run has no ratios")

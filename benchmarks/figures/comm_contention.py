@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
-from schedgap.benchmarks.figures.style import GRID, INK, MARK, PALETTE, ink_on, job_colour, new_figure, plain_axes
+from schedgap.benchmarks.figures.style import INK, MARK, ink_on, job_colour, new_figure, plain_axes
 from schedgap.formulations.comm_contention.dynamics import simulate
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
 from schedgap.formulations.comm_contention.writing import starts_of
-from schedgap.formulations.common.instance import Json, Solution
+from schedgap.formulations.common.instance import Solution
 
 _WIDTH = 10.0
 _LOST = "#f2d7d5"
@@ -89,24 +87,4 @@ def rates(instance: CommContentionInstance, solution: Solution) -> Figure:
         Patch(facecolor=job_colour(1), label="transfers beside others"),
     ]
     figure.legend(handles=handles, loc="upper right", ncols=6, frameon=False, fontsize=8)
-    return figure
-
-
-def trap_figure(rows: Sequence[Mapping[str, Json]]) -> Figure:
-    """AdaDUAL's ratio over the number of tasks on its trap.
-
-    Parameters
-    ----------
-    rows : with ``tasks`` and ``ratio`` (:func:`schedgap.benchmarks.studies.speed.comm_contention.trap_ratios`)
-    """
-    figure = new_figure(6.0, 4.0)
-    axes = figure.add_axes((0.12, 0.14, 0.84, 0.78))
-    tasks, ratios = [row["tasks"] for row in rows], [row["ratio"] for row in rows]
-    axes.plot(tasks, ratios, marker="o", color=PALETTE[5], label="adadual, at least")
-    axes.axhline(1.0, color=MARK, linewidth=1.0, linestyle="--", label="optimum")
-    axes.set_xlabel("tasks: sizes 1 and 0.38, the others 0.0001", color=INK, fontsize=10)
-    axes.set_ylabel("mean flow time over the optimum", color=INK, fontsize=10)
-    axes.grid(True, color=GRID, linewidth=0.6)
-    axes.legend(frameon=False, fontsize=9)
-    plain_axes(axes)
     return figure

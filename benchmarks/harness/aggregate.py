@@ -1,4 +1,4 @@
-"""What a table of runs comes to: comparisons of heuristics, exact methods, claims, metrics, series; each computed once.
+"""What a table of runs comes to: comparisons of heuristics, exact methods, claims, metrics; each computed once.
 
 Means are over what all methods solved; in shares failures count. The shares are points of a performance profile (E. D.
 Dolan, J. J. More, *Benchmarking optimization software with performance profiles*, Mathematical Programming 91, 2002):
@@ -18,12 +18,8 @@ import pandas as pd
 
 from schedgap.benchmarks.ledger.judge import Judgement
 from schedgap.benchmarks.ledger.verdicts import LedgerVerdict, ledger_verdict, run_verdict, verdict_kind
-from schedgap.benchmarks.records import Record
 from schedgap.benchmarks.report.metrics import metrics_of
-from schedgap.catalogue.methods import label
 from schedgap.catalogue.problem import Problem
-from schedgap.catalogue.registry import shown_method
-from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.numbers import RELATIVE_TOLERANCE
 from schedgap.heuristics.common.guarantee import Guarantee, Verdict
 from schedgap.solvers.result import Proof
@@ -144,24 +140,6 @@ def mean_metrics(runs: pd.DataFrame, problem: Problem) -> pd.DataFrame:
     )
     grouped, unknown = (one.groupby([mine.batch, mine.label], sort=False) for one in (told, told.isna()))
     return grouped.mean().mask(unknown.any()).assign(runs=grouped.size()).reset_index()
-
-
-def name_in_series(record: Record) -> str:
-    """The method with its settings, but for the one that a series varies."""
-    return label(
-        shown_method(record.problem, record.method), {k: v for k, v in record.settings.items() if k != record.axis}
-    )
-
-
-def series_points(runs: pd.DataFrame) -> dict[tuple[Json, str], tuple[float, float]]:
-    """By (x, method without the axis) the mean objective and ratio (NaN: unknown) over what every method solved."""
-    mine = survivors(runs)
-    mine = mine[mine.objective.notna()]
-    methods = [name_in_series(record) for record in mine.record]
-    places = [r.at if r.axis else "" for r in mine.record]
-    keys = [pd.Series(places, mine.index, dtype=object, name="at"), pd.Series(methods, mine.index, name="method")]
-    means = mine.groupby(keys, sort=False)[["objective", "ratio"]].mean()
-    return {(x, str(method)): (mean, ratio) for (x, method), mean, ratio in means.itertuples()}
 
 
 @dataclass

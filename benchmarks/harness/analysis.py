@@ -29,7 +29,7 @@ COLUMNS = (
 _NUMBERS = ("objective", "bound", "optimum", "best_bound", "ratio", "own_ratio", "to_best", "build_seconds",
             "solve_seconds", "seconds")  # fmt: skip
 _FLAGS = ("heuristic", "infeasible", "outside_model")
-_MORE = ("one", "label", "heuristic", "infeasible", "own_ratio", "to_best", "proven", "series", "axis", "at",
+_MORE = ("one", "label", "heuristic", "infeasible", "own_ratio", "to_best", "proven",
          "position", "disagreement", "record", "judgements")  # fmt: skip
 
 
@@ -45,14 +45,12 @@ class Analysis:
         method with its settings), `heuristic`, `outside_model`, `ratio` and what it is to (`ratio_to`), `own_ratio` (to
         a bound of its own, outside the model), `to_best` (to the best schedule known) and `judgements` (its guarantees
         on this run); NaN is unknown
-    measurements : records that measure something else
     disagreements, failures : one line each, with the place of the instance
     problems : those that take part
     items, planned : how many records there are, and should be; `planned` is None where that is not known
     """
 
     runs: pd.DataFrame
-    measurements: tuple[Record, ...] = ()
     disagreements: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = field(default=())
@@ -69,15 +67,13 @@ class Analysis:
     @property
     def sections(self) -> list[tuple[str, Problem]]:
         """Every suite with each problem that takes part in it, in the order of the plan."""
-        records = [*self.runs.record, *self.measurements]
-        pairs = [(r.suite, r.problem) for r in sorted(records, key=lambda record: record.position)]
+        pairs = [(r.suite, r.problem) for r in sorted(self.runs.record, key=lambda record: record.position)]
         suites = dict.fromkeys(suite for suite, _ in pairs)
         return [(suite, problem) for suite in suites for problem in self.problems if (suite, problem.id) in pairs]
 
-    def section(self, suite: str, problem: Problem) -> tuple[pd.DataFrame, list[Record]]:
-        """The runs and the measurements of one problem in one suite."""
-        here = self.runs[(self.runs.suite == suite) & (self.runs.problem == problem.id)]
-        return here, [row for row in self.measurements if (row.suite, row.problem) == (suite, problem.id)]
+    def section(self, suite: str, problem: Problem) -> pd.DataFrame:
+        """The runs of one problem in one suite."""
+        return self.runs[(self.runs.suite == suite) & (self.runs.problem == problem.id)]
 
 
 def instances(runs: pd.DataFrame) -> pd.DataFrame:
@@ -116,7 +112,6 @@ def analyse(
     """
     known = {p.id: p for p in problems} if problems is not None else dict(all_problems())
     groups: dict[tuple[str, str, str, str], list[Record]] = {}
-    measurements: list[Record] = []
     disagreements: list[str] = []
     failures: list[str] = []
     items = 0
@@ -129,7 +124,7 @@ def analyse(
         if row.problem not in known:
             failures.append(f"{row.suite} {row.problem}: this version does not know the problem")
         elif not row.instance_hash:
-            measurements.append(row)
+            failures.append(f"{row.suite} {row.problem}: {row.batch}: a measurement, which this version does not show")
         else:
             groups.setdefault((row.suite, row.problem, row.batch, row.instance_hash), []).append(row)
     rows: list[dict[str, Any]] = []
@@ -144,9 +139,9 @@ def analyse(
     runs = runs.astype(
         dict.fromkeys(_NUMBERS, float) | dict.fromkeys(("heuristic", "infeasible", "outside_model"), bool)
     )
-    used = {*runs.problem, *(m.problem for m in measurements)}
+    used = set(runs.problem)
     there = tuple(p for p in known.values() if p.id in used)
-    return Analysis(runs, tuple(measurements), tuple(disagreements), tuple(failures), there, items, planned)
+    return Analysis(runs, tuple(disagreements), tuple(failures), there, items, planned)
 
 
 def _one(problem: Problem, members: Sequence[Record], folder: Path) -> tuple[list[dict[str, Any]], tuple[str, ...]]:

@@ -218,7 +218,7 @@ def _say_start(
         bar.say(f"bench: {dropped} rows of other versions of the code are dropped and run again")
 
 
-def _work(store: Store, todo: Iterable[Item], workers: int, folder: Path, bar: Progress, cluster: str | None) -> bool:
+def _work(store: Store, todo: Sequence[Item], workers: int, folder: Path, bar: Progress, cluster: str | None) -> bool:
     """Run the items and store their rows; whether Ctrl-C ended it."""
 
     def done(item: Item, record: Record) -> None:
@@ -234,17 +234,11 @@ def _work(store: Store, todo: Iterable[Item], workers: int, folder: Path, bar: P
         limit = item.record.limits["time"]
         return None if limit is None else 2 * limit + 60
 
-    work = list(todo)
-    solves = _spread(item for item in work if item.instance is not None)
-    measurements = [item for item in work if item.instance is None]
     run = partial(execute, disagreements=own_folder(folder, cluster) / DISAGREEMENTS)
     try:
-        # measurements of speed come one at a time and here: beside each other, or elsewhere, they say nothing
-        for part, processes, address in ((solves, workers, cluster), (measurements, 1, None)):
-            if not part:
-                continue
-            with pool_of(run, processes, allowed, cluster=address) as pool:
-                pool.run(part, done, died, tick=lambda running: bar.tick((item.label, s) for item, s in running))
+        if todo:
+            with pool_of(run, workers, allowed, cluster=cluster) as pool:
+                pool.run(_spread(todo), done, died, tick=lambda now: bar.tick((item.label, s) for item, s in now))
     except KeyboardInterrupt:
         return True
     finally:
@@ -271,7 +265,7 @@ def _write_instances(folder: Path, items: Iterable[Item]) -> None:
         (folder / "instances").mkdir(exist_ok=True)
         for item in items:
             digest = item.record.instance_hash
-            if item.instance is None or digest in seen:
+            if digest in seen:
                 continue
             seen.add(digest)
             path = instance_path(folder, digest)

@@ -25,18 +25,20 @@ from schedgap.formulations.common.instance import Json, read_json, validated
 
 FILE = "run.sqlite"
 LOCK = "run.lock"
-_JSON = ("settings", "limits", "versions", "info", "solution", "at", "payload")
+_JSON = ("settings", "limits", "versions", "info", "solution", "payload")
+_GONE = {"series": "", "axis": "", "at": None}
+"""Columns that stores of earlier versions have, and what is written into them."""
 
 
 _BROKEN = (sqlite3.Error, UnicodeDecodeError, OverflowError)
 """What reading a damaged file raises."""
 DEEPEST = 50
 """Lists and objects within each other that a value may have."""
-COLUMNS = tuple(Record("", "").flat())
+_COLUMNS = tuple(Record("", "").flat())
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL, checksum TEXT)",
     "CREATE TABLE IF NOT EXISTS rows (number INTEGER PRIMARY KEY, "
-    + ", ".join("key TEXT NOT NULL UNIQUE" if name == "key" else name for name in COLUMNS)
+    + ", ".join("key TEXT NOT NULL UNIQUE" if name == "key" else name for name in _COLUMNS)
     + ", checksum TEXT)",
 )
 
@@ -117,6 +119,9 @@ class Store:
                 self._db.close()
                 raise StoreError(f"{path}: is damaged: {' '.join(sound.split())}")
             self._rows = self._db.execute("SELECT count(*) FROM rows").fetchone()[0]
+            there = [str(name) for _, name, *_ in self._db.execute("PRAGMA table_info(rows)")]
+            ours = [name for name in there if name in _COLUMNS or name in _GONE]  # checksums are in the table's order
+            self._columns = [*ours, *(name for name in _COLUMNS if name not in ours)]
         except _BROKEN as error:
             raise self._failed("open", error) from error
 
@@ -128,15 +133,15 @@ class Store:
         StoreError
             It cannot be written (a full disk, say); every row written before is still there.
         """
-        values = row.flat()
+        values = {**_GONE, **row.flat()}
         for name in _JSON:
             values[name] = None if values[name] is None else json.dumps(values[name], allow_nan=False)
-        held = [values[name] for name in COLUMNS]
-        marks = ", ".join("?" for _ in (*COLUMNS, "checksum"))
+        held = [values[name] for name in self._columns]
+        marks = ", ".join("?" for _ in (*held, "checksum"))
 
         def change() -> None:
             self._db.execute("DELETE FROM rows WHERE key = ?", (row.key,))
-            names = ", ".join((*COLUMNS, "checksum"))
+            names = ", ".join((*self._columns, "checksum"))
             self._db.execute(f"INSERT INTO rows ({names}) VALUES ({marks})", [*held, _checksum(held)])
 
         self._write(change)
@@ -180,11 +185,13 @@ class Store:
             A row cannot be read, is not what was written, or is none: one line that names it, the field and the value.
         """
         try:
-            cursor = self._db.execute(f"SELECT {', '.join(COLUMNS)}, checksum FROM rows ORDER BY position, number")
+            cursor = self._db.execute(
+                f"SELECT {', '.join(self._columns)}, checksum FROM rows ORDER BY position, number"
+            )
             for number, (*values, checksum) in enumerate(cursor, start=1):
                 place = f"row {number}"
                 self._intact(place, values, checksum)
-                data = dict(zip(COLUMNS, values, strict=True))
+                data = {k: v for k, v in zip(self._columns, values, strict=True) if k not in _GONE}
                 for name in _JSON:
                     data[name] = self._decoded(f"{place}: {name}", data[name])
                 if data["disagreement"] in (0, 1):

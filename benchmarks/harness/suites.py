@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 from schedgap.benchmarks.harness.store import row_key
 from schedgap.benchmarks.harness.versions import relevant_versions
@@ -14,19 +14,21 @@ from schedgap.catalogue.method import Method
 from schedgap.catalogue.methods import find_method
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import all_problems
-from schedgap.catalogue.workload import Batch, Generator, Measurement
+from schedgap.catalogue.workload import Batch
 from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.instance import Instance
 from schedgap.formulations.common.options import keywords, parse_settings
 
-_T = TypeVar("_T")
 SUITES: Mapping[str, str] = {
     "quick": "instances solved to proven optimality, engines cross-checked, every heuristic compared",
-    "cross": "random tiny instances on which every exact method and a brute force must agree",
-    "scale": "how far each exact method gets, and how much faster than the naive forms the methods are",
-    "paper": "the papers' own experiments at their scale",
 }
 """Every suite with one line for ``schedgap list``."""
+_ELSEWHERE: Mapping[str, str] = {
+    "cross": "in a source checkout PYTHONPATH=tests python -m oracles.cross runs it",
+    "scale": "in a source checkout python -m schedgap.benchmarks.studies.speed measures it",
+    "paper": "schedgap reproduce PAPER runs the papers' experiments",
+}
+"""What earlier versions had as suites, and what does it now."""
 DEFAULT = "quick"
 SEED_STRIDE = 100_000
 """Instances of run seed s have the seeds s * SEED_STRIDE + first, + 1, ..."""
@@ -34,26 +36,18 @@ SEED_STRIDE = 100_000
 
 @dataclass(frozen=True)
 class Item:
-    """One piece of work: a method on an instance, or a measurement.
-
-    Attributes
-    ----------
-    record : what identifies it, without a result yet
-    problem, instance : what is solved; no instance for a measurement
-    task : the method or the measurement
-    """
+    """One piece of work: a method on an instance, and the record that identifies it, without a result yet."""
 
     record: Record
     problem: Problem
-    instance: Instance | None
-    task: Method | Measurement
+    instance: Instance
+    method: Method
 
     @property
     def label(self) -> str:
         """One line for progress: suite, problem, group and method."""
         row = self.record
-        name = (row.instance_name or row.batch,) if self.instance is not None else ()
-        return " ".join((row.suite, row.problem, *name, row.method))
+        return " ".join((row.suite, row.problem, row.instance_name or row.batch, row.method))
 
 
 def suites_of(problem: Problem) -> tuple[str, ...]:
@@ -72,6 +66,8 @@ def check_names(names: Iterable[str], problems: Sequence[Problem] | None = None)
     there = list(dict.fromkeys([*SUITES, *(s for p in problems or all_problems().values() for s in suites_of(p))]))
     chosen = tuple(dict.fromkeys(names)) or (DEFAULT,)
     for name in chosen:
+        if name not in there and name in _ELSEWHERE:
+            raise InputError(f"suite: {name!r} is no suite any more; {_ELSEWHERE[name]}")
         if name not in there:
             raise InputError(f"suite: unknown suite {name!r}, one of: {', '.join(there)}{near(name, there)}")
     return chosen
@@ -124,11 +120,8 @@ def plan(
             if told is not None:
                 told(f"makes the instances of {suite} {problem.id}")
             for row in workload_of(problem).suites:
-                if row.suite != suite or (own is not None and (not own[problem.id] or isinstance(row, Measurement))):
-                    continue
-                items += (
-                    _measurement(row, problem, sweep) if isinstance(row, Measurement) else _batch(row, problem, sweep)
-                )
+                if row.suite == suite and (own is None or own[problem.id]):
+                    items += _batch(row, problem, sweep)
         if not any(item.record.suite == suite for item in items):
             raise InputError(f"suite: no problem takes part in {suite!r}")
     return [replace(item, record=replace(item.record, position=k)) for k, item in enumerate(items)]
@@ -167,13 +160,15 @@ def _chosen_methods(
 
 def _batch(batch: Batch, problem: Problem, sweep: _Sweep) -> list[Item]:
     """Every method of a batch on each of its instances."""
-    generate, settings = _generator(batch, problem)
+    preset = find_preset(problem, batch.preset)
+    given = parse_settings(preset.options, batch.settings, f"preset {preset.id}")
+    settings = keywords({**preset.settings, **given})
     runs = _methods(batch, problem, None if sweep.methods is None else sweep.methods[problem.id])
-    group = batch.group or (batch.preset if isinstance(batch.preset, str) else "random")
+    group = batch.group or batch.preset
     items: list[Item] = []
     for k in range(max(1, round(batch.count * sweep.scale))):
         seed = sweep.seed * SEED_STRIDE + batch.first + k
-        instance: Instance = generate(seed, **settings)
+        instance = preset.generator(seed, **settings)
         digest = instance.content_hash()
         for method, own in runs:
             limits = {
@@ -181,7 +176,6 @@ def _batch(batch: Batch, problem: Problem, sweep: _Sweep) -> list[Item]:
                 "work": batch.work_limit,
                 **({"certify": True} if sweep.certify else {}),
             }
-            parts = {"series": batch.series, "instance": digest, "method": method.id}
             record = Record(
                 problem=problem.id,
                 method=method.id,
@@ -191,74 +185,31 @@ def _batch(batch: Batch, problem: Problem, sweep: _Sweep) -> list[Item]:
                 instance_hash=digest,
                 suite=batch.suite,
                 batch=group,
-                key=_key(batch.suite, problem, own, seed, limits, sweep, {"batch": group, **parts}),
+                key=row_key(
+                    {
+                        "suite": batch.suite,
+                        "problem": problem.id,
+                        "batch": group,
+                        "instance": digest,
+                        "method": method.id,
+                        "settings": own,
+                        "seed": seed,
+                        "limits": list(limits.values()),
+                        "versions": dict(sweep.versions),
+                    }
+                ),
                 limits=limits,
                 versions=sweep.versions,
-                series=batch.series,
-                axis=batch.axis,
-                at=own.get(batch.axis, settings.get(batch.axis)) if batch.axis else None,
             )
             items.append(Item(record, problem, instance, method))
     return items
-
-
-def _key(
-    suite: str,
-    problem: Problem,
-    settings: Mapping[str, Any],
-    seed: int,
-    limits: Mapping[str, Any],
-    sweep: _Sweep,
-    more: Mapping[str, str],
-) -> str:
-    """What identifies the work and everything its result depends on."""
-    parts = {"suite": suite, "problem": problem.id, "settings": settings, "seed": seed, **more}
-    return row_key({**parts, "limits": list(limits.values()), "versions": dict(sweep.versions)})
-
-
-def _measurement(row: Measurement, problem: Problem, sweep: _Sweep) -> list[Item]:
-    """The single item of a measurement; it is told of a scale only where there is one."""
-    settings = {**row.settings, **({"scale": sweep.scale} if sweep.scale != 1 else {})}
-    limits = {"time": sweep.time_limit, "work": None}
-    record = Record(
-        problem=problem.id,
-        method=row.id,
-        settings=settings,
-        seed=sweep.seed,
-        suite=row.suite,
-        batch=row.title,
-        key=_key(row.suite, problem, settings, sweep.seed, limits, sweep, {"measurement": row.id}),
-        limits=limits,
-        versions=sweep.versions,
-    )
-    return [Item(record, problem, None, row)]
-
-
-def _generator(batch: Batch, problem: Problem) -> tuple[Generator, dict[str, Any]]:
-    """The generator function of a batch, and its settings: the preset's, then the batch's own."""
-    if not isinstance(batch.preset, str):
-        return _study(batch.preset, batch.suite), dict(batch.settings)
-    preset = find_preset(problem, batch.preset)
-    own = parse_settings(preset.options, batch.settings, f"preset {preset.id}")
-    return preset.generator, keywords({**preset.settings, **own})
-
-
-def _study(load: Callable[[], _T], suite: str) -> _T:
-    """What `load` imports from benchmarks/studies, which only a source checkout has."""
-    try:
-        return load()
-    except ModuleNotFoundError as error:
-        if error.name is None or not error.name.startswith("schedgap.benchmarks.studies"):
-            raise
-        raise InputError(f"suite {suite}: needs benchmarks/studies, which only a source checkout has") from None
 
 
 def _methods(
     batch: Batch, problem: Problem, own: Sequence[Method] | None = None
 ) -> list[tuple[Method, dict[str, Any]]]:
     """The methods of a batch, each with the settings it runs with; `own` ones instead of its heuristics."""
-    extra = {method.id: method for method in batch.extra}
-    chosen = [extra[name] if name in extra else find_method(problem, name) for name in batch.exact]
+    chosen = [find_method(problem, name) for name in batch.exact]
     if own is not None:
         chosen += [method for method in own if method not in chosen]
     elif batch.heuristics is None:

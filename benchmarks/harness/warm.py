@@ -9,7 +9,6 @@ from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.agreement import DISAGREEMENTS
 from schedgap.catalogue.method import Kind, Method
 from schedgap.catalogue.problem import Problem
-from schedgap.catalogue.workload import Measurement
 from schedgap.formulations.common.errors import Disagreement
 from schedgap.solvers.engines import load_engines
 from schedgap.solvers.result import SolveOptions, Termination
@@ -59,22 +58,21 @@ def warm_up(
 
 
 def warm_once(
-    problem: Problem, what: Method | Measurement, settings: Mapping[str, object], disagreements: Path = DISAGREEMENTS
+    problem: Problem, method: Method, settings: Mapping[str, object], disagreements: Path = DISAGREEMENTS
 ) -> None:
-    """Warm this process for one kind of work, the first time it is asked to; a measurement for every method.
+    """Warm this process for one kind of work, the first time it is asked to.
 
     Raises
     ------
     Disagreement
         Parts contradict each other already here. Any other failure is left to the work itself to tell.
     """
-    pairs = [(m, {}) for m in problem.methods] if isinstance(what, Measurement) else [(what, settings)]
-    for method, own in pairs:
-        name = repr((problem.id, method.id, sorted(own.items())))
-        if name not in _warm:
-            _warm.add(name)
-            try:
-                warm_up(problem, method, own, disagreements)
-            except Exception as error:
-                if isinstance(error, Disagreement):
-                    raise
+    name = repr((problem.id, method.id, sorted(settings.items())))
+    if name in _warm:
+        return
+    _warm.add(name)
+    try:
+        warm_up(problem, method, settings, disagreements)
+    except Exception as error:
+        if isinstance(error, Disagreement):
+            raise

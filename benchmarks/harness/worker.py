@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import signal
 import time
 import traceback
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from schedgap.benchmarks.harness.suites import Item
 from schedgap.benchmarks.harness.warm import warm_once
 from schedgap.benchmarks.records import Record, plain
 from schedgap.catalogue.agreement import certified
-from schedgap.catalogue.method import Method
 from schedgap.catalogue.run import run_method
-from schedgap.catalogue.workload import Measurement
 from schedgap.formulations.common.errors import Disagreement, SchedgapError
 from schedgap.formulations.common.parent import end_with_parent
 from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, Termination
@@ -52,13 +48,10 @@ def execute(item: Item, disagreements: Path) -> Record:
     began = None
     record = item.record
     try:
-        warm_once(item.problem, item.task, record.settings, disagreements)
+        warm_once(item.problem, item.method, record.settings, disagreements)
         began = time.monotonic()
-        if isinstance(item.task, Measurement):
-            record = replace(record, payload=_measure(item, item.task))
-        else:
-            result = _solve(item, item.task, disagreements)
-            record = replace(record, result=replace(result, solution=plain(result.solution), info=plain(result.info)))
+        result = _solve(item, disagreements)
+        record = replace(record, result=replace(result, solution=plain(result.solution), info=plain(result.info)))
     except SchedgapError as error:
         record = failed(record, str(error), isinstance(error, Disagreement))
     except Exception as error:  # the sweep goes on; the record tells what happened, with its traceback
@@ -73,23 +66,12 @@ def failed(record: Record, error: str, disagreement: bool = False) -> Record:
     return replace(record, result=result, error=error, disagreement=disagreement)
 
 
-def _solve(item: Item, method: Method, disagreements: Path) -> Result:
-    if item.instance is None:
-        raise ValueError("a method needs an instance")
+def _solve(item: Item, disagreements: Path) -> Result:
     limits = item.record.limits
     options = SolveOptions(
         deadline=Deadline.after(limits["time"]), seed=item.record.seed, threads=1, work_limit=limits["work"]
     )
     settings = item.record.settings
-    result = run_method(item.problem, item.instance, method, options, settings, disagreements=disagreements)
-    exact = limits.get("certify") and method.proves
+    result = run_method(item.problem, item.instance, item.method, options, settings, disagreements=disagreements)
+    exact = limits.get("certify") and item.method.proves
     return certified(item.problem, item.instance, result) if exact else result
-
-
-def _measure(item: Item, row: Measurement) -> list[Any]:
-    function = row.load()
-    takes = inspect.signature(function).parameters
-    keywords = {"seed": item.record.seed, "time_limit": item.record.limits["time"], **item.record.settings}
-    # A measurement that has no use for a limit or a scale does not name it.
-    given = {name: value for name, value in keywords.items() if name in takes and value is not None}
-    return [plain(row) for row in function(**given)]

@@ -1,4 +1,4 @@
-"""Figures of a report: ratios against the bounds, how fast exact methods prove, series of a paper's figure."""
+"""Figures of a report: ratios against the bounds, how fast exact methods prove."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from schedgap.benchmarks.figures.style import GRID, INK, MARK, PALETTE, new_figure, plain_axes, whole_numbers
-from schedgap.benchmarks.harness.aggregate import Block, Claim, blocks, claims, headline, name_in_series
+from schedgap.benchmarks.harness.aggregate import Block, Claim, blocks, claims, headline
 from schedgap.benchmarks.report.text import number
 from schedgap.catalogue.problem import Problem
-from schedgap.formulations.common.instance import Json
 
 REPAIRED = "#0072B2"
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
@@ -28,8 +27,8 @@ WRAP = 36
 
 def places_of(runs: pd.DataFrame) -> dict[str, int]:
     """A number for each method of a report, heuristics first: its colour and its line in every figure."""
-    ordered = runs.assign(exact=~runs.heuristic, late=runs.series != "").sort_values(["exact", "late"], kind="stable")
-    return {name: place for place, name in enumerate(dict.fromkeys(map(name_in_series, ordered.record)))}
+    ordered = runs.assign(exact=~runs.heuristic).sort_values("exact", kind="stable")
+    return {str(name): place for place, name in enumerate(dict.fromkeys(ordered.label))}
 
 
 def ratio_figure(problem: Problem, runs: pd.DataFrame, places: Mapping[str, int] | None = None) -> Figure | None:
@@ -246,48 +245,6 @@ def proof_figure(problem: Problem, runs: pd.DataFrame, places: Mapping[str, int]
     axes.set_title(
         f"{problem.id}: instances proven within t seconds by each exact method", fontsize=11, loc="left", color=INK
     )
-    plain_axes(axes)
-    _legend(figure, axes)
-    return figure
-
-
-def series_figure(
-    title: str, axis: str, what: str, points: Mapping[tuple[Json, str], float], places: Mapping[str, int]
-) -> Figure:
-    """A series: x against the mean objective, one line per method; bars where there is no x.
-
-    Parameters
-    ----------
-    title, axis, what : of the figure, of x, of y
-    points : (x, method) to the mean objective
-    places : what :func:`places_of` says of the methods
-    """
-    figure = new_figure(9.0, 3.9)
-    axes = figure.add_subplot()
-    methods = list(dict.fromkeys(method for _, method in points))
-    if not axis:
-        values = [points["", method] for method in methods]
-        bars = axes.bar(range(len(methods)), values, color=[_line_colour(places[one]) for one in methods], width=0.6)
-        axes.bar_label(bars, fmt="%.0f", fontsize=9, color=INK, padding=2)
-        axes.set_xticks(range(len(methods)), methods, fontsize=9)
-    else:
-        for method in methods:
-            pairs = sorted((x, value) for (x, name), value in points.items() if name == method)
-            axes.plot(
-                [x for x, _ in pairs],
-                [y for _, y in pairs],
-                color=_line_colour(places[method]),
-                linewidth=1.6,
-                linestyle=LINES[places[method] % len(LINES)],
-                marker=MARKERS[places[method] % len(MARKERS)],
-                markersize=4.5,
-                label=textwrap.fill(method, WRAP),
-            )
-        axes.set_xlabel(axis, fontsize=10, color=INK)
-        axes.grid(color=GRID, linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.set_ylabel(what, fontsize=10, color=INK)
-    axes.set_title(title, fontsize=11, loc="left", color=INK)
     plain_axes(axes)
     _legend(figure, axes)
     return figure

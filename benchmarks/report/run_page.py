@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from schedgap.benchmarks.harness.aggregate import claims, series_points
+from schedgap.benchmarks.harness.aggregate import claims
 from schedgap.benchmarks.harness.analysis import Analysis, analyse, claimed_only, instance_path, instances, load
 from schedgap.benchmarks.harness.store import FILE, Store, StoreError, reading
 from schedgap.benchmarks.instances import figure_of, workload_of
@@ -21,7 +21,6 @@ from schedgap.benchmarks.report.figures import (
     profile_figures,
     proof_figure,
     ratio_figure,
-    series_figure,
 )
 from schedgap.benchmarks.report.page import Picture, pack_figures, packed, picture, render
 from schedgap.benchmarks.report.sheet import Marked
@@ -30,12 +29,8 @@ from schedgap.benchmarks.report.sheets import (
     answer_sheet,
     claim_sheets,
     exact_sheet,
-    mean_of,
-    measurement_of,
-    measurement_sheet,
     metrics_sheet,
     ratio_sheets,
-    series_sheets,
 )
 from schedgap.benchmarks.report.table import TABLE, counted, run_text
 from schedgap.benchmarks.report.text import number, significant
@@ -177,17 +172,13 @@ def _packed(folder: Path, names: Iterable[str]) -> str:
 
 def _section(folder: Path, analysis: Analysis, suite: str, problem: Problem) -> dict[str, object]:
     """One problem's part in one suite."""
-    here, measurements = analysis.section(suite, problem)
-    plain = here[here.series == ""]
+    plain = analysis.section(suite, problem)
     places = places_of(analysis.runs[analysis.runs.problem == problem.id])
-    series = here[here.series != ""].groupby("series", sort=False)
     found: dict[str, object] = {
         "anchor": f"{suite}-{problem.id}",
         "suite": suite,
         "problem": problem,
-        "series": [_series(problem, str(name), part, places) for name, part in series],
-        "metrics": metrics_sheet(here, problem),
-        "measurements": [_measurement(folder, row, problem) for row in measurements],
+        "metrics": metrics_sheet(plain, problem),
     }
     if plain.empty:
         return found
@@ -277,23 +268,6 @@ def _size(instance: Instance) -> int:
     """How many parts the longest list of the instance has: jobs, usually."""
     sizes = (len(value) for value in vars(instance).values() if isinstance(value, tuple))
     return max(sizes, default=0)
-
-
-def _series(problem: Problem, name: str, runs: pd.DataFrame, places: Mapping[str, int]) -> dict[str, object]:
-    what = f"{mean_of(problem)} ({problem.unit})"
-    points = {k: mean for k, (mean, _) in series_points(runs).items()}
-    figure = series_figure(name, runs.axis.iloc[0], what, points, places)
-    count = f"{runs.instance_hash.nunique()} instances"
-    return {"name": name, "figure": picture(figure, count), "sheets": series_sheets(runs, problem)}
-
-
-def _measurement(folder: Path, row: Record, problem: Problem) -> dict[str, object]:
-    if row.error or not row.payload:
-        return {"title": row.batch, "failed": row.error or "no rows"}
-    part = measurement_of(row, problem)
-    with reading(folder, row, "payload"):
-        figure = None if part is None or part.figure is None else picture(part.figure()(row.payload), part.title)
-        return {"sheet": measurement_sheet(row, problem, times=True), "figure": figure}
 
 
 def _facts(meta: Mapping[str, Any]) -> list[list[object]]:

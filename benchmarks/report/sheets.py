@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import pandas as pd
 
@@ -18,18 +17,14 @@ from schedgap.benchmarks.harness.aggregate import (
     exact_methods,
     headline,
     mean_metrics,
-    series_points,
     survivors,
 )
 from schedgap.benchmarks.harness.analysis import Analysis
-from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.ledger.verdicts import FOLDER
 from schedgap.benchmarks.library import known
-from schedgap.benchmarks.records import Record
 from schedgap.benchmarks.report.sheet import Column, Marked, Sheet
-from schedgap.benchmarks.report.text import nearest, number, percent, seconds, significant, span
+from schedgap.benchmarks.report.text import nearest, percent, seconds, significant, span
 from schedgap.catalogue.problem import Problem
-from schedgap.catalogue.workload import Measurement
 
 CLOCK = "every worker runs a method once before its clock starts, so times hold no compilation and no import"
 _TARGETS = {
@@ -38,8 +33,6 @@ _TARGETS = {
     "own bound": "Ratio to a bound of the method's own model (its schedules are outside the problem's)",
     "": "Heuristics on instances without a bound",
 }
-MOST_POINTS = 8
-"""A series of at most so many points has a column for each, a longer one has a row."""
 
 
 def ratio_sheets(runs: pd.DataFrame) -> list[Sheet]:
@@ -108,7 +101,7 @@ def answer_sheet(analysis: Analysis) -> Sheet:
     rows: list[list[str]] = []
     named_claims: list[str] = []
     for problem in analysis.problems:
-        runs = analysis.runs[(analysis.runs.problem == problem.id) & (analysis.runs.series == "")]
+        runs = analysis.runs[analysis.runs.problem == problem.id]
         mine, found = runs[runs.heuristic & ~runs.outside_model & ~runs.infeasible], claims(runs)
         ours = {method.id for method in problem.methods if not method.users}
         claimed = {claim.label for claim in found if claim.guarantee.ratio_bound is not None}
@@ -267,65 +260,3 @@ def metrics_sheet(runs: pd.DataFrame, problem: Problem) -> Sheet:
 def _of(common: pd.DataFrame, runs: pd.DataFrame) -> str:
     count = runs.one.nunique()
     return f"{common.one.nunique()} of {count} instance{'s' * (count > 1)}"
-
-
-def series_sheets(runs: pd.DataFrame, problem: Problem) -> list[Sheet]:
-    """For each series the mean objective and the mean ratio of every method, over x where there is one."""
-    result = []
-    for name, members in runs[runs.series != ""].groupby("series", sort=False):
-        points, axis = series_points(members), members.axis.iloc[0]
-        note = f"Over the {_of(survivors(members), members)} that every method solved."
-        titles = (f"{mean_of(problem)} in {problem.unit}", "mean ratio to the optimum or the best bound")
-        for which, title in enumerate(titles):
-            result.append(_series_sheet(f"{name}: {title}", note, axis, {k: v[which] for k, v in points.items()}))
-    return result
-
-
-def _series_sheet(title: str, note: str, axis: str, points: Mapping[Any, float]) -> Sheet:
-    methods = list(dict.fromkeys(method for _, method in points))
-    places = list(dict.fromkeys(x for x, _ in points))
-    if not axis:
-        rows = [[method, significant(points[places[0], method])] for method in methods]
-        return Sheet(title, (Column("method", right=False), Column("mean")), rows, (note,))
-    if len(places) > MOST_POINTS:
-        rows = [[str(x), *(significant(points.get((x, method))) for method in methods)] for x in places]
-        return Sheet(title, (Column(axis), *(Column(method) for method in methods)), rows, (note,))
-    rows = [[method, *(significant(points.get((x, method))) for x in places)] for method in methods]
-    columns = (Column(f"method \\ {axis}", right=False), *(Column(str(x)) for x in places))
-    return Sheet(title, columns, rows, (note,))
-
-
-def mean_of(problem: Problem) -> str:
-    """The name of an objective's mean."""
-    name = problem.objective_name
-    return name if name.startswith("mean ") else f"mean {name}"
-
-
-def measurement_sheet(row: Record, problem: Problem, times: bool) -> Sheet:
-    """The rows that a measurement gave, with its own columns; those that hold times only with `times`."""
-    part = measurement_of(row, problem)
-    timed = () if part is None else part.timed
-    lines = row.payload if isinstance(row.payload, list) else []
-    names = [c for c in dict.fromkeys(key for line in lines for key in line) if times or c not in timed]
-    columns = (Column(c.replace("_", " "), right=all(_is_number(line.get(c)) for line in lines)) for c in names)
-    return Sheet(row.batch, tuple(columns), [[_cell(line.get(name)) for name in names] for line in lines])
-
-
-def measurement_of(row: Record, problem: Problem) -> Measurement | None:
-    """The part of a suite whose rows these are; None where this version has no such part."""
-    for part in workload_of(problem).suites:
-        if isinstance(part, Measurement) and (part.suite, part.id) == (row.suite, row.method):
-            return part
-    return None
-
-
-def _is_number(value: Any) -> bool:
-    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return number(value, 4) if isinstance(value, int | float) else str(value)

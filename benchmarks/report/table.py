@@ -13,18 +13,13 @@ from schedgap.benchmarks.report.sheets import (
     answer_sheet,
     claim_sheets,
     exact_sheet,
-    measurement_sheet,
-    metrics_sheet,
     ratio_sheets,
-    series_sheets,
 )
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.numbers import MINIMISE
 
 TABLE = "table.txt"
 WIDTH = 120
-METRICS_IN = ("paper",)
-"""Suites whose text shows the metrics: those at the papers' scale. The report shows them for every suite."""
 
 
 def run_text(analysis: Analysis, times: bool = True) -> str:
@@ -37,19 +32,12 @@ def run_text(analysis: Analysis, times: bool = True) -> str:
     """
     parts: list[str] = [f"{analysis.unfinished}; bench --resume goes on"] if analysis.unfinished else []
     for suite, problem in analysis.sections:
-        here, measurements = analysis.section(suite, problem)
-        plain = here[here.series == ""]
+        plain = analysis.section(suite, problem)
         parts.append(_title(suite, problem) + ("" if plain.empty else f"\n{_wrapped(counted(plain))}"))
         sheets: list[Sheet] = []
         if len(plain):
             sheets += [*ratio_sheets(plain), *claim_sheets(plain), exact_sheet(plain, times)]
-        if suite in METRICS_IN:
-            sheets.append(metrics_sheet(here, problem))
-        sheets += series_sheets(here, problem)
         parts += [sheet.text() for sheet in sheets]
-        for row in measurements:
-            failed = f"{row.batch}: {row.error.splitlines()[0] if row.error else 'no rows'}"
-            parts.append(measurement_sheet(row, problem, times).text() or failed)
     parts.append(_findings(analysis))
     return "\n\n".join(part for part in parts if part) + "\n"
 

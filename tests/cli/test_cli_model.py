@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from oracles.schedules import CASES
 from support.command import Command
-
-from schedgap.benchmarks.studies.brute_force.schedules import CASES
 
 
 def test_prices_and_payoffs_are_shown_by_solve(command: Command, tmp_path: Path) -> None:

@@ -6,10 +6,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from oracles import g_vne as brute_force_g_vne
+from oracles import hadar as brute_force_hadar
 from support import extreme_tiny
 
-from schedgap.benchmarks.studies.brute_force import g_vne as brute_force_g_vne
-from schedgap.benchmarks.studies.brute_force import hadar as brute_force_hadar
 from schedgap.catalogue.registry import parse_instance
 from schedgap.catalogue.run import run_method
 from schedgap.solvers.exact.g_vne.bound import upper_bound as g_vne_bound

@@ -1,11 +1,11 @@
 """The exact methods against the search over event orders on 40 random tiny instances, and against each other."""
 
 import pytest
+from oracles.comm_contention import brute_force
 from support.checks import comm_contention as check
 from support.work import Looks
 
 from schedgap.benchmarks.instances.comm_contention.random import newcomer, small, tiny
-from schedgap.benchmarks.studies.brute_force.comm_contention import brute_force
 from schedgap.catalogue.comm_contention import PROBLEM
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.comm_contention.bounds import lower_bound

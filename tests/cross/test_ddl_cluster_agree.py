@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from oracles.ddl_cluster import optimum, orders
+from oracles.hard_numbers import hard_ddl_cluster
 from support.checks import ddl_cluster as check
 from support.ddl_cluster_random import placed_instance
 from support.work import PATIENCE
 
 from schedgap.benchmarks.instances.ddl_cluster.random import tiny
-from schedgap.benchmarks.studies.brute_force.ddl_cluster import optimum, orders
-from schedgap.benchmarks.studies.hard_numbers import hard_ddl_cluster
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.numbers import agrees
 from schedgap.formulations.ddl_cluster.bounds import lower_bound

@@ -1,10 +1,10 @@
 """Random tiny instances of ddljs: every engine, a brute force, the bound, and gadget below them."""
 
 import pytest
+from oracles.ddljs import brute_force
 from support.checks import ddljs as check
 
 from schedgap.benchmarks.instances.ddljs.random import small, tiny
-from schedgap.benchmarks.studies.brute_force.ddljs import brute_force
 from schedgap.catalogue.ddljs import PROBLEM as DDLJS
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.ddljs.models.slots import build_ilp

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from oracles import ddljs as brute_force_ddljs
+from oracles import g_vne as brute_force_g_vne
+from oracles import gpu_sharing as brute_force_gpu_sharing
+from oracles import hadar as brute_force_hadar
+from oracles import rar_ddls as brute_force_rar_ddls
 from support import extreme_tiny
 
-from schedgap.benchmarks.studies.brute_force import ddljs as brute_force_ddljs
-from schedgap.benchmarks.studies.brute_force import g_vne as brute_force_g_vne
-from schedgap.benchmarks.studies.brute_force import gpu_sharing as brute_force_gpu_sharing
-from schedgap.benchmarks.studies.brute_force import hadar as brute_force_hadar
-from schedgap.benchmarks.studies.brute_force import rar_ddls as brute_force_rar_ddls
 from schedgap.catalogue.registry import parse_instance
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import ModelRefused

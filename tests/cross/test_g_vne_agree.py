@@ -1,10 +1,10 @@
 """Random tiny instances of g-vne: every exact method and a brute force; the linear relaxations in their order."""
 
 import pytest
+from oracles.g_vne import brute_force, random_case
 from support.checks import g_vne as check
 
 from schedgap.benchmarks.instances.g_vne.random import small
-from schedgap.benchmarks.studies.brute_force.g_vne import brute_force, random_case
 from schedgap.benchmarks.studies.g_vne_relaxations import augmented_relaxation, node_relaxation, plain_relaxation
 from schedgap.catalogue.g_vne import PROBLEM as G_VNE
 from schedgap.catalogue.run import run_method

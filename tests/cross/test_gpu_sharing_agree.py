@@ -1,10 +1,10 @@
 """All exact methods against a brute force on 40 random tiny instances, and cp under other settings."""
 
 import pytest
+from oracles.gpu_sharing import brute_force
 from support.checks import gpu_sharing as check
 
 from schedgap.benchmarks.instances.gpu_sharing.random import contended, small, tiny
-from schedgap.benchmarks.studies.brute_force.gpu_sharing import brute_force
 from schedgap.catalogue.gpu_sharing import PROBLEM as GPU_SHARING
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance

@@ -1,11 +1,11 @@
 """Random tiny instances of hadar: every exact method, a brute force, and LP(P2) written out."""
 
 import pytest
+from oracles.hadar import brute_force, random_case
 from support.checks import hadar as check
 from support.hadar_enumeration import enumerated_lp
 
 from schedgap.benchmarks.instances.hadar.random import contended, small
-from schedgap.benchmarks.studies.brute_force.hadar import brute_force, random_case
 from schedgap.catalogue.hadar import PROBLEM as HADAR
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.hadar.tables import tables

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 import pytest
+from oracles.comm_contention import brute_force
+from oracles.cross import with_search
+from oracles.exact_lp import minimum
+from oracles.hard_numbers import FAMILIES, Numbers, hard_comm_contention
 from support.checks import comm_contention as check
 
 from schedgap.benchmarks.harness.compare import answer_of
-from schedgap.benchmarks.instances import workload_of
-from schedgap.benchmarks.instances.cross import FAMILIES
-from schedgap.benchmarks.studies.brute_force.comm_contention import brute_force
-from schedgap.benchmarks.studies.brute_force.exact_lp import minimum
-from schedgap.benchmarks.studies.hard_numbers import Numbers, hard_comm_contention
+from schedgap.benchmarks.instances import find_preset, workload_of
 from schedgap.catalogue.agreement import Answer, agree, certified_bound
 from schedgap.catalogue.methods import find_method
 from schedgap.catalogue.problem import Problem
@@ -21,6 +21,7 @@ from schedgap.catalogue.registry import all_problems
 from schedgap.catalogue.run import run_method
 from schedgap.catalogue.workload import Batch
 from schedgap.formulations.common.errors import InputError, ModelRefused
+from schedgap.formulations.common.instance import Instance
 from schedgap.solvers.result import SolveOptions, Status
 
 SAMPLE = range(3)
@@ -43,18 +44,21 @@ FOUND = (
 
 def batches(problem: Problem) -> list[Batch]:
     """The batches of hard numbers, one per family."""
-    rows = [row for row in workload_of(problem).suites if isinstance(row, Batch) and row.suite == "cross"]
-    return [row for row in rows if row.settings.get("family")]
+    return [row for row in workload_of(problem).suites if row.preset in FAMILIES]
+
+
+def made(problem: Problem, batch: Batch, seed: int) -> Instance:
+    """One of its instances."""
+    return find_preset(problem, batch.preset).generator(seed)
 
 
 def answers_to(problem: Problem, batch: Batch, seed: int) -> list[Answer]:
     """The search's answer and those of every exact method, none of which contradict each other."""
-    (search,) = batch.extra
-    instance = batch.preset()(seed, **batch.settings)
+    instance = made(problem, batch, seed)
     options = SolveOptions(seed=seed, threads=1, work_limit=batch.work_limit)
     answers = []
     for name in batch.exact:
-        method = search if name == search.id else find_method(problem, name)
+        method = find_method(problem, name)
         try:
             answers.append(answer_of(method, run_method(problem, instance, method, options)))
         except ModelRefused:
@@ -68,8 +72,8 @@ def answers_to(problem: Problem, batch: Batch, seed: int) -> list[Answer]:
 
 @pytest.mark.parametrize("problem_id", all_problems())
 def test_exact_methods_agree(problem_id: str) -> None:
-    problem = all_problems()[problem_id]
-    assert [batch.group for batch in batches(problem)] == list(FAMILIES)
+    problem = with_search(all_problems()[problem_id])
+    assert [batch.preset for batch in batches(problem)] == list(FAMILIES)
     proofs: list[bool] = []
     for batch in batches(problem):
         for seed in SAMPLE:
@@ -80,21 +84,21 @@ def test_exact_methods_agree(problem_id: str) -> None:
 
 @pytest.mark.parametrize(("problem_id", "family", "seed"), FOUND)
 def test_what_was_wrong_once_is_right(problem_id: str, family: str, seed: int) -> None:
-    problem = all_problems()[problem_id]
-    (batch,) = (batch for batch in batches(problem) if batch.group == family)
+    problem = with_search(all_problems()[problem_id])
+    (batch,) = (batch for batch in batches(problem) if batch.preset == family)
     assert answers_to(problem, batch, seed)[0].status is Status.OPTIMAL
 
 
 @pytest.mark.parametrize("problem_id", all_problems())
 def test_instances_are_repeatable_and_hard(problem_id: str) -> None:
-    for batch in batches(all_problems()[problem_id]):
-        made = [batch.preset()(seed, **batch.settings) for seed in range(40)]
-        again = [batch.preset()(seed, **batch.settings) for seed in range(40)]
-        assert [one.content_hash() for one in made] == [one.content_hash() for one in again]
-        assert len({one.content_hash() for one in made}) == 40
-        values = [value for one in made for value in _numbers(one.to_dict()) if value]
+    problem = with_search(all_problems()[problem_id])
+    for batch in batches(problem):
+        first, again = ([made(problem, batch, seed) for seed in range(40)] for _ in range(2))
+        assert [one.content_hash() for one in first] == [one.content_hash() for one in again]
+        assert len({one.content_hash() for one in first}) == 40
+        values = [value for one in first for value in _numbers(one.to_dict()) if value]
         long = sum(len(repr(value).replace(".", "").strip("0")) > 8 for value in values)
-        if batch.group == "magnitudes":
+        if batch.preset == "magnitudes":
             assert max(values) / min(values) >= 1e4
         else:
             assert long >= 40  # numbers with many digits

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pulp
 import pytest
+from oracles.ddl_cluster_rows import schedules
+from oracles.model_property import examine
+from oracles.schedules import CASES
 from support.ddl_cluster_random import placed_instance
 
 import schedgap
-from schedgap.benchmarks.studies.brute_force.ddl_cluster_rows import schedules
-from schedgap.benchmarks.studies.brute_force.schedules import CASES
-from schedgap.benchmarks.studies.model_property import examine
 from schedgap.solvers.engines import engine as find_engine
 from schedgap.solvers.result import SolveOptions
 

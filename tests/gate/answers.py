@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from gate.gates import GATES
+from oracles import TooManyError
 
-from schedgap.benchmarks.studies.brute_force import TooManyError
 from schedgap.catalogue.method import Kind
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_problem

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from schedgap.benchmarks.studies.brute_force import (
+from oracles import (
     comm_contention,
     ddl_cluster,
     ddljs,
@@ -16,6 +16,7 @@ from schedgap.benchmarks.studies.brute_force import (
     hadar,
     rar_ddls,
 )
+
 from schedgap.formulations.common.instance import Solution
 from schedgap.solvers.exact.comm_contention.branch_and_bound import solve_bb
 from schedgap.solvers.exact.ddl_cluster.methods import solve_cp as solve_cluster

@@ -14,10 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from gate.disguise import Data, Draw, disguised
+from oracles.ddl_cluster import orders, placed, placements
+from oracles.hadar import gangs
 from support import extreme_tiny
 
-from schedgap.benchmarks.studies.brute_force.ddl_cluster import orders, placed, placements
-from schedgap.benchmarks.studies.brute_force.hadar import gangs
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from oracles.ddljs import brute_force
 
 from schedgap.benchmarks.instances.ddljs.adversarial import (
     FAMILIES,
@@ -16,7 +17,6 @@ from schedgap.benchmarks.instances.ddljs.adversarial import (
     tight_batch,
 )
 from schedgap.benchmarks.ledger.verify import verify
-from schedgap.benchmarks.studies.brute_force.ddljs import brute_force
 from schedgap.catalogue.ddljs import PROBLEM as DDLJS
 from schedgap.catalogue.ddljs import Ddljs
 from schedgap.catalogue.run import run_method

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles.gpu_sharing import divisors, fits, load, replay
 from support.checks import gpu_sharing as check
 
 from schedgap.benchmarks.instances.gpu_sharing.random import small, tiny
-from schedgap.benchmarks.studies.brute_force.gpu_sharing import divisors, fits, load, replay
 from schedgap.formulations.gpu_sharing.dynamics import exact_work, iteration_time, tables
 from schedgap.formulations.gpu_sharing.modes import choices, loss_scale, placed
 from schedgap.formulations.gpu_sharing.schedule import simulate

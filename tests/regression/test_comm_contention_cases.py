@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+from oracles.comm_contention import brute_force
 from support.checks import comm_contention as check
 
-from schedgap.benchmarks.studies.brute_force.comm_contention import brute_force
 from schedgap.catalogue.comm_contention import PROBLEM
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.comm_contention.bounds import lower_bound

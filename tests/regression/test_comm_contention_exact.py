@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from oracles.hard_numbers import hard_comm_contention
 from support.checks import comm_contention as check
 from support.comm_contention_plain_policies import RULES, plain
 
-from schedgap.benchmarks.studies.hard_numbers import hard_comm_contention
 from schedgap.catalogue.comm_contention import PROBLEM
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.comm_contention.bounds import lower_bound

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from oracles.comm_contention import brute_force
 from support.checks import comm_contention as check
 
-from schedgap.benchmarks.studies.brute_force.comm_contention import brute_force
 from schedgap.catalogue.comm_contention import PROBLEM
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.comm_contention.instance import CommContentionInstance

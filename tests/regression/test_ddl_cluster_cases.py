@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+from oracles.ddl_cluster import optimum
 from support.checks import ddl_cluster as check
 
-from schedgap.benchmarks.studies.brute_force.ddl_cluster import optimum
 from schedgap.catalogue.ddl_cluster import PROBLEM as DDL_CLUSTER
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.ddl_cluster.bounds import lower_bound

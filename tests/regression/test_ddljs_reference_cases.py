@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from oracles.ddljs import brute_force
 from support.checks import ddljs as check
 
-from schedgap.benchmarks.studies.brute_force.ddljs import brute_force
 from schedgap.catalogue.ddljs import PROBLEM as DDLJS
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.ddljs.instance import DdljsInstance

@@ -1,9 +1,9 @@
 """g-vne whose utilities are tiny or huge: optima and bounds scale with them."""
 
 import pytest
+from oracles.g_vne import brute_force, random_case
 
 from schedgap.benchmarks.instances.g_vne.random import large_tree
-from schedgap.benchmarks.studies.brute_force.g_vne import brute_force, random_case
 from schedgap.catalogue.g_vne import PROBLEM as G_VNE
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.g_vne.instance import GVneInstance, in_ordinary_units

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from oracles.g_vne import brute_force
 from support.checks import g_vne as check
 
-from schedgap.benchmarks.studies.brute_force.g_vne import brute_force
 from schedgap.catalogue.g_vne import PROBLEM as G_VNE
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.g_vne.instance import GVneInstance

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
+from oracles.gpu_sharing import brute_force
 
-from schedgap.benchmarks.studies.brute_force.gpu_sharing import brute_force
 from schedgap.catalogue.gpu_sharing import PROBLEM as GPU_SHARING
 from schedgap.catalogue.method import Kind
 from schedgap.catalogue.run import run_method

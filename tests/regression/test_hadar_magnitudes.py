@@ -9,8 +9,8 @@ from types import FrameType
 from typing import Any
 
 import pytest
+from oracles.hadar import brute_force, random_case
 
-from schedgap.benchmarks.studies.brute_force.hadar import brute_force, random_case
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import tables

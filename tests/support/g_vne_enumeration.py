@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+from oracles.g_vne import ring_options, room
 from scipy.optimize import linprog
 
-from schedgap.benchmarks.studies.brute_force.g_vne import ring_options, room
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.formulations.g_vne.tables import Tables
 

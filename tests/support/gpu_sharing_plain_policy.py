@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 
-from schedgap.benchmarks.studies.brute_force.gpu_sharing import divisors, fits, iteration_time, load, progress
+from oracles.gpu_sharing import divisors, fits, iteration_time, load, progress
+
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 
 

@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import highspy
 import numpy as np
+from oracles.hadar import TOLERANCE, gangs, slot_progress, worth
 
-from schedgap.benchmarks.studies.brute_force.hadar import TOLERANCE, gangs, slot_progress, worth
 from schedgap.formulations.hadar.instance import HadarInstance, Job
 
 

@@ -22,7 +22,7 @@ from pydantic import Field
 
 from schedgap.catalogue.method import Function, Kind, Method
 from schedgap.catalogue.problem import ProblemOf
-from schedgap.catalogue.workload import Batch, Measurement, Preset, Study, Workload
+from schedgap.catalogue.workload import Batch, Preset, Workload
 from schedgap.formulations.common.check import CheckReport, Violation
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import InputError
@@ -228,11 +228,6 @@ def users_text(instance: ToyInstance, *, seed: int) -> Any:
     return {"machine": "first"}
 
 
-def measure(*, seed: int, scale: float = 1.0) -> list[dict[str, Any]]:
-    """A measurement with a timed column."""
-    return [{"n": n, "value": n * n + seed, "seconds": time.monotonic() % 1} for n in (1, 2, 3)]
-
-
 def _marks(name: str) -> int:
     path = Path(os.environ.get("TOY_MARKS", "")) / name
     return len(path.read_text(encoding="utf-8")) if path.is_file() else 0
@@ -334,21 +329,14 @@ ODD = {
 }
 
 
-def _measure() -> Study:
-    return measure
-
-
 SUITES = (
     Batch("quick", "random", 6, exact=("brute",), heuristics=("list", "shuffled")),
     Batch("quick", "random", 2, exact=("brute",), heuristics=("list",), group="three", settings={"machines": 3}),
-    Measurement("scale", "squares", "squares of n", _measure, timed=("seconds",)),
     Batch(
-        "paper",
+        "machines",
         "random",
         2,
         heuristics=("list",),
-        series="machines used",
-        axis="machines",
         settings={"machines": 3},
         method_settings={"list": ({"machines": 1}, {"machines": 2}, {"machines": 3})},
     ),

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from oracles.comm_contention import brute_force
 from support.work import PATIENCE
 
 import schedgap
@@ -24,7 +25,6 @@ from schedgap.benchmarks.harness.analysis import analyse
 from schedgap.benchmarks.harness.suites import plan
 from schedgap.benchmarks.harness.worker import execute
 from schedgap.benchmarks.ledger.verify import verify
-from schedgap.benchmarks.studies.brute_force.comm_contention import brute_force
 from schedgap.benchmarks.studies.certificates import changed
 from schedgap.catalogue.registry import find_problem, parse_instance
 from schedgap.formulations.comm_contention.instance import CommContentionInstance

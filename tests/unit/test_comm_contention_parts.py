@@ -9,13 +9,11 @@ import numpy as np
 import pytest
 from support.checks import comm_contention as check
 
-from schedgap.benchmarks.figures.comm_contention import rates, trap_figure
-from schedgap.benchmarks.instances import workload_of
+from schedgap.benchmarks.figures.comm_contention import rates
 from schedgap.benchmarks.instances.comm_contention import random as generators
 from schedgap.benchmarks.laboratory.paper_001.contention import Measurement, fit, read_measurements, report
+from schedgap.benchmarks.studies.speed.charts import trap_figure
 from schedgap.benchmarks.studies.speed.comm_contention import trap_ratios
-from schedgap.catalogue import workload
-from schedgap.catalogue.comm_contention import PROBLEM
 from schedgap.cli.main import main
 from schedgap.formulations.comm_contention.bounds import lower_bound
 from schedgap.formulations.comm_contention.dynamics import simulate
@@ -180,10 +178,6 @@ def test_comm_contention_trap_grows() -> None:
     assert rows == [{"tasks": n, "ratio": ratios[n]} for n in (5, 20)]
     line = trap_figure(rows).axes[0].lines[0]
     assert list(line.get_xdata()) == [5, 20] and list(line.get_ydata()) == [ratios[5], ratios[20]]
-    figures = {
-        part.figure() for part in workload_of(PROBLEM).suites if isinstance(part, workload.Measurement) and part.figure
-    }
-    assert trap_figure in figures
 
 
 @pytest.mark.parametrize("name", ["tiny", "small", "bursts", "adadual_trap", "newcomer"])

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from oracles.g_vne import brute_force, random_case
 from support.checks import g_vne as check
 from support.work import PASSED, Looks
 
 from schedgap.benchmarks.instances.g_vne.random import large_tree, small
-from schedgap.benchmarks.studies.brute_force.g_vne import brute_force, random_case
 from schedgap.catalogue.g_vne import PROBLEM as G_VNE
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.numbers import MAXIMISE

@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 LAYERS = ("formulations", "solvers", "heuristics", "catalogue", "benchmarks", "interface")
 NOT_SHIPPED = "schedgap.benchmarks.studies"
-"""Only a source checkout has it: speed and scale studies, oracles, literal references."""
+"""Only a source checkout has it: speed and scale studies, literal references."""
 FILES = sorted(p for layer in LAYERS for p in (ROOT / layer).rglob("*.py"))
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pulp
 import pytest
+from oracles.schedules import CASES
 
 import schedgap
-from schedgap.benchmarks.studies.brute_force.schedules import CASES
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import InputError
 from schedgap.solvers.engines.cbc import _program

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
+from oracles.schedules import CASES
 
-from schedgap.benchmarks.studies.brute_force.schedules import CASES
 from schedgap.catalogue.registry import all_problems, find_problem
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from oracles.ddl_cluster import optimum
+from oracles.schedules import CASES
 
 import schedgap
-from schedgap.benchmarks.studies.brute_force.ddl_cluster import optimum
-from schedgap.benchmarks.studies.brute_force.schedules import CASES
 from schedgap.benchmarks.studies.g_vne_relaxations import plain_relaxation
 from schedgap.catalogue.registry import all_problems
 from schedgap.formulations.common.errors import InputError, ModelRefused

@@ -23,13 +23,11 @@ from schedgap.benchmarks.harness.runner import Run, run_suites
 from schedgap.benchmarks.harness.store import FILE, Store
 from schedgap.benchmarks.harness.suites import Item, check_names, plan
 from schedgap.benchmarks.harness.worker import execute
-from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.records import Record
 from schedgap.benchmarks.report.run_page import write_report
 from schedgap.benchmarks.report.table import TABLE
 from schedgap.catalogue.method import Method
 from schedgap.catalogue.problem import Problem
-from schedgap.catalogue.workload import Measurement
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance
 from schedgap.heuristics.common.run import HeuristicRun
@@ -112,12 +110,12 @@ def test_a_bench_tells_of_its_items_while_they_run(tmp_path: Path, monkeypatch: 
 
 def test_a_run_gives_its_tables_its_report_and_its_rows(tmp_path: Path) -> None:
     lines = io.StringIO()
-    run = _run(tmp_path / "r", "quick", "scale", "paper", progress=lines)
+    run = _run(tmp_path / "r", "quick", "machines", progress=lines)
     assert (run.exit_status, run.interrupted, run.reused) == (0, False, 0)
     assert run.report == tmp_path / "r" / "report.html" and run.report.is_file()
     text = (tmp_path / "r" / TABLE).read_text()
     assert "8 instances (6 random, 2 three): 8 with an optimum" in text
-    assert "machines used" in text and "squares of n" in text
+    assert "list machines=3" in text
     assert "seconds" not in text and "seconds" in run.text
     assert max(map(len, run.text.splitlines())) <= 120
     answer = run.answer()
@@ -186,16 +184,16 @@ def test_resume_repeats_nothing_that_had_finished(tmp_path: Path, marks: Path) -
 
 
 def test_resume_takes_suites_in_any_order(tmp_path: Path) -> None:
-    first = _run(tmp_path / "r", "scale", "paper")
-    assert _run(tmp_path / "r", "paper", "scale", resume=True).reused == first.ran
+    first = _run(tmp_path / "r", "quick", "machines")
+    assert _run(tmp_path / "r", "machines", "quick", resume=True).reused == first.ran
     with pytest.raises(InputError, match="has suites"):
-        _run(tmp_path / "r", "paper", resume=True)
+        _run(tmp_path / "r", "machines", resume=True)
 
 
 def test_a_rerun_starts_a_new_run_beside_the_old_one(tmp_path: Path) -> None:
-    first = _run(tmp_path / "r", "scale")
+    first = _run(tmp_path / "r", "machines")
     lines = io.StringIO()
-    second = _run(tmp_path / "r", "scale", progress=lines)
+    second = _run(tmp_path / "r", "machines", progress=lines)
     assert (first.folder, second.folder) == (tmp_path / "r", tmp_path / "r-2")
     assert "holds a run already" in lines.getvalue()
 
@@ -300,7 +298,7 @@ def test_ctrl_c_keeps_every_finished_row_and_exits_130(tmp_path: Path, marks: Pa
 
 
 def test_rows_of_other_code_are_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = _run(tmp_path / "r", "paper")
+    first = _run(tmp_path / "r", "machines")
     monkeypatch.setattr("schedgap.benchmarks.harness.versions.code_digest", lambda: "other code")
     lines = io.StringIO()
     again = _run(tmp_path / "r", resume=True, progress=lines)
@@ -345,9 +343,9 @@ def test_the_default_suite_is_quick() -> None:
     assert check_names(()) == ("quick",)
 
 
-def item(problem: Problem, task: Method | Measurement, instance: Instance | None, **settings: int) -> Item:
+def item(problem: Problem, method: Method, instance: Instance, **settings: int) -> Item:
     limits = {"time": None, "work": None}
-    return Item(Record(problem.id, task.id, settings, limits=limits), problem, instance, task)
+    return Item(Record(problem.id, method.id, settings, limits=limits), problem, instance, method)
 
 
 def test_every_method_runs_once_before_the_clock_of_its_first_row(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -379,19 +377,6 @@ def test_every_method_runs_once_before_the_clock_of_its_first_row(monkeypatch: p
     first = ["toy-0 None", "clock", "toy-3 None", "clock", "clock", "toy-4 None", "clock"]
     assert calls == [*first, "toy-0 2", "clock", "toy-5 2", "clock"]  # other settings may need other compiled code
     assert [outcome.error for outcome in outcomes] == ["", "", ""]
-
-
-def test_before_a_measurement_every_method_is_warm(monkeypatch: pytest.MonkeyPatch) -> None:
-    from schedgap.benchmarks.harness import warm
-
-    warmed: list[str] = []
-    monkeypatch.setattr(warm, "_warm", set())
-    monkeypatch.setattr(warm, "warm_up", lambda problem, method, settings, folder: warmed.append(method.id))
-    problem = toy("raising")
-    part = next(row for row in workload_of(problem).suites if isinstance(row, Measurement))
-    for _ in range(2):
-        assert execute(item(problem, part, None), Path("unused")).error == ""
-    assert warmed == ["brute", "list", "shuffled", "raising"]
 
 
 def test_a_method_that_fails_while_it_is_warmed_tells_so_in_its_row(monkeypatch: pytest.MonkeyPatch) -> None:

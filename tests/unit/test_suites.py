@@ -7,15 +7,19 @@ from pathlib import Path
 
 import pytest
 from numba.core.dispatcher import Dispatcher
+from oracles.cross import with_search
+from oracles.hard_numbers import FAMILIES
 
 from schedgap.benchmarks.harness.suites import SUITES, plan, suites_of
 from schedgap.benchmarks.harness.warm import warm_once
 from schedgap.benchmarks.harness.worker import execute
-from schedgap.benchmarks.instances import make_instance, workload_of
-from schedgap.benchmarks.studies.hadar_growth_figure import round_time_figure
+from schedgap.benchmarks.instances import find_preset, make_instance, workload_of
+from schedgap.benchmarks.studies.speed.__main__ import MEASUREMENTS
+from schedgap.benchmarks.studies.speed.__main__ import main as main_of_speed
+from schedgap.benchmarks.studies.speed.charts import round_time_figure, trap_figure
 from schedgap.catalogue.registry import all_problems
 from schedgap.catalogue.run import run_method
-from schedgap.catalogue.workload import Batch, Measurement
+from schedgap.formulations.common.errors import InputError
 from schedgap.solvers.result import SolveOptions
 
 
@@ -27,9 +31,6 @@ def test_every_part_of_a_problem_in_the_suites_can_be_planned(problem_id: str) -
     for suite in suites_of(problem):
         items = plan([suite], scale=0.01, problems=[problem])
         assert items and len({item.record.key for item in items}) == len(items)
-    for row in workload_of(problem).suites:
-        if isinstance(row, Measurement):
-            assert callable(row.load())
 
 
 REFUSE = {"comm-contention": {"cpsat"}, "ddl-cluster": {"cpsat"}}
@@ -40,40 +41,38 @@ REFUSE = {"comm-contention": {"cpsat"}, "ddl-cluster": {"cpsat"}}
 def test_quick_runs_every_heuristic_and_cross_checks_engines(problem_id: str) -> None:
     problem = all_problems()[problem_id]
     items = plan(["quick"], problems=[problem])
-    methods = {item.task.id for item in items}
+    methods = {item.method.id for item in items}
     assert {method.id for method in problem.methods if method.kind == "heuristic"} <= methods
     engines = {method.id for method in problem.methods if method.kind == "engine"} - REFUSE.get(problem_id, set())
     together: dict[str, set[str]] = {}
     for item in items:
-        together.setdefault(item.record.instance_hash, set()).add(item.task.id)
+        together.setdefault(item.record.instance_hash, set()).add(item.method.id)
     assert any(engines <= found for found in together.values())
     assert all(item.record.limits["time"] is None for item in items)  # only limits that repeat
     exact = {method.id for method in problem.methods if method.kind != "heuristic"}
-    assert all(item.record.limits["work"] for item in items if item.task.id in exact)
+    assert all(item.record.limits["work"] for item in items if item.method.id in exact)
 
 
-def test_cross_has_300_random_tiny_instances_of_rar_ddls_half_of_them_contended() -> None:
-    items = plan(["cross"], problems=[all_problems()["rar-ddls"]])
-    hashes: dict[str, set[str]] = {}
-    for item in items:
-        hashes.setdefault(item.record.batch, set()).add(item.record.instance_hash)
-    counts = {name: len(found) for name, found in hashes.items()}
-    assert (counts["random"], counts["forced to contend"]) == (150, 150)
-    exact = {item.task.id for item in items}
-    assert exact >= {"brute-force", "schedule-set", "cp", "cbc", "highs", "cpsat"}
-
-
-def test_every_figure_of_a_measurement_is_there() -> None:
-    parts = [
-        part
-        for problem in all_problems().values()
-        for part in workload_of(problem).suites
-        if isinstance(part, Measurement)
-    ]
-    figures = {part.figure() for part in parts if part.figure is not None}
-    assert round_time_figure in figures
+def test_every_measurement_of_speed_is_a_function() -> None:
+    assert all(callable(part.function) for part in MEASUREMENTS.values())
+    figures = {part.figure for part in MEASUREMENTS.values()}
+    assert {round_time_figure, trap_figure} <= figures
     rows = [{"jobs": 32, "seconds": 0.01}, {"jobs": 64, "seconds": 0.03, "exponent": 1.5}]
     assert round_time_figure(rows).axes[0].get_title() == "seconds grow like jobs^1.50"
+
+
+def test_measurements_are_run_by_name(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main_of_speed(["contention-trap", "--out", str(tmp_path)]) == 0
+    assert "AdaDUAL's ratio" in capsys.readouterr().out
+    assert {path.name for path in tmp_path.iterdir()} == {"contention-trap.json", "contention-trap.svg"}
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"), [("cross", "oracles.cross"), ("scale", "benchmarks.studies.speed"), ("paper", "reproduce")]
+)
+def test_suites_of_earlier_versions_say_what_does_it_now(name: str, instead: str) -> None:
+    with pytest.raises(InputError, match=f"suite: '{name}' is no suite any more; .*{instead}"):
+        plan([name])
 
 
 AMPLE = [(problem, preset) for problem, presets in (("rar-ddls", ("tiny", "contended", "small")),
@@ -98,7 +97,7 @@ def test_no_suite_that_compares_cuts_off_a_heuristic() -> None:
     """Every instance of ``quick`` on which all heuristics run has an ample horizon, or one of its paper's scale."""
     for name in ("rar-ddls", "gpu-sharing"):
         for row in workload_of(all_problems()[name]).suites:
-            if isinstance(row, Batch) and row.suite == "quick" and row.heuristics is None:
+            if row.suite == "quick" and row.heuristics is None:
                 assert row.settings.get("ample") or row.preset in ("paper", "table-iii")
 
 
@@ -107,10 +106,10 @@ def test_no_suite_that_compares_cuts_off_a_heuristic() -> None:
 )
 def test_a_warm_worker_compiles_nothing_more(problem_id: str, method: str) -> None:
     """After the warm-up no compiled function meets types that it has not met: nothing of it is in a row's time."""
-    planned = [i for i in plan(["quick"], problems=[all_problems()[problem_id]]) if i.task.id == method]
+    planned = [i for i in plan(["quick"], problems=[all_problems()[problem_id]]) if i.method.id == method]
     items = {(i.record.batch, i.record.instance_name.rpartition("-")[0]): i for i in planned}  # of every kind there is
     for item in items.values():
-        warm_once(item.problem, item.task, item.record.settings, Path("unused"))
+        warm_once(item.problem, item.method, item.record.settings, Path("unused"))
     before = _signatures()
     for item in items.values():
         assert execute(item, Path("unused")).error == ""
@@ -130,14 +129,16 @@ def test_minus_zero_is_zero(preset: str, option: str) -> None:
     assert minus.to_json() == zero.to_json()
 
 
-def test_cross_has_more_than_20_000_instances() -> None:
-    rows = [row for problem in all_problems().values() for row in workload_of(problem).suites if row.suite == "cross"]
-    assert sum(row.count for row in rows if isinstance(row, Batch)) > 20_000
+def test_cross_compares_every_exact_method_with_a_plain_search_on_20_190_instances() -> None:
+    rows = [row for problem in all_problems().values() for row in workload_of(with_search(problem)).suites]
+    assert sum(row.count for row in rows) == 20_190
+    items = plan(["cross"], scale=0.01, problems=[with_search(all_problems()["rar-ddls"])])
+    assert {item.method.id for item in items} >= {"brute-force", "schedule-set", "cp", "cbc", "highs", "cpsat"}
 
 
 def test_every_instance_of_cross_can_be_made() -> None:
     """Those of hard numbers lie within what instances may hold."""
-    for problem in all_problems().values():
+    for problem in map(with_search, all_problems().values()):
         for row in workload_of(problem).suites:
-            if isinstance(row, Batch) and row.suite == "cross" and row.settings.get("family"):
-                assert all(row.preset()(seed, **row.settings) for seed in range(row.count))
+            if row.preset in FAMILIES:
+                assert all(find_preset(problem, row.preset).generator(seed) for seed in range(row.count))

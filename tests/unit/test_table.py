@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from support.toy import generate, toy
 
-from schedgap.benchmarks.harness.aggregate import WITHIN, blocks, claims, headline, series_points, survivors
+from schedgap.benchmarks.harness.aggregate import WITHIN, blocks, claims, headline, survivors
 from schedgap.benchmarks.harness.analysis import analyse, instance_path
 from schedgap.benchmarks.ledger.verdicts import LedgerVerdict
 from schedgap.benchmarks.library import Worst
@@ -368,24 +368,6 @@ def test_contradictions_between_rows_are_found(folder: Path) -> None:
     assert len(analysis.disagreements) == 1
     assert "list has 9, better than the optimum 10 that brute proves" in analysis.disagreements[0]
     assert str(instance_path(folder, INSTANCES[0].content_hash())) in analysis.disagreements[0]
-
-
-def test_a_series_is_a_table_of_its_axis(folder: Path) -> None:
-    rows = [
-        _row(k, k % 2, "list", "feasible", 10.0 + k, 10.0, series="s", axis="machines", at=k // 2 + 1,
-             settings={"machines": k // 2 + 1})
-        for k in range(4)
-    ]  # fmt: skip
-    analysis = analyse(rows, folder, [_problem()])
-    points = series_points(analysis.runs)
-    assert points == {(1, "list"): (10.5, pytest.approx(1.05)), (2, "list"): (12.5, pytest.approx(1.25))}
-    text = run_text(analysis)
-    assert "s: mean makespan in slots\n" in text and "s: mean ratio to the optimum or the best bound\n" in text
-    assert text.count("  Over the 2 of 2 instances that every method solved.\n") == 2
-    assert [line.split() for line in text.splitlines() if line.startswith("list")] == [
-        ["list", "10.50", "12.50"],
-        ["list", "1.050", "1.250"],
-    ]
 
 
 def test_text_helpers() -> None:

@@ -40,3 +40,23 @@ def round_time_figure(rows: Sequence[Mapping[str, Json]]) -> Figure:
     axes.legend(frameon=False, fontsize=9)
     plain_axes(axes)
     return figure
+
+
+def trap_figure(rows: Sequence[Mapping[str, Json]]) -> Figure:
+    """AdaDUAL's ratio over the number of tasks on its trap.
+
+    Parameters
+    ----------
+    rows : with ``tasks`` and ``ratio`` (:func:`schedgap.benchmarks.studies.speed.comm_contention.trap_ratios`)
+    """
+    figure = new_figure(6.0, 4.0)
+    axes = figure.add_axes((0.12, 0.14, 0.84, 0.78))
+    tasks, ratios = [row["tasks"] for row in rows], [row["ratio"] for row in rows]
+    axes.plot(tasks, ratios, marker="o", color=PALETTE[5], label="adadual, at least")
+    axes.axhline(1.0, color=MARK, linewidth=1.0, linestyle="--", label="optimum")
+    axes.set_xlabel("tasks: sizes 1 and 0.38, the others 0.0001", color=INK, fontsize=10)
+    axes.set_ylabel("mean flow time over the optimum", color=INK, fontsize=10)
+    axes.grid(True, color=GRID, linewidth=0.6)
+    axes.legend(frameon=False, fontsize=9)
+    plain_axes(axes)
+    return figure

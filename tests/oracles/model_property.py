@@ -1,6 +1,6 @@
 """Whether an untightened model is the problem: its points are the feasible schedules, with and without a random row.
 
-For the tests and for ``python -m schedgap.benchmarks.studies.model_property``. Schedules come from plain enumeration
+For the tests and for ``python -m oracles.model_property``. Schedules come from plain enumeration
 and the checker; nothing here knows how a model is built.
 """
 
@@ -15,7 +15,7 @@ from fractions import Fraction
 
 import pulp
 
-from schedgap.benchmarks.studies.brute_force.schedules import CASES, Case
+from oracles.schedules import CASES, Case
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.layout import Key, Layout

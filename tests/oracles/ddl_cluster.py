@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linprog
 
-from schedgap.benchmarks.studies.brute_force.exact_lp import ZERO, minimum
+from oracles.exact_lp import ZERO, minimum
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination

@@ -11,8 +11,8 @@ import time
 from collections.abc import Iterator
 from fractions import Fraction
 
+from oracles import TooManyError
 from schedgap.benchmarks.instances.hadar.random import tiny
-from schedgap.benchmarks.studies.brute_force import TooManyError
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.hadar.instance import HadarInstance, Job

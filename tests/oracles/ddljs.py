@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
+from oracles import TooManyError
 from schedgap.benchmarks.instances.ddljs.random import tiny
-from schedgap.benchmarks.studies.brute_force import TooManyError
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.ddljs.instance import DdljsInstance, Job

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linprog
 
-from schedgap.benchmarks.studies.brute_force.ddl_cluster import (
+from oracles.ddl_cluster import (
     Terms,
     levels_of,
     merges,

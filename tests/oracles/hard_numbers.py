@@ -1,8 +1,8 @@
 """Tiny instances of every problem whose numbers are hard on exact methods: near ties, magnitudes, odd decimals.
 
-For the suite ``cross``. Each begins as a tiny instance whose optimum a plain search finds, and its numbers are then
-drawn anew: optima that differ by a billionth, sums that miss a capacity by as little, coefficients over nine orders
-of magnitude, values that have no short decimal, rates of zero, jobs that are equal.
+For the suite ``cross`` (:mod:`oracles.cross`). Each begins as a tiny instance whose optimum a plain search finds, and
+its numbers are then drawn anew: optima that differ by a billionth, sums that miss a capacity by as little, coefficients
+over nine orders of magnitude, values that have no short decimal, rates of zero, jobs that are equal.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from schedgap.benchmarks.instances.comm_contention import random as comm_contention
-from schedgap.benchmarks.instances.cross import FAMILIES
 from schedgap.benchmarks.instances.ddl_cluster import random as ddl_cluster
 from schedgap.benchmarks.instances.ddljs import random as ddljs
 from schedgap.benchmarks.instances.g_vne import random as g_vne
@@ -31,6 +30,7 @@ from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 
 Kind = TypeVar("Kind", bound=Instance)
+FAMILIES = ("near-ties", "magnitudes", "decimals")
 Fields = dict[str, Json]
 _LONGEST = 1e12
 """Seconds: what a transfer alone may take, so that every sensible moment of a start is one that files may hold."""

@@ -12,8 +12,8 @@ import time
 from fractions import Fraction
 from typing import Literal
 
+from oracles import TooManyError
 from schedgap.benchmarks.instances.g_vne.random import tiny
-from schedgap.benchmarks.studies.brute_force import TooManyError
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.common.substrate import SubstrateInstance

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from schedgap.benchmarks.studies.brute_force import TooManyError
+from oracles import TooManyError
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination

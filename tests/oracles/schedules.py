@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linprog
 
+from oracles import ddl_cluster_rows, g_vne, gpu_sharing, hadar, rar_ddls
 from schedgap.benchmarks.instances.comm_contention.random import tiny as tiny_comm
 from schedgap.benchmarks.instances.ddljs.random import tiny as tiny_ddljs
 from schedgap.benchmarks.instances.gpu_sharing.random import tiny as tiny_gpu_sharing
-from schedgap.benchmarks.studies.brute_force import ddl_cluster_rows, g_vne, gpu_sharing, hadar, rar_ddls
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
 from schedgap.formulations.comm_contention.models.events import horizon

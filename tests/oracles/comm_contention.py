@@ -12,8 +12,8 @@ import math
 import time
 from fractions import Fraction
 
-from schedgap.benchmarks.studies.brute_force import TooManyError
-from schedgap.benchmarks.studies.brute_force.exact_lp import ZERO, Vector, minimum
+from oracles import TooManyError
+from oracles.exact_lp import ZERO, Vector, minimum
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import exact
