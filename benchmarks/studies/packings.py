@@ -10,7 +10,7 @@ import random
 import time
 from collections.abc import Callable
 
-from schedgap.benchmarks.library.sources import one_server, packing
+from schedgap.benchmarks.studies.library.sources import one_server, packing
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.solvers.exact.rar_ddls.cp import solve_cp
 from schedgap.solvers.result import Deadline, SolveOptions, Status

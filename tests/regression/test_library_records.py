@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from schedgap.benchmarks.library.collection import SHIPPED, Entry, about, entries, faults, find
-from schedgap.benchmarks.library.sources import sources
+from schedgap.benchmarks.studies.library.sources import sources
 from schedgap.catalogue.registry import all_problems
 
 RECORDS = entries()

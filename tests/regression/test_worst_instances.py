@@ -9,7 +9,7 @@ import pytest
 
 from schedgap.benchmarks.ledger.judge import finite
 from schedgap.benchmarks.library import file_name, known
-from schedgap.benchmarks.library.renew import renew
+from schedgap.benchmarks.studies.library.renew import renew
 from schedgap.catalogue.method import Kind
 from schedgap.catalogue.methods import find_method
 from schedgap.catalogue.registry import all_problems, load_instance, parse_instance

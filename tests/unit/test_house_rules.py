@@ -203,7 +203,6 @@ NAMED_OUTSIDE = {
     "benchmarks/laboratory/metrics.py": {"ddljs", "g_vne", "gpu_sharing", "hadar", "rar_ddls"},
     "benchmarks/laboratory/papers.py": {"hadar"},
     "benchmarks/laboratory/rounds.py": {"hadar"},
-    "benchmarks/library/sources.py": set(PROBLEMS),
     "benchmarks/proving.py": {"comm_contention", "ddl_cluster", "ddljs"},
     "interface/figures.py": {"gpu_sharing"},
     "solvers/certificates/bounds.py": set(PROBLEMS),

@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from schedgap.benchmarks.library.sources import one_server, packing
+from schedgap.benchmarks.studies.library.sources import one_server, packing
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.job_options import job_options
 from schedgap.solvers.exact.rar_ddls.cp import solve_cp

@@ -122,7 +122,7 @@ def test_a_run_gives_its_tables_its_report_and_its_rows(tmp_path: Path) -> None:
     row = next(line.split() for line in answer.splitlines() if line.startswith("  list "))
     assert row[2] == "8/8" and "\ntoy: instances random, three; ratio to optimum\n" in answer
     assert "disagreements between methods" in answer
-    for width, parts in ((80, 1), (40, 2)):
+    for width, parts in ((80, 1), (40, 3)):
         narrow = run.answer(width).splitlines()
         assert max(map(len, narrow)) <= width and sum(line.startswith("heuristic") for line in narrow) == parts
     told = lines.getvalue().splitlines()

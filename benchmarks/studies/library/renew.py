@@ -1,4 +1,4 @@
-"""Hunt again for the worst instance of every heuristic: ``python -m schedgap.benchmarks.library.renew [PROBLEM ...]``.
+"""Hunt again for the worst instances: ``python -m schedgap.benchmarks.studies.library.renew [PROBLEM ...]``.
 
 A file is replaced only by an instance that is worse for its heuristic.
 """
@@ -19,7 +19,7 @@ from schedgap.benchmarks.library import file_name, known
 from schedgap.catalogue.registry import all_problems, find_problem
 from schedgap.formulations.common.errors import InputError
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[2] / "library"
 
 
 def renew(
@@ -85,7 +85,7 @@ def _kept(found: Hunted, old: float | None, path: Path) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command."""
-    parser = argparse.ArgumentParser(prog="python -m schedgap.benchmarks.library.renew", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m schedgap.benchmarks.studies.library.renew", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="PROBLEM[/HEURISTIC]", help="default: every problem")
     parser.add_argument("--budget", type=float, default=60.0, metavar="S", help="seconds for each heuristic")
     parser.add_argument("--seed", type=int, default=0, metavar="N")

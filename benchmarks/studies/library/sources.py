@@ -16,7 +16,7 @@ from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.instance import Instance, Json, read_json
 
-CHECKOUT = Path(__file__).parents[2]
+CHECKOUT = Path(__file__).parents[3]
 GENERATED: Mapping[str, Sequence[tuple[str, str, int, Mapping[str, Json]]]] = {
     "rar-ddls": (
         ("tiny", "tiny", 4, {}),

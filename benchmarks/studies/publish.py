@@ -1,6 +1,6 @@
 """Puts the pages of runs into a folder of documents, with the table of all verdicts and its headline.
 
-python -m schedgap.benchmarks.laboratory.publish docs results/reproduce-000 results/reproduce-001 ...
+python -m schedgap.benchmarks.studies.publish docs results/reproduce-000 results/reproduce-001 ...
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from schedgap.formulations.common.instance import Json
 PAGE = "reproduction.md"
 DATA = "reproduction.json"
 """All verdicts as data, so that one paper can be published without running the others again."""
-HEADLINE = "<!-- reproduction: written by benchmarks/laboratory/publish.py -->"
+HEADLINE = "<!-- reproduction: written by benchmarks/studies/publish.py -->"
 """The line of README.md that the headline follows."""
 _RULES = """Every table and figure of the five papers' evaluations, measured again: `schedgap reproduce PAPER
 [--item ITEM]`
@@ -208,7 +208,7 @@ def _write_headline(readme: Path, text: str) -> None:
 def main(arguments: Sequence[str]) -> int:
     """Publish; 2 on bad input."""
     if len(arguments) < 2:
-        print("usage: python -m schedgap.benchmarks.laboratory.publish DOCS RUN ...", file=sys.stderr)
+        print("usage: python -m schedgap.benchmarks.studies.publish DOCS RUN ...", file=sys.stderr)
         return 2
     try:
         print(publish(Path(arguments[0]), [Path(run) for run in arguments[1:]]))

@@ -1,4 +1,4 @@
-"""Fill the library, or make it better: ``python -m schedgap.benchmarks.library.fill [PROBLEM ...]``.
+"""Fill the library, or make it better: ``python -m schedgap.benchmarks.studies.library.fill [PROBLEM ...]``.
 
 Each instance is solved by every heuristic, by the strongest exact method from the best of them, by ``lns`` where that
 leaves it open, and then certified. What is there is kept, and replaced only by what is better; ``--again`` tries those
@@ -17,8 +17,8 @@ from typing import TextIO
 
 from schedgap.benchmarks.library.collection import SHIPPED, BestKnown, Entry, entries
 from schedgap.benchmarks.library.improve import Offer, credit, judge
-from schedgap.benchmarks.library.sources import Source, sources
 from schedgap.benchmarks.proving import compressed, exact_value
+from schedgap.benchmarks.studies.library.sources import Source, sources
 from schedgap.catalogue.method import Method
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import all_problems
@@ -186,7 +186,7 @@ def _certificate(entry: Entry, solution: dict[str, Json], closed: bool, effort: 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command."""
-    parser = argparse.ArgumentParser(prog="python -m schedgap.benchmarks.library.fill", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m schedgap.benchmarks.studies.library.fill", description=__doc__)
     parser.add_argument("problems", nargs="*", metavar="PROBLEM", help="default: every problem")
     parser.add_argument("--effort", type=float, default=1.0, metavar="F", help="factor on the limits of each solve")
     parser.add_argument("--again", action="store_true", help="also instances that have a record")
