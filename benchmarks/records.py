@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import math
+import statistics
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 from pydantic import ConfigDict, Field, create_model
 
-from schedgap.benchmarks.report.metrics import metrics_text
-from schedgap.benchmarks.report.text import number, seconds
+from schedgap.benchmarks.text import number, seconds
 from schedgap.catalogue.methods import label
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import shown_method
@@ -39,7 +39,7 @@ class Record:
     instance_name, instance_hash : the instance's identity (a run keeps it as ``instances/<hash>.json``)
     suite, batch : where it belongs in a run of suites; `batch` is the group's name in tables
     position : its place in the run's plan; tables are in this order, whatever finished first
-    key : identifies the work in a store, see :func:`~schedgap.benchmarks.harness.store.row_key`
+    key : identifies the work in a store, see :func:`~schedgap.benchmarks.sweep.store.row_key`
     limits, versions : what else its result depends on
     result : what the method returned; status ERROR where `error` tells why there is nothing
     payload : what else it gave, as JSON
@@ -170,6 +170,12 @@ class Record:
         return "\n".join(lines)
 
 
+def failed(record: Record, error: str, disagreement: bool = False) -> Record:
+    """The record of work that ended in an error."""
+    result = Result(Status.ERROR, termination=Termination.FAILED)
+    return replace(record, result=result, error=error, disagreement=disagreement)
+
+
 @cache
 def _row_form() -> type[Part]:
     """The fields of a record and of its result, each strictly of its type."""
@@ -236,3 +242,24 @@ def plain(value: object) -> Json:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     return str(value)
+
+
+def metrics_of(problem: Problem, info: Mapping[str, object] | None) -> dict[str, float | None]:
+    """The problem's metrics in a run's `info` by title, in the order of its row; those the run does not tell are left
+    out, those it cannot know are None."""
+    facts = info or {}
+    found = {title: facts[key] for key, title in problem.metrics.items() if key in facts}
+    return {title: float(value) if isinstance(value, int | float) else None for title, value in found.items()}
+
+
+def metrics_text(problem: Problem, info: Mapping[str, object] | None) -> str:
+    """The metrics in one line; empty where there are none."""
+    found = metrics_of(problem, info)
+    return ", ".join(f"{title} {number(value, 4)}" for title, value in found.items() if value is not None)
+
+
+def mean_metrics(runs: Sequence[Mapping[str, float | None]]) -> dict[str, float | None]:
+    """Each metric's mean over the runs, None where one of them does not know it: no mean is over the easy ones."""
+    titles = dict.fromkeys(title for run in runs for title in run)
+    known = {title: [value for run in runs if (value := run.get(title)) is not None] for title in titles}
+    return {title: statistics.fmean(values) if len(values) == len(runs) else None for title, values in known.items()}

@@ -21,7 +21,7 @@ from schedgap.reading import InstanceLike, read_instance
 from schedgap.solvers.result import Deadline, Proof, Result, Status
 
 if TYPE_CHECKING:
-    from schedgap.benchmarks.harness.progress import Sink
+    from schedgap.benchmarks.sweep.progress import Sink
     from schedgap.solvers.certificates.checker import Verdict
 
 _FOR_SOLVING = 0.5

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     import pytest
 
     from schedgap.benchmarks.evaluation.card import Card
-    from schedgap.benchmarks.harness.progress import Sink
     from schedgap.benchmarks.hunt.family.run import Lifted
     from schedgap.benchmarks.hunt.result import Hunted
     from schedgap.benchmarks.ledger.rows import Ledger
+    from schedgap.benchmarks.sweep.progress import Sink
 
 
 @at_work()
@@ -60,11 +60,11 @@ def verify(
     Disagreement
         A heuristic beat a proven optimum, or the checker rejected a solution.
     """
-    from schedgap.benchmarks.harness.progress import Progress
-    from schedgap.benchmarks.ledger.claims import claims_from
+    from schedgap.benchmarks.judging.claims import claims_from
     from schedgap.benchmarks.ledger.page import write_ledger
     from schedgap.benchmarks.ledger.verify import OUT
     from schedgap.benchmarks.ledger.verify import verify as run
+    from schedgap.benchmarks.sweep.progress import Progress
 
     folder = OUT if out is None else Path(out)
     with claims_from(claims) as own:
@@ -133,7 +133,7 @@ def hunt(
     >>> hunt("rar-ddls/ff", limits={"jobs": 3, "evaluations": 100}).value  # doctest: +SKIP
     """
     from schedgap.benchmarks.hunt.run import hunt as run
-    from schedgap.benchmarks.ledger.claims import claims_from
+    from schedgap.benchmarks.judging.claims import claims_from
 
     with claims_from(claims):
         return run(
@@ -252,7 +252,7 @@ def evaluate(
     from schedgap.benchmarks.evaluation.places import bubblewrap
     from schedgap.benchmarks.evaluation.run import EACH
     from schedgap.benchmarks.evaluation.run import evaluate as run
-    from schedgap.benchmarks.ledger.claims import claims_from
+    from schedgap.benchmarks.judging.claims import claims_from
     from schedgap.benchmarks.report.page import render
     from schedgap.catalogue.registry import find_problem
     from schedgap.formulations.common.errors import InputError

@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from schedgap.benchmarks.harness.progress import Progress
 from schedgap.benchmarks.instances import figure_of
-from schedgap.benchmarks.report.text import number
+from schedgap.benchmarks.sweep.progress import Progress
+from schedgap.benchmarks.text import number
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import InputError
@@ -21,7 +21,7 @@ from schedgap.reading import InstanceLike, SolutionLike, checked, name_of, read_
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from schedgap.benchmarks.harness.progress import Sink
+    from schedgap.benchmarks.sweep.progress import Sink
 
 ENDINGS = (".svg", ".png", ".pdf")
 

@@ -11,7 +11,7 @@ from schedgap.benchmarks.library.collection import SHIPPED, Entry, about, entrie
 from schedgap.benchmarks.library.improve import Judged, Offer, credit, judge
 from schedgap.benchmarks.proving import CertificateLike, read_certificate
 from schedgap.benchmarks.records import Record, plain, plain_number
-from schedgap.benchmarks.report.text import fixed, number, table
+from schedgap.benchmarks.text import fixed, number, table
 from schedgap.catalogue.methods import find_method
 from schedgap.formulations.common.errors import Disagreement, InputError, SchedgapError
 from schedgap.formulations.common.files import check_folder, write_text
@@ -24,7 +24,7 @@ from schedgap.solvers.result import Proof, SolveOptions, Termination
 from schedgap.solving import solve_record
 
 if TYPE_CHECKING:
-    from schedgap.benchmarks.harness.progress import Sink
+    from schedgap.benchmarks.sweep.progress import Sink
 
 TIME_LIMIT = 60.0
 """Seconds for each instance where nothing is said."""

@@ -25,7 +25,7 @@ def listing(problem: str | None = None) -> str:
     InputError
         There is no such problem.
     """
-    from schedgap.benchmarks.harness.suites import SUITES, suites_of
+    from schedgap.benchmarks.suites.plan import SUITES, suites_of
     from schedgap.reproducing import experiments
 
     if problem is not None:
@@ -44,8 +44,8 @@ def listing(problem: str | None = None) -> str:
 
 def names(part: str, problem: str | None = None) -> list[str]:
     """Ids of the presets, formats, forms, suites or guarantees of a problem; of all where it is not known."""
-    from schedgap.benchmarks.harness.suites import suites_of
     from schedgap.benchmarks.instances import workload_of
+    from schedgap.benchmarks.suites.plan import suites_of
 
     there = all_problems()
     found: list[str] = []

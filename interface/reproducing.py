@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from schedgap.interrupt import at_work
 
 if TYPE_CHECKING:
-    from schedgap.benchmarks.harness.progress import Sink
     from schedgap.benchmarks.laboratory.running import Reproduction
+    from schedgap.benchmarks.sweep.progress import Sink
 
 
 def papers() -> Mapping[str, str]:

@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from schedgap.benchmarks.harness.progress import SolveProgress
-from schedgap.benchmarks.harness.warm import warm_once
 from schedgap.benchmarks.records import Record
+from schedgap.benchmarks.sweep.progress import SolveProgress
+from schedgap.benchmarks.sweep.warm import warm_once
 from schedgap.catalogue.agreement import write_disagreement
 from schedgap.catalogue.method import Kind
 from schedgap.catalogue.methods import find_method, method_settings
@@ -27,8 +27,8 @@ from schedgap.solvers.result import Deadline, Listener, Proof, Result, Status, T
 from schedgap.solvers.result import SolveOptions as SolveOptions
 
 if TYPE_CHECKING:
-    from schedgap.benchmarks.harness.compare import Comparison
-    from schedgap.benchmarks.harness.progress import Sink
+    from schedgap.benchmarks.report.compare import Comparison
+    from schedgap.benchmarks.sweep.progress import Sink
 
 
 def solve(
@@ -217,8 +217,8 @@ def compare(
     --------
     >>> print(compare(generate("rar-ddls", seed=1)).to_text())  # doctest: +SKIP
     """
-    from schedgap.benchmarks.harness.compare import chosen_methods
-    from schedgap.benchmarks.harness.compare import compare as side_by_side
+    from schedgap.benchmarks.report.compare import chosen_methods
+    from schedgap.benchmarks.report.compare import compare as side_by_side
 
     problem, given = read_instance(instance)
     for method in chosen_methods(problem, given, methods):

@@ -15,8 +15,8 @@ from schedgap.reading import InstanceLike
 if TYPE_CHECKING:
     import pandas as pd
 
-    from schedgap.benchmarks.harness.progress import Sink
-    from schedgap.benchmarks.harness.runner import Run
+    from schedgap.benchmarks.suites.runner import Run
+    from schedgap.benchmarks.sweep.progress import Sink
 
 
 @at_work()
@@ -56,7 +56,7 @@ def bench(
     Run
         Its tables as text, the path of the report, and what came out.
     """
-    from schedgap.benchmarks.harness.runner import run_suites
+    from schedgap.benchmarks.suites.runner import run_suites
 
     return run_suites(
         list(suites),
@@ -118,8 +118,8 @@ def run(
     >>> table.groupby("method").ratio.mean()["cp"]
     np.float64(1.0)
     """
-    from schedgap.benchmarks.harness.frame import tidy
-    from schedgap.benchmarks.harness.progress import Progress
+    from schedgap.benchmarks.report.frame import tidy
+    from schedgap.benchmarks.sweep.progress import Progress
     from schedgap.solving import compare
 
     several = isinstance(instances, Iterable) and not isinstance(instances, str | Mapping | Instance)
@@ -162,9 +162,9 @@ def report(
     InputError
         There is no run, a file cannot be written, two runs to export, or pyarrow is not installed.
     """
-    from schedgap.benchmarks.harness.progress import Progress
     from schedgap.benchmarks.report.export import check_parquet, export_csv, export_parquet
     from schedgap.benchmarks.report.run_page import unfinished, write_report
+    from schedgap.benchmarks.sweep.progress import Progress
 
     runs = [Path(folder), *([] if other is None else [Path(other)])]
     forms = {"csv": csv, "parquet": parquet}

@@ -12,8 +12,8 @@ from pathlib import Path
 from schedgap.benchmarks.hunt.result import Hunted
 from schedgap.benchmarks.hunt.target import finite_value
 from schedgap.benchmarks.report.sheet import Column, Marked, Sheet
-from schedgap.benchmarks.report.text import fixed
-from schedgap.benchmarks.report.text import seconds as in_seconds
+from schedgap.benchmarks.text import fixed
+from schedgap.benchmarks.text import seconds as in_seconds
 from schedgap.catalogue.agreement import Agreement
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import printable

@@ -12,15 +12,15 @@ from typing import Any
 
 from schedgap.benchmarks.evaluation.card import Card, Trial
 from schedgap.benchmarks.evaluation.contained import Bounds, Contained, Failed
-from schedgap.benchmarks.harness.cluster import check_cluster, pool_of
-from schedgap.benchmarks.harness.progress import Progress, Sink
 from schedgap.benchmarks.hunt.result import Hunted
 from schedgap.benchmarks.hunt.run import hunt
 from schedgap.benchmarks.hunt.target import Target
 from schedgap.benchmarks.instances import workload_of
-from schedgap.benchmarks.ledger.claims import claims_of, users_claims
-from schedgap.benchmarks.ledger.judge import evaluate as judge_claim
+from schedgap.benchmarks.judging.claims import claims_of, users_claims
+from schedgap.benchmarks.judging.judge import evaluate as judge_claim
 from schedgap.benchmarks.library.collection import entries
+from schedgap.benchmarks.sweep.cluster import check_cluster, pool_of
+from schedgap.benchmarks.sweep.progress import Progress, Sink
 from schedgap.catalogue.agreement import Answer, agree, certified_bound, write_disagreement
 from schedgap.catalogue.methods import one_line
 from schedgap.catalogue.problem import Problem

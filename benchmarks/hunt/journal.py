@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from schedgap.benchmarks.harness.store import StoreError
+from schedgap.benchmarks.sweep.store import StoreError
 from schedgap.formulations.common.instance import Json
 
 FILE = "journal.jsonl"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from schedgap.benchmarks.hunt.target import SEED, Found, Target, finite_value
 from schedgap.benchmarks.records import plain
-from schedgap.benchmarks.report.text import fixed, nearest, number
+from schedgap.benchmarks.text import fixed, nearest, number
 from schedgap.formulations.common.files import write_text
 
 WORST = "worst.json"

@@ -13,10 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from schedgap.benchmarks.harness.cluster import check_cluster, own_folder, pool_of
-from schedgap.benchmarks.harness.pool import Pool
-from schedgap.benchmarks.harness.progress import Progress, Sink
-from schedgap.benchmarks.harness.store import fresh_folder, locked
 from schedgap.benchmarks.hunt.island import Stretch, Walked
 from schedgap.benchmarks.hunt.journal import FILE, Journal
 from schedgap.benchmarks.hunt.limits import EVALUATIONS, Limits, parse_limits
@@ -25,6 +21,10 @@ from schedgap.benchmarks.hunt.shrink import shrunk
 from schedgap.benchmarks.hunt.starts import Starts, starts_of
 from schedgap.benchmarks.hunt.target import Found, Judge, Target, find_target
 from schedgap.benchmarks.hunt.work import DISAGREEMENTS, Done, Work, do_work, kept
+from schedgap.benchmarks.sweep.cluster import check_cluster, own_folder, pool_of
+from schedgap.benchmarks.sweep.pool import Pool
+from schedgap.benchmarks.sweep.progress import Progress, Sink
+from schedgap.benchmarks.sweep.store import fresh_folder, locked
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.files import check_folder, write_text

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from schedgap.benchmarks.ledger.claims import claims_of
-from schedgap.benchmarks.ledger.judge import evaluate
+from schedgap.benchmarks.judging.claims import claims_of
+from schedgap.benchmarks.judging.judge import evaluate
 from schedgap.catalogue.agreement import Answer, agree, certified_bound, write_disagreement
 from schedgap.catalogue.method import Kind, Method, full_settings, own_method
 from schedgap.catalogue.methods import find_method, one_line

@@ -8,11 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from schedgap.benchmarks.harness.warm import warm_once
 from schedgap.benchmarks.hunt.island import Stretch, Walked, walk
 from schedgap.benchmarks.hunt.journal import Journal
 from schedgap.benchmarks.hunt.starts import Starts
 from schedgap.benchmarks.hunt.target import Found, Judge, Target
+from schedgap.benchmarks.sweep.warm import warm_once
 from schedgap.catalogue.methods import one_line
 from schedgap.formulations.common.errors import Disagreement, InputError, SchedgapError
 from schedgap.formulations.common.files import write_text

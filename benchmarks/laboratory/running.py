@@ -12,18 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import schedgap.benchmarks.instances
-from schedgap.benchmarks.harness.cluster import check_cluster, pool_of
-from schedgap.benchmarks.harness.progress import Progress, Sink
-from schedgap.benchmarks.harness.store import FILE, Store, fresh_folder, holds_a_run, locked, row_key
-from schedgap.benchmarks.harness.versions import environment, relevant_versions
-from schedgap.benchmarks.harness.worker import failed
 from schedgap.benchmarks.laboratory import measure as measuring
 from schedgap.benchmarks.laboratory import metrics, rounds
 from schedgap.benchmarks.laboratory.data import Data
 from schedgap.benchmarks.laboratory.declare import Item, Measure, Paper
 from schedgap.benchmarks.laboratory.measure import Run
 from schedgap.benchmarks.laboratory.verdicts import Judged, judge
-from schedgap.benchmarks.records import Record, plain
+from schedgap.benchmarks.records import Record, failed, plain
+from schedgap.benchmarks.sweep.cluster import check_cluster, pool_of
+from schedgap.benchmarks.sweep.progress import Progress, Sink
+from schedgap.benchmarks.sweep.store import FILE, Store, fresh_folder, holds_a_run, locked, row_key
+from schedgap.benchmarks.sweep.versions import environment, relevant_versions
 from schedgap.formulations.common.errors import InputError, near
 from schedgap.solvers.result import Status
 

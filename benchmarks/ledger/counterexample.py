@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from schedgap.benchmarks.records import plain
-from schedgap.benchmarks.report.text import refuting
+from schedgap.benchmarks.text import refuting
 from schedgap.catalogue.registry import all_problems
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.files import write_text

@@ -7,11 +7,11 @@ from collections import Counter
 from pathlib import Path
 
 from schedgap.benchmarks.instances import figure_of, workload_of
-from schedgap.benchmarks.ledger.judge import finite
+from schedgap.benchmarks.judging.judge import finite
 from schedgap.benchmarks.ledger.rows import Ledger, LedgerRow
 from schedgap.benchmarks.report.page import Picture, picture, render
 from schedgap.benchmarks.report.sheet import Marked
-from schedgap.benchmarks.report.text import fixed, number
+from schedgap.benchmarks.text import fixed, number
 from schedgap.catalogue.method import Kind
 from schedgap.catalogue.methods import find_method
 from schedgap.catalogue.problem import Problem

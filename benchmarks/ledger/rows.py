@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from schedgap.benchmarks.ledger.judge import finite
-from schedgap.benchmarks.ledger.verdicts import ledger_verdict
+from schedgap.benchmarks.judging.judge import finite
+from schedgap.benchmarks.judging.verdicts import ledger_verdict
 from schedgap.benchmarks.records import plain
-from schedgap.benchmarks.report.text import fixed, nearest, table
+from schedgap.benchmarks.text import fixed, nearest, table
 from schedgap.formulations.common.instance import Json
 from schedgap.heuristics.common.guarantee import Evaluation, Guarantee, Verdict
 

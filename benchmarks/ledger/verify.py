@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from schedgap.benchmarks.harness.cluster import pool_of
-from schedgap.benchmarks.harness.progress import Progress, Sink
 from schedgap.benchmarks.instances import workload_of
-from schedgap.benchmarks.ledger.claims import claims_of
+from schedgap.benchmarks.judging.claims import claims_of
+from schedgap.benchmarks.judging.judge import evaluate
 from schedgap.benchmarks.ledger.counterexample import Trial, instance_size, write_counterexample
-from schedgap.benchmarks.ledger.judge import evaluate
 from schedgap.benchmarks.ledger.rows import Ledger, LedgerRow, Tally
-from schedgap.benchmarks.report.text import refuting
+from schedgap.benchmarks.sweep.cluster import pool_of
+from schedgap.benchmarks.sweep.progress import Progress, Sink
+from schedgap.benchmarks.text import refuting
 from schedgap.catalogue.agreement import Answer, agree, certified, certified_bound, write_disagreement
 from schedgap.catalogue.method import Method, full_settings
 from schedgap.catalogue.methods import find_method

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from schedgap.benchmarks.library.collection import BestKnown, Credit, Entry, judged
-from schedgap.benchmarks.report.text import number
+from schedgap.benchmarks.text import number
 from schedgap.catalogue.agreement import DISAGREEMENTS, write_disagreement
 from schedgap.formulations.common.check import Violation
 from schedgap.formulations.common.errors import Disagreement, InputError

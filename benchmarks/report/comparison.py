@@ -5,14 +5,14 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from schedgap.benchmarks.report.text import apart, fixed, number, seconds, significant, table
+from schedgap.benchmarks.text import apart, fixed, number, seconds, significant, table
 from schedgap.catalogue.agreement import joint_proof
 from schedgap.heuristics.common.guarantee import Evaluation, Verdict, at_most
 from schedgap.solvers.result import Proof
 
 if TYPE_CHECKING:
-    from schedgap.benchmarks.harness.compare import Comparison, MethodRuns
-    from schedgap.benchmarks.ledger.judge import Judgement
+    from schedgap.benchmarks.judging.judge import Judgement
+    from schedgap.benchmarks.report.compare import Comparison, MethodRuns
 
 WIDTH = 100
 """Columns of a comparison, where the names of its methods and claims allow it."""

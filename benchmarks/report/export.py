@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from schedgap.benchmarks.harness.analysis import COLUMNS, Analysis
-from schedgap.benchmarks.report.metrics import metrics_of
+from schedgap.benchmarks.records import metrics_of
+from schedgap.benchmarks.report.analysis import COLUMNS, Analysis
 from schedgap.benchmarks.report.run_page import read_run
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import InputError

@@ -14,8 +14,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from schedgap.benchmarks.figures.style import GRID, INK, MARK, PALETTE, new_figure, plain_axes, whole_numbers
-from schedgap.benchmarks.harness.aggregate import Block, Claim, blocks, claims, headline
-from schedgap.benchmarks.report.text import number
+from schedgap.benchmarks.report.aggregate import Block, Claim, blocks, claims, headline
+from schedgap.benchmarks.text import number
 from schedgap.catalogue.problem import Problem
 
 REPAIRED = "#0072B2"

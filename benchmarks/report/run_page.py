@@ -10,12 +10,11 @@ from typing import Any
 
 import pandas as pd
 
-from schedgap.benchmarks.harness.aggregate import claims
-from schedgap.benchmarks.harness.analysis import Analysis, analyse, claimed_only, instance_path, instances, load
-from schedgap.benchmarks.harness.store import FILE, Store, StoreError, reading
 from schedgap.benchmarks.instances import figure_of, workload_of
-from schedgap.benchmarks.ledger.verdicts import FOLDER, write_counterexamples
+from schedgap.benchmarks.judging.verdicts import FOLDER, write_counterexamples
 from schedgap.benchmarks.records import Record
+from schedgap.benchmarks.report.aggregate import claims
+from schedgap.benchmarks.report.analysis import Analysis, analyse, claimed_only, instance_path, instances, load
 from schedgap.benchmarks.report.figures import (
     places_of,
     profile_figures,
@@ -33,7 +32,8 @@ from schedgap.benchmarks.report.sheets import (
     ratio_sheets,
 )
 from schedgap.benchmarks.report.table import TABLE, counted, run_text
-from schedgap.benchmarks.report.text import number, significant
+from schedgap.benchmarks.sweep.store import FILE, Store, StoreError, reading
+from schedgap.benchmarks.text import number, significant
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.instance import Instance, Json, read_json

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from schedgap.benchmarks.report.text import table
+from schedgap.benchmarks.text import table
 
 WIDE = 120
 """Characters beyond which a table is made narrower where that is possible."""

@@ -8,7 +8,9 @@ from dataclasses import replace
 
 import pandas as pd
 
-from schedgap.benchmarks.harness.aggregate import (
+from schedgap.benchmarks.judging.verdicts import FOLDER
+from schedgap.benchmarks.library import known
+from schedgap.benchmarks.report.aggregate import (
     WITHIN,
     Block,
     Claim,
@@ -19,11 +21,9 @@ from schedgap.benchmarks.harness.aggregate import (
     mean_metrics,
     survivors,
 )
-from schedgap.benchmarks.harness.analysis import Analysis
-from schedgap.benchmarks.ledger.verdicts import FOLDER
-from schedgap.benchmarks.library import known
+from schedgap.benchmarks.report.analysis import Analysis
 from schedgap.benchmarks.report.sheet import Column, Marked, Sheet
-from schedgap.benchmarks.report.text import nearest, percent, seconds, significant, span
+from schedgap.benchmarks.text import nearest, percent, seconds, significant, span
 from schedgap.catalogue.problem import Problem
 
 CLOCK = "every worker runs a method once before its clock starts, so times hold no compilation and no import"

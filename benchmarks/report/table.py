@@ -6,8 +6,8 @@ import textwrap
 
 import pandas as pd
 
-from schedgap.benchmarks.harness.analysis import Analysis, claimed_only, instances
-from schedgap.benchmarks.harness.faults import faults_in
+from schedgap.benchmarks.report.analysis import Analysis, claimed_only, instances
+from schedgap.benchmarks.report.faults import faults_in
 from schedgap.benchmarks.report.sheet import Sheet
 from schedgap.benchmarks.report.sheets import (
     answer_sheet,

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from schedgap.benchmarks.harness.analysis import Analysis
+from schedgap.benchmarks.report.analysis import Analysis
 from schedgap.benchmarks.report.page import render
-from schedgap.benchmarks.report.text import number, seconds, significant
+from schedgap.benchmarks.text import number, seconds, significant
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.numbers import agrees, better
 

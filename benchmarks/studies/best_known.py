@@ -52,7 +52,7 @@ def best_known(problem: str, preset: str, settings: Settings, seed: int, limit: 
     The best heuristic and its objective, that of `lns`, the certified bound; percentages relative to what the
     heuristic has, and of gaps |objective - bound| / |objective|; None where unknown.
     """
-    from schedgap.benchmarks.harness.warm import warm_once
+    from schedgap.benchmarks.sweep.warm import warm_once
     from schedgap.catalogue.methods import find_method
 
     known = find_problem(problem)

@@ -18,9 +18,9 @@ from dataclasses import replace
 import numpy as np
 
 from schedgap.benchmarks import confirming
-from schedgap.benchmarks.harness.suites import plan
 from schedgap.benchmarks.instances import make_instance
-from schedgap.benchmarks.report.text import fixed, table
+from schedgap.benchmarks.suites.plan import plan
+from schedgap.benchmarks.text import fixed, table
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import all_problems, find_problem
 from schedgap.catalogue.run import checker_of, run_method

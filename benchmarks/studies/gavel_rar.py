@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from schedgap.benchmarks.harness.compare import Comparison, MethodRuns, compare
 from schedgap.benchmarks.importers import import_instance
-from schedgap.benchmarks.report.text import fixed, number
+from schedgap.benchmarks.report.compare import Comparison, MethodRuns, compare
+from schedgap.benchmarks.text import fixed, number
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import InputError, SchedgapError

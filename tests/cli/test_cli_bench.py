@@ -11,8 +11,8 @@ import pytest
 from support.command import Command
 from support.small_suite import ROWS
 
-from schedgap.benchmarks.harness.store import FILE, Store
 from schedgap.benchmarks.instances import workload_of
+from schedgap.benchmarks.sweep.store import FILE, Store
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 
 
@@ -21,7 +21,7 @@ def small_suite(monkeypatch: pytest.MonkeyPatch) -> None:
     """The quick suite of one problem, with two instances."""
     workload = replace(workload_of(RAR_DDLS), suites=ROWS)
     monkeypatch.setattr(RAR_DDLS, "workload", lambda: workload)
-    monkeypatch.setattr("schedgap.benchmarks.harness.suites.all_problems", lambda: {"rar-ddls": RAR_DDLS})
+    monkeypatch.setattr("schedgap.benchmarks.suites.plan.all_problems", lambda: {"rar-ddls": RAR_DDLS})
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from support.command import Command
 
-from schedgap.benchmarks.harness.suites import SUITES, suites_of
 from schedgap.benchmarks.instances import workload_of
+from schedgap.benchmarks.suites.plan import SUITES, suites_of
 from schedgap.catalogue.registry import all_problems, find_problem
 
 ENTRY = [sys.executable, "-m", "schedgap.cli.main"]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from support.command import Command
 
-from schedgap.benchmarks.harness.store import locked
+from schedgap.benchmarks.sweep.store import locked
 
 EACH = """
 import json, sys

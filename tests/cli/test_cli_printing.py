@@ -7,10 +7,10 @@ import pytest
 from support.command import Command
 
 import schedgap
-from schedgap.benchmarks.harness.analysis import instance_path
-from schedgap.benchmarks.harness.compare import Comparison, MethodRuns, compare
-from schedgap.benchmarks.harness.store import FILE, Store
 from schedgap.benchmarks.records import Record
+from schedgap.benchmarks.report.analysis import instance_path
+from schedgap.benchmarks.report.compare import Comparison, MethodRuns, compare
+from schedgap.benchmarks.sweep.store import FILE, Store
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import all_problems, find_problem
 from schedgap.formulations.common.errors import InputError
@@ -24,7 +24,7 @@ LEVELS = {*Proof, None}
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is solved to warm up, and no figure drawn."""
-    monkeypatch.setattr("schedgap.benchmarks.harness.compare.warm_once", lambda *_: None)
+    monkeypatch.setattr("schedgap.benchmarks.report.compare.warm_once", lambda *_: None)
     monkeypatch.setattr("schedgap.benchmarks.report.page.as_svg", lambda *_: "<svg/>")
 
 

@@ -15,11 +15,11 @@ from support.command import Command
 from support.experiments import PAPER, run
 from support.work import wait_until
 
-from schedgap.benchmarks.harness.store import FILE, Store
 from schedgap.benchmarks.laboratory.page import MARK, VERDICTS, page_name, write_page
 from schedgap.benchmarks.laboratory.papers import NAMES, find_paper
 from schedgap.benchmarks.laboratory.running import draws_of, reproduce
 from schedgap.benchmarks.studies.publish import DATA, PAGE, publish
+from schedgap.benchmarks.sweep.store import FILE, Store
 
 ROOT = Path(__file__).resolve().parents[2]
 

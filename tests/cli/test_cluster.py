@@ -24,12 +24,6 @@ from support.work import wait_until
 
 import schedgap
 from schedgap.benchmarks.evaluation.run import _Question, _references
-from schedgap.benchmarks.harness import cluster as cluster_module
-from schedgap.benchmarks.harness.cluster import ClusterLost, ClusterPool, _Running, check_cluster, pool_of
-from schedgap.benchmarks.harness.progress import Progress
-from schedgap.benchmarks.harness.store import FILE, Store, StoreError
-from schedgap.benchmarks.harness.suites import Item, plan
-from schedgap.benchmarks.harness.worker import execute
 from schedgap.benchmarks.hunt.island import Stretch
 from schedgap.benchmarks.hunt.limits import parse_limits
 from schedgap.benchmarks.hunt.starts import starts_of
@@ -37,6 +31,12 @@ from schedgap.benchmarks.hunt.target import find_target
 from schedgap.benchmarks.hunt.work import Work, do_work
 from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.records import Record
+from schedgap.benchmarks.suites.plan import Item, plan
+from schedgap.benchmarks.suites.worker import execute
+from schedgap.benchmarks.sweep import cluster as cluster_module
+from schedgap.benchmarks.sweep.cluster import ClusterLost, ClusterPool, _Running, check_cluster, pool_of
+from schedgap.benchmarks.sweep.progress import Progress
+from schedgap.benchmarks.sweep.store import FILE, Store, StoreError
 from schedgap.catalogue.comm_contention import PROBLEM as COMM_CONTENTION
 from schedgap.formulations.common.errors import InputError
 

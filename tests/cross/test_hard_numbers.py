@@ -12,8 +12,8 @@ from oracles.exact_lp import minimum
 from oracles.hard_numbers import FAMILIES, Numbers, hard_comm_contention
 from support.checks import comm_contention as check
 
-from schedgap.benchmarks.harness.compare import answer_of
 from schedgap.benchmarks.instances import find_preset, workload_of
+from schedgap.benchmarks.report.compare import answer_of
 from schedgap.catalogue.agreement import Answer, agree, certified_bound
 from schedgap.catalogue.methods import find_method
 from schedgap.catalogue.problem import Problem

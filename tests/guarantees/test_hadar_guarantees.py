@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schedgap.benchmarks.harness.compare import compare
 from schedgap.benchmarks.instances.hadar.adversarial import (
     FAMILIES,
     FORKED,
@@ -20,6 +19,7 @@ from schedgap.benchmarks.instances.hadar.adversarial import (
     roomy,
 )
 from schedgap.benchmarks.ledger.verify import verify
+from schedgap.benchmarks.report.compare import compare
 from schedgap.catalogue.hadar import PROBLEM as HADAR
 from schedgap.catalogue.method import full_settings
 from schedgap.formulations.hadar.instance import HadarInstance

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from schedgap.benchmarks.harness.compare import compare
 from schedgap.benchmarks.ledger.counterexample import repeat_command
 from schedgap.benchmarks.library import known
+from schedgap.benchmarks.report.compare import compare
 from schedgap.catalogue.registry import all_problems, load_instance
 from schedgap.heuristics.common.guarantee import Case, Verdict
 from schedgap.solvers.result import SolveOptions

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from schedgap.benchmarks.harness.compare import compare, run_method
 from schedgap.benchmarks.ledger.rows import Ledger
 from schedgap.benchmarks.ledger.verify import verify
+from schedgap.benchmarks.report.compare import compare, run_method
 from schedgap.catalogue.registry import load_instance
 from schedgap.solvers.result import SolveOptions, Status
 

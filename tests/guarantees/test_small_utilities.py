@@ -4,8 +4,8 @@ import copy
 
 import pytest
 
-from schedgap.benchmarks.ledger.judge import evaluate
-from schedgap.benchmarks.ledger.verdicts import all_verdicts
+from schedgap.benchmarks.judging.judge import evaluate
+from schedgap.benchmarks.judging.verdicts import all_verdicts
 from schedgap.benchmarks.ledger.verify import _Trials
 from schedgap.catalogue.methods import find_method
 from schedgap.catalogue.registry import parse_instance

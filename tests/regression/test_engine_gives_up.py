@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import schedgap
-from schedgap.benchmarks.harness.compare import run_method
+from schedgap.benchmarks.report.compare import run_method
 from schedgap.catalogue.registry import find_problem, load_instance
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance

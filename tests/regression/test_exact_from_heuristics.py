@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import schedgap
-from schedgap.benchmarks.harness.compare import run_method
+from schedgap.benchmarks.report.compare import run_method
 from schedgap.catalogue.method import Kind
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import InputError

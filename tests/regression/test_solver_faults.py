@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from schedgap.benchmarks.harness.compare import run_method
+from schedgap.benchmarks.report.compare import run_method
 from schedgap.catalogue.method import Kind
 from schedgap.catalogue.registry import load_instance
 from schedgap.formulations.common.numbers import agrees

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from schedgap.benchmarks.ledger.judge import finite
+from schedgap.benchmarks.judging.judge import finite
 from schedgap.benchmarks.library import file_name, known
 from schedgap.benchmarks.studies.library.renew import renew
 from schedgap.catalogue.method import Kind

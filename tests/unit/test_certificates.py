@@ -20,12 +20,12 @@ from oracles.comm_contention import brute_force
 from support.work import PATIENCE
 
 import schedgap
-from schedgap.benchmarks.harness.aggregate import exact_methods
-from schedgap.benchmarks.harness.analysis import analyse
-from schedgap.benchmarks.harness.suites import plan
-from schedgap.benchmarks.harness.worker import execute
 from schedgap.benchmarks.ledger.verify import verify
+from schedgap.benchmarks.report.aggregate import exact_methods
+from schedgap.benchmarks.report.analysis import analyse
 from schedgap.benchmarks.studies.certificates import changed
+from schedgap.benchmarks.suites.plan import plan
+from schedgap.benchmarks.suites.worker import execute
 from schedgap.catalogue.registry import find_problem, parse_instance
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
 from schedgap.solvers.certificates import bounds, checker

@@ -14,8 +14,8 @@ from support.engine_models import ModelMaker, checker_of, knapsacks, market_spli
 from support.work import PATIENCE, calls, with_growing_limit
 
 import schedgap.solvers.declarative as declarative
-from schedgap.benchmarks.harness.compare import run_method
 from schedgap.benchmarks.instances.rar_ddls.random import paper, small
+from schedgap.benchmarks.report.compare import run_method
 from schedgap.benchmarks.studies.engine_handoff import sparse_model
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.formulations.common.check import CheckReport, Violation

@@ -10,11 +10,10 @@ import pandas as pd
 import pytest
 from support.toy import toy
 
-from schedgap.benchmarks.harness.faults import Faults, faults_in, faults_of
-from schedgap.benchmarks.harness.runner import run_suites
-from schedgap.benchmarks.harness.worker import failed
-from schedgap.benchmarks.records import Record
+from schedgap.benchmarks.records import Record, failed
+from schedgap.benchmarks.report.faults import Faults, faults_in, faults_of
 from schedgap.benchmarks.report.table import TABLE
+from schedgap.benchmarks.suites.runner import run_suites
 from schedgap.solvers.result import Result, Status
 
 

@@ -314,7 +314,7 @@ def test_a_clock_that_is_set_back_does_not_prolong_a_hunt(tmp_path: Path, monkey
 def test_a_process_that_leaves_does_so_with_its_workers_locks() -> None:
     script = "\n".join(
         [
-            "from schedgap.benchmarks.harness.pool import Pool",
+            "from schedgap.benchmarks.sweep.pool import Pool",
             "from schedgap.interrupt import leave",
             "with Pool(abs, 1) as pool:",
             "    pool.run([1], lambda *_: None, lambda *_: None)",

@@ -12,8 +12,8 @@ import pytest
 
 import schedgap
 from schedgap import api, instances, solving
-from schedgap.benchmarks.harness import warm
-from schedgap.benchmarks.harness.progress import SolveProgress
+from schedgap.benchmarks.sweep import warm
+from schedgap.benchmarks.sweep.progress import SolveProgress
 from schedgap.catalogue.method import Method
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
@@ -92,7 +92,7 @@ def test_no_clock_pays_for_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warm, "_warm", set())
     monkeypatch.setattr(warm, "warm_up", warmed)
     monkeypatch.setattr(solving, "Deadline", Noted)
-    monkeypatch.setattr("schedgap.benchmarks.harness.compare.Deadline", Noted)
+    monkeypatch.setattr("schedgap.benchmarks.report.compare.Deadline", Noted)
     instance = api.generate("rar-ddls", seed=3)
     result = api.solve(instance, "sjf-bco", time_limit=1e6)
     assert result.solution is not None and result.seconds is not None

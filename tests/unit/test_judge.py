@@ -9,7 +9,7 @@ from dataclasses import replace
 from support.toy import toy
 
 from schedgap.benchmarks.instances import workload_of
-from schedgap.benchmarks.ledger.judge import evaluate, finite, guarantees_of, judge
+from schedgap.benchmarks.judging.judge import evaluate, finite, guarantees_of, judge
 from schedgap.catalogue.agreement import Agreement
 from schedgap.catalogue.methods import find_method
 from schedgap.catalogue.problem import Problem

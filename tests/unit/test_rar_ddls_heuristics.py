@@ -21,8 +21,8 @@ from support.rar_sjf_bco_reference import (
 )
 from support.work import PASSED, Looks
 
-from schedgap.benchmarks.harness.compare import run_method
 from schedgap.benchmarks.instances.rar_ddls.random import contended, large, paper, tiny
+from schedgap.benchmarks.report.compare import run_method
 from schedgap.catalogue.methods import find_method, method_settings
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.catalogue.registry import load_instance

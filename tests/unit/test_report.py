@@ -20,13 +20,13 @@ import pytest
 from support.toy import toy
 
 from schedgap.benchmarks.figures.style import new_figure, save, whole_numbers
-from schedgap.benchmarks.harness.analysis import COLUMNS
-from schedgap.benchmarks.harness.runner import Run, run_suites
-from schedgap.benchmarks.harness.store import FILE, Store, StoreError
+from schedgap.benchmarks.report.analysis import COLUMNS
 from schedgap.benchmarks.report.export import export_csv, export_parquet
 from schedgap.benchmarks.report.page import picture, templates
 from schedgap.benchmarks.report.run_page import write_report
 from schedgap.benchmarks.report.sheet import Marked
+from schedgap.benchmarks.suites.runner import Run, run_suites
+from schedgap.benchmarks.sweep.store import FILE, Store, StoreError
 from schedgap.catalogue.registry import load_instance
 from schedgap.formulations.common.errors import InputError
 

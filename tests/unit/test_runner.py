@@ -17,15 +17,15 @@ import pytest
 from support.toy import ToyInstance, generate, toy
 from support.work import PATIENCE, wait_until
 
-from schedgap.benchmarks.harness.pool import Pool
-from schedgap.benchmarks.harness.progress import Progress
-from schedgap.benchmarks.harness.runner import Run, run_suites
-from schedgap.benchmarks.harness.store import FILE, Store
-from schedgap.benchmarks.harness.suites import Item, check_names, plan
-from schedgap.benchmarks.harness.worker import execute
 from schedgap.benchmarks.records import Record
 from schedgap.benchmarks.report.run_page import write_report
 from schedgap.benchmarks.report.table import TABLE
+from schedgap.benchmarks.suites.plan import Item, check_names, plan
+from schedgap.benchmarks.suites.runner import Run, run_suites
+from schedgap.benchmarks.suites.worker import execute
+from schedgap.benchmarks.sweep.pool import Pool
+from schedgap.benchmarks.sweep.progress import Progress
+from schedgap.benchmarks.sweep.store import FILE, Store
 from schedgap.catalogue.method import Method
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import InputError
@@ -38,8 +38,8 @@ import sys
 sys.path.insert(0, {tests!r})
 from pathlib import Path
 from support.toy import toy
-from schedgap.benchmarks.harness import versions
-from schedgap.benchmarks.harness.runner import run_suites
+from schedgap.benchmarks.sweep import versions
+from schedgap.benchmarks.suites.runner import run_suites
 versions.code_digest = lambda: "the same code"
 if __name__ == "__main__":
     run = run_suites(["slow"], out=Path(sys.argv[1]), workers=2, resume=sys.argv[2] == "resume",
@@ -72,7 +72,7 @@ def _until_marked(mark: str) -> int:
 
 @pytest.mark.parametrize("inside", [True, False])
 def test_long_work_is_told_of_while_it_goes_on(tmp_path: Path, inside: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("schedgap.benchmarks.harness.progress.LINE_EVERY", 0.0)
+    monkeypatch.setattr("schedgap.benchmarks.sweep.progress.LINE_EVERY", 0.0)
     lines: list[str] = []
     bar = Progress(2, lines.append, "bench")
     done: list[str] = []
@@ -101,8 +101,8 @@ def test_progress_names_what_runs_longest_and_not_too_often() -> None:
 
 
 def test_a_bench_tells_of_its_items_while_they_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("schedgap.benchmarks.harness.progress.LINE_EVERY", 0.0)
-    monkeypatch.setattr("schedgap.benchmarks.harness.pool.TICK", 0.01)
+    monkeypatch.setattr("schedgap.benchmarks.sweep.progress.LINE_EVERY", 0.0)
+    monkeypatch.setattr("schedgap.benchmarks.sweep.pool.TICK", 0.01)
     lines: list[str] = []
     _run(tmp_path / "r", "quick", progress=lines.append)
     assert any("bench 0/22 after 0 s: at work on quick toy toy-" in line for line in lines), lines
@@ -200,7 +200,7 @@ def test_a_rerun_starts_a_new_run_beside_the_old_one(tmp_path: Path) -> None:
 
 def test_resume_after_kill_9_gives_the_same_table(tmp_path: Path, marks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Two processes: the sources may be edited between them, which is not what is tested here.
-    monkeypatch.setattr("schedgap.benchmarks.harness.versions.code_digest", lambda: "the same code")
+    monkeypatch.setattr("schedgap.benchmarks.sweep.versions.code_digest", lambda: "the same code")
     script = tmp_path / "sweep.py"
     script.write_text(SCRIPT.format(tests=str(TESTS)))
     whole = _run(tmp_path / "whole", "slow", odd=("slow",))
@@ -236,7 +236,7 @@ def test_workers_whose_parent_ends_while_they_start_end_too() -> None:
     """By kill -9, before they have asked who their parent is."""
     code = """
         import os, signal, time
-        from schedgap.benchmarks.harness import pool
+        from schedgap.benchmarks.sweep import pool
 
         class Started(pool.ProcessPoolExecutor):
             def submit(self, *work):
@@ -299,7 +299,7 @@ def test_ctrl_c_keeps_every_finished_row_and_exits_130(tmp_path: Path, marks: Pa
 
 def test_rows_of_other_code_are_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = _run(tmp_path / "r", "machines")
-    monkeypatch.setattr("schedgap.benchmarks.harness.versions.code_digest", lambda: "other code")
+    monkeypatch.setattr("schedgap.benchmarks.sweep.versions.code_digest", lambda: "other code")
     lines = io.StringIO()
     again = _run(tmp_path / "r", resume=True, progress=lines)
     assert (again.ran, again.reused) == (first.ran, 0)
@@ -350,7 +350,8 @@ def item(problem: Problem, method: Method, instance: Instance, **settings: int) 
 
 def test_every_method_runs_once_before_the_clock_of_its_first_row(monkeypatch: pytest.MonkeyPatch) -> None:
     """No clock is read here: what counts is the order of calls."""
-    from schedgap.benchmarks.harness import warm, worker
+    from schedgap.benchmarks.suites import worker
+    from schedgap.benchmarks.sweep import warm
 
     calls: list[str] = []
 
@@ -380,7 +381,7 @@ def test_every_method_runs_once_before_the_clock_of_its_first_row(monkeypatch: p
 
 
 def test_a_method_that_fails_while_it_is_warmed_tells_so_in_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    from schedgap.benchmarks.harness import warm
+    from schedgap.benchmarks.sweep import warm
 
     monkeypatch.setattr(warm, "_warm", set())
     problem = toy("raising")

@@ -18,8 +18,11 @@ from typing import Any
 import pytest
 
 import schedgap
-from schedgap.benchmarks.harness.analysis import instance_path
-from schedgap.benchmarks.harness.store import (
+from schedgap.benchmarks.records import Record, plain
+from schedgap.benchmarks.report.analysis import instance_path
+from schedgap.benchmarks.report.export import export_csv
+from schedgap.benchmarks.report.run_page import write_report
+from schedgap.benchmarks.sweep.store import (
     COLUMNS,
     FILE,
     LOCK,
@@ -30,10 +33,7 @@ from schedgap.benchmarks.harness.store import (
     locked,
     row_key,
 )
-from schedgap.benchmarks.harness.versions import environment
-from schedgap.benchmarks.records import Record, plain
-from schedgap.benchmarks.report.export import export_csv
-from schedgap.benchmarks.report.run_page import write_report
+from schedgap.benchmarks.sweep.versions import environment
 from schedgap.catalogue.methods import find_method
 from schedgap.catalogue.registry import find_problem
 from schedgap.catalogue.run import run_method
@@ -44,7 +44,7 @@ from schedgap.solvers.result import Result, SolveOptions, Status
 WRITER = """
 import sys
 from pathlib import Path
-from schedgap.benchmarks.harness.store import Store
+from schedgap.benchmarks.sweep.store import Store
 from schedgap.benchmarks.records import Record
 from schedgap.solvers.result import Result, Status
 store = Store(Path(sys.argv[1]))
@@ -141,7 +141,7 @@ def test_a_disk_that_is_full_at_once_is_told_with_the_file(tmp_path: Path) -> No
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:
     code = (
-        "import sys, time; from pathlib import Path; from schedgap.benchmarks.harness.store import locked\n"
+        "import sys, time; from pathlib import Path; from schedgap.benchmarks.sweep.store import locked\n"
         "with locked(Path(sys.argv[1])):\n print('in', flush=True); time.sleep(3600)"
     )
     other = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)

@@ -10,13 +10,13 @@ from numba.core.dispatcher import Dispatcher
 from oracles.cross import with_search
 from oracles.hard_numbers import FAMILIES
 
-from schedgap.benchmarks.harness.suites import SUITES, plan, suites_of
-from schedgap.benchmarks.harness.warm import warm_once
-from schedgap.benchmarks.harness.worker import execute
 from schedgap.benchmarks.instances import find_preset, make_instance, workload_of
 from schedgap.benchmarks.studies.speed.__main__ import MEASUREMENTS
 from schedgap.benchmarks.studies.speed.__main__ import main as main_of_speed
 from schedgap.benchmarks.studies.speed.charts import round_time_figure, trap_figure
+from schedgap.benchmarks.suites.plan import SUITES, plan, suites_of
+from schedgap.benchmarks.suites.worker import execute
+from schedgap.benchmarks.sweep.warm import warm_once
 from schedgap.catalogue.registry import all_problems
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import InputError

@@ -11,18 +11,17 @@ from typing import Any
 import pytest
 from support.toy import generate, toy
 
-from schedgap.benchmarks.harness.aggregate import WITHIN, blocks, claims, headline, survivors
-from schedgap.benchmarks.harness.analysis import analyse, instance_path
-from schedgap.benchmarks.ledger.verdicts import LedgerVerdict
+from schedgap.benchmarks.judging.verdicts import LedgerVerdict
 from schedgap.benchmarks.library import Worst
-from schedgap.benchmarks.records import Record
+from schedgap.benchmarks.records import Record, metrics_text
+from schedgap.benchmarks.report.aggregate import WITHIN, blocks, claims, headline, survivors
+from schedgap.benchmarks.report.analysis import analyse, instance_path
 from schedgap.benchmarks.report.export import exported
 from schedgap.benchmarks.report.figures import _line_colour, places_of, profile_figures, ratio_figure
-from schedgap.benchmarks.report.metrics import metrics_text
 from schedgap.benchmarks.report.sheet import Column, Marked, Sheet
 from schedgap.benchmarks.report.sheets import answer_sheet, claim_sheets, metrics_sheet, ratio_sheets
 from schedgap.benchmarks.report.table import run_text
-from schedgap.benchmarks.report.text import fixed, nearest, number, percent, refuting, seconds, significant, table
+from schedgap.benchmarks.text import fixed, nearest, number, percent, refuting, seconds, significant, table
 from schedgap.catalogue.problem import Problem
 from schedgap.solvers.result import Result, Status
 
@@ -329,7 +328,7 @@ def test_the_table_tells_ratios_bounds_and_verdicts(folder: Path) -> None:
 def test_what_the_ledger_refutes_is_never_green(
     folder: Path, monkeypatch: pytest.MonkeyPatch, shipped: LedgerVerdict, here: str, beside: str
 ) -> None:
-    monkeypatch.setattr("schedgap.benchmarks.harness.aggregate.ledger_verdict", lambda name: shipped)
+    monkeypatch.setattr("schedgap.benchmarks.report.aggregate.ledger_verdict", lambda name: shipped)
     sheet = claim_sheets(analyse(_rows(), folder, [_problem()]).runs)[0]
     cells = {row[1]: row[-2:] for row in sheet.rows}
     runs, ledger = cells["toy-graham"]

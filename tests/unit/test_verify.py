@@ -11,12 +11,12 @@ import pytest
 from support.toy import ToyInstance, toy
 
 from schedgap import api
-from schedgap.benchmarks.harness.compare import compare
 from schedgap.benchmarks.instances import workload_of
+from schedgap.benchmarks.judging.verdicts import LedgerVerdict
 from schedgap.benchmarks.ledger.page import write_ledger
 from schedgap.benchmarks.ledger.rows import Ledger
-from schedgap.benchmarks.ledger.verdicts import LedgerVerdict
 from schedgap.benchmarks.ledger.verify import _Trials, instance_size, verify
+from schedgap.benchmarks.report.compare import compare
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.files import check_folder
@@ -76,9 +76,9 @@ def test_the_ledger_is_a_page_too(tmp_path: Path) -> None:
 
 
 def test_progress_is_told_between_the_verdicts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("schedgap.benchmarks.harness.progress.LINE_EVERY", 0.0)
+    monkeypatch.setattr("schedgap.benchmarks.sweep.progress.LINE_EVERY", 0.0)
     lines: list[str] = []
-    monkeypatch.setattr("schedgap.benchmarks.harness.progress.TICK", 1000.0)
+    monkeypatch.setattr("schedgap.benchmarks.sweep.progress.TICK", 1000.0)
     _verify(tmp_path, "toy-graham", progress=lines.append)
     assert len(lines) == 20
     assert lines[4].startswith("verify 5/20 after") and lines[4].endswith(": toy-graham, 5 of 20 trials")

@@ -11,7 +11,7 @@ from pathlib import Path
 from schedgap.benchmarks.hunt.family.generator import Generator
 from schedgap.benchmarks.hunt.family.points import Closed, Point, closed, weight_of
 from schedgap.benchmarks.hunt.family.stretch import Stretch
-from schedgap.benchmarks.report.text import fixed
+from schedgap.benchmarks.text import fixed
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import InputError

@@ -9,8 +9,6 @@ from typing import Annotated
 
 from pydantic import Field as Allowed
 
-from schedgap.benchmarks.harness.cluster import check_cluster
-from schedgap.benchmarks.harness.progress import Progress, Sink
 from schedgap.benchmarks.hunt.family.family import Family
 from schedgap.benchmarks.hunt.family.search import Search
 from schedgap.benchmarks.hunt.fields import patterns_of
@@ -18,6 +16,8 @@ from schedgap.benchmarks.hunt.result import Hunted, lost_line
 from schedgap.benchmarks.hunt.run import OUT, begin, fresh, hunt
 from schedgap.benchmarks.hunt.starts import Starts
 from schedgap.benchmarks.hunt.target import Target, find_target
+from schedgap.benchmarks.sweep.cluster import check_cluster
+from schedgap.benchmarks.sweep.progress import Progress, Sink
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.files import check_folder

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 
-from schedgap.benchmarks.harness.progress import Progress
 from schedgap.benchmarks.hunt.edit import fitted as fitted_to
 from schedgap.benchmarks.hunt.family.family import Family
 from schedgap.benchmarks.hunt.family.forms import forms_of, instance_of
@@ -26,6 +25,7 @@ from schedgap.benchmarks.hunt.starts import Starts, starts_of
 from schedgap.benchmarks.hunt.target import Found, Judge, Target
 from schedgap.benchmarks.hunt.work import DISAGREEMENTS
 from schedgap.benchmarks.instances import workload_of
+from schedgap.benchmarks.sweep.progress import Progress
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json
 

@@ -25,9 +25,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from schedgap.benchmarks.harness.store import FILE, Store
 from schedgap.benchmarks.hunt import journal
 from schedgap.benchmarks.records import Record
+from schedgap.benchmarks.sweep.store import FILE, Store
 from schedgap.formulations.common.errors import SchedgapError
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)

@@ -18,8 +18,8 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from schedgap.benchmarks.harness.warm import warm_once
 from schedgap.benchmarks.instances import make_instance, workload_of
+from schedgap.benchmarks.sweep.warm import warm_once
 from schedgap.catalogue.method import Kind
 from schedgap.catalogue.methods import find_method
 from schedgap.catalogue.registry import all_problems, find_problem

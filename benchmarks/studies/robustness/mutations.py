@@ -22,14 +22,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from schedgap.benchmarks.harness.pool import Pool
-from schedgap.benchmarks.harness.store import Store
-from schedgap.benchmarks.harness.warm import warm_once
 from schedgap.benchmarks.importers import import_instance
 from schedgap.benchmarks.instances import figure_of, make_instance, workload_of
 from schedgap.benchmarks.records import Record
 from schedgap.benchmarks.studies.robustness.damage import NUMBERS, TOKENS, change, damage
 from schedgap.benchmarks.studies.robustness.samples import COLUMNS, FILES
+from schedgap.benchmarks.sweep.pool import Pool
+from schedgap.benchmarks.sweep.store import Store
+from schedgap.benchmarks.sweep.warm import warm_once
 from schedgap.catalogue.method import Kind
 from schedgap.catalogue.methods import method_settings
 from schedgap.catalogue.problem import Problem

@@ -17,11 +17,11 @@ from typing import Any
 
 from schedgap.benchmarks.figures.style import save
 from schedgap.benchmarks.records import plain
-from schedgap.benchmarks.report.text import number, table
 from schedgap.benchmarks.studies.engine_handoff import handoff_rows
 from schedgap.benchmarks.studies.speed import comm_contention, ddl_cluster, g_vne, gpu_sharing, hadar, rar_ddls
 from schedgap.benchmarks.studies.speed.charts import round_time_figure, trap_figure
 from schedgap.benchmarks.studies.speed.rar_ddls_reach import cp_reach, method_reach
+from schedgap.benchmarks.text import number, table
 from schedgap.formulations.common.instance import Json
 
 Row = Mapping[str, Json]

@@ -21,8 +21,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from schedgap.benchmarks.figures.style import GRID, INK, PALETTE, log_scale, new_figure, plain_axes, save
-from schedgap.benchmarks.harness.warm import warm_up
 from schedgap.benchmarks.instances import make_instance
+from schedgap.benchmarks.sweep.warm import warm_up
 from schedgap.catalogue.method import Kind
 from schedgap.catalogue.methods import find_method
 from schedgap.catalogue.registry import find_problem

@@ -9,9 +9,9 @@ from typing import Any
 
 import pandas as pd
 
-from schedgap.benchmarks.harness.store import reading
-from schedgap.benchmarks.ledger.judge import Judgement, judge
+from schedgap.benchmarks.judging.judge import Judgement, judge
 from schedgap.benchmarks.records import Record
+from schedgap.benchmarks.sweep.store import reading
 from schedgap.catalogue.agreement import Answer, agree, joint_proof
 from schedgap.catalogue.method import Kind, Method
 from schedgap.catalogue.problem import Problem

@@ -3,43 +3,24 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
 import traceback
 from dataclasses import replace
 from pathlib import Path
 
-from schedgap.benchmarks.harness.suites import Item
-from schedgap.benchmarks.harness.warm import warm_once
-from schedgap.benchmarks.records import Record, plain
+from schedgap.benchmarks.records import Record, failed, plain
+from schedgap.benchmarks.suites.plan import Item
+from schedgap.benchmarks.sweep.warm import warm_once
 from schedgap.catalogue.agreement import certified
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import Disagreement, SchedgapError
-from schedgap.formulations.common.parent import end_with_parent
-from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, Termination
-from schedgap.solvers.size import share_memory
-
-
-def prepare(parent: int, workers: int = 1) -> None:
-    """Set a new worker up: Ctrl-C is the parent's affair, and a worker whose parent is gone ends itself.
-
-    It leads a process group of its own, so that an engine it has started (CBC is a program) ends with it.
-
-    Parameters
-    ----------
-    parent : the parent's process id, see :func:`~schedgap.formulations.common.parent.end_with_parent`
-    workers : how many there are; they share the memory that is free
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.setpgid(0, 0)
-    end_with_parent(parent)
-    share_memory(workers)
+from schedgap.solvers.result import Deadline, Result, SolveOptions
 
 
 def execute(item: Item, disagreements: Path) -> Record:
     """Do one item with one thread; an exception becomes a record with status ERROR.
 
-    Before its clock starts, the process is warm for this work, see :func:`~schedgap.benchmarks.harness.warm.warm_once`.
+    Before its clock starts, the process is warm for this work, see :func:`~schedgap.benchmarks.sweep.warm.warm_once`.
 
     Parameters
     ----------
@@ -58,12 +39,6 @@ def execute(item: Item, disagreements: Path) -> Record:
         record = failed(record, f"{type(error).__name__}: {error}\n{traceback.format_exc()}")
     took = None if began is None else time.monotonic() - began
     return replace(record, seconds=took, worker=os.getpid())
-
-
-def failed(record: Record, error: str, disagreement: bool = False) -> Record:
-    """The record of work that ended in an error."""
-    result = Result(Status.ERROR, termination=Termination.FAILED)
-    return replace(record, result=result, error=error, disagreement=disagreement)
 
 
 def _solve(item: Item, disagreements: Path) -> Result:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 import warnings
 from collections import deque
@@ -14,9 +15,10 @@ from typing import Generic, Self, TypeVar
 
 from joblib.externals.loky import ProcessPoolExecutor
 
-from schedgap.benchmarks.harness.progress import TICK, ticking
-from schedgap.benchmarks.harness.worker import prepare
+from schedgap.benchmarks.sweep.progress import TICK, ticking
 from schedgap.catalogue.methods import one_line
+from schedgap.formulations.common.parent import end_with_parent
+from schedgap.solvers.size import share_memory
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -24,6 +26,22 @@ TRIES = 2
 """How often an item is tried when its worker dies."""
 GRACE = 5.0
 """Seconds that an item may take beyond the end of the time."""
+
+
+def prepare(parent: int, workers: int = 1) -> None:
+    """Set a new worker up: Ctrl-C is the parent's affair, and a worker whose parent is gone ends itself.
+
+    It leads a process group of its own, so that an engine it has started (CBC is a program) ends with it.
+
+    Parameters
+    ----------
+    parent : the parent's process id, see :func:`~schedgap.formulations.common.parent.end_with_parent`
+    workers : how many there are; they share the memory that is free
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.setpgid(0, 0)
+    end_with_parent(parent)
+    share_memory(workers)
 
 
 @dataclass

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import Protocol, Self, TextIO, TypeVar, runtime_checkable
 
-from schedgap.benchmarks.report.text import number
+from schedgap.benchmarks.text import number
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import better, gap
 from schedgap.solvers.result import Listener

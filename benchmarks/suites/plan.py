@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from schedgap.benchmarks.harness.store import row_key
-from schedgap.benchmarks.harness.versions import relevant_versions
 from schedgap.benchmarks.instances import find_preset, workload_of
 from schedgap.benchmarks.records import Record
+from schedgap.benchmarks.sweep.store import row_key
+from schedgap.benchmarks.sweep.versions import relevant_versions
 from schedgap.catalogue.method import Method
 from schedgap.catalogue.methods import find_method
 from schedgap.catalogue.problem import Problem

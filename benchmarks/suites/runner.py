@@ -10,16 +10,16 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from schedgap.benchmarks.harness.analysis import Analysis, analyse, instance_path
-from schedgap.benchmarks.harness.cluster import check_cluster, own_folder, pool_of
-from schedgap.benchmarks.harness.faults import write_faulty
-from schedgap.benchmarks.harness.progress import Progress, Sink
-from schedgap.benchmarks.harness.store import FILE, Store, StoreError, fresh_folder, holds_a_run, locked
-from schedgap.benchmarks.harness.suites import Item, check_names, check_numbers, plan
-from schedgap.benchmarks.harness.versions import environment
-from schedgap.benchmarks.harness.worker import execute, failed
-from schedgap.benchmarks.records import Record
+from schedgap.benchmarks.records import Record, failed
+from schedgap.benchmarks.report.analysis import Analysis, analyse, instance_path
+from schedgap.benchmarks.report.faults import write_faulty
 from schedgap.benchmarks.report.table import TABLE, answer_text, run_text
+from schedgap.benchmarks.suites.plan import Item, check_names, check_numbers, plan
+from schedgap.benchmarks.suites.worker import execute
+from schedgap.benchmarks.sweep.cluster import check_cluster, own_folder, pool_of
+from schedgap.benchmarks.sweep.progress import Progress, Sink
+from schedgap.benchmarks.sweep.store import FILE, Store, StoreError, fresh_folder, holds_a_run, locked
+from schedgap.benchmarks.sweep.versions import environment
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import InputError

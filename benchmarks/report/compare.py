@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from schedgap.benchmarks.harness.progress import Watcher
-from schedgap.benchmarks.harness.warm import warm_once
-from schedgap.benchmarks.ledger.judge import Judgement, finite, judge, unjudged
-from schedgap.benchmarks.records import Record
+from schedgap.benchmarks.judging.judge import Judgement, finite, judge, unjudged
+from schedgap.benchmarks.records import Record, mean_metrics, metrics_of
 from schedgap.benchmarks.report.comparison import comparison_text
-from schedgap.benchmarks.report.metrics import mean_metrics, metrics_of
+from schedgap.benchmarks.sweep.progress import Watcher
+from schedgap.benchmarks.sweep.warm import warm_once
 from schedgap.catalogue.agreement import DISAGREEMENTS, Agreement, Answer, agree, certified_bound, write_disagreement
 from schedgap.catalogue.method import Kind, Method
 from schedgap.catalogue.methods import find_method
@@ -177,7 +176,7 @@ class Comparison:
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each run, as :func:`schedgap.run` gives them."""
-        from schedgap.benchmarks.harness.frame import tidy
+        from schedgap.benchmarks.report.frame import tidy
 
         return tidy([self])
 
@@ -258,7 +257,7 @@ def compare(
     ----------
     methods : ids, or ``package.module:function``; None is the strongest exact method and every heuristic
     options : the time left on its deadline is given to each method anew; a report that is a
-        :class:`~schedgap.benchmarks.harness.progress.Watcher` is told which method runs
+        :class:`~schedgap.benchmarks.sweep.progress.Watcher` is told which method runs
     settings : each goes to every method that has an option of that name
     repeat : how many seeds (options.seed, +1, ...) each heuristic is tried with
     printed : every method runs as its paper prints it, but for what `settings` says

@@ -1,4 +1,4 @@
-"""The pool of a Dask cluster: the same work as :class:`~schedgap.benchmarks.harness.pool.Pool`, on other machines."""
+"""The pool of a Dask cluster: the same work as :class:`~schedgap.benchmarks.sweep.pool.Pool`, on other machines."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
-from schedgap.benchmarks.harness.pool import GRACE, Pool
-from schedgap.benchmarks.harness.progress import TICK
-from schedgap.benchmarks.harness.versions import relevant_versions
+from schedgap.benchmarks.sweep.pool import GRACE, Pool
+from schedgap.benchmarks.sweep.progress import TICK
+from schedgap.benchmarks.sweep.versions import relevant_versions
 from schedgap.catalogue.methods import one_line
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json

@@ -10,8 +10,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from schedgap.benchmarks.ledger.claims import claims_of
-from schedgap.benchmarks.ledger.verdicts import ledger_verdict
+from schedgap.benchmarks.judging.claims import claims_of
+from schedgap.benchmarks.judging.verdicts import ledger_verdict
 from schedgap.catalogue.agreement import Agreement
 from schedgap.catalogue.method import Method, full_settings
 from schedgap.catalogue.methods import last_line_of, one_line

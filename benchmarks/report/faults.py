@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from schedgap.benchmarks.harness.analysis import Analysis, load
 from schedgap.benchmarks.records import Record
+from schedgap.benchmarks.report.analysis import Analysis, load
 from schedgap.catalogue.agreement import write_disagreement
 from schedgap.catalogue.problem import Problem
 from schedgap.solvers.incumbent import contradicts

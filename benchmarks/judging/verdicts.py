@@ -1,6 +1,6 @@
 """The ledger's verdicts as they ship: what the last whole ``verify`` found, so that no table contradicts it.
 
-``python -m schedgap.benchmarks.ledger.verdicts FOLDER`` writes the file anew from the ``ledger.json`` and the
+``python -m schedgap.benchmarks.judging.verdicts FOLDER`` writes the file anew from the ``ledger.json`` and the
 counterexamples that ``schedgap verify --out FOLDER`` has left.
 """
 

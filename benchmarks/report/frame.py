@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from schedgap.benchmarks.harness.compare import Comparison
+from schedgap.benchmarks.report.compare import Comparison
 from schedgap.catalogue.methods import label
 from schedgap.formulations.common.instance import Json
 

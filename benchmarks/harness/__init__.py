@@ -1,1 +1,0 @@
-"""Runs of suites: plan, workers, store, resume."""

@@ -1,0 +1,1 @@
+"""Suites of runs: what they consist of, and their tables."""
