@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from flint import fmpq, fmpq_poly
+
 from schedgap.formulations.common.errors import InputError
 
 _TERM = re.compile(r"([+-]?)(\d+(?:/\d+)?)?(?:(\*)?(n)(?:\^(\d))?)?")
@@ -77,14 +79,15 @@ class Polynomial:
             at = term.end()
         if not plain:
             raise InputError("must be a polynomial of n such as n^2 - n, got an empty text")
-        return _of([found.get(k, Fraction(0)) for k in range(max(found) + 1)])
+        return _of(_exact(Polynomial(tuple(found.get(k, Fraction(0)) for k in range(max(found) + 1)))))
 
 
-def _of(coefficients: Sequence[Fraction]) -> Polynomial:
-    kept = list(coefficients)
-    while kept and kept[-1] == 0:
-        kept.pop()
-    return Polynomial(tuple(kept))
+def _of(exact: fmpq_poly) -> Polynomial:
+    return Polynomial(tuple(Fraction(int(c.p), int(c.q)) for c in exact.coeffs()))
+
+
+def _exact(polynomial: Polynomial) -> fmpq_poly:
+    return fmpq_poly([fmpq(c.numerator, c.denominator) for c in polynomial.coefficients])
 
 
 def fit(values: Mapping[int, Fraction], most: int = 2) -> Polynomial | None:
@@ -104,17 +107,11 @@ def fit(values: Mapping[int, Fraction], most: int = 2) -> Polynomial | None:
 
 
 def _through(points: Sequence[tuple[int, Fraction]]) -> Polynomial:
-    """Lagrange."""
-    total = [Fraction(0)] * len(points)
-    for i, (n, value) in enumerate(points):
-        basis = [Fraction(1)]
-        for j, (m, _) in enumerate(points):
-            if j != i:
-                below = Fraction(1, n - m)
-                raised = [Fraction(0), *basis]
-                basis = [(raised[k] - m * (basis[k] if k < len(basis) else 0)) * below for k in range(len(raised))]
-        for k, c in enumerate(basis):
-            total[k] += value * c
+    """By Newton: each point adds what is missing there times the product of (n - m) over the points before."""
+    total, product = fmpq_poly([]), fmpq_poly([1])
+    for n, value in points:
+        total += product * ((fmpq(value.numerator, value.denominator) - total(n)) / product(n))
+        product *= fmpq_poly([-n, 1])
     return _of(total)
 
 
@@ -132,8 +129,8 @@ class Quotient:
     def __str__(self) -> str:
         """Whole part first where that is shorter to read: ``2 - 1/n``."""
         if self.below.degree == 0:
-            return str(_of([c / self.below.coefficients[0] for c in self.above.coefficients]))
-        whole, rest = _divided(self.above, self.below)
+            return str(_of(_exact(self.above) / _exact(self.below)[0]))
+        whole, rest = map(_of, divmod(_exact(self.above), _exact(self.below)))
         if whole.degree == 0 and rest.degree == 0 and whole.coefficients:
             c = rest(0)
             sign = "-" if c < 0 else "+"
@@ -155,37 +152,13 @@ class Quotient:
 
 def quotient(above: Polynomial, below: Polynomial) -> Quotient:
     """above / below in lowest terms, with whole coefficients; `below` is not 0."""
-    a, b = above, below
-    while b.coefficients:
-        a, b = b, _divided(a, b)[1]
-    above, below = _divided(above, a)[0], _divided(below, a)[0]
-    scale = Fraction(1)
-    for c in (*above.coefficients, *below.coefficients):
-        scale *= (c * scale).denominator
-    common = 0
-    for c in (*above.coefficients, *below.coefficients):
-        common = _gcd(common, int(c * scale))
-    if below.coefficients[-1] < 0:
-        common = -common
-    scale /= common or 1
-    return Quotient(_of([c * scale for c in above.coefficients]), _of([c * scale for c in below.coefficients]))
-
-
-def _gcd(a: int, b: int) -> int:
-    while b:
-        a, b = b, a % b
-    return abs(a)
-
-
-def _divided(above: Polynomial, below: Polynomial) -> tuple[Polynomial, Polynomial]:
-    rest, whole = list(above.coefficients), [Fraction(0)] * max(0, len(above.coefficients) - below.degree)
-    while len(rest) >= len(below.coefficients):
-        factor, shift = rest[-1] / below.coefficients[-1], len(rest) - len(below.coefficients)
-        whole[shift] = factor
-        for k, c in enumerate(below.coefficients):
-            rest[k + shift] -= factor * c
-        rest.pop()
-    return _of(whole), _of(rest)
+    top, bottom = _exact(above), _exact(below)
+    common = top.gcd(bottom)
+    top, bottom = top // common, bottom // common
+    scale = fmpq(top.denom().lcm(bottom.denom()))
+    size = (top * scale).numer().content().gcd((bottom * scale).numer().content())
+    scale /= size if bottom[bottom.degree()] > 0 else -size
+    return Quotient(_of(top * scale), _of(bottom * scale))
 
 
 def _in_brackets(one: Polynomial) -> str:
