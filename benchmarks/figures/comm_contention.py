@@ -6,7 +6,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
-from schedgap.benchmarks.figures.style import INK, MARK, ink_on, job_colour, new_figure, plain_axes
+from schedgap.benchmarks.figures.palette import INK, MARK
+from schedgap.benchmarks.figures.style import ink_on, job_colour, new_figure, plain_axes
 from schedgap.formulations.comm_contention.dynamics import simulate
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
 from schedgap.formulations.comm_contention.writing import starts_of

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from schedgap.benchmarks.figures.style import FAINT, PALETTE, job_colour, new_figure, plain_axes
+from schedgap.benchmarks.figures.palette import FAINT, PALETTE
+from schedgap.benchmarks.figures.style import Colour, job_colour
+from schedgap.benchmarks.figures.timeline import Box, Timeline, row_height, short
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.ddl_cluster.clock import clock_of
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
 from schedgap.formulations.ddl_cluster.simulate_plain import Log, simulate_plain, task_count
 
-_WIDTH = 10.0
 DETAILED_TASKS = 4000
 """Up to so many compute tasks, every task is drawn; beyond, one bar per job on each of its GPUs."""
 LABELLED_GPUS = 32
@@ -120,9 +119,10 @@ def _tasks(
     for s, server in enumerate(instance.servers):
         for index in (*range(server.gpus), -1):
             row_of[s, index] = len(names)
-            names.append(f"{_short(server.id)} {'link' if index < 0 else index}")
-    axes, row = _canvas(len(names))
-    shapes: dict[tuple[int, int], list[_Box]] = {}
+            names.append(f"{short(server.id, 14)} {'link' if index < 0 else index}")
+    latest = max(end for _, _, end, *_ in (*bars, *((j, begin, end) for j, begin, end in messages)))
+    chart = _chart(len(names), latest, names)
+    shapes: dict[tuple[int, int], list[Box]] = {}
     held: dict[tuple[int, Gpu], list[float]] = {}
     for gpu, begin, end, j, _ in bars:
         held.setdefault((j, gpu), []).extend((begin, end))
@@ -142,17 +142,19 @@ def _tasks(
             shapes.setdefault((j, 2), []).append((begin, end, low, low + 0.88 / count))
     for (j, kind), boxes in sorted(shapes.items(), key=lambda item: (item[0][1], item[0][0])):
         line = 0.4 if len(bars) < 600 and kind >= 0 else 0.0
-        _draw(axes, boxes, _lighter(job_colour(j), (0.75, 0.35, 0.0, 0.0)[kind + 1]), line)
-    latest = max(end for _, _, end, _, _ in bars)
-    latest = max([latest, *(end for _, _, end in messages)])
+        chart.boxes(boxes, _lighter(job_colour(j), (0.75, 0.35, 0.0, 0.0)[kind + 1]), line)
     for s in range(len(instance.servers)):
-        axes.axhline(row_of[s, -1] + 1, color="#888888", linewidth=0.8)
-    _finish(axes, names, row, latest, len(names))
-    _legend(axes, instance)
-    return axes.figure  # type: ignore[return-value]
+        chart.axes.axhline(row_of[s, -1] + 1, color="#888888", linewidth=0.8)
+    grey = (0.35, 0.35, 0.35)
+    shades = (("forward", 0.35), ("backward; on a link row: all-reduce", 0.0), ("GPU held, idle", 0.75))
+    handles = [Patch(facecolor=_lighter(grey, part), label=text) for text, part in shades]
+    if len(instance.jobs) <= 16:  # few enough to be told apart
+        handles += [Patch(facecolor=job_colour(j), label=short(job.id, 14)) for j, job in enumerate(instance.jobs)]
+    chart.legend(handles, columns=7)
+    return chart.figure
 
 
-def _lighter(colour: tuple[float, float, float], part: float) -> tuple[float, float, float]:
+def _lighter(colour: Colour, part: float) -> Colour:
     """The colour with so much white mixed in."""
     red, green, blue = (part + (1 - part) * c for c in colour)
     return red, green, blue
@@ -172,8 +174,8 @@ def _lanes(messages: Sequence[Message]) -> list[tuple[Message, int, int]]:
 
 def _holders(instance: DdlClusterInstance, placement: Placement, placed: list[float], finish: list[float]) -> Figure:
     """By GPU the jobs that hold it; those that hold it together lie in lanes."""
-    names = [f"{_short(server.id)} {index}" for server in instance.servers for index in range(server.gpus)]
-    axes, row = _canvas(len(names))
+    names = [f"{short(server.id, 14)} {index}" for server in instance.servers for index in range(server.gpus)]
+    chart = _chart(len(names), max(finish), names)
     held: dict[int, list[Message]] = {}
     for j, gpus in enumerate(placement):
         for server, index in gpus:
@@ -181,71 +183,37 @@ def _holders(instance: DdlClusterInstance, placement: Placement, placed: list[fl
     for gpu, here in held.items():
         for (j, begin, end), lane, count in _lanes(here):
             low = gpu + 0.05 + 0.9 * lane / count
-            _draw(axes, [(begin, end, low, low + 0.9 / count)], job_colour(j), 0.3)
+            chart.boxes([(begin, end, low, low + 0.9 / count)], job_colour(j), 0.3)
     for first in instance.first_gpu[1:]:
-        axes.axhline(first, color=FAINT, linewidth=0.8)
-    _finish(axes, names, row, max(finish), len(names))
-    return axes.figure  # type: ignore[return-value]
+        chart.axes.axhline(first, color=FAINT, linewidth=0.8)
+    return chart.figure
 
 
 def _jobs(instance: DdlClusterInstance, placed: list[float], finish: list[float]) -> Figure:
     """By job, in order of arrival: waiting for its GPUs, then running; thicker for wider jobs."""
     order = sorted(range(len(placed)), key=lambda j: (instance.jobs[j].arrival, j))
-    axes, row = _canvas(len(order))
+    chart = _chart(len(order), max(finish))
     widest = max(job.gpus for job in instance.jobs)
     for place, j in enumerate(order):
         job = instance.jobs[j]
         half = 0.2 + 0.3 * job.gpus / widest
         shade = PALETTE[5] if job.gpus > 4 else PALETTE[0]
         if placed[j] > job.arrival:
-            _draw(axes, [(job.arrival, placed[j], place + 0.3, place + 0.7)], FAINT, 0.0)
-        _draw(axes, [(placed[j], finish[j], place + 0.5 - half, place + 0.5 + half)], shade, 0.0)
-    _finish(axes, [], row, max(finish), len(order))
-    axes.set_ylabel(f"{len(order)} jobs by arrival", fontsize=9)
+            chart.boxes([(job.arrival, placed[j], place + 0.3, place + 0.7)], FAINT)
+        chart.boxes([(placed[j], finish[j], place + 0.5 - half, place + 0.5 + half)], shade)
+    chart.axes.set_ylabel(f"{len(order)} jobs by arrival", fontsize=9)
     handles = [
         Patch(facecolor=PALETTE[5], label="more than 4 GPUs"),
         Patch(facecolor=PALETTE[0], label="up to 4 GPUs"),
         Patch(facecolor=FAINT, label="waits for its GPUs"),
     ]
-    axes.legend(handles=handles, frameon=False, fontsize=8, loc="upper right")
-    return axes.figure  # type: ignore[return-value]
+    chart.legend(handles)
+    return chart.figure
 
 
-_Box = tuple[float, float, float, float]
-"""Left, right, top and bottom."""
-
-
-def _canvas(rows: int) -> tuple[Axes, float]:
-    """Axes for so many rows, and the height of one in inches."""
-    row = min(0.34, max(0.012, 8.0 / rows))
-    height = 1.35 + row * rows
-    figure = new_figure(_WIDTH, height)
-    return figure.add_axes((0.08, 0.6 / height, 0.89, row * rows / height)), row
-
-
-def _draw(axes: Axes, boxes: Sequence[_Box], colour: str | tuple[float, float, float], line: float) -> None:
-    corners = [[(x, low), (y, low), (y, high), (x, high)] for x, y, low, high in boxes]
-    axes.add_collection(PolyCollection(corners, facecolors=[colour], edgecolors="#444444", linewidths=line))
-
-
-def _finish(axes: Axes, names: Sequence[str], row: float, latest: float, rows: int) -> None:
-    axes.set_xlim(0, latest * 1.005)
-    axes.set_ylim(rows, 0)
-    axes.set_xlabel("seconds")
-    plain_axes(axes)
-    size = max(4.0, min(9.0, row * 72 * 0.7))
-    axes.set_yticks([place + 0.5 for place in range(len(names))], list(names), fontsize=size)
-
-
-def _legend(axes: Axes, instance: DdlClusterInstance) -> None:
-    """What the shades mean, and the jobs' colours where they are few enough to be told apart."""
-    grey = (0.35, 0.35, 0.35)
-    shades = (("forward", 0.35), ("backward; on a link row: all-reduce", 0.0), ("GPU held, idle", 0.75))
-    handles = [Patch(facecolor=_lighter(grey, part), label=text) for text, part in shades]
-    if len(instance.jobs) <= 16:
-        handles += [Patch(facecolor=job_colour(j), label=_short(job.id)) for j, job in enumerate(instance.jobs)]
-    axes.legend(handles=handles, frameon=False, fontsize=7, ncols=7, loc="lower left", bbox_to_anchor=(0, 1))
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 14 else name[:13] + "\u2026"
+def _chart(rows: int, latest: float, names: Sequence[str] = ()) -> Timeline:
+    """So many rows over seconds, each with its name where there are any."""
+    chart = Timeline(rows, row_height(rows, 8.0, 0.34, 0.012), 0.0, latest * 1.005, unit="seconds", below=1.1)
+    for place, name in enumerate(names):
+        chart.label(place, place + 1, name)
+    return chart

@@ -9,7 +9,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from schedgap.benchmarks.figures.style import FAINT, GRID, INK, MARK, ink_on, job_colour, new_figure, whole_numbers
+from schedgap.benchmarks.figures.palette import GRID, INK, MARK
+from schedgap.benchmarks.figures.style import ink_on, job_colour, new_figure, plain_axes, whole_numbers
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.ddljs.utility import reaches, utility
@@ -92,7 +93,7 @@ def _bands(axes: Axes, instance: DdljsInstance, grid: Ints) -> bool:
     axes.set_ylabel("workers", color=INK, fontsize=10)
     axes.set_xlabel("slot", color=INK, fontsize=10)
     whole_numbers(axes.xaxis)
-    _plain(axes)
+    plain_axes(axes)
     return shown
 
 
@@ -123,17 +124,9 @@ def _reached(axes: Axes, instance: DdljsInstance, done: Ints) -> None:
     axes.set_xlim(-0.6, len(parts) - 0.4)
     axes.set_ylim(0, 1.02)
     axes.set_ylabel("share of\nutility", color=INK, fontsize=9)
-    _plain(axes)
+    whole_numbers(axes.xaxis)
+    plain_axes(axes)
     if len(parts) <= MOST_NAMES:
         axes.set_xticks(place, [job.id for job in instance.jobs], fontsize=7, rotation=90 if len(parts) > 15 else 0)
     else:
         axes.set_xlabel("job, in input order", color=INK, fontsize=10)
-
-
-def _plain(axes: Axes) -> None:
-    whole_numbers(axes.xaxis)
-    axes.tick_params(colors=INK, labelsize=9, width=0.6, length=3)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    for side in ("left", "bottom"):
-        axes.spines[side].set_color(FAINT)

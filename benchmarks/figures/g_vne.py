@@ -16,7 +16,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, Rectangle, Wedge
 
 from schedgap.benchmarks.figures.network_layout import MOST_IN_A_ROW, Floats, layout
-from schedgap.benchmarks.figures.style import INK, ink_on, new_figure
+from schedgap.benchmarks.figures.palette import INK
+from schedgap.benchmarks.figures.style import ink_on, new_figure
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.g_vne.instance import GVneInstance
 

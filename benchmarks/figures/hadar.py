@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from schedgap.benchmarks.figures.style import FAINT, INK, MARK, ink_on, job_colour, new_figure, row_label, whole_numbers
+from schedgap.benchmarks.figures.palette import FAINT, MARK
+from schedgap.benchmarks.figures.style import job_colour
+from schedgap.benchmarks.figures.timeline import EDGE, NARROW, Timeline, row_height
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.hadar.check import check, check_forked
 from schedgap.formulations.hadar.instance import ForkedSolution, HadarInstance, HadarSolution
@@ -98,54 +99,32 @@ def devices(instance: HadarInstance, solution: Solution) -> Figure:
     """
     rows, slots = device_rows(instance, solution)
     total = sum(len(grid) for grid in rows.values()) + GAP * (len(rows) - 1)
-    slot_width = 8.5 * 72 / slots
-    row = min(0.42, max(0.05, 12.0 / total))
-    tall = row * total
-    height = tall + 1.5
-    figure = new_figure(10.0, height)
-    axes = figure.add_axes((0.12, 0.95 / height, 0.85, tall / height))
+    chart = Timeline(total, row_height(total, 12.0), 0.5, slots + 0.5, unit="slot", left=1.2, above=0.5)
     image = np.ones((total, slots, 3))
     start = 0
     for kind, grid in rows.items():
         for job in np.unique(grid):
             image[start : start + len(grid)][grid == job] = IDLE if job < 0 else job_colour(int(job))
-        _label(axes, kind, grid, start, row)
-        _names(axes, instance, grid, start, row, slot_width)
+        used = float((grid >= 0).mean()) if grid.size else 0.0
+        chart.label(start, start + len(grid), kind, f"{used:.0%}")
+        _names(chart, instance, grid, start)
+        _lines(chart, grid, start)
         start += len(grid) + GAP
-    axes.imshow(image, aspect="auto", interpolation="nearest", extent=(0.5, slots + 0.5, total - 0.5, -0.5), zorder=0)
-    _lines(axes, rows, slots, row)
-    _finishes(axes, instance, solution, slot_width)
-    axes.set_xlim(0.5, slots + 0.5)
-    axes.set_ylim(total - 0.5, -1.1)
-    axes.set_yticks([])
-    whole_numbers(axes.xaxis)
-    axes.tick_params(colors=INK, labelsize=9, width=0.6, length=3)
-    for side in ("top", "right", "left"):
-        axes.spines[side].set_visible(False)
-    axes.set_xlabel("slot", color=INK, fontsize=10)
-    figure.legend(
-        handles=[
+    extent = (0.5, slots + 0.5, float(total), 0.0)
+    chart.axes.imshow(image, aspect="auto", interpolation="nearest", extent=extent, zorder=0)
+    _finishes(chart, instance, solution)
+    chart.legend(
+        [
             Patch(facecolor=job_colour(0), label="held by a job, one colour a job"),
             Patch(facecolor=IDLE, edgecolor=FAINT, label="idle"),
             Line2D([], [], linestyle="", marker="v", color=MARK, label="at the end of this slot these jobs finish"),
             Patch(facecolor="none", edgecolor="none", label="%: share of the type's device-slots in use"),
-        ],
-        loc="lower right",
-        ncols=4,
-        frameon=False,
-        fontsize=8,
+        ]
     )
-    return figure
+    return chart.figure
 
 
-def _label(axes: Axes, kind: str, grid: Ints, start: int, row: float) -> None:
-    used = float((grid >= 0).mean()) if grid.size else 0.0
-    size = max(5.0, min(9.0, len(grid) * row * 72 * 0.4))
-    text = f"{kind if len(kind) <= 12 else kind[:11] + '…'}\n{used:.0%}" if len(grid) * row > 0.3 else kind[:12]
-    row_label(axes, start + (len(grid) - 1) / 2, text, size)
-
-
-def _names(axes: Axes, instance: HadarInstance, grid: Ints, start: int, row: float, slot_width: float) -> None:
+def _names(chart: Timeline, instance: HadarInstance, grid: Ints, start: int) -> None:
     """The job's id at the head of every stretch that has room for it."""
     for line in range(len(grid)):
         first = 0
@@ -155,39 +134,23 @@ def _names(axes: Axes, instance: HadarInstance, grid: Ints, start: int, row: flo
             job = int(grid[line, first])
             above = line > 0 and grid[line - 1, first] == job and (first == 0 or grid[line - 1, first - 1] != job)
             if job >= 0 and not above:
-                name = instance.jobs[job].id
-                size = min(8.0, row * 72 * 0.62, (slot - first) * slot_width / (0.62 * max(1, len(name))))
-                if size >= 4.5:
-                    axes.text(
-                        (first + slot + 1) / 2,
-                        start + line,
-                        name,
-                        ha="center",
-                        va="center",
-                        fontsize=size,
-                        color=ink_on(job_colour(job)),
-                        zorder=3,
-                        clip_on=True,
-                    )
+                box = (first + 0.5, slot + 0.5, start + line, start + line + 1)
+                chart.name(instance.jobs[job].id, box, job_colour(job), largest=8.0)
             first = slot
 
 
-def _lines(axes: Axes, rows: Mapping[str, Ints], slots: int, row: float) -> None:
+def _lines(chart: Timeline, grid: Ints, start: int) -> None:
     """Thin lines where one job ends and another begins."""
-    start = 0
-    for grid in rows.values():
-        if row > 0.09:
-            for line in range(1, len(grid)):
-                axes.plot([0.5, slots + 0.5], [start + line - 0.5] * 2, color="white", linewidth=0.7, zorder=1)
-        if slots <= 60:
-            for line, slot in zip(*np.nonzero(grid[:, 1:] != grid[:, :-1]), strict=True):
-                axes.plot(
-                    [slot + 1.5] * 2, [start + line - 0.5, start + line + 0.5], color="#444444", linewidth=0.5, zorder=2
-                )
-        start += len(grid) + GAP
+    slots = grid.shape[1]
+    if chart.row > NARROW:
+        for line in range(1, len(grid)):
+            chart.axes.plot([0.5, slots + 0.5], [start + line] * 2, color="white", linewidth=0.7, zorder=1)
+    for line, slot in zip(*np.nonzero(grid[:, 1:] != grid[:, :-1]), strict=True) if slots <= 60 else ():
+        ends = [start + line, start + line + 1]
+        chart.axes.plot([slot + 1.5] * 2, ends, color=EDGE, linewidth=0.5, zorder=2)
 
 
-def _finishes(axes: Axes, instance: HadarInstance, solution: Solution, slot_width: float) -> None:
+def _finishes(chart: Timeline, instance: HadarInstance, solution: Solution) -> None:
     """A triangle at the right edge of every slot in which jobs finish, and their names."""
     ends: dict[int, list[str]] = {}
     if "allocation" in solution:
@@ -197,9 +160,10 @@ def _finishes(axes: Axes, instance: HadarInstance, solution: Solution, slot_widt
     for name, done in report.details["completion"].items():
         if done is not None:
             ends.setdefault(done, []).append(name)
+    level = -0.13 / chart.row
     for slot, names in ends.items():
-        axes.plot([slot + 0.5], [-0.85], marker="v", markersize=4, color=MARK, zorder=3, clip_on=False)
+        chart.axes.plot([slot + 0.5], [level], marker="v", markersize=4, color=MARK, zorder=3, clip_on=False)
         text = ", ".join(names)
-        if 7 * 0.62 * len(text) < slot_width - 6:
-            place = (slot + 0.5 - 4 / slot_width, -0.85)
-            axes.text(*place, text, ha="right", va="center", fontsize=7, color=MARK, clip_on=False)
+        if 7 * 0.62 * len(text) < chart.points - 6:
+            place = (slot + 0.5 - 4 / chart.points, level)
+            chart.axes.text(*place, text, ha="right", va="center", fontsize=7, color=MARK, clip_on=False)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from schedgap.benchmarks.figures.style import GRID, INK, MARK, PALETTE, new_figure
+from schedgap.benchmarks.figures.palette import GRID, INK, MARK, PALETTE
+from schedgap.benchmarks.figures.style import new_figure
 from schedgap.formulations.gpu_sharing.pair import Pair, best_start, completion_times, mean_completion
 
 

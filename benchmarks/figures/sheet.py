@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 
 from matplotlib.figure import Figure, SubFigure
 
-from schedgap.benchmarks.figures.style import INK, drawing_on, new_figure
+from schedgap.benchmarks.figures.palette import INK
+from schedgap.benchmarks.figures.style import drawing_on, new_figure
 
 TITLE, HEADING = 0.42, 0.32
 """Inches above all drawings, and above each."""

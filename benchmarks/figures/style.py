@@ -17,23 +17,18 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
+from schedgap.benchmarks.figures.palette import INK, PALETTE
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.files import write_bytes
 
 matplotlib.rcParams["text.parse_math"] = False  # names may have dollar signs
 
-PALETTE = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#0072B2", "#D55E00", "#999999")
-"""The colour-blind safe palette of Okabe and Ito, black left out."""
-INK = "#222222"
-FAINT = "#d0d0d0"
-GRID = "#e6e6e6"
-MARK = "#B2182B"
-"""Lines that a reader must not miss: the makespan, a bound."""
 LARGEST = 400
 """Inches of a picture: at 150 dots each what raster formats can hold."""
 FORMATS = (".svg", ".png", ".pdf")
 
 
+Colour = tuple[float, float, float]
 Panel = Callable[[float, float], SubFigure]
 """Where a drawing goes instead of a figure of its own, for its width and height in inches."""
 _panel: ContextVar[Panel | None] = ContextVar("panel", default=None)
@@ -78,7 +73,7 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
-def job_colour(position: int) -> tuple[float, float, float]:
+def job_colour(position: int) -> Colour:
     """A light, distinct colour for the job at this position; neighbours always differ."""
     hue = PALETTE[position % len(PALETTE)]
     red, green, blue = (int(hue[k : k + 2], 16) / 255 for k in (1, 3, 5))
@@ -86,7 +81,7 @@ def job_colour(position: int) -> tuple[float, float, float]:
     return (red + (1 - red) * mix, green + (1 - green) * mix, blue + (1 - blue) * mix)
 
 
-def ink_on(colour: tuple[float, float, float]) -> str:
+def ink_on(colour: Colour) -> str:
     """Black or white, whichever can be read on `colour` (relative luminance)."""
     red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour)
     return INK if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.22 else "white"
@@ -118,11 +113,6 @@ def log_scale(axes: Axes, x: int | None = None, *, y: bool = False) -> None:
 def whole_numbers(axis: Axis) -> None:
     """Ticks at whole numbers alone, also where the axis shows a single one."""
     axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-
-
-def row_label(axes: Axes, y: float, text: str, size: float) -> None:
-    """A text left of the axes, at this height."""
-    axes.text(-0.008, y, text, ha="right", va="center", fontsize=size, color=INK, transform=axes.get_yaxis_transform())
 
 
 def as_svg(figure: Figure) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from schedgap.benchmarks.text import significant
 from schedgap.formulations.common.instance import Json
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -97,22 +98,14 @@ def _about_mean(values: Floats, further: float) -> Interval | None:
     return Interval(float(known.mean()), float(half), len(known))
 
 
-def number(value: float, digits: int = 4) -> str:
-    """A number with so many digits that count, thousands set apart."""
-    if value == 0 or not np.isfinite(value):
-        return f"{value:g}"
-    places = max(0, digits - 1 - int(np.floor(np.log10(abs(value)))))
-    return f"{value:,.{min(places, 6)}f}"
-
-
 def plus_minus(found: Interval | None) -> str:
     """``12.3 ± 0.4``; a dash where nothing is known."""
     if found is None:
         return "-"
     if found.half is None:
-        return number(found.mean)
+        return significant(found.mean)
     # as many places as the half-width needs for two digits, so that both end at the same place
     places = 0 if found.half <= 0 else max(0, 1 - int(np.floor(np.log10(found.half))))
     if found.half <= 0:
-        return f"{number(found.mean)} ± 0"
+        return f"{significant(found.mean)} ± 0"
     return f"{found.mean:,.{min(places, 6)}f} ± {found.half:,.{min(places, 6)}f}"

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from schedgap.benchmarks.figures.palette import GRID, INK, MARK
+from schedgap.benchmarks.figures.palette import LINES as PALETTE
 from schedgap.benchmarks.laboratory.data import Data, interval
 from schedgap.benchmarks.laboratory.declare import Item, Metric, Panel, Series
 
@@ -17,9 +19,6 @@ if TYPE_CHECKING:  # matplotlib is loaded when a figure is drawn: items are list
 POINTS = 120
 """Most points of a curve: enough for the eye, small enough to commit."""
 MARKERS = "osD^vPX*<>"
-PALETTE = ("#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#0072B2", "#D55E00", "#999999", "#222222")
-"""Okabe and Ito's colours that can be seen as lines on white, as in ``figures/style.py``."""
-GRID, INK, MARK = "#e6e6e6", "#222222", "#B2182B"
 
 
 def colours(item: Item) -> Mapping[str, str]:

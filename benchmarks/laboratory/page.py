@@ -12,11 +12,12 @@ from typing import Any
 from matplotlib.figure import Figure
 from PIL import Image
 
-from schedgap.benchmarks.laboratory.data import Data, interval, number, plus_minus
+from schedgap.benchmarks.laboratory.data import Data, interval, plus_minus
 from schedgap.benchmarks.laboratory.declare import MAIN, Item, Metric, Paper
 from schedgap.benchmarks.laboratory.draw import figure_of
 from schedgap.benchmarks.laboratory.running import FIRST_SEED, Finding
 from schedgap.benchmarks.laboratory.verdicts import Judged
+from schedgap.benchmarks.text import significant
 from schedgap.formulations.common.files import write_bytes, write_text
 
 VERDICTS = "verdicts.json"
@@ -207,7 +208,7 @@ def _numbers(item: Item, data: Data) -> str:
 def _cell(item: Item, data: Data, metric: Metric, series: str, x: Any) -> str:
     text = plus_minus(interval(data.values(metric.name, series, x) * metric.factor))
     printed = item.printed.get((series, metric.name))
-    return text if printed is None else f"{text} [{number(printed)}]"
+    return text if printed is None else f"{text} [{significant(printed)}]"
 
 
 def _missing(item: Item, data: Data) -> str:

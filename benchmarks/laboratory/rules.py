@@ -16,7 +16,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from schedgap.benchmarks.laboratory.data import Data, Floats, Interval, interval, number, plus_minus, prediction
+from schedgap.benchmarks.laboratory.data import Data, Floats, Interval, interval, plus_minus, prediction
+from schedgap.benchmarks.text import significant
 
 
 class State(StrEnum):
@@ -301,7 +302,7 @@ class Agrees:
         text = plus_minus(interval(values))
         if further is not None and further.half is not None:
             drawn = "a draw" if self.averaged == 1 else f"a mean of {self.averaged} draws"
-            text += f"; {drawn} {number(further.low, 3)} to {number(further.high, 3)}"
+            text += f"; {drawn} {significant(further.low, 3)} to {significant(further.high, 3)}"
         return Answer(_sized(further, self.printed, self.to), self.what or f"{name} is {range_}", text, text)
 
 

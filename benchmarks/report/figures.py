@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from schedgap.benchmarks.figures.style import GRID, INK, MARK, PALETTE, new_figure, plain_axes, whole_numbers
+from schedgap.benchmarks.figures.palette import GRID, INK, MARK, PALETTE
+from schedgap.benchmarks.figures.style import new_figure, plain_axes, whole_numbers
 from schedgap.benchmarks.report.aggregate import Block, Claim, blocks, claims, headline
 from schedgap.benchmarks.text import number
 from schedgap.catalogue.problem import Problem

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from schedgap.benchmarks.figures.palette import LINES as PALETTE
 from schedgap.benchmarks.laboratory.data import Data
 from schedgap.benchmarks.laboratory.declare import Claim, Item, Series
-from schedgap.benchmarks.laboratory.draw import PALETTE
 from schedgap.benchmarks.laboratory.measure import Run
 from schedgap.benchmarks.laboratory.paper_001.contention import fit, read_measurements
 from schedgap.benchmarks.laboratory.rules import Fact

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from schedgap.benchmarks.figures.palette import LINES as PALETTE
 from schedgap.benchmarks.instances import make_instance
 from schedgap.benchmarks.laboratory.data import Data
 from schedgap.benchmarks.laboratory.declare import Claim, Item, Metric, Series
-from schedgap.benchmarks.laboratory.draw import PALETTE
 from schedgap.benchmarks.laboratory.measure import Run
 from schedgap.benchmarks.laboratory.paper_002.common import CRU, GRU
 from schedgap.benchmarks.laboratory.rules import Fact, Value, Within

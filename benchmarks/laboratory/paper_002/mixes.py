@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from schedgap.benchmarks.figures.palette import GRID
 from schedgap.benchmarks.instances.hadar.mixes import MIXES
 from schedgap.benchmarks.laboratory.data import Data
 from schedgap.benchmarks.laboratory.declare import Axis, Choice, Claim, Item, Metric, Series
-from schedgap.benchmarks.laboratory.draw import GRID, colours, lines
+from schedgap.benchmarks.laboratory.draw import colours, lines
 from schedgap.benchmarks.laboratory.paper_002.common import BESIDE, CRU, GAVEL, HADAR, PAYOFF
 from schedgap.benchmarks.laboratory.rules import Agrees, All, Fact, LeadGrows, Less, MeanRatio, More, Some, Value
 

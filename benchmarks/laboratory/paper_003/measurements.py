@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from schedgap.benchmarks.figures.palette import LINES as PALETTE
 from schedgap.benchmarks.instances.profiles.packed_pairs import COUNT, QUANTILES
 from schedgap.benchmarks.instances.profiles.pollux_tasks import TASKS
 from schedgap.benchmarks.laboratory.data import Data
 from schedgap.benchmarks.laboratory.declare import Claim, Item, Panel, Series
-from schedgap.benchmarks.laboratory.draw import PALETTE
 from schedgap.benchmarks.laboratory.measure import Run
 from schedgap.benchmarks.laboratory.rules import Fact
 from schedgap.formulations.common.instance import Json

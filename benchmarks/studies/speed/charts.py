@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
 
-from schedgap.benchmarks.figures.style import GRID, INK, MARK, PALETTE, log_scale, new_figure, plain_axes
+from schedgap.benchmarks.figures.palette import GRID, INK, MARK, PALETTE
+from schedgap.benchmarks.figures.style import log_scale, new_figure, plain_axes
 from schedgap.formulations.common.instance import Json
 
 LIMIT = 420.0

@@ -20,7 +20,8 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from schedgap.benchmarks.figures.style import GRID, INK, PALETTE, log_scale, new_figure, plain_axes, save
+from schedgap.benchmarks.figures.palette import GRID, INK, PALETTE
+from schedgap.benchmarks.figures.style import log_scale, new_figure, plain_axes, save
 from schedgap.benchmarks.instances import make_instance
 from schedgap.benchmarks.sweep.warm import warm_up
 from schedgap.catalogue.method import Kind

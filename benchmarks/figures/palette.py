@@ -1,0 +1,13 @@
+"""The colours of every figure; nothing here loads matplotlib."""
+
+from __future__ import annotations
+
+PALETTE = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#0072B2", "#D55E00", "#999999")
+"""The colour-blind safe palette of Okabe and Ito, black left out."""
+INK = "#222222"
+FAINT = "#d0d0d0"
+GRID = "#e6e6e6"
+MARK = "#B2182B"
+"""Lines that a reader must not miss: the makespan, a bound."""
+LINES = (*(colour for colour in PALETTE if colour != "#F0E442"), INK)
+"""What can be seen as a line on white."""
