@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 from oracles import g_vne, hadar, hard_numbers, rar_ddls
 from oracles.hard_numbers import FAMILIES
-
 from schedgap.benchmarks.instances import find_preset, workload_of
 from schedgap.benchmarks.suites.runner import run_suites
 from schedgap.catalogue.method import Given, Kind, Method
