@@ -19,8 +19,9 @@ from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.judging.claims import claims_of, users_claims
 from schedgap.benchmarks.judging.judge import evaluate as judge_claim
 from schedgap.benchmarks.library.collection import entries
-from schedgap.benchmarks.sweep.cluster import check_cluster, pool_of
+from schedgap.benchmarks.sweep.cluster import check_cluster
 from schedgap.benchmarks.sweep.progress import Progress, Sink
+from schedgap.benchmarks.sweep.sweep import sweep
 from schedgap.catalogue.agreement import Answer, agree, certified_bound, write_disagreement
 from schedgap.catalogue.methods import one_line
 from schedgap.catalogue.problem import Problem
@@ -186,6 +187,10 @@ class _Question:
     seed: int
     instance: Instance
 
+    @property
+    def label(self) -> str:
+        return f"{self.family} {self.seed}"
+
 
 @dataclass(frozen=True)
 class _Reference:
@@ -222,27 +227,29 @@ def _references(questions: Sequence[_Question], workers: int, cluster: str | Non
     """Of each instance; of one whose worker died twice nothing is known, which is said."""
     found: dict[int, _Reference] = {}
 
-    def done(number: int, reference: _Reference) -> None:
-        found[number] = reference
-        bar.step(f"{questions[number].family} {questions[number].seed}")
+    def done(question: _Question, reference: _Reference) -> None:
+        found[id(question)] = reference
+        bar.step(question.label)
         if reference.disagreement:
             raise Disagreement(reference.disagreement)
 
-    def died(number: int, reason: str, _seconds: float) -> None:
-        question = questions[number]
-        bar.say(f"evaluate: {question.family} {question.seed}: no optimum is known: {reason}")
-        done(number, _Reference())
+    def died(question: _Question, reason: str, _seconds: float) -> None:
+        bar.say(f"evaluate: {question.label}: no optimum is known: {reason}")
+        done(question, _Reference())
 
-    numbers = {id(question): number for number, question in enumerate(questions)}
-    kept = "nothing is kept, evaluate begins anew"
-    with pool_of(_reference, min(workers, len(questions)), inside=True, cluster=cluster, kept=kept) as pool:
-        pool.run(
-            questions,
-            lambda question, reference: done(numbers[id(question)], reference),
-            lambda question, reason, seconds: died(numbers[id(question)], reason, seconds),
-            tick=lambda running: bar.tick((f"{one.family} {one.seed}", seconds) for one, seconds in running),
-        )
-    return [found[number] for number in range(len(questions))]
+    sweep(
+        questions,
+        _reference,
+        done,
+        died,
+        label=lambda question: question.label,
+        bar=bar,
+        workers=workers,
+        inside=True,
+        cluster=cluster,
+        kept="nothing is kept, evaluate begins anew",
+    )
+    return [found[id(question)] for question in questions]
 
 
 def _judged(question: _Question, reference: _Reference, scheduler: str, answer: _Answer) -> Trial:

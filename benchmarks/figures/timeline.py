@@ -100,7 +100,8 @@ class Timeline:
         if size < READABLE or not words:
             return
         behind = {"facecolor": colour, "edgecolor": "none", "pad": 0.6} if hatched else None
-        middle, style = ((begin + end) / 2, (low + high) / 2), {"ha": "center", "va": "center", "clip_on": True}
+        middle = (begin + end) / 2, (low + high) / 2
+        style: dict[str, Any] = {"ha": "center", "va": "center", "clip_on": True}
         self.axes.text(*middle, words, fontsize=size, color=ink_on(colour), bbox=behind, zorder=3, **style)
 
     def boxes(self, boxes: Iterable[Box], colour: str | Colour, line: float = 0.0) -> None:
@@ -113,7 +114,7 @@ class Timeline:
         tall = (high - low) * self.row
         text = f"{short(name)}\n{more}" if more and tall > 0.3 else short(name)
         size = max(READABLE, min(9.0, tall * 72 * (0.4 if "\n" in text else 0.7)))
-        place = {"ha": "right", "va": "center", "transform": self.axes.get_yaxis_transform()}
+        place: dict[str, Any] = {"ha": "right", "va": "center", "transform": self.axes.get_yaxis_transform()}
         self.axes.text(-0.008, (low + high) / 2, text, fontsize=size, color=INK, **place)
 
     def mark(self, moment: float, colour: str, line: Any) -> None:

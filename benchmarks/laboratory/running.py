@@ -19,9 +19,10 @@ from schedgap.benchmarks.laboratory.declare import Item, Measure, Paper
 from schedgap.benchmarks.laboratory.measure import Run
 from schedgap.benchmarks.laboratory.verdicts import Judged, judge
 from schedgap.benchmarks.records import Record, failed, plain
-from schedgap.benchmarks.sweep.cluster import check_cluster, pool_of
+from schedgap.benchmarks.sweep.cluster import check_cluster
 from schedgap.benchmarks.sweep.progress import Progress, Sink
-from schedgap.benchmarks.sweep.store import FILE, Store, fresh_folder, holds_a_run, locked, row_key
+from schedgap.benchmarks.sweep.store import Store, row_key
+from schedgap.benchmarks.sweep.sweep import run_store, sweep
 from schedgap.benchmarks.sweep.versions import environment, relevant_versions
 from schedgap.formulations.common.errors import InputError, near
 from schedgap.solvers.result import Status
@@ -173,10 +174,9 @@ def reproduce(
     if not 0 < scale <= 1000:
         raise InputError(f"scale: must be greater than 0 and at most 1000, got {scale:g}")
     check_cluster(cluster)
-    folder = out if resume else fresh_folder(out)
-    with locked(folder), Store(folder / FILE) as store:
+    with run_store(out, resume) as (folder, store, goes_on):
         session = _Session(store, workers or environment()["cores"], progress, paper.id, cluster)
-        if resume and holds_a_run(folder) and progress is not None:
+        if goes_on and progress is not None:
             session.say(f"reproduce goes on with {folder}: {store.count} runs had finished")
         store.set_meta(paper=paper.id, items=[item.id for item in chosen], environment=environment())
         counts = {item.id: draws_of(item, seeds, scale, more=False) for item in chosen}
@@ -265,22 +265,20 @@ class _Session:
                     self.errors.append(f"{work.item}, {work.run.method}, seed {work.seed}: {error}")
                 else:
                     self.found[work.key] = payload
-            bar.step(f"{group[-1].item} seed {group[-1].seed}", len(group))
-
-        def tick(running: Iterable[tuple[Sequence[Work], float]]) -> None:
-            bar.tick((f"{group[-1].item} seed {group[-1].seed}", seconds) for group, seconds in running)
+            bar.step(_label(group), len(group))
 
         def died(group: Sequence[Work], reason: str, _: float) -> None:
             keep(group, [(None, reason)] * len(group))
 
         try:
-            with pool_of(_execute, min(self.workers, max(1, len(todo))), cluster=self.cluster) as pool:
-                pool.run(todo, keep, died, tick=tick)
+            sweep(todo, _execute, keep, died, label=_label, bar=bar, workers=self.workers, cluster=self.cluster)
         except KeyboardInterrupt:
             return True
-        finally:
-            bar.finish()
         return False
+
+
+def _label(group: Sequence[Work]) -> str:
+    return f"{group[-1].item} seed {group[-1].seed}"
 
 
 def _record(paper: str, work: Work, payload: Any, error: str) -> Record:

@@ -13,8 +13,8 @@ from schedgap.benchmarks.judging.claims import claims_of
 from schedgap.benchmarks.judging.judge import evaluate
 from schedgap.benchmarks.ledger.counterexample import Trial, instance_size, write_counterexample
 from schedgap.benchmarks.ledger.rows import Ledger, LedgerRow, Tally
-from schedgap.benchmarks.sweep.cluster import pool_of
 from schedgap.benchmarks.sweep.progress import Progress, Sink
+from schedgap.benchmarks.sweep.sweep import sweep
 from schedgap.benchmarks.text import refuting
 from schedgap.catalogue.agreement import Answer, agree, certified, certified_bound, write_disagreement
 from schedgap.catalogue.method import Method, full_settings
@@ -159,15 +159,14 @@ def _in_processes(tasks: Sequence[_Task], processes: int, bar: Progress, cluster
             rows[name] = LedgerRow(known[name], **values)
             bar.step(f"{name} {rows[name].words}", task.count)
 
-    def tick(running: Iterable[tuple[_Task, float]]) -> None:
-        bar.tick((task.ids[0] + ", ..." * (len(task.ids) > 1), seconds) for task, seconds in running)
+    def label(task: _Task) -> str:
+        return task.ids[0] + ", ..." * (len(task.ids) > 1)
 
     def died(task: _Task, reason: str, _: float) -> None:
         raise RuntimeError(f"{', '.join(task.ids)}: {reason}")
 
     kept = "only counterexamples found so far are kept, verify begins anew"
-    with pool_of(_run_task, processes, cluster=cluster, kept=kept) as pool:
-        pool.run(tasks, done, died, tick=tick)
+    sweep(tasks, _run_task, done, died, label=label, bar=bar, workers=processes, cluster=cluster, kept=kept)
     return rows
 
 

@@ -16,9 +16,10 @@ from schedgap.benchmarks.report.faults import write_faulty
 from schedgap.benchmarks.report.table import TABLE, answer_text, run_text
 from schedgap.benchmarks.suites.plan import Item, check_names, check_numbers, plan
 from schedgap.benchmarks.suites.worker import execute
-from schedgap.benchmarks.sweep.cluster import check_cluster, own_folder, pool_of
+from schedgap.benchmarks.sweep.cluster import check_cluster, own_folder
 from schedgap.benchmarks.sweep.progress import Progress, Sink
-from schedgap.benchmarks.sweep.store import FILE, Store, StoreError, fresh_folder, holds_a_run, locked
+from schedgap.benchmarks.sweep.store import Store, StoreError, fresh_folder
+from schedgap.benchmarks.sweep.sweep import run_store, sweep
 from schedgap.benchmarks.sweep.versions import environment
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_problem
@@ -111,9 +112,7 @@ def run_suites(
     check_numbers(seed, scale)
     check_cluster(cluster)
     bar = Progress(0, progress, "bench")
-    goes_on = resume and holds_a_run(out)
-    folder = out if resume else fresh_folder(out)
-    with locked(folder), Store(folder / FILE) as store:
+    with run_store(out, resume) as (folder, store, goes_on):
         asked = _asked(store if goes_on else None, folder, names, chosen, seed, scale, time_limit, methods, certify)
         if chosen is None and asked["problems"] is not None:
             chosen = [find_problem(problem) for problem in asked["problems"]]
@@ -142,7 +141,7 @@ def run_suites(
             bar.say(f"bench runs {len(todo)} items on {where}, into {folder}")
         if todo:
             _forget_old_pages(folder)
-        interrupted = _work(store, todo, min(workers, max(1, len(todo))), folder, bar, cluster)
+        interrupted = _work(store, todo, workers, folder, bar, cluster)
         session |= {"items": bar.done, "ended": time.time(), "interrupted": interrupted}
         store.set_meta(sessions=[*sessions, session])
         analysis = analyse(store.rows(), folder, chosen, len(items))
@@ -235,15 +234,16 @@ def _work(store: Store, todo: Sequence[Item], workers: int, folder: Path, bar: P
         return None if limit is None else 2 * limit + 60
 
     run = partial(execute, disagreements=own_folder(folder, cluster) / DISAGREEMENTS)
+    pieces = _spread(todo)
     try:
-        if todo:
-            with pool_of(run, workers, allowed, cluster=cluster) as pool:
-                pool.run(_spread(todo), done, died, tick=lambda now: bar.tick((item.label, s) for item, s in now))
+        sweep(pieces, run, done, died, label=_label, bar=bar, workers=workers, allowed=allowed, cluster=cluster)
     except KeyboardInterrupt:
         return True
-    finally:
-        bar.finish()
     return False
+
+
+def _label(item: Item) -> str:
+    return item.label
 
 
 def _spread(items: Iterable[Item]) -> list[Item]:

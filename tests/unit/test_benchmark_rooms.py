@@ -17,13 +17,15 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("evaluation",),
     ("studies",),
 )
-"""From the ground up. A room imports from lower floors only; `workload` is a problem's table in ``instances/``."""
+"""From the ground up. A room imports from lower floors only."""
+TABLES = {"workload.py", "from_trace.py"}
+"""Of a problem in ``instances/``, the room `workload`: its table, and what makes its instances of imported traces."""
 FLOOR = {room: number for number, floor in enumerate(FLOORS) for room in floor}
 
 
 def _room(path: Path) -> str:
     parts = path.relative_to(BENCHMARKS).parts
-    return "workload" if path.name == "workload.py" else parts[0].removesuffix(".py")
+    return "workload" if path.name in TABLES else parts[0].removesuffix(".py")
 
 
 def _imported(path: Path) -> set[str]:
