@@ -120,7 +120,7 @@ def _tasks(
         for index in (*range(server.gpus), -1):
             row_of[s, index] = len(names)
             names.append(f"{short(server.id, 14)} {'link' if index < 0 else index}")
-    latest = max(end for _, _, end, *_ in (*bars, *((j, begin, end) for j, begin, end in messages)))
+    latest = max([*(bar[2] for bar in bars), *(message[2] for message in messages)])
     chart = _chart(len(names), latest, names)
     shapes: dict[tuple[int, int], list[Box]] = {}
     held: dict[tuple[int, Gpu], list[float]] = {}
