@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from matplotlib.artist import Artist
 from matplotlib.collections import PolyCollection
 from matplotlib.patches import Rectangle
 
@@ -117,11 +118,11 @@ class Timeline:
         place: dict[str, Any] = {"ha": "right", "va": "center", "transform": self.axes.get_yaxis_transform()}
         self.axes.text(-0.008, (low + high) / 2, text, fontsize=size, color=INK, **place)
 
-    def mark(self, moment: float, colour: str, line: Any) -> None:
+    def mark(self, moment: float, colour: str, line: str | tuple[float, tuple[float, ...]]) -> None:
         """An upright line."""
         self.axes.axvline(moment, color=colour, linewidth=1.3, linestyle=line, zorder=4)
 
-    def legend(self, handles: Sequence[Any], columns: int | None = None) -> None:
+    def legend(self, handles: Sequence[Artist], columns: int | None = None) -> None:
         """What colours and marks mean, below the rows."""
         self.figure.legend(
             handles=handles,
