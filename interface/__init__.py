@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from schedgap.api import (
+        audit,
         bench,
         certify,
         check,
@@ -73,7 +74,7 @@ _HOME = {
 
 __all__ = [
     "CheckReport", "Disagreement", "EngineMissing", "InputError", "Instance", "Model", "ModelRefused", "Result",
-    "SchedgapError", "Status", "Termination", "Violation", "bench", "certify", "check", "check_scheduler",
+    "SchedgapError", "Status", "Termination", "Violation", "audit", "bench", "certify", "check", "check_scheduler",
     "compare", "evaluate", "export", "from_networkx", "generate", "hunt", "hunt_family", "import_trace",
     "library_faults", "library_records", "library_solve", "library_submit", "listing", "load", "methods", "model",
     "new_package", "parametrize_with_checks", "parse", "plot", "plot_pair", "plot_ratios", "problems", "report",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from schedgap.certifying import certify
-from schedgap.checking import check
+from schedgap.checking import audit, check
 from schedgap.claims import check_scheduler, evaluate, hunt, hunt_family, new_package, parametrize_with_checks, verify
 from schedgap.figures import plot, plot_pair, plot_ratios
 from schedgap.instances import (
@@ -26,6 +26,7 @@ from schedgap.solving import compare, solve
 from schedgap.suites import bench, report, run
 
 __all__ = [
+    "audit",
     "bench",
     "certify",
     "check",

@@ -1,10 +1,12 @@
-"""Solutions checked, with what is claimed of them."""
+"""Solutions checked, with what is claimed of them; a cluster's log audited, whose schedule is a solution too."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from schedgap.benchmarks.proving import CertificateLike, with_certificate
 from schedgap.benchmarks.records import plain_number
@@ -13,6 +15,7 @@ from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.check import CheckReport, Violation
 from schedgap.formulations.common.instance import Instance, Json
 from schedgap.formulations.common.numbers import agrees
+from schedgap.interrupt import at_work
 from schedgap.reading import (
     InstanceLike,
     SolutionLike,
@@ -23,6 +26,10 @@ from schedgap.reading import (
     read_result,
 )
 from schedgap.solvers.incumbent import contradicts, optimal
+
+if TYPE_CHECKING:
+    from schedgap.benchmarks.audit.result import Audit
+    from schedgap.benchmarks.harness.progress import Sink
 
 
 def check(instance: InstanceLike, solution: SolutionLike, certificate: CertificateLike | None = None) -> CheckReport:
@@ -135,3 +142,90 @@ def _claims(report: CheckReport, claimed: Mapping[str, Any] | None, name: str, s
 
 def _number(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+@at_work()
+def audit(
+    log: str | Path,
+    servers: str | Path | None = None,
+    *,
+    form: str | None = None,
+    columns: Mapping[str, object] | None = None,
+    problem: str | None = None,
+    scheduler: str | None = None,
+    methods: Sequence[str] | None = None,
+    window: str | None = None,
+    time_scale: float = 1.0,
+    cluster: Sequence[str] = (),
+    tenant: str | None = None,
+    time_limit: float = 20.0,
+    memory_limit: float = 4.0,
+    seed: int = 0,
+    out: str | Path | None = None,
+    progress: Sink | None = None,
+) -> Audit:
+    """How far is the schedule that a cluster really ran from the best, and what would schedulers have made of it?
+
+    Parameters
+    ----------
+    log : a log of any format that ``schedgap import`` reads
+    servers : a table or listing of its servers; where not given, as many GPUs as were busy at once
+    form : the format; told by how the log begins where not given
+    columns : of a table without a format: ``{"gpus": "num_gpu", "start": ..., "end": ...}``
+    problem : whose schedules are made; where not given, that of the record: jobs with GPUs of their own
+    scheduler : one of your own, ``file.py:function``; it runs in a process of its own, as in :func:`evaluate`
+    methods : only these schedulers; all of the problem where not given
+    window : ``500``, the first 500 jobs; ``busiest``, the 500 that waited most; ``busiest:N``
+    time_scale : factor on all times
+    cluster : ``+8`` or ``-8``: so many GPUs more or fewer; ``observed``: as many as were busy at once
+    tenant : only jobs of this queue, partition or virtual cluster
+    time_limit : seconds for each scheduler; one that is cut has no figure
+    memory_limit : GB for each
+    seed : of all randomness
+    out : folder for ``audit.json`` and ``audit.html``
+    progress : a stream, or a function that is told whole lines
+
+    Returns
+    -------
+    Audit
+        ``verdict`` is one line, ``to_text()`` all tables, ``to_dict()`` a JSON form.
+
+    Raises
+    ------
+    InputError
+        A log that cannot be read, an unknown option, a scheduler that cannot be imported.
+
+    Examples
+    --------
+    >>> print(audit("sacct.txt", "nodes.txt").verdict)  # doctest: +SKIP
+    """
+    from schedgap.benchmarks.audit.run import audit as run
+    from schedgap.formulations.common.files import check_folder, write_text
+
+    folder = None if out is None else Path(out)
+    if folder is not None:
+        check_folder(folder)
+    found = run(
+        log,
+        servers,
+        form=form,
+        columns=columns,
+        problem=problem,
+        scheduler=scheduler,
+        methods=methods,
+        window=window,
+        time_scale=time_scale,
+        cluster=cluster,
+        tenant=tenant,
+        time_limit=time_limit,
+        memory_limit=memory_limit,
+        seed=seed,
+        progress=progress,
+    )
+    if folder is not None:
+        from schedgap.benchmarks.audit.page import audit_page
+
+        folder.mkdir(parents=True, exist_ok=True)
+        write_text(folder / "audit.json", json.dumps(found.to_dict(), indent=1, allow_nan=False) + "\n")
+        write_text(folder / "audit.html", audit_page(found))
+    return found

@@ -1,11 +1,24 @@
-"""``schedgap generate`` and ``schedgap import``."""
+"""``schedgap generate``, ``schedgap import`` and ``schedgap audit``: what is drawn, and what was logged."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
-from schedgap.cli.arguments import add_seed, add_settings, check_out, note, settings_of, write_or_print
+from schedgap.cli.arguments import (
+    add_memory_limit,
+    add_seed,
+    add_settings,
+    add_time_limit,
+    check_out,
+    factor,
+    names,
+    note,
+    settings_of,
+    to_json,
+    write_or_print,
+)
 
 
 def add_generate(parser: argparse.ArgumentParser) -> None:
@@ -48,4 +61,58 @@ def run_import(arguments: argparse.Namespace) -> int:
     for message in messages:
         note(message)
     write_or_print(instance.to_json(), arguments.out)
+    return 0
+
+
+def add_audit(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``audit``."""
+    parser.add_argument("log", metavar="LOG", help="a log: sacct, kubectl, a table, a public trace")
+    parser.add_argument("nodes", metavar="SERVERS", nargs="?", help="scontrol show nodes, sinfo, a table of servers")
+    parser.add_argument("--format", metavar="F", help="of the log (default: told by how it begins)")
+    parser.add_argument("--problem", metavar="P", help="whose schedules (default: those of the record)")
+    parser.add_argument("--scheduler", metavar="S", help="one of your own, file.py:function, in a process of its own")
+    parser.add_argument("--methods", type=names, metavar="M,M", help="only these schedulers (default: all)")
+    parser.add_argument("--window", metavar="N|busiest[:N]", help="the first N jobs, or the N that waited most (500)")
+    parser.add_argument("--time-scale", type=factor, default=1.0, metavar="X", help="factor on all times (default 1)")
+    parser.add_argument(
+        "--servers",
+        action="append",
+        default=[],
+        metavar="+N|-N|observed",
+        help="what if there were N GPUs more or fewer",
+    )
+    parser.add_argument("--tenant", metavar="NAME", help="only jobs of this queue, partition or virtual cluster")
+    add_settings(parser, "columns of a table: gpus, arrival, start, end, id, nodes, tenant, unit", "column=name")
+    add_time_limit(parser, "seconds for each scheduler (default 20)")
+    add_memory_limit(parser, "for each scheduler (default 4)", 4.0)
+    add_seed(parser)
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder for audit.html and audit.json")
+    parser.add_argument("--json", action="store_true", help="print the audit as one JSON object")
+
+
+def run_audit(arguments: argparse.Namespace) -> int:
+    """Audit a log; 0 whatever the verdict is."""
+    from schedgap import api
+
+    found = api.audit(
+        arguments.log,
+        arguments.nodes,
+        form=arguments.format,
+        columns=settings_of(arguments),
+        problem=arguments.problem,
+        scheduler=arguments.scheduler,
+        methods=arguments.methods,
+        window=arguments.window,
+        time_scale=arguments.time_scale,
+        cluster=arguments.servers,
+        tenant=arguments.tenant,
+        time_limit=20.0 if arguments.time_limit is None else arguments.time_limit,
+        memory_limit=arguments.memory_limit,
+        seed=arguments.seed,
+        out=arguments.out,
+        progress=sys.stderr,
+    )
+    print(to_json(found.to_dict()) if arguments.json else found.to_text())
+    if arguments.out is not None:
+        print(f"page: {arguments.out / 'audit.html'}", file=sys.stderr)
     return 0

@@ -1,0 +1,324 @@
+"""What an audit found: its verdict, and as text, as JSON and for the page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schedgap.benchmarks.audit.load import Clash, Load
+from schedgap.benchmarks.audit.scores import Scores
+from schedgap.benchmarks.importers.servers import TraceServer
+from schedgap.benchmarks.report.sheet import Column, Sheet
+from schedgap.benchmarks.report.text import fixed, number
+from schedgap.formulations.common.instance import Json, Solution
+
+Times = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+RECORDED = "recorded"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One schedule of the same jobs.
+
+    Attributes
+    ----------
+    name : "recorded", a method's id, or the user's scheduler
+    status : as of ``solve``; "recorded", "infeasible" or "not run"
+    objective : mean JCT in seconds, or the problem's own objective; None where there is no figure
+    scores : None where the schedule has no start and end of each job
+    reason : why there is no figure, or what is special about it
+    seconds : that it took
+    solution : None where there is none
+    times : seconds of submission, start and end of each job; where there are scores
+    """
+
+    name: str
+    status: str
+    objective: float | None = None
+    scores: Scores | None = None
+    reason: str = ""
+    seconds: float | None = None
+    solution: Solution | None = None
+    times: Times | None = None
+
+
+@dataclass(frozen=True)
+class Side:
+    """All schedules on one cluster.
+
+    Attributes
+    ----------
+    capacity, what : GPUs, and how they are called: "as listed", "8 GPUs more"
+    servers : those of the schedules
+    rows : the record first, where there is one
+    bound : certified, in the unit of the objective
+    """
+
+    capacity: int
+    what: str
+    servers: tuple[TraceServer, ...]
+    rows: tuple[Row, ...] = ()
+    bound: float | None = None
+
+    @property
+    def recorded(self) -> Row | None:
+        """The record, where it is a schedule of this cluster."""
+        return next((row for row in self.rows if row.name == RECORDED and row.objective is not None), None)
+
+    @property
+    def best(self) -> Row | None:
+        """The best schedule that is feasible, the record included."""
+        found = [row for row in self.rows if row.objective is not None and row.status != "outside the model"]
+        return min(found, key=lambda row: row.objective or math.inf, default=None)
+
+
+@dataclass(frozen=True)
+class Audit:
+    """A log audited.
+
+    Attributes
+    ----------
+    name, problem, unit, minimises : of what, the problem its schedules are of, and its objective
+    read, left_out : rows of the log that are jobs, and why others are not
+    load : figures of the log alone
+    sides : the cluster as it is, then as it might be
+    clashes : where the record needs more than the cluster has
+    placed : why the record is not by server; empty where it is
+    notes : what was relaxed or assumed
+    work, slot_length : mean seconds that a job ran, and of a slot of the record
+    timed : the objective is a mean JCT in seconds
+    """
+
+    name: str
+    problem: str
+    unit: str
+    minimises: bool
+    read: int
+    left_out: dict[str, int]
+    load: Load
+    sides: tuple[Side, ...]
+    clashes: tuple[Clash, ...] = ()
+    placed: str = ""
+    notes: tuple[str, ...] = ()
+    work: float = 0.0
+    slot_length: float = 1.0
+    timed: bool = True
+
+    @property
+    def verdict(self) -> str:
+        """One line, computed."""
+        side, load = self.sides[0], self.load
+        if self.clashes or (load.busy is not None and load.busy.peak > load.capacity):
+            peak = load.busy.peak if load.busy is not None else 0.0
+            return f"the record needs more GPUs than listed ({peak:g} at once of {load.capacity}): no ratio is given"
+        if load.busy is not None and not load.full_queued:
+            return (
+                f"no queue ever formed: this log cannot judge a policy (load {load.offered or 0:.2%}, at most "
+                f"{load.busy.peak:,.0f} of {load.capacity:,} GPUs busy; nobody waited while too few were idle)"
+            )
+        if load.offered is not None and load.offered > 1:
+            return f"demand exceeds capacity by {load.offered - 1:.0%} over the span: the queue cannot drain"
+        gains = self.avoidable(side)
+        if gains is None:
+            if load.busy is None and load.demand.peak <= load.capacity:
+                return "no record, and no queue would ever form: this log cannot judge a policy"
+            return (
+                "no record: the log does not say when jobs started; schedulers and bound only"
+                if load.busy is None
+                else ("no scheduler finished and no bound is known: nothing can be said of what is avoidable")
+            )
+        (least, most), waiting = gains["jct"], gains.get("wait")
+        text = f"avoidable: at least {least:.0%}, at most {most:.0%} of the time between submission and end"
+        return text + (f" ({waiting[0]:.0%} to {waiting[1]:.0%} of the waiting)" if waiting else "")
+
+    def avoidable(self, side: Side) -> dict[str, tuple[float, float]] | None:
+        """Shares of JCT and of waiting that a better schedule avoids: at least, at most; None without a record."""
+        recorded, best = side.recorded, side.best
+        if not self.minimises or recorded is None or best is None or side.bound is None or not recorded.objective:
+            return None
+        assert best.objective is not None
+        found = {"jct": (1 - best.objective / recorded.objective, 1 - side.bound / recorded.objective)}
+        waited = recorded.objective - self.work
+        if waited > 1e-9:
+            least, most = ((value - self.work) / waited for value in (best.objective, side.bound))
+            found["wait"] = 1 - max(0.0, least), 1 - max(0.0, most)
+        return found
+
+    def sheets(self) -> list[Sheet]:
+        """Every table, for text and page."""
+        return [
+            sheet
+            for sheet in (self._log(), *map(self._schedules, self.sides), *self._shares(), self._waited())
+            if sheet.rows
+        ]
+
+    def _log(self) -> Sheet:
+        load = self.load
+        rows = [
+            ("jobs used", f"{load.jobs:,}"),
+            *((f"left out: {why}", f"{count:,}") for why, count in self.left_out.items()),
+            ("GPUs", f"{load.capacity:,}"),
+            ("offered load", "-" if load.offered is None else f"{load.offered:.2%}"),
+            ("peak demand, GPUs", f"{load.demand.peak:,.0f} ({load.demand.peak / load.capacity:.2f} of the cluster)"),
+        ]
+        if load.busy is not None:
+            rows += [
+                ("most GPUs busy", f"{load.busy.peak:,.0f}"),
+                ("utilisation", f"{load.utilisation:.2%}"),
+                ("GPU hours queued", number((load.queued or 0) / 3600, 4)),
+                ("of these while too few were idle", number((load.full_queued or 0) / 3600, 4)),
+                ("GPU hours idle while queued", number((load.idle_queued or 0) / 3600, 4)),
+            ]
+        columns = (Column("the log", right=False, width=48), Column("", width=48))
+        notes = (
+            "offered load: GPU time over that of all GPUs from the first submission to the last; peak demand: if every "
+            "job started when it was submitted",
+        )
+        return Sheet("", columns, rows, notes)
+
+    def _schedules(self, side: Side) -> Sheet:
+        timed = self.timed
+        rows = []
+        for row in side.rows:
+            scores, ratio = row.scores, self._ratio(row, side)
+            cells = [row.name, row.status, number(row.objective, 4), ratio]
+            if scores is not None:
+                cells += [number(value, 4) for value in (scores.jct.median, scores.jct.p95, scores.jct.p99)]
+                cells += [number(value, 4) for value in (scores.wait.mean, scores.wait.median, scores.wait.p95)]
+                cells += [fixed(scores.slowdown.mean, 2), fixed(scores.slowdown.p95, 1), f"{scores.utilisation:.1%}"]
+                cells += [fixed(scores.fairness, 2), fixed(scores.jain, 3)]
+            else:
+                cells += ["-"] * 11
+            rows.append((*cells, row.reason or "-"))
+        if side.bound is not None:
+            rows.append(("certified bound", "-", number(side.bound, 4), *["-"] * 13))
+        jct = "mean JCT" if timed else self.unit
+        columns = (
+            Column("schedule", right=False),
+            Column("status", right=False, page=True),
+            Column(jct, "seconds from submission to end" if timed else ""),
+            Column("to bound", "ratio to the certified bound, at least 1"),
+            *(Column(title) for title in ("median", "p95")),
+            Column("p99", page=True),
+            Column("mean wait", "seconds from submission to start"),
+            *(Column(title, page=True) for title in ("median wait", "p95 wait")),
+            Column("slow-down", "bounded: max(1, JCT / max(duration, 10 s)), mean"),
+            Column("p95 slow-down", page=True),
+            Column("busy", "GPUs busy, from the first submission to the last end"),
+            Column("fair-ness", "finish-time fairness: JCT over JCT alone on an equal share of the cluster"),
+            Column("Jain", "index of the tenants' mean slowdowns"),
+            Column("note", right=False, width=40),
+        )
+        return Sheet(f"{side.capacity:,} GPUs, {side.what}", columns, rows)
+
+    def _ratio(self, row: Row, side: Side) -> str:
+        if row.objective is None or not side.bound or row.status == "outside the model":
+            return "-"
+        return fixed(row.objective / side.bound if self.minimises else side.bound / (row.objective or math.nan), 3)
+
+    def _shares(self) -> list[Sheet]:
+        found = []
+        for title, shares in (("type asked for", self.load.kinds), ("tenant", self.load.tenants)):
+            shown = shares[:20]
+            rows = [
+                (
+                    one.name,
+                    f"{one.jobs:,}",
+                    f"{one.capacity:,}",
+                    f"{one.load:.2%}",
+                    number(one.peak),
+                    number(one.wait, 4),
+                )
+                for one in shown
+            ]
+            columns = (
+                *(Column(title, right=False), Column("jobs"), Column("GPUs"), Column("load"), Column("peak")),
+                Column("mean wait", "seconds"),
+            )
+            more = (f"{len(shares) - len(shown)} more",) if len(shares) > len(shown) else ()
+            found.append(Sheet(f"by {title}", columns, rows, more))
+        return found
+
+    def _waited(self) -> Sheet:
+        rows = [(one.id, f"{one.gpus}", number(one.waited, 6), number(one.idle, 6)) for one in self.load.waited]
+        columns = (
+            *(Column("job", right=False), Column("GPUs"), Column("waited", "seconds")),
+            Column(
+                "with enough idle",
+                "seconds of these in which enough GPUs (of its type, where it asked for one) were idle",
+            ),
+        )
+        title = "jobs that waited longest while enough GPUs were idle"
+        notes = (
+            "GPUs may have been idle on several servers; memory, CPUs, limits and reservations are not in the log",
+        )
+        return Sheet(title, columns, rows, notes)
+
+    def clash_lines(self) -> list[str]:
+        """Where the record needs more than there is, the first five."""
+        lines = [
+            f"second {(one.slot - 1) * self.slot_length:g}: {one.missing} GPUs too few on {one.server} for "
+            f"{one.jobs[0]}, beside {', '.join(one.jobs[1:6]) or 'nobody'}"
+            for one in self.clashes[:5]
+        ]
+        return lines + ([f"{len(self.clashes) - 5} more"] if len(self.clashes) > 5 else [])
+
+    def to_text(self) -> str:
+        """As ``audit`` prints it."""
+        parts = [f"{self.name}: {self.verdict}", *self.clash_lines()]
+        text = "\n".join(parts)
+        tables = "\n\n".join(sheet.text().lstrip("\n") for sheet in self.sheets())
+        notes = "\n".join(f"assumed: {note}" for note in self.notes)
+        return "\n\n".join(part for part in (text, tables, notes) if part)
+
+    def to_dict(self) -> dict[str, Json]:
+        """JSON-compatible form."""
+        load = self.load
+
+        def shares(found: Sequence[object]) -> list[dict[str, Json]]:
+            return [dict(vars(one)) for one in found]
+
+        return {
+            "log": self.name,
+            "problem": self.problem,
+            "verdict": self.verdict,
+            "jobs": load.jobs,
+            "left_out": self.left_out,
+            "gpus": load.capacity,
+            "offered_load": load.offered,
+            "peak_demand": load.demand.peak,
+            "peak_busy": None if load.busy is None else load.busy.peak,
+            "utilisation": load.utilisation,
+            "queued_gpu_seconds": load.queued,
+            "queued_while_full_gpu_seconds": load.full_queued,
+            "idle_while_queued_gpu_seconds": load.idle_queued,
+            "kinds": [vars(one) for one in load.kinds],
+            "tenants": [vars(one) for one in load.tenants],
+            "waited": [vars(one) for one in load.waited],
+            "clashes": [vars(one) for one in self.clashes],
+            "assumed": list(self.notes),
+            "sides": [
+                {
+                    "gpus": side.capacity,
+                    "what": side.what,
+                    "bound": side.bound,
+                    "avoidable": self.avoidable(side),
+                    "rows": [
+                        {
+                            "schedule": row.name,
+                            "status": row.status,
+                            "objective": row.objective,
+                            "scores": None if row.scores is None else row.scores.to_dict(),
+                            "reason": row.reason or None,
+                            "seconds": row.seconds,
+                        }
+                        for row in side.rows
+                    ],
+                }
+                for side in self.sides
+            ],
+        }

@@ -1,0 +1,239 @@
+"""The audit: a log is read, its record rebuilt and checked, the schedulers run on the same jobs, all of it scored."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from schedgap.benchmarks.audit.gpu_sharing import BASE, placed_on, rebuild
+from schedgap.benchmarks.audit.load import load_of, steps
+from schedgap.benchmarks.audit.result import Audit
+from schedgap.benchmarks.audit.sides import Sides
+from schedgap.benchmarks.harness.progress import Progress, Sink
+from schedgap.benchmarks.importers.formats import TRACES
+from schedgap.benchmarks.importers.rows import Format, opened
+from schedgap.benchmarks.importers.servers import TraceServer
+from schedgap.benchmarks.importers.traces import Trace, TraceJob, read_trace, user_table
+from schedgap.catalogue.registry import find_problem
+from schedgap.formulations.common.errors import InputError, near
+from schedgap.formulations.common.numbers import MINIMISE
+
+BUSIEST = 500
+"""Jobs of the busiest window, where no number is given."""
+OBSERVED = "observed"
+
+
+def detect(path: str | Path) -> Format:
+    """The format of a log by how it begins: the columns of its first line, or the keys of its JSON.
+
+    Raises
+    ------
+    InputError
+        It is of none, or could be of several.
+    """
+    with opened(path) as file:
+        head = file.read(1 << 16)
+    if head.lstrip()[:1] in ("{", "["):
+        wanted = "kubernetes" if '"items"' in head else "slurm" if '"jobs"' in head else "philly"
+        return next(form for form in TRACES if form.id == wanted)
+    first = head.splitlines()[0] if head.strip() else ""
+    found = []
+    for form in TRACES:
+        columns = {column for _, *names in form.fields.values() for column in names}
+        if not form.names and not form.objects and columns <= {cell.strip() for cell in first.split(form.separator)}:
+            found.append((len(columns), form))
+    if not found:
+        ids = ", ".join(form.id for form in TRACES)
+        raise InputError(f"{path}: line 1: of no known format; name it with --format ({ids}, or csv and its columns)")
+    return max(found, key=lambda one: one[0])[1]
+
+
+def format_of(name: str | None, path: str | Path, columns: Mapping[str, object]) -> Format:
+    """The format of this name, that of the file where there is none; ``csv`` with the columns that are named."""
+    if name is None and not columns:
+        return detect(path)
+    if name in (None, "csv"):
+        named = {key: str(value) for key, value in columns.items()}
+        return user_table(named, named.pop("unit", "s"))
+    for form in TRACES:
+        if form.id == name:
+            return form
+    ids = [*(form.id for form in TRACES), "csv"]
+    raise InputError(f"--format: no format {name!r} (formats: {', '.join(ids)}){near(str(name), ids)}")
+
+
+def audit(
+    log: str | Path,
+    servers: str | Path | None = None,
+    *,
+    form: str | None = None,
+    columns: Mapping[str, object] | None = None,
+    problem: str | None = None,
+    scheduler: str | None = None,
+    methods: Sequence[str] | None = None,
+    window: str | None = None,
+    time_scale: float = 1.0,
+    cluster: Sequence[str] = (),
+    tenant: str | None = None,
+    time_limit: float = 20.0,
+    memory_limit: float = 4.0,
+    seed: int = 0,
+    progress: Sink | None = None,
+) -> Audit:
+    """Audit a log; see :func:`schedgap.audit`."""
+    bar = Progress(0, progress, "audit")
+    with bar.at_work(f"reading {Path(log).name}"):
+        files = [log] if servers is None else [log, servers]
+        trace = read_trace(format_of(form, log, columns or {}), files, time_scale=time_scale)
+    left_out = dict(trace.notes.left_out)
+    jobs, recorded = _recorded(trace.jobs, left_out)
+    jobs = _of_tenant(jobs, tenant, left_out)
+    jobs = _window(jobs, window, left_out)
+    notes: list[str] = []
+    machines = _cluster(trace, jobs, recorded, cluster, notes)
+    capacity = sum(server.gpus for server in machines)
+    too_large = [job for job in jobs if job.gpus > capacity]
+    if too_large and not recorded:
+        left_out[f"needs more than the {capacity} GPUs there are"] = len(too_large)
+        jobs = [job for job in jobs if job.gpus <= capacity]
+    if not jobs:
+        raise InputError(f"{log}: no jobs are left to audit" + "".join(f"; {why}: {n}" for why, n in left_out.items()))
+    placed = placed_on(jobs, machines) if recorded else ""
+    held = rebuild(jobs, machines).held if recorded and placed is None else None
+    load = load_of(jobs, machines, recorded, held)
+    chosen = find_problem(problem or BASE, "--problem")
+    maker = Sides(chosen, trace, jobs, recorded, time_limit, memory_limit, seed, bar)
+    sides = [maker.side(machines, "as listed" if trace.listed else "as assumed", methods, scheduler, placed)]
+    for what in cluster:
+        if what != OBSERVED:
+            changed = _changed(machines, what)
+            sides.append(maker.side(changed, f"what if: {what} GPUs", methods, scheduler, None, what_if=True))
+    bar.finish()
+    work = float(np.mean([job.duration or 0.0 for job in jobs]))
+    return Audit(
+        trace.name,
+        chosen.id,
+        f"{chosen.objective_name}, {chosen.unit}",
+        chosen.sense == MINIMISE,
+        len(trace.jobs),
+        left_out,
+        load,
+        tuple(sides),
+        maker.clashes,
+        placed or "",
+        (*notes, *maker.notes, *(text for text in trace.notes.texts if "left out: " not in text)),
+        work,
+        timed=chosen.id == BASE,
+    )
+
+
+def _recorded(jobs: Sequence[TraceJob], left_out: dict[str, int]) -> tuple[list[TraceJob], bool]:
+    """The jobs that count: those that started and ended where any has a record, else those that last a known time."""
+    with_record = [job for job in jobs if job.start is not None and job.end is not None]
+    if with_record:
+        if len(with_record) < len(jobs):
+            left_out["has no single start and end"] = len(jobs) - len(with_record)
+        return with_record, True
+    timed = [job for job in jobs if job.duration is not None]
+    if len(timed) < len(jobs):
+        left_out["has no duration"] = len(jobs) - len(timed)
+    return timed, False
+
+
+def _of_tenant(jobs: list[TraceJob], tenant: str | None, left_out: dict[str, int]) -> list[TraceJob]:
+    if tenant is None:
+        return jobs
+    names = {job.tenant for job in jobs if job.tenant}
+    if tenant not in names:
+        listed = ", ".join(sorted(names)[:20]) or "the log has none"
+        raise InputError(f"--tenant: there is no tenant {tenant!r} (tenants: {listed}){near(tenant, names)}")
+    left_out["is of another tenant"] = sum(job.tenant != tenant for job in jobs)
+    return [job for job in jobs if job.tenant == tenant]
+
+
+def _window(jobs: list[TraceJob], window: str | None, left_out: dict[str, int]) -> list[TraceJob]:
+    """The first jobs by arrival, or as many one after another as have waited (or asked) for most GPU time.
+
+    Raises
+    ------
+    InputError
+        Neither a number, nor ``busiest``, nor ``busiest:N``.
+    """
+    if window is None:
+        return jobs
+    found = re.fullmatch(r"(busiest)?:?([1-9][0-9]{0,8})?", window)
+    if found is None or not window:
+        raise InputError(f"--window: must be a number of jobs, busiest, or busiest:N, got {window!r}")
+    size = min(len(jobs), int(found[2] or BUSIEST))
+    ordered = sorted(jobs, key=lambda job: (job.arrival, job.line))
+    first = 0
+    if found[1] and len(jobs) > size:
+        area = [
+            job.gpus * ((job.start - job.arrival) if job.start is not None else job.duration or 0.0) for job in ordered
+        ]
+        sums = np.convolve(area, np.ones(size), "valid")
+        first = int(sums.argmax())
+    if len(jobs) > size:
+        left_out["is outside the window"] = len(jobs) - size
+    return ordered[first : first + size]
+
+
+def _cluster(
+    trace: Trace, jobs: Sequence[TraceJob], recorded: bool, asked: Sequence[str], notes: list[str]
+) -> list[TraceServer]:
+    """The servers: of the log or its table, or as many GPUs as were busy at once on each where nothing lists them."""
+    if trace.listed and OBSERVED not in asked:
+        return list(trace.servers)
+    if not recorded:
+        if OBSERVED in asked:
+            raise InputError("--servers observed: the log does not say when jobs started")
+        return list(trace.servers)
+    notes.append(
+        "the cluster is as many GPUs as were busy at once: " + ("asked for" if trace.listed else "nothing lists it")
+    )
+    kind = {server.id: server.kind for server in trace.servers}
+    begin, end = (np.array([getattr(job, name) for job in jobs], dtype=float) for name in ("start", "end"))
+    if not all(job.nodes for job in jobs):
+        peak = steps(begin, end, np.array([float(job.gpus) for job in jobs])).peak
+        return [TraceServer("cluster", int(peak))]
+    on: dict[str, dict[int, float]] = {}
+    for k, job in enumerate(jobs):
+        even = -(-job.gpus // len(job.nodes))
+        for node, amount in job.nodes:
+            on.setdefault(node, {})[k] = float(even if amount is None else amount)
+    found = []
+    for node, amounts in sorted(on.items()):
+        members = list(amounts)
+        peak = steps(begin[members], end[members], np.array(list(amounts.values()))).peak
+        found.append(TraceServer(node, int(peak), kind.get(node)))
+    return found
+
+
+def _changed(servers: Sequence[TraceServer], what: str) -> list[TraceServer]:
+    """The cluster with so many GPUs more (one more server) or fewer (taken from the last servers).
+
+    Raises
+    ------
+    InputError
+        Not +N or -N, or no GPU is left.
+    """
+    found = re.fullmatch(r"([+-])([1-9][0-9]{0,6})", what)
+    if found is None:
+        raise InputError(f"--servers: must be +N or -N GPUs, or observed, got {what!r}")
+    amount = int(found[2])
+    if found[1] == "+":
+        kinds = [server.kind for server in servers]
+        return [*servers, TraceServer("more", amount, max(kinds, key=kinds.count))]
+    left = []
+    for server in reversed(servers):
+        taken = min(amount, server.gpus)
+        amount -= taken
+        if server.gpus > taken:
+            left.append(replace(server, gpus=server.gpus - taken))
+    if not left:
+        raise InputError(f"--servers: {what} leaves no GPU of {sum(server.gpus for server in servers)}")
+    return left[::-1]

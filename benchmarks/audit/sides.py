@@ -1,0 +1,229 @@
+"""All schedules of the same jobs on one cluster: the record, the shipped schedulers, the user's; each judged."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from schedgap.benchmarks.audit.gpu_sharing import BASE, exclusive_instance, placed_on, rebuild
+from schedgap.benchmarks.audit.result import RECORDED, Row, Side, Times
+from schedgap.benchmarks.audit.scores import Scores, present, scores
+from schedgap.benchmarks.evaluation.contained import Bounds, Contained, Failed
+from schedgap.benchmarks.harness.progress import Progress
+from schedgap.benchmarks.harness.warm import warm_once
+from schedgap.benchmarks.importers import find_importer
+from schedgap.benchmarks.importers.servers import TraceServer
+from schedgap.benchmarks.importers.traces import Trace, TraceJob
+from schedgap.catalogue.agreement import certified_bound
+from schedgap.catalogue.method import Kind, Method
+from schedgap.catalogue.problem import Problem
+from schedgap.catalogue.run import run_method
+from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.instance import Instance, Solution
+from schedgap.heuristics.common.run import HeuristicRun
+from schedgap.solvers.budget import Budget, OutOfBudgetError
+from schedgap.solvers.result import Deadline, SolveOptions
+
+
+class Sides:
+    """Makes the schedules of the same jobs on one cluster or another."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        trace: Trace,
+        jobs: Sequence[TraceJob],
+        recorded: bool,
+        time_limit: float,
+        memory_limit: float,
+        seed: int,
+        bar: Progress,
+    ) -> None:
+        self.problem, self.trace, self.jobs, self.recorded = problem, trace, list(jobs), recorded
+        self.time_limit, self.memory, self.seed, self.bar = time_limit, memory_limit, seed, bar
+        self.clashes: tuple[Any, ...] = ()
+        self.notes: list[str] = []
+        self.usual: float | None = None
+
+    def side(
+        self,
+        servers: Sequence[TraceServer],
+        what: str,
+        methods: Sequence[str] | None,
+        scheduler: str | None,
+        placed: str | None,
+        what_if: bool = False,
+    ) -> Side:
+        """Every schedule on this cluster."""
+        capacity = sum(server.gpus for server in servers)
+        rows: list[Row] = []
+        if self.problem.id == BASE:
+            if placed:
+                self.notes.append(f"{placed}: the cluster counts as one server")
+                servers = [TraceServer("cluster", capacity)]
+            fits = [job for job in self.jobs if job.gpus <= capacity]
+            if len(fits) < len(self.jobs):
+                return Side(capacity, f"{what} (too few for {len(self.jobs) - len(fits)} jobs)", tuple(servers))
+            instance: Instance = exclusive_instance(self.trace.name, self.jobs, servers)
+            if not what_if:
+                self.notes += [
+                    "GPUs are alike, and a job may have any of them: types and servers are relaxed, so the bound holds "
+                    "and schedulers look a little too good",
+                    "durations are those of the log, and known to the schedulers that look at them",
+                ]
+            if self.recorded and not what_if:
+                rows.append(self._record(instance, servers))
+        else:
+            instance = self._imported(servers)
+            if not what_if and self.recorded:
+                self.notes.append(f"the record is no schedule of {self.problem.id}: schedulers and bound only")
+        bound = self._bound(instance)
+        for method in self._methods(methods):
+            with self.bar.at_work(method.id):
+                rows.append(self._run(instance, method, capacity, bound is not None))
+        if scheduler is not None:
+            with self.bar.at_work(scheduler):
+                rows.append(self._users(instance, scheduler, capacity))
+        if bound is None and self.problem.id == BASE:
+            bound = float(np.mean([job.iterations for job in instance.jobs]))  # type: ignore[attr-defined]
+            self.notes.append("the bound is the trivial one, every job alone: a better one took too long")
+        certified = None if bound is None else self._unit(instance) * bound
+        return Side(capacity, what, tuple(servers), tuple(rows), certified)
+
+    def _methods(self, names: Sequence[str] | None) -> list[Method]:
+        heuristics = [method for method in self.problem.heuristics() if not method.users]
+        every = [*heuristics[::-1], *(method for method in self.problem.methods if method.kind is Kind.SEARCH)]
+        inside_first = sorted(every, key=lambda method: method.outside_model)
+        if names is None:
+            return inside_first
+        for name in names:
+            if name not in {method.id for method in every}:
+                ids = ", ".join(method.id for method in every)
+                raise InputError(f"--methods: {self.problem.id} has no scheduler {name!r} here (schedulers: {ids})")
+        return [method for method in inside_first if method.id in names]
+
+    def _imported(self, servers: Sequence[TraceServer]) -> Instance:
+        """The jobs as an instance of another problem, by its importer with its defaults."""
+        importer = find_importer(self.problem, "csv")
+        target: Callable[[Trace], Instance] = importer.function.passes_on_to[0]  # type: ignore[attr-defined]
+        trace = replace(self.trace, jobs=self.jobs, servers=list(servers))
+        return target(trace)
+
+    def _unit(self, instance: Instance) -> float:
+        """Seconds of a slot where the objective is a time of gpu-sharing; 1 where it is told as it is."""
+        return instance.slot_length if self.problem.id == BASE else 1.0  # type: ignore[attr-defined]
+
+    def _record(self, instance: Instance, servers: Sequence[TraceServer]) -> Row:
+        jobs = self.jobs if placed_on(self.jobs, servers) is None else [replace(job, nodes=()) for job in self.jobs]
+        rebuilt = rebuild(jobs, servers)
+        self.clashes = rebuilt.clashes
+        report = self.problem.check(instance, rebuilt.solution)
+        if report.violations or report.objective is None:
+            first = report.violations[0].message if report.violations else "no objective"
+            return Row(RECORDED, "infeasible", reason=f"{len(report.violations)} violations: {first}")
+        found, times = self._scores(instance, rebuilt.solution, report.details["completion"])
+        objective = self._unit(instance) * float(report.objective)
+        return Row(RECORDED, RECORDED, objective, found, solution=rebuilt.solution, times=times)
+
+    def _scores(self, instance: Instance, solution: Solution, completion: Mapping[str, int]) -> tuple[Scores, Times]:
+        unit, rows = self._unit(instance), instance.jobs  # type: ignore[attr-defined]
+        submit = unit * np.array([job.arrival - 1.0 for job in rows])
+        start = unit * np.array([solution["start"][job.id] - 1.0 for job in rows])
+        end = unit * np.array([float(completion[job.id]) for job in rows])
+        if self.usual is None:
+            self.usual = present(submit, end)
+        found = scores(self.jobs, submit, start, end, instance.total_gpus, self.usual)  # type: ignore[attr-defined]
+        return found, (submit, start, end)
+
+    def _bound(self, instance: Instance) -> float | None:
+        """The certified bound; None where it takes more than the time of three schedulers, or the memory."""
+        found = self._limited(lambda: certified_bound(self.problem, instance), 3 * self.time_limit, "the bound")
+        return None if isinstance(found, str) else found
+
+    def _limited(self, work: Callable[[], Any], seconds: float, what: str) -> Any:
+        """What `work` returns, or why it was ended."""
+        budget = Budget(Deadline.after(seconds), memory=round(self.memory * 2**30))
+        found = None
+        try:
+            with self.bar.at_work(what), budget:
+                found = work()
+        except OutOfBudgetError:
+            budget.end()
+        except MemoryError:
+            return f"needs more than the {self.memory:g} GB it may take"
+        return found if budget.over is None else f"cut after {seconds:g} s: {budget.reason}" if budget.reason else "cut"
+
+    def _run(self, instance: Instance, method: Method, capacity: int, bounded: bool) -> Row:
+        """A shipped scheduler; a run that is cut has no figure."""
+        warm_once(self.problem, method, {})
+        began = time.monotonic()
+        if method.kind is Kind.SEARCH:
+            return (
+                self._search(instance, method) if bounded else Row(method.id, "not run", reason="there is no bound yet")
+            )
+        deadline = Deadline.after(self.time_limit)
+        given: dict[str, Any] = {"seed": self.seed, **({"deadline": deadline} if method.takes("deadline") else {})}
+        answer = self._limited(lambda: method.call(instance, **given), self.time_limit, method.id)
+        seconds = time.monotonic() - began
+        if isinstance(answer, str) or answer is None:
+            return Row(method.id, "no figure", reason=answer or "found nothing", seconds=seconds)
+        run: HeuristicRun = answer
+        if run.solution is None or run.info.get("stopped") == "time limit":
+            why = str(run.info.get("reason") or f"not finished in {self.time_limit:g} s")
+            return Row(method.id, "no figure", reason=why, seconds=seconds)
+        return self._judged(instance, method, run.solution, seconds, run)
+
+    def _judged(
+        self, instance: Instance, method: Method, solution: Solution, seconds: float, run: HeuristicRun | None = None
+    ) -> Row:
+        """The checker's word on a schedule, within the time of another scheduler."""
+        outside = method.outside_model or bool(run is not None and run.info.get("outside_model"))
+        if outside and method.checker is None:
+            return Row(method.id, "outside the model", seconds=seconds, reason="no checker: no figure")
+        check = method.checker() if outside and method.checker is not None else self.problem.check
+        report = self._limited(lambda: check(instance, solution), 2 * self.time_limit, f"checking {method.id}")
+        if isinstance(report, str):
+            return Row(method.id, "no figure", reason=f"its check: {report}", seconds=seconds)
+        if report.violations or report.objective is None:
+            why = report.violations[0].message if report.violations else "it has no objective"
+            return Row(method.id, "infeasible", reason=why, seconds=seconds)
+        objective = self._unit(instance) * float(report.objective)
+        if outside:
+            why = "jobs may be interrupted or resized: no ratio"
+            return Row(method.id, "outside the model", objective, None, why, seconds, solution)
+        if self.problem.id != BASE:
+            return Row(method.id, "feasible", objective, None, "", seconds, solution)
+        found, times = self._scores(instance, solution, report.details["completion"])
+        return Row(method.id, "feasible", objective, found, "", seconds, solution, times)
+
+    def _search(self, instance: Instance, method: Method) -> Row:
+        options = SolveOptions(
+            deadline=Deadline.after(self.time_limit), seed=self.seed, memory_limit=round(self.memory * 2**30)
+        )
+        result = run_method(self.problem, instance, method, options)
+        if result.solution is None:
+            return Row(
+                method.id, "no figure", reason=str(result.info.get("reason", "found nothing")), seconds=result.seconds
+            )
+        row = self._judged(instance, method, result.solution, result.seconds or 0.0)
+        return replace(row, reason=row.reason or f"search of {self.time_limit:g} s")
+
+    def _users(self, instance: Instance, scheduler: str, capacity: int) -> Row:
+        """The user's scheduler, in a process of its own."""
+        bounds = Bounds(self.time_limit, round(self.memory * 2**30))
+        with Contained(scheduler, self.problem, bounds) as contained:
+            try:
+                solution = contained(instance, seed=self.seed)
+            except Failed as error:
+                return Row(scheduler, "no figure", reason=str(error))
+            if solution is None:
+                return Row(scheduler, "no figure", reason="found nothing", seconds=contained.seconds)
+            try:
+                return self._judged(instance, contained.method(), solution, contained.seconds or math.nan)
+            except InputError as error:
+                return Row(scheduler, "infeasible", reason=f"no solution of {self.problem.id}: {error}")

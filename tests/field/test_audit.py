@@ -1,0 +1,241 @@
+"""Logs end to end: a real Slurm, openb where it is, a Kubernetes export; the figures by hand; the page."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from schedgap import audit
+from schedgap.benchmarks.audit.gpu_sharing import exclusive_instance, rebuild
+from schedgap.benchmarks.audit.load import load_of
+from schedgap.benchmarks.audit.page import audit_page
+from schedgap.benchmarks.audit.result import Audit
+from schedgap.benchmarks.audit.run import detect
+from schedgap.benchmarks.audit.scores import scores
+from schedgap.benchmarks.importers.formats import SLURM
+from schedgap.benchmarks.importers.servers import TraceServer
+from schedgap.benchmarks.importers.traces import TraceJob, read_trace
+from schedgap.catalogue.registry import find_problem
+from schedgap.formulations.common.errors import InputError
+
+FIELD = Path(__file__).parents[1] / "data" / "field"
+SHARED = Path(__file__).parents[2].parent / "shared" / "data"
+TABLE = {"id": "id", "gpus": "g", "arrival": "in", "start": "from", "end": "to", "nodes": "at", "tenant": "who"}
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Audit:
+    out = tmp_path_factory.mktemp("slurm")
+    return audit(
+        FIELD / "sacct.txt", FIELD / "scontrol-nodes.txt", methods=["fifo", "sjf"], cluster=["+8", "-8"], out=out
+    )
+
+
+def test_the_real_slurm_log_gives_the_figures_computed_by_hand(slurm: Audit) -> None:
+    rows = {row.name: row for row in slurm.sides[0].rows}
+    found = {name: round(row.objective or 0, 1) for name, row in rows.items()}
+    assert found == {"recorded": 66.9, "fifo": 62.8, "sjf": 16.6}
+    assert slurm.sides[0].bound == pytest.approx(11.12, abs=0.01) or (slurm.sides[0].bound or 0) > 11.12
+    assert not slurm.clashes and slurm.load.jobs == 463 and slurm.left_out == {"never started (CANCELLED)": 2}
+    gains = slurm.avoidable(slurm.sides[0])
+    assert gains is not None and gains["jct"][0] == pytest.approx(1 - 16.594 / 66.909, abs=1e-3)
+    assert "at least 75%" in slurm.verdict
+    recorded = rows["recorded"].scores
+    assert recorded is not None and recorded.jct.mean == pytest.approx(66.9093, abs=1e-4)
+    assert recorded.wait.mean == pytest.approx(56.5940, abs=1e-4)  # all times are whole seconds
+
+
+def test_what_if_stands_beside(slurm: Audit) -> None:
+    as_listed, more, fewer = slurm.sides
+    assert (as_listed.capacity, more.capacity, fewer.capacity) == (32, 40, 24)
+    for name in ("fifo", "sjf"):
+        at = [next(row.objective or 0 for row in side.rows if row.name == name) for side in (more, as_listed, fewer)]
+        assert at == sorted(at), name
+    assert more.recorded is None and (more.bound or 0) <= (as_listed.bound or 0) <= (fewer.bound or 0)
+
+
+def test_the_recorded_schedule_is_accepted_by_the_checker() -> None:
+    trace = read_trace(SLURM, [FIELD / "sacct.txt", FIELD / "sinfo.txt"])
+    instance = exclusive_instance("slurm", trace.jobs, trace.servers)
+    rebuilt = rebuild(trace.jobs, trace.servers)
+    report = find_problem("gpu-sharing").check(instance, rebuilt.solution)
+    assert not report.violations and not rebuilt.clashes
+    for job in trace.jobs:
+        servers = {server for server, _ in rebuilt.solution["gpus"][job.id]}
+        assert servers == {node for node, _ in job.nodes}, job.id
+
+
+def test_the_page_is_whole_and_fetches_nothing(slurm: Audit) -> None:
+    page = audit_page(slurm)
+    assert page.count("<svg") + page.count("<img") >= 3 and slurm.verdict in page
+    assert "http://" not in page.replace("http://www.w3.org", "") and 'src="http' not in page and "<link" not in page
+    json.dumps(slurm.to_dict(), allow_nan=False)
+    assert max(map(len, slurm.to_text().split("assumed:")[0].splitlines())) <= 140
+
+
+def test_pods_of_kubernetes_with_a_scheduler_of_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "def first(instance, *, seed):\n"
+        "    gpus = [[server.id, k] for server in instance.servers for k in range(server.gpus)]\n"
+        "    start, slot = {}, 1\n"
+        "    for job in sorted(instance.jobs, key=lambda job: job.arrival):  # one after another\n"
+        "        start[job.id] = max(slot, job.arrival)\n"
+        "        slot = start[job.id] + job.iterations\n"
+        "    given = {job.id: gpus[: job.gpus] for job in instance.jobs}\n"
+        "    return {'start': start, 'gpus': given, 'accumulation': {job.id: 1 for job in instance.jobs}}\n"
+        "def wrong(instance, *, seed):\n    return {'start': {}}\n"
+    )
+    found = audit(FIELD / "kubectl.json", methods=["fifo"], scheduler=f"{tmp_path}/mine.py:first", time_limit=60)
+    recorded, fifo, own = found.sides[0].rows
+    assert recorded.objective is not None and (own.objective or 0) > (fifo.objective or 0) > 0, own.reason
+    assert own.scores is not None and own.name.endswith("mine.py:first")
+    assert found.left_out == {"has not ended": 1, "was never scheduled": 1, "no GPU": 1, "is a Node, no pod": 3}
+    assert {share.name: share.capacity for share in found.load.kinds} == {"A100": 8, "any": 12}
+    wrong = audit(FIELD / "kubectl.json", methods=["fifo"], scheduler=f"{tmp_path}/mine.py:wrong", time_limit=60)
+    assert wrong.sides[0].rows[-1].objective is None and wrong.sides[0].rows[-1].reason
+
+
+def table(folder: Path, rows: str) -> Path:
+    path = folder / "log.csv"
+    path.write_text("id,g,in,from,to,at,who\n" + rows)
+    return path
+
+
+def small(folder: Path, rows: str, gpus: int = 4, **settings: object) -> Audit:
+    (folder / "nodes").write_text(f"node,gpus\nn1,{gpus}\n")
+    path = table(folder, rows)
+    run: Callable[..., Audit] = audit
+    return run(path, folder / "nodes", columns=TABLE, methods=["sjf"], **settings)
+
+
+def test_figures_of_three_jobs_by_hand(tmp_path: Path) -> None:
+    """a holds all GPUs to 10; b (4 GPUs) waits until 14 though all are idle from 10 to 12; c (1 GPU) until 12."""
+    found = small(tmp_path, "a,4,0,0,10,n1,x\nb,4,2,14,24,n1,y\nc,1,6,12,14,n1,y\n")
+    load = found.load
+    assert (load.demand.peak, load.busy and load.busy.peak, load.span) == (9, 4, 6)
+    assert load.offered == pytest.approx((40 + 40 + 2) / (4 * 6))
+    assert load.queued == 4 * 12 + 1 * 6
+    # b: 4 free only in 10..12; c: in 10..12; too few: b in 2..10 and 12..14, c in 6..10
+    assert load.full_queued == 4 * 8 + 4 * 2 + 4
+    assert load.idle_queued == 4 * 2  # four idle GPUs, five wanted, for two seconds
+    assert [(one.id, one.idle) for one in load.waited] == [("b", 2.0), ("c", 2.0)]
+    recorded = found.sides[0].rows[0].scores
+    assert recorded is not None
+    assert recorded.jct.mean == pytest.approx((10 + 22 + 8) / 3) and recorded.wait.median == 6
+    assert recorded.slowdown.mean == pytest.approx((1 + 2.2 + 1) / 3)
+    present = (10 + 22 + 8) / 24
+    alone = [10 * max(1, 4 / (4 / present)), 10 * max(1, 4 / (4 / present)), 2]
+    assert recorded.fairness == pytest.approx(np.mean(np.array([10, 22, 8]) / alone))
+    assert recorded.jain == pytest.approx((1 + 1.6) ** 2 / 2 / (1 + 1.6**2))
+    assert found.verdict.startswith("demand exceeds capacity by 242% over the span: the queue cannot drain")
+
+
+def test_verdicts_in_their_order(tmp_path: Path) -> None:
+    over = small(tmp_path, "a,4,0,0,10,n1,x\nb,4,2,5,24,n1,y\n")
+    assert over.verdict.startswith("the record needs more GPUs than listed (8 at once of 4)")
+    assert over.clashes[0].jobs == ("b", "a") and over.clashes[0].missing == 4 and "second 5:" in over.to_text()
+    assert over.sides[0].recorded is None and "infeasible" in {row.status for row in over.sides[0].rows}
+    observed = small(tmp_path, "a,4,0,0,10,n1,x\nb,4,2,5,24,n1,y\n", cluster=["observed"])
+    assert observed.sides[0].capacity == 8 and observed.sides[0].recorded is not None
+    calm = small(tmp_path, "a,1,0,0,10,n1,x\nb,1,2,5,24,n1,y\n")
+    assert calm.verdict.startswith("no queue ever formed: this log cannot judge a policy")
+    slow = small(tmp_path, "a,4,0,0,10,n1,x\nb,2,1,40,44,n1,y\nc,4,100,100,101,n1,y\n")
+    assert slow.verdict.startswith("avoidable: at least ")
+    gains = slow.avoidable(slow.sides[0])
+    assert gains is not None and gains["jct"][0] == pytest.approx(1 - (10 + 13 + 1) / (10 + 43 + 1))
+
+
+def test_a_log_without_starts_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "philly.csv"
+    path.write_text(
+        "timestamp,duration,num_gpus,gpu_time,cluster\n"
+        + "".join(f"2017-10-09 07:{k:02}:55,{600 + k},{1 << k % 4},0,{'ab'[k % 2]}\n" for k in range(40))
+    )
+    found = audit(path, methods=["fifo"], tenant="a")
+    assert found.verdict.startswith("no record") and found.load.jobs == 20 and found.load.busy is None
+    assert found.left_out == {"is of another tenant": 20} and found.sides[0].recorded is None
+    assert found.sides[0].rows[0].objective is not None and found.sides[0].bound is not None
+    window = audit(path, methods=["fifo"], window="busiest:7")
+    assert window.load.jobs == 7 and window.left_out == {"is outside the window": 33}
+    with pytest.raises(InputError, match="there is no tenant 'c' \\(tenants: a, b\\)"):
+        audit(path, tenant="c")
+    with pytest.raises(InputError, match="--window: must be a number of jobs"):
+        audit(path, window="most")
+    with pytest.raises(InputError, match=r"--servers: must be \+N or -N GPUs"):
+        audit(path, cluster=["8"])
+    with pytest.raises(InputError, match="--servers: -999999 leaves no GPU"):
+        audit(path, cluster=["-999999"], methods=["fifo"])
+
+
+def test_formats_are_told_by_how_they_begin(tmp_path: Path) -> None:
+    assert detect(FIELD / "sacct.txt").id == detect(FIELD / "sacct-25.05.json").id == "slurm"
+    assert detect(FIELD / "kubectl.json").id == "kubernetes"
+    (tmp_path / "log").write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match="line 1: of no known format; name it with --format"):
+        detect(tmp_path / "log")
+
+
+def test_a_scheduler_that_is_cut_has_no_figure(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text("import time\ndef f(instance, *, seed):\n    time.sleep(100)\n")
+    found = audit(FIELD / "kubectl.json", methods=["fifo"], scheduler=f"{tmp_path}/slow.py:f", time_limit=1)
+    row = found.sides[0].rows[-1]
+    assert row.objective is None and row.status == "no figure" and "time" in row.reason
+
+
+def test_colouring_by_brute_force() -> None:
+    """Where no more GPUs of a server are busy than there are, colouring finds indices without a clash."""
+    rng = np.random.default_rng(5)
+    for _ in range(60):
+        free_at = [0.0] * 5
+        jobs = []
+        for k in range(25):
+            amount, length = int(rng.integers(1, 5)), int(rng.integers(1, 9))
+            order = sorted(range(5), key=lambda gpu: free_at[gpu])[:amount]
+            start = max(free_at[gpu] for gpu in order) + int(rng.integers(0, 2))
+            for gpu in order:
+                free_at[gpu] = start + length
+            made = TraceJob(k, f"j{k}", amount, arrival=0.0, duration=length, start=start, end=start + length)
+            jobs.append(made)
+        servers = [TraceServer("n", 5)]
+        rebuilt = rebuild(jobs, servers)
+        assert not rebuilt.clashes
+        assert (
+            not find_problem("gpu-sharing").check(exclusive_instance("x", jobs, servers), rebuilt.solution).violations
+        )
+
+
+def test_the_figures_of_a_large_log_take_little_memory_and_time() -> None:
+    """20,000 jobs: counted operations would be better; what is checked is that nothing is quadratic in memory."""
+    rng = np.random.default_rng(1)
+    arrival = np.sort(rng.uniform(0, 1e6, 20_000))
+    jobs = [
+        TraceJob(
+            k,
+            f"j{k}",
+            int(1 << rng.integers(0, 4)),
+            arrival=float(at),
+            duration=300.0,
+            start=float(at) + 5,
+            end=float(at) + 305,
+        )
+        for k, at in enumerate(arrival.tolist())
+    ]
+    load = load_of(jobs, [TraceServer("n", 64)], True)
+    assert load.queued == pytest.approx(5 * sum(job.gpus for job in jobs))
+    one = scores(jobs, arrival, arrival + 5, arrival + 305, 64, None)
+    assert one.wait.p99 == pytest.approx(5) and one.jain is None
+
+
+def test_openb_cannot_judge_a_policy() -> None:
+    log, nodes = SHARED / "openb" / "openb_pod_list_default.csv", SHARED / "openb" / "openb_node_list_gpu_node.csv"
+    if not log.exists():
+        pytest.skip("no shared data beside the checkout")
+    trace = read_trace(detect(log), [log, nodes])
+    load = load_of(trace.jobs, trace.servers, True)
+    assert (load.jobs, load.capacity, load.busy and load.busy.peak) == (6203, 6212, 71)
+    assert load.offered == pytest.approx(0.0023, abs=5e-5) and load.full_queued == 0
+    waits = np.array([(job.start or 0) - job.arrival for job in trace.jobs])
+    assert round(float(waits.mean())) == 70
+    assert round(float(np.mean([(job.end or 0) - job.arrival for job in trace.jobs]))) == 30921
