@@ -29,7 +29,7 @@ from schedgap.solvers.incumbent import contradicts, optimal
 
 if TYPE_CHECKING:
     from schedgap.benchmarks.audit.result import Audit
-    from schedgap.benchmarks.harness.progress import Sink
+    from schedgap.benchmarks.sweep.progress import Sink
 
 
 def check(instance: InstanceLike, solution: SolutionLike, certificate: CertificateLike | None = None) -> CheckReport:

@@ -9,7 +9,8 @@ from matplotlib.patches import Rectangle
 
 from schedgap.benchmarks.audit.load import Load, Steps
 from schedgap.benchmarks.audit.result import Audit, Row, Side
-from schedgap.benchmarks.figures.style import FAINT, INK, MARK, PALETTE, job_colour, new_figure, plain_axes
+from schedgap.benchmarks.figures.palette import FAINT, INK, MARK, PALETTE
+from schedgap.benchmarks.figures.style import job_colour, new_figure, plain_axes
 from schedgap.benchmarks.report.page import Picture, picture, render
 
 _POINTS = 2000

@@ -13,7 +13,7 @@ from schedgap.benchmarks.audit.load import Clash, Load
 from schedgap.benchmarks.audit.scores import Scores
 from schedgap.benchmarks.importers.servers import TraceServer
 from schedgap.benchmarks.report.sheet import Column, Sheet
-from schedgap.benchmarks.report.text import fixed, number
+from schedgap.benchmarks.text import fixed, number
 from schedgap.formulations.common.instance import Json, Solution
 
 Times = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]

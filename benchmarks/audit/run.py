@@ -13,11 +13,11 @@ from schedgap.benchmarks.audit.gpu_sharing import BASE, placed_on, rebuild
 from schedgap.benchmarks.audit.load import load_of, steps
 from schedgap.benchmarks.audit.result import Audit
 from schedgap.benchmarks.audit.sides import Sides
-from schedgap.benchmarks.harness.progress import Progress, Sink
 from schedgap.benchmarks.importers.formats import TRACES
 from schedgap.benchmarks.importers.rows import Format, opened
 from schedgap.benchmarks.importers.servers import TraceServer
 from schedgap.benchmarks.importers.traces import Trace, TraceJob, read_trace, user_table
+from schedgap.benchmarks.sweep.progress import Progress, Sink
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.numbers import MINIMISE

@@ -14,11 +14,11 @@ from schedgap.benchmarks.audit.gpu_sharing import BASE, exclusive_instance, plac
 from schedgap.benchmarks.audit.result import RECORDED, Row, Side, Times
 from schedgap.benchmarks.audit.scores import Scores, present, scores
 from schedgap.benchmarks.evaluation.contained import Bounds, Contained, Failed
-from schedgap.benchmarks.harness.progress import Progress
-from schedgap.benchmarks.harness.warm import warm_once
 from schedgap.benchmarks.importers import find_importer
 from schedgap.benchmarks.importers.servers import TraceServer
 from schedgap.benchmarks.importers.traces import Trace, TraceJob
+from schedgap.benchmarks.sweep.progress import Progress
+from schedgap.benchmarks.sweep.warm import warm_once
 from schedgap.catalogue.agreement import certified_bound
 from schedgap.catalogue.method import Kind, Method
 from schedgap.catalogue.problem import Problem
