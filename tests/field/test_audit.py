@@ -85,7 +85,6 @@ def test_pods_of_kubernetes_with_a_scheduler_of_ones_own(tmp_path: Path) -> None
         "        slot = start[job.id] + job.iterations\n"
         "    given = {job.id: gpus[: job.gpus] for job in instance.jobs}\n"
         "    return {'start': start, 'gpus': given, 'accumulation': {job.id: 1 for job in instance.jobs}}\n"
-        "def wrong(instance, *, seed):\n    return {'start': {}}\n"
     )
     found = audit(FIELD / "kubectl.json", methods=["fifo"], scheduler=f"{tmp_path}/mine.py:first", time_limit=60)
     recorded, fifo, own = found.sides[0].rows
@@ -93,8 +92,6 @@ def test_pods_of_kubernetes_with_a_scheduler_of_ones_own(tmp_path: Path) -> None
     assert own.scores is not None and own.name.endswith("mine.py:first")
     assert found.left_out == {"has not ended": 1, "was never scheduled": 1, "no GPU": 1, "is a Node, no pod": 3}
     assert {share.name: share.capacity for share in found.load.kinds} == {"A100": 8, "any": 12}
-    wrong = audit(FIELD / "kubectl.json", methods=["fifo"], scheduler=f"{tmp_path}/mine.py:wrong", time_limit=60)
-    assert wrong.sides[0].rows[-1].objective is None and wrong.sides[0].rows[-1].reason
 
 
 def table(folder: Path, rows: str) -> Path:
@@ -181,7 +178,7 @@ def test_a_scheduler_that_is_cut_has_no_figure(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text("import time\ndef f(instance, *, seed):\n    time.sleep(100)\n")
     found = audit(FIELD / "kubectl.json", methods=["fifo"], scheduler=f"{tmp_path}/slow.py:f", time_limit=1)
     row = found.sides[0].rows[-1]
-    assert row.objective is None and row.status == "no figure" and "time" in row.reason
+    assert row.objective is None and row.status == "no figure" and row.reason == "no answer within 1 s"
 
 
 def test_colouring_by_brute_force() -> None:
