@@ -32,7 +32,7 @@ ITEM = embedded_ratio(
         Claim(
             "Larger node capacity embeds more jobs in each slot.",
             "section VI, Figure 5",
-            (_rises("GADGET"),),
+            (More(_embedded("GADGET", _FACTORS[-1]), _embedded("GADGET", _FACTORS[0])), _rises("GADGET")),
         ),
         Claim(
             "So it does for GADGET, repaired and filled.",

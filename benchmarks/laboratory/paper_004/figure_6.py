@@ -5,7 +5,7 @@ from __future__ import annotations
 from schedgap.benchmarks.laboratory.declare import RATIO, Axis, Choice, Claim, Item, Metric, Series
 from schedgap.benchmarks.laboratory.draw import lines
 from schedgap.benchmarks.laboratory.paper_004.common import EMBEDDED, FILLED, embedded_ratio
-from schedgap.benchmarks.laboratory.rules import Trend, Value, Within
+from schedgap.benchmarks.laboratory.rules import More, Trend, Value, Within
 
 _FACTORS = (0.005, 0.02, 0.1, 1.0)
 _NARROW = (100.0, 50.0, 20.0, 1.0)
@@ -13,8 +13,12 @@ _REPAIRED = "Algorithm 2, repaired"
 _BIND = Metric("links bind", "slots with a full link", "%", 100.0)
 
 
+def _embedded(series: str, factor: float) -> Value:
+    return Value("embedded", series, factor)
+
+
 def _rises(series: str) -> Trend:
-    return Trend(tuple(Value("embedded", series, factor) for factor in _FACTORS), falling=False, end=1.0)
+    return Trend(tuple(_embedded(series, factor) for factor in _FACTORS), falling=False, end=1.0)
 
 
 ELASTIC = embedded_ratio(
@@ -30,7 +34,7 @@ ELASTIC = embedded_ratio(
         Claim(
             "Wider links embed more jobs in each slot.",
             "section VI, Figure 6",
-            (_rises("GADGET"),),
+            (More(_embedded("GADGET", _FACTORS[-1]), _embedded("GADGET", _FACTORS[0])), _rises("GADGET")),
         ),
         Claim(
             "So they do for GADGET, repaired and filled.",
