@@ -143,9 +143,8 @@ class Tables:
     def may_share(self) -> NDArray[np.bool_]:
         """(J, J), symmetric: some accumulation steps let the pair share a GPU; all False with a cap of 1."""
         n = len(self.steps)
-        result = np.zeros((n, n), dtype=bool)
         if self.instance.max_jobs_per_gpu == 1:
-            return result
+            return np.broadcast_to(np.False_, (n, n))
         least = np.array([load[-1] if load else math.inf for load in self.load])
         memory = self.instance.gpu_memory
         total = least[:, None] + least[None, :]
@@ -178,9 +177,10 @@ def tables(instance: GpuSharingInstance) -> Tables:
         for job, own in zip(jobs, steps, strict=True)
     )
     load = tuple(tuple(_load(job, s) for s in own) for job, own in zip(jobs, steps, strict=True))
-    slowdown = np.ones((len(jobs), len(jobs)))
+    alone = instance.max_jobs_per_gpu == 1  # nobody is ever slowed down: one number stands for J x J
+    slowdown = np.broadcast_to(1.0, (len(jobs),) * 2) if alone else np.ones((len(jobs), len(jobs)))
     index = instance.job_index
-    for job_id, row in instance.interference.items():
+    for job_id, row in instance.interference.items() if not alone else ():
         slowdown[index[job_id], [index[other] for other in row]] = list(row.values())
     return Tables(
         instance,

@@ -29,6 +29,8 @@ def sharing_factor(data: Tables) -> float:
     A GPU that holds one job does at most 1; one that holds j and k does at most 1/xi_jk + 1/xi_kj, since a
     gang runs at the pace of its worst partner. So sum_j G_j rate_j <= phi N in every slot.
     """
+    if data.instance.max_jobs_per_gpu == 1:
+        return 1.0
     rates = 1.0 / data.slowdown
     both = rates + rates.T
     return float(max(1.0, both[data.may_share].max(initial=1.0)))
@@ -47,6 +49,8 @@ def capacity_weights(data: Tables) -> Floats:
     """
     count = len(data.gpus)
     weights = np.full(count, 1.0 / sharing_factor(data))
+    if weights.min(initial=1.0) == 1.0:  # as large as they may be
+        return weights
     area = data.gpus * data.solo_work
     for j in np.argsort(-area, kind="stable").tolist():
         partners = data.may_share[j]
