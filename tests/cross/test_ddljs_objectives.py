@@ -7,15 +7,19 @@ from typing import Any
 
 import pulp
 import pytest
+from oracles.ddljs import brute_force
 from support.checks import ddljs as check
 
 import schedgap
 from schedgap.benchmarks.instances.ddljs.random import paper, tiny
-from schedgap.benchmarks.studies.brute_force.ddljs import brute_force
+from schedgap.benchmarks.judging.judge import evaluate
 from schedgap.catalogue.ddljs import PROBLEM as DDLJS
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.numbers import MAXIMISE, ratio
 from schedgap.formulations.ddljs.instance import DdljsInstance
+from schedgap.heuristics.common.guarantee import Case, Verdict
+from schedgap.heuristics.ddljs.gadget import gadget
+from schedgap.heuristics.ddljs.guarantees import CONCAVE, GUARANTEES
 from schedgap.solvers.exact.ddljs.bound import upper_bound
 from schedgap.solvers.result import SolveOptions, Status
 
@@ -108,3 +112,17 @@ def test_the_least_energy_for_so_much_work() -> None:
 def test_what_is_below_0_has_no_ratio() -> None:
     assert ratio(-6.0, -4.0, MAXIMISE) is ratio(-6.0, 0.0, MAXIMISE) is ratio(-6.0, 2.0, MAXIMISE) is None
     assert ratio(0.0, 2.0, MAXIMISE) == math.inf
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_guarantee_is_refuted_by_utilities_that_fall_or_are_negative(seed: int) -> None:
+    instance = mixed(seed)
+    value, _ = brute_force(instance)
+    run = gadget(instance)
+    assert run.solution is not None
+    objective = float(check(instance, run.solution).objective or 0)
+    case = Case(instance, objective, run.info, value, value, {"inner": "colgen", "fill": True})
+    outside = not all(job.rising for job in instance.jobs)
+    assert outside == bool(CONCAVE.fails and CONCAVE.fails(case))
+    verdicts = {guarantee.id: evaluate(guarantee, case).evaluation.verdict for guarantee in GUARANTEES}
+    assert Verdict.REFUTED not in verdicts.values(), verdicts
