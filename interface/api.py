@@ -1,4 +1,4 @@
-"""The Python API: all that the command line does, and the only door to the rest; on any problem of the table."""
+"""The Python API: what the command line does, on any problem of the table; :mod:`schedgap.library` is apart."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from schedgap.instances import (
     schema,
     to_networkx,
 )
-from schedgap.library import library_faults, library_records, library_solve, library_submit
 from schedgap.listing import listing
 from schedgap.reproducing import reproduce
 from schedgap.solving import compare, solve
@@ -39,10 +38,6 @@ __all__ = [
     "hunt",
     "hunt_family",
     "import_trace",
-    "library_faults",
-    "library_records",
-    "library_solve",
-    "library_submit",
     "listing",
     "load",
     "methods",

@@ -82,10 +82,10 @@ def _methods(arguments: argparse.Namespace) -> Iterable[str]:
 
 
 def _records(arguments: argparse.Namespace) -> Iterable[str]:
-    from schedgap import api
+    from schedgap import api, library
 
     problem = _problem(arguments)
-    return (record.id for record in api.library_records(problem if problem in api.problems() else None))
+    return (record.id for record in library.library_records(problem if problem in api.problems() else None))
 
 
 def _targets(arguments: argparse.Namespace) -> Iterable[str]:

@@ -190,6 +190,13 @@ def test_a_scheduler_may_use_threads_and_what_lies_beside_it(folder: Path, monke
     assert solution is not None and PROBLEM.check(INSTANCE, solution).feasible
 
 
+def test_a_scheduler_may_call_a_shipped_heuristic(folder: Path) -> None:
+    """By the API, which must not load the library, that it may not read."""
+    with Contained(f"{FILE}:shipped", PROBLEM, Bounds(PATIENCE, warm=False)) as contained:
+        solution = contained(INSTANCE, seed=0)
+    assert solution is not None and PROBLEM.check(INSTANCE, solution).feasible
+
+
 def test_patching_the_checker_reaches_nobody_and_answers_are_checked_outside(folder: Path) -> None:
     with Contained(f"{FILE}:patches", PROBLEM, BOUNDS) as contained:
         solution = contained(INSTANCE, seed=0)
