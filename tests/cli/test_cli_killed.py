@@ -8,15 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from schedgap.benchmarks.studies.robustness.kills import (
-    COMMANDS,
-    Command,
-    aftermath,
-    begin,
-    difference,
-    plain,
-    tables_of,
-)
+from schedgap.benchmarks.studies.robustness.kills import COMMANDS, aftermath, difference, ending, plain, tables_of
+from schedgap.benchmarks.studies.robustness.processes import READY, Command, begin
 
 HUNT = ("hunt", "rar-ddls/ls", "--set", "evaluations=16", "--set", "work=0.1", "--workers", "1", "--out", "FOLDER/run")
 SHORT = {"certify": COMMANDS["certify"], "hunt": Command(HUNT, COMMANDS["hunt"].tables, ("--resume",))}
@@ -34,7 +27,8 @@ def test_a_killed_run_ends_with_the_same_tables(name: str, kills: list[tuple[int
     for at in kills:
         folder = tmp_path / f"killed-{at[0]}"
         process = begin(command, folder, at=at)
-        assert process.wait() in (-at[1], 130)
+        process.wait()
+        assert ending(process.returncode, (folder / "said").read_bytes(), signal.Signals(at[1]), 0) == []
         assert aftermath(command, folder, process) == []
         assert difference(tables_of(command, tmp_path / "whole"), tables_of(command, folder)) == ""
 
@@ -47,3 +41,23 @@ def test_what_is_measured_of_a_run_is_not_compared() -> None:
         assert difference(plain([{key: 1}]), plain([{key: 2}])) != "", "what is found is compared"
     assert difference([{"a": [1, 2]}], [{"a": [1, 3]}]) == "/0/a/1: '2' and '3'"
     assert difference([1], [1, 2]) != ""
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "number", "wrong"),
+    [
+        (0, READY, None, []),
+        (4, READY, None, ["ends with 4"]),  # nobody ended it
+        (130, READY, signal.SIGTERM, []),
+        (-15, READY, signal.SIGTERM, ["ends with -15"]),
+        (-2, b"Traceback", signal.SIGINT, []),  # Python's own start
+        (130, READY + b"Traceback", signal.SIGINT, ["a traceback"]),
+        (1, b"Traceback", None, ["ends with 1", "a traceback"]),
+        (-9, READY, signal.SIGKILL, []),
+        (130, READY, signal.SIGKILL, ["ends with 130"]),
+    ],
+)
+def test_how_a_killed_run_may_end(status: int, said: bytes, number: signal.Signals | None, wrong: list[str]) -> None:
+
+    told = ending(status, said, number, 0)
+    assert len(told) == len(wrong) and all(part in line for part, line in zip(wrong, told, strict=True))

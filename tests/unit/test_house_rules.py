@@ -78,7 +78,7 @@ OF_PROBLEMS = {"solvers/certificates/bounds.py", "solvers/certificates/make.py"}
 NAMED_ABOVE = {
     "catalogue/registry.py": {"interface"},  # the names of entry points
     "benchmarks/evaluation/package.py": {"interface"},  # the same, written into a new package
-    "benchmarks/studies/robustness/kills.py": {"interface"},  # the command line, in a process of its own
+    "benchmarks/studies/robustness/processes.py": {"interface"},  # the command line, in a process of its own
 }
 """Layers above that a file names as text, and imports nothing of."""
 

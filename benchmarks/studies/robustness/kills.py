@@ -1,20 +1,24 @@
 """Commands killed at fifty moments: what was finished stays, a repetition ends with the same tables, nothing is left.
 
-``python -m schedgap.benchmarks.studies.robustness.kills [--kills 50] [--command NAME] [--seed N]``. A run that nobody
-disturbs gives the table; each further run is sent KILL, TERM or INT at a random moment of the time that took, then
-goes on (``--resume``, where the command has it) or is repeated. After the kill every table that is there must be whole,
-no process of the run may live a minute later, and no temporary file of ours may be there. After the repetition the
-tables must be those of the undisturbed run, and what had finished must not have been done again. The tests kill at a
-change of a file instead (:func:`end_at`), which does not depend on the clock.
+``python -m schedgap.benchmarks.studies.robustness.kills [--kills 50] [--command NAME] [--seed N] [--loaded]``. A run
+that nobody disturbs gives the table; each further run is sent KILL, TERM or INT at a random moment of the time that
+took, then goes on (``--resume``, where the command has it) or is repeated. The killed run must end with the status that
+its end asks for, without a traceback once the command line is loaded; every table that is there must be whole, no
+process of the run may live a minute later, and no temporary file of ours may be there. After the repetition the tables
+must be those of the undisturbed run, and what had finished must not have been done again. With ``--loaded`` all is
+imported once, before, so that every kill meets the command's own work. The tests kill at a change of a file instead
+(:func:`end_at`), which does not depend on the clock.
 """
 
 from __future__ import annotations
 
 import argparse
 import gzip
+import importlib
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -22,56 +26,24 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 
 from schedgap.benchmarks.hunt import journal
-from schedgap.benchmarks.records import Record
+from schedgap.benchmarks.studies.robustness.processes import PATIENCE, READY, Command, Run, begin
 from schedgap.benchmarks.sweep.store import FILE, Store
 from schedgap.formulations.common.errors import SchedgapError
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
-PATIENCE = 600.0
-"""Seconds that an undisturbed run may take."""
 ORPHANED = 60.0
 """Seconds that processes of a killed run may live, on a machine that may be busy."""
-_WRITES = os.O_WRONLY | os.O_RDWR
-ENDS_AT = """
-import sys
-from pathlib import Path
-from schedgap.benchmarks.studies.robustness.kills import end_at
-from schedgap.cli.main import main
-folder, change, number = sys.argv[1:4]
-del sys.argv[1:4]
-end_at(Path(folder), int(change), int(number))
-sys.exit(main())
-"""
-SCHEDULER = '''def schedule(instance, *, seed):
-    """Every job at once on the first GPUs."""
-    from schedgap import methods, solve
-    return solve(instance, "ls", seed=seed).solution
-'''
-
-
-@dataclass(frozen=True)
-class Command:
-    """What is run in a folder of its own.
-
-    Attributes
-    ----------
-    arguments : of ``schedgap``; ``FOLDER`` stands for the folder, in which ``x.json`` is an instance
-    again : what a repetition has besides
-    tables : the files that are compared, without what depends on the clock
-    """
-
-    arguments: tuple[str, ...]
-    tables: tuple[str, ...]
-    again: tuple[str, ...] = ()
-
-
+INTERRUPTED = 130
 COMMANDS: Mapping[str, Command] = {
     "bench": Command(
-        ("bench", "quick", "--problem", "hadar", "--scale", "0.01", "--workers", "2", "--out", "FOLDER/run"),
+        (
+            *("bench", "quick", "--problem", "ddljs", "--methods", "fifo,drf,las", "--scale", "0.01", "--workers", "1"),
+            *("--out", "FOLDER/run"),
+        ),
         (f"run/{FILE}",),
         ("--resume",),
     ),
@@ -81,11 +53,11 @@ COMMANDS: Mapping[str, Command] = {
             "hunt",
             "rar-ddls/ls",
             "--set",
-            "evaluations=80",
+            "evaluations=8",
             "--set",
             "work=0.1",
             "--workers",
-            "2",
+            "1",
             "--out",
             "FOLDER/run",
         ),
@@ -93,11 +65,14 @@ COMMANDS: Mapping[str, Command] = {
         ("--resume",),
     ),
     "evaluate": Command(
-        ("evaluate", "FOLDER/mine.py:schedule", "--problem", "rar-ddls", "--instances", "1", "--out", "FOLDER/run"),
+        (
+            *("evaluate", "FOLDER/mine.py:schedule", "--problem", "rar-ddls", "--instances", "1", "--seed", "7"),
+            *("--time-limit", "600", "--workers", "1", "--out", "FOLDER/run"),
+        ),
         ("run/card.json",),
     ),
     "reproduce": Command(
-        ("reproduce", "000", "--item", "figure-7", "--seeds", "1", "--workers", "2", "--out", "FOLDER/run"),
+        ("reproduce", "000", "--item", "figure-7", "--seeds", "1", "--workers", "1", "--out", "FOLDER/run"),
         ("run/verdicts.json", "run/results-sjf-bco.md", f"run/{FILE}"),
         ("--resume",),
     ),
@@ -147,62 +122,6 @@ def difference(one: object, other: object, place: str = "") -> str:
     return next(filter(None, (difference(a, b, f"{place}/{key}") for key, a, b in pairs)), "")
 
 
-def end_at(folder: Path, change: int, number: int) -> None:
-    """Send this process a signal at a change of a file below `folder`, the first of which has number 1.
-
-    Changes are opened for writing, renamed and removed files, and rows of a store, before each and after.
-    """
-    seen = 0
-
-    def tick() -> None:
-        nonlocal seen
-        seen += 1
-        if seen == change:
-            os.kill(os.getpid(), number)
-
-    def hook(event: str, given: tuple[object, ...]) -> None:
-        writes = event == "open" and isinstance(given[2], int) and given[2] & _WRITES
-        changes = writes or event in ("os.rename", "os.remove")
-        if changes and isinstance(given[0], str | os.PathLike) and Path(given[0]).is_relative_to(folder):
-            tick()
-
-    put = Store.put
-
-    def ticking(self: Store, row: Record) -> None:
-        tick()
-        put(self, row)
-        tick()
-
-    Store.put = ticking  # type: ignore[method-assign]
-    sys.addaudithook(hook)
-
-
-def begin(command: Command, folder: Path, *more: str, at: tuple[int, int] | None = None) -> subprocess.Popen[bytes]:
-    """Start a command whose temporary files, and whose processes, are known by the folder.
-
-    Parameters
-    ----------
-    more : arguments besides its own
-    at : change of a file and signal, see :func:`end_at`
-    """
-    scratch = folder / "scratch"
-    scratch.mkdir(parents=True, exist_ok=True)
-    (folder / "mine.py").write_text(SCHEDULER, encoding="utf-8")
-    given = [part.replace("FOLDER", str(folder)) for part in command.arguments]
-    if "FOLDER/x.json" in command.arguments and not (folder / "x.json").exists():
-        make = [sys.executable, "-m", "schedgap.cli.main", "generate", "hadar", "--preset", "tiny"]
-        subprocess.run([*make, "--out", str(folder / "x.json")], check=True, timeout=PATIENCE)
-    run = ["-m", "schedgap.cli.main"] if at is None else ["-c", ENDS_AT, str(folder), *map(str, at)]
-    return subprocess.Popen(
-        [sys.executable, *run, *given, *more],
-        cwd=folder,
-        env={**os.environ, "TMPDIR": str(scratch), "SCHEDGAP_KILLS": str(folder)},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=(folder / "said").open("ab"),
-    )
-
-
 def living(folder: Path) -> list[int]:
     """Processes of runs in this folder: by what they were given, or where they work."""
     mark = f"SCHEDGAP_KILLS={folder}".encode()
@@ -248,15 +167,34 @@ def halves(command: Command, folder: Path) -> list[str]:
     return wrong
 
 
-def kill_once(command: Command, folder: Path, moment: float, number: signal.Signals) -> tuple[list[str], bool]:
-    """Run, kill, and see :func:`aftermath`; whether it was still at work."""
-    process = begin(command, folder)
-    time.sleep(moment)
+def kill_once(
+    command: Command, folder: Path, moment: float, number: signal.Signals, undisturbed: int = 0, loaded: bool = False
+) -> tuple[list[str], bool]:
+    """Run, kill, and see :func:`ending` and :func:`aftermath`; whether it was still at work."""
+    process = begin(command, folder, loaded=loaded)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(moment)
+    at_work = process.returncode is None
     process.send_signal(number)
-    return aftermath(command, folder, process), process.returncode not in (0, 1, 4)
+    process.wait(PATIENCE)
+    wrong = ending(process.returncode, (folder / "said").read_bytes(), number if at_work else None, undisturbed)
+    return wrong + aftermath(command, folder, process, loaded), at_work
 
 
-def aftermath(command: Command, folder: Path, process: subprocess.Popen[bytes]) -> list[str]:
+def ending(returncode: int | None, said: bytes, number: signal.Signals | None, undisturbed: int) -> list[str]:
+    """What is wrong with how a run ended that was sent this signal, or none."""
+    right: set[int | None] = {undisturbed}  # also where the signal came when all was done
+    if number is signal.SIGKILL:
+        right.add(-number)
+    elif number is not None:
+        right.add(INTERRUPTED)
+        if READY not in said:  # Python itself, or an import, tells of it before any line of ours
+            right.add(-number)
+    wrong = [] if returncode in right else [f"the killed run ends with {returncode}"]
+    return [*wrong, *(["a traceback"] if b"Traceback" in said and (READY in said or number is None) else [])]
+
+
+def aftermath(command: Command, folder: Path, process: Run, loaded: bool = False) -> list[str]:
     """What is wrong after the end of a killed run and of all that belonged to it, and after its repetition."""
     process.wait(PATIENCE)
     end = time.monotonic() + ORPHANED
@@ -265,34 +203,37 @@ def aftermath(command: Command, folder: Path, process: subprocess.Popen[bytes]) 
     wrong = [f"process {one} lives" for one in alive]
     wrong += [f"{name} is left" for name in left(folder)] + halves(command, folder)
     kept = finished_of(folder) if command.again else []
-    again = begin(command, folder, *(command.again if (folder / "run").exists() else ()))
+    before = (folder / "said").stat().st_size
+    again = begin(command, folder, *(command.again if (folder / "run").exists() else ()), loaded=loaded)
     if again.wait(PATIENCE) not in (0, 1, 4):
         wrong.append(f"the repetition ends with {again.returncode}")
     elif command.again:
         now = finished_of(folder)
         wrong += [f"was done again: {str(one)[:100]}" for one in kept if one not in now]
     said = (folder / "said").read_text(encoding="utf-8")
-    # Ctrl-C while Python itself still starts is told by Python, before any line of ours.
-    ours = "Traceback" in said and ", in main\n" in said
-    return [f"{one}: {said[-300:]}" for one in wrong] + (["a traceback"] if ours else [])
+    wrong += ["a traceback of the repetition"] if "Traceback" in said[before:] else []
+    return [f"{one}: {said[-300:]}" for one in wrong]
 
 
-def try_command(name: str, kills: int, seed: int = 0) -> tuple[int, list[str]]:
+def try_command(name: str, kills: int, seed: int = 0, loaded: bool = False) -> tuple[int, list[str]]:
     """Kill one command so many times; how often it was still at work, and every fault in a line."""
     command, rng, faults, hit = COMMANDS[name], random.Random(seed), [], 0
     # A shell starts what is in the background with SIGINT ignored, which a command would inherit: no kill at all.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     with tempfile.TemporaryDirectory() as home:
         whole = Path(home) / "whole"
+        if loaded:
+            _load_what_is_imported_by(command, Path(home) / "first")
         began = time.monotonic()
-        if begin(command, whole).wait(PATIENCE) not in (0, 1, 4):
-            return 0, [f"{name}: fails undisturbed: {(whole / 'said').read_text(encoding='utf-8')[-300:]}"]
+        undisturbed = begin(command, whole, loaded=loaded).wait(PATIENCE)
         took = time.monotonic() - began
+        if undisturbed not in (0, 1, 4):
+            return 0, [f"{name}: fails undisturbed: {(whole / 'said').read_text(encoding='utf-8')[-300:]}"]
         wanted = tables_of(command, whole)
         for kill in range(kills):
             folder = Path(home) / f"killed-{kill}"
             number, moment = SIGNALS[kill % len(SIGNALS)], rng.uniform(0, took)
-            wrong, at_work = kill_once(command, folder, moment, number)
+            wrong, at_work = kill_once(command, folder, moment, number, undisturbed, loaded)
             hit += at_work
             if not wrong and (other := difference(wanted, tables_of(command, folder))):
                 wrong = [f"other tables: {other}"]
@@ -303,15 +244,25 @@ def try_command(name: str, kills: int, seed: int = 0) -> tuple[int, list[str]]:
     return hit, faults
 
 
+def _load_what_is_imported_by(command: Command, folder: Path) -> None:
+    os.environ["PYTHONPROFILEIMPORTTIME"] = "1"
+    begin(command, folder).wait(PATIENCE)
+    del os.environ["PYTHONPROFILEIMPORTTIME"]
+    for module in re.findall(r"^import time:.*\| +(\S+)$", (folder / "said").read_text(encoding="utf-8"), re.MULTILINE):
+        with suppress(ImportError):
+            importlib.import_module(module)
+
+
 def main() -> None:
     """Kill, and print what was wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--command", choices=COMMANDS)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--loaded", action="store_true")
     chosen = parser.parse_args()
     for name in COMMANDS if chosen.command is None else (chosen.command,):
-        hit, faults = try_command(name, chosen.kills, chosen.seed)
+        hit, faults = try_command(name, chosen.kills, chosen.seed, chosen.loaded)
         told = f"{name}: {chosen.kills} kills, {hit} while at work, {len(faults)} faults"
         print(told, *faults, sep="\n  ", flush=True)
 
