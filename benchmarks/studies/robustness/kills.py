@@ -220,7 +220,8 @@ def try_command(name: str, kills: int, seed: int = 0, loaded: bool = False) -> t
     command, rng, faults, hit = COMMANDS[name], random.Random(seed), [], 0
     # A shell starts what is in the background with SIGINT ignored, which a command would inherit: no kill at all.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    with tempfile.TemporaryDirectory() as home:
+    home = tempfile.mkdtemp()  # no TemporaryDirectory, which the end of a copy of this process would remove
+    try:
         whole = Path(home) / "whole"
         if loaded:
             _load_what_is_imported_by(command, Path(home) / "first")
@@ -241,6 +242,8 @@ def try_command(name: str, kills: int, seed: int = 0, loaded: bool = False) -> t
             told = f"{name}: {kill + 1} kills, {hit} while at work, {len(faults)} faults"
             print(told, *wrong, sep="\n  ", file=sys.stderr, flush=True)
             shutil.rmtree(folder)
+    finally:
+        shutil.rmtree(home)
     return hit, faults
 
 
