@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Protocol
 
 from schedgap.benchmarks.evaluation import run as evaluation
-from schedgap.benchmarks.harness.store import Store
 from schedgap.benchmarks.records import Record
+from schedgap.benchmarks.sweep.store import Store
 
 PATIENCE = 600.0
 """Seconds that an undisturbed run may take."""
