@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
-from schedgap.catalogue import comm_contention, ddl_cluster, ddljs, g_vne, gpu_sharing, hadar, rar_ddls
 from schedgap.catalogue.method import Function, Kind, Method
 from schedgap.catalogue.problem import Problem, ProblemOf
 from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.instance import Instance, read_json
 
-BUILT_IN = (rar_ddls, hadar, gpu_sharing, comm_contention, ddl_cluster, g_vne, ddljs)
+BUILT_IN = {
+    "rar-ddls": "schedgap.catalogue.rar_ddls",
+    "hadar": "schedgap.catalogue.hadar",
+    "gpu-sharing": "schedgap.catalogue.gpu_sharing",
+    "comm-contention": "schedgap.catalogue.comm_contention",
+    "ddl-cluster": "schedgap.catalogue.ddl_cluster",
+    "g-vne": "schedgap.catalogue.g_vne",
+    "ddljs": "schedgap.catalogue.ddljs",
+}
+"""The problems of the family, each with the module whose ``PROBLEM`` it is: one is asked for, one is imported."""
 PROBLEM_GROUP = "schedgap.problems"
 """Entry points of other packages: ``name = "package.module:Problem"``, a subclass of ProblemOf or an object of one."""
 METHOD_GROUP = "schedgap.methods"
@@ -45,16 +54,11 @@ def _owner(entry: EntryPoint) -> str:
 
 
 @cache
-def all_problems() -> Mapping[str, Problem]:
-    """Every problem by id: those here, then those that installed packages register, each with its methods.
-
-    Raises
-    ------
-    InputError
-        An installed package registers what is no problem, an id that is taken, or a method of an unknown problem.
-    """
-    found: dict[str, Problem] = {row.PROBLEM.id: row.PROBLEM for row in BUILT_IN}
-    for entry in entry_points(group=PROBLEM_GROUP):
+def _installed() -> tuple[Mapping[str, Problem], Mapping[str, tuple[Method, ...]]]:
+    """Problems of installed packages by id, and the methods that packages give to a problem, by the problem's id."""
+    groups = entry_points()
+    found: dict[str, Problem] = {}
+    for entry in groups.select(group=PROBLEM_GROUP):
         try:
             loaded = entry.load()
         except Exception as error:
@@ -62,19 +66,50 @@ def all_problems() -> Mapping[str, Problem]:
         made = loaded() if isinstance(loaded, type) else loaded
         if not isinstance(made, ProblemOf):
             raise InputError(f"entry point {entry.name}: {entry.value} is no schedgap problem")
-        if made.id in found:
+        if made.id in found or made.id in BUILT_IN:
             raise InputError(f"entry point {entry.name}: there is a problem {made.id} already")
         found[made.id] = made
-    for entry in entry_points(group=METHOD_GROUP):
+    methods: dict[str, tuple[Method, ...]] = {}
+    ids = (*BUILT_IN, *found)
+    for entry in groups.select(group=METHOD_GROUP):
         problem_id, _, method_id = entry.name.partition("/")
-        if problem_id not in found or not method_id:
-            raise InputError(f"entry point {entry.name}: must be PROBLEM/METHOD, problems: {', '.join(found)}")
-        if any(method.id == method_id for method in found[problem_id].methods):
-            raise InputError(f"entry point {entry.name}: {problem_id} has a method {method_id} already")
+        if problem_id not in ids or not method_id:
+            raise InputError(f"entry point {entry.name}: must be PROBLEM/METHOD, problems: {', '.join(ids)}")
         title, source = f"installed with {_owner(entry)}", _owner(entry)
         method = Method(method_id, title, Kind.HEURISTIC, _Installed(entry), source=source, users=True)
-        found[problem_id].methods = (*found[problem_id].methods, method)
+        methods[problem_id] = (*methods.get(problem_id, ()), method)
+    return found, methods
+
+
+@cache
+def _problem(problem_id: str) -> Problem:
+    """The problem with an id that there is, with the methods that installed packages give to it."""
+    problems, methods = _installed()
+    built_in = BUILT_IN.get(problem_id)
+    found: Problem = problems[problem_id] if built_in is None else importlib.import_module(built_in).PROBLEM
+    for method in methods.get(problem_id, ()):
+        if any(known.id == method.id for known in found.methods):
+            name = f"{problem_id}/{method.id}"
+            raise InputError(f"entry point {name}: {problem_id} has a method {method.id} already")
+        found.methods = (*found.methods, method)
     return found
+
+
+def problem_ids() -> tuple[str, ...]:
+    """The ids of all problems, those of installed packages last; none of the family is imported.
+
+    Raises
+    ------
+    InputError
+        An installed package registers what is no problem, an id that is taken, or a method of an unknown problem.
+    """
+    return (*BUILT_IN, *_installed()[0])
+
+
+@cache
+def all_problems() -> Mapping[str, Problem]:
+    """Every problem by id, in the order of :func:`problem_ids`, each with its methods; errors as there."""
+    return {problem_id: _problem(problem_id) for problem_id in problem_ids()}
 
 
 def find_problem(problem: object, source: str = "problem") -> Problem:
@@ -87,17 +122,16 @@ def find_problem(problem: object, source: str = "problem") -> Problem:
     """
     if isinstance(problem, ProblemOf):
         return problem
-    if isinstance(problem, str) and problem in all_problems():
-        return all_problems()[problem]
-    raise InputError(
-        f"{source}: unknown problem {problem!r}, one of: {', '.join(all_problems())}" + near(problem, all_problems())
-    )
+    ids = problem_ids()
+    if isinstance(problem, str) and problem in ids:
+        return _problem(problem)
+    raise InputError(f"{source}: unknown problem {problem!r}, one of: {', '.join(ids)}{near(problem, ids)}")
 
 
 def shown_method(problem: str, method: str) -> str:
     """How tables name a method: :attr:`~schedgap.catalogue.method.Method.shown`, its id where it is not registered."""
-    known = all_problems().get(problem)
-    return next((own.shown for own in (known.methods if known else ()) if own.id == method), method)
+    methods = _problem(problem).methods if problem in problem_ids() else ()
+    return next((known.shown for known in methods if known.id == method), method)
 
 
 def parse_instance(data: object, source: str = "instance", problem: Problem | None = None) -> tuple[Problem, Instance]:
@@ -117,7 +151,7 @@ def parse_instance(data: object, source: str = "instance", problem: Problem | No
     if not isinstance(data, Mapping):
         raise InputError(f"{source}: an instance must be a JSON object, got {type(data).__name__}")
     if "problem" not in data:
-        raise InputError(f"{source}: problem: is missing (one of: {', '.join(all_problems())})")
+        raise InputError(f"{source}: problem: is missing (one of: {', '.join(problem_ids())})")
     if problem is None or data["problem"] != problem.id:
         problem = find_problem(data["problem"], f"{source}: problem")
     return problem, problem.instance_class.parse(data, source)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,14 +22,15 @@ from schedgap.catalogue.methods import find_method, last_line_of, method_setting
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.declarative import DeclarativeModel
-from schedgap.formulations.common.errors import Disagreement, InputError
+from schedgap.formulations.common.errors import Disagreement, EngineMissing, InputError
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import agrees
 from schedgap.formulations.common.options import keywords
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.solvers.budget import Budget, OutOfBudgetError
+from schedgap.solvers.engines import engine
 from schedgap.solvers.incumbent import contradicts, optimal
-from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, Termination
+from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, Termination, clock
 
 GRACE, SHARE_OF_GRACE = 0.5, 0.04
 """Seconds and share of the time limit after which a method that has not ended by itself is ended."""
@@ -92,6 +92,15 @@ def run_method(
     except Disagreement as error:
         candidates = [] if chosen.outside_model else [*known, error.solution]
         raise written(error, instance, candidates, check, problem.sense, disagreements) from error
+
+
+def load(problem: Problem, method: Method) -> None:
+    """Import what a method runs, before a clock starts; an engine that is not there tells so when it is asked."""
+    if method.kind is Kind.ENGINE:
+        with suppress(EngineMissing):
+            engine(method.id)
+    else:
+        _ = method.call
 
 
 def checker_of(problem: Problem, instance: Instance) -> Check:
@@ -193,11 +202,11 @@ def _run(
 
 
 def _run_exact(method: Method, instance: Instance, options: SolveOptions, settings: Mapping[str, Any]) -> Result:
-    began = time.monotonic()
+    began = clock()
     result = method.call(instance, options, **keywords(settings))
     if not isinstance(result, Result):
         raise TypeError(f"exact method {method.id}: must return a Result, got {type(result).__name__}")
-    return result if result.seconds is not None else replace(result, solve_seconds=time.monotonic() - began)
+    return result if result.seconds is not None else replace(result, solve_seconds=clock() - began)
 
 
 def _run_engine(problem: Problem, instance: Instance, method: Method, options: SolveOptions, check: Check) -> Result:
@@ -279,7 +288,7 @@ def run_heuristic(
     given: dict[str, Any] = {**keywords(settings), "seed": options.seed}
     if method.takes("deadline"):
         given["deadline"] = options.deadline
-    began = time.monotonic()
+    began = clock()
     try:
         with users_code() if users else nullcontext():
             answer = call(handed, **given)
@@ -288,7 +297,7 @@ def run_heuristic(
             place = last_line_of(error)
             raise InputError(f"method {method.id}: raised {one_line(error)}{place}") from error
         raise
-    seconds = time.monotonic() - began
+    seconds = clock() - began
     run = _run_of(answer, method)
     info = dict(run.info)
     outside = method.outside_model or bool(info.get("outside_model"))

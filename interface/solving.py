@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from schedgap.benchmarks.records import Record
 from schedgap.benchmarks.sweep.progress import SolveProgress
-from schedgap.benchmarks.sweep.warm import warm_once
 from schedgap.catalogue.agreement import write_disagreement
 from schedgap.catalogue.method import Kind
 from schedgap.catalogue.methods import find_method, method_settings
@@ -23,7 +21,7 @@ from schedgap.formulations.common.numbers import better
 from schedgap.interrupt import at_work
 from schedgap.reading import InstanceLike, SolutionLike, feasible_start, name_of, read_instance, read_solution
 from schedgap.solvers.incumbent import optimal
-from schedgap.solvers.result import Deadline, Listener, Proof, Result, Status, Termination
+from schedgap.solvers.result import Deadline, Listener, Proof, Result, Status, Termination, clock
 from schedgap.solvers.result import SolveOptions as SolveOptions
 
 if TYPE_CHECKING:
@@ -70,8 +68,8 @@ def solve(
     -------
     Result
         With the objective that the independent checker computes. ``OPTIMAL`` only when objective = bound is
-        proven. Seconds, as the time limit, begin after the method has run once on a tiny instance, so that they
-        hold no import or compilation. After Ctrl-C the best that was found, with ``Termination.INTERRUPTED``.
+        proven. Seconds, as the time limit, begin when the method is imported, and do not count compilation. After
+        Ctrl-C the best that was found, with ``Termination.INTERRUPTED``.
 
     Raises
     ------
@@ -118,7 +116,7 @@ def solve_record(
     progress: Sink | None = None,
 ) -> Record:
     """As :func:`solve`; the result with what identifies the run. `options` are those of no time and no start."""
-    from schedgap.catalogue.run import checker_of, run_method
+    from schedgap.catalogue.run import checker_of, load, run_method
 
     options = options or SolveOptions()
     problem, given = read_instance(instance)
@@ -132,18 +130,18 @@ def solve_record(
             shown.say(f"schedgap: note: {chosen.id} makes no use of --start")
         solution = read_solution(start, problem)
         first = solution, feasible_start(problem, given, solution, name_of(start, "start"), check)
-    warm_once(problem, chosen, own)
+    load(problem, chosen)
     deadline = Deadline.after(time_limit)
     asked = replace(options, deadline=deadline, start=None if first is None else first[0], report=shown)
-    began = time.monotonic()
+    began = clock()
     with shown, at_work():
         try:
             result = run_method(problem, given, chosen, asked, own, check=check)
         except KeyboardInterrupt:
             best = first[0] if first is not None and shown.solution is None else shown.solution
-            result = interrupted(problem, given, best, shown.bound, time.monotonic() - began)
+            result = interrupted(problem, given, best, shown.bound, clock() - began)
         if result.seconds is None:
-            result = replace(result, solve_seconds=time.monotonic() - began)
+            result = replace(result, solve_seconds=clock() - began)
         if first is not None:
             result = not_worse(problem, given, result, *first)
         if confirm and result.proof is Proof.CLAIMED:
@@ -219,6 +217,7 @@ def compare(
     """
     from schedgap.benchmarks.report.compare import chosen_methods
     from schedgap.benchmarks.report.compare import compare as side_by_side
+    from schedgap.benchmarks.sweep.warm import warm_once
 
     problem, given = read_instance(instance)
     for method in chosen_methods(problem, given, methods):

@@ -6,13 +6,12 @@ import ctypes
 import os
 import sys
 import threading
-import time
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Self
 
-from schedgap.solvers.result import Deadline, Termination
+from schedgap.solvers.result import Deadline, Termination, clock
 from schedgap.solvers.size import memory_budget
 
 POLL = 0.05
@@ -74,7 +73,7 @@ class Budget:
     def __init__(
         self, deadline: Deadline, *, grace: float = 0.0, share: float = 0.0, memory: int | None = None
     ) -> None:
-        now, moment = time.monotonic(), deadline.moment
+        now, moment = clock(), deadline.moment
         self._moment = None if moment is None else now + max(0.0, moment - now) * (1 + share) + grace
         self._budget, used = memory_budget(memory), used_bytes()
         self._most = None if self._budget is None or used is None else used + self._budget
@@ -127,7 +126,7 @@ class Budget:
         return True
 
     def _limit(self) -> Termination | None:
-        if self._moment is not None and time.monotonic() >= self._moment:
+        if self._moment is not None and clock() >= self._moment:
             self.reason = "the time limit came in a stage that cannot tell what it has so far"
             return Termination.TIME_LIMIT
         used = None if self._most is None else used_bytes()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import importlib.metadata
 import math
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -39,7 +40,13 @@ class Status(StrEnum):
 
 @cache
 def package_version(name: str) -> str | None:
-    """The installed version of a package, or None; nothing is imported, and it is looked up once."""
+    """The installed version of a package, or None; nothing is imported, and it is looked up once.
+
+    A package that is loaded says so itself; its metadata, which take ten milliseconds to read, are asked otherwise.
+    """
+    said = getattr(sys.modules.get(name), "__version__", None)
+    if isinstance(said, str):
+        return said
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
@@ -80,9 +87,54 @@ class Termination(StrEnum):
     FAILED = "failed"
 
 
+class _Compilation:
+    """How long numba has compiled for in this process, from when numba is loaded."""
+
+    def __init__(self) -> None:
+        self._seconds = 0.0
+        self._begun: list[float] = []
+        self._heard = False
+
+    def seconds(self) -> float:
+        """Until now, what is being compiled included."""
+        if not self._heard and "numba.core.event" in sys.modules:
+            self._listen()
+        begun = self._begun[:1]  # by another thread it may end in between
+        return self._seconds + (time.monotonic() - begun[0] if begun else 0.0)
+
+    def _listen(self) -> None:
+        from numba.core import event
+
+        begun, add = self._begun, self._add
+
+        class Listener(event.Listener):
+            def on_start(self, event: object) -> None:
+                begun.append(time.monotonic())
+
+            def on_end(self, event: object) -> None:
+                add()
+
+        event.register("numba:compile", Listener())  # type: ignore[no-untyped-call]
+        self._heard = True
+
+    def _add(self) -> None:
+        """The end of a compilation; of one within another, the outermost counts."""
+        if len(self._begun) == 1:
+            self._seconds += time.monotonic() - self._begun[0]
+        self._begun.pop()
+
+
+_compilation = _Compilation()
+
+
+def clock() -> float:
+    """Seconds since some moment, without those of compilation: it is done once, and no time limit pays for it."""
+    return time.monotonic() - _compilation.seconds()
+
+
 @dataclass(frozen=True)
 class Deadline:
-    """A moment on the monotonic clock, or never. The clock starts when `solve` starts, building included."""
+    """A moment on :func:`clock`, or never. The clock starts when `solve` starts, building included."""
 
     moment: float | None = None
 
@@ -101,20 +153,20 @@ class Deadline:
             raise InputError(f"time limit: must be a number of seconds, got {seconds!r}")
         if not 0 < seconds < 1e9:
             raise InputError(f"time limit: must be positive and finite, got {seconds} s")
-        return cls(time.monotonic() + seconds)
+        return cls(clock() + seconds)
 
     def left(self) -> float | None:
         """Seconds left (never negative), or None for no limit."""
-        return None if self.moment is None else max(0.0, self.moment - time.monotonic())
+        return None if self.moment is None else max(0.0, self.moment - clock())
 
     @property
     def passed(self) -> bool:
         """Whether the moment is over."""
-        return self.moment is not None and time.monotonic() >= self.moment
+        return self.moment is not None and clock() >= self.moment
 
     def capped(self, seconds: float) -> Deadline:
         """The earlier of this deadline and `seconds` from now."""
-        other = time.monotonic() + seconds
+        other = clock() + seconds
         return Deadline(other if self.moment is None else min(self.moment, other))
 
 

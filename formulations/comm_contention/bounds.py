@@ -7,9 +7,11 @@ import math
 from fractions import Fraction
 
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
+from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.common.numbers import exact
 
 
+@once_per_instance
 def lower_bound(instance: CommContentionInstance) -> float:
     """The mean flow time of shortest remaining processing time first on a machine that may pause.
 

@@ -46,6 +46,7 @@ class Piece:
     after_mean: float
 
 
+@once_per_instance
 def lower_bound(instance: DdlClusterInstance) -> float:
     """A lower bound on the mean of finish - arrival, in seconds: the better one of the two below.
 

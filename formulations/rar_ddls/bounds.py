@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.rates import NEVER, Integers, RateTable, rate_table
 
@@ -36,6 +37,7 @@ def is_infeasible(instance: RarDdlsInstance) -> str | None:
     return None
 
 
+@once_per_instance
 def lower_bound(instance: RarDdlsInstance) -> float | None:
     """A lower bound on the makespan that holds for every schedule.
 

@@ -19,7 +19,7 @@ from schedgap.solvers.engines.answer import EngineAnswer, Progress, conclude, se
 from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, model_arrays
 from schedgap.solvers.engines.watch import watched
 from schedgap.solvers.engines.whole import FLOATING_RANGE, WholeModel, whole_model
-from schedgap.solvers.result import SolveOptions, Status, Termination, package_version
+from schedgap.solvers.result import SolveOptions, Status, Termination
 
 SMALLEST_COEFFICIENT = 1e-12
 """HiGHS drops smaller matrix entries; at its default of 1e-9 it would do so silently."""
@@ -218,8 +218,9 @@ class Highs:
     handover_cost = 0.3
 
     def version(self) -> str:
-        """The version of highspy."""
-        return package_version("highspy") or "unknown"
+        """The version of HiGHS, which is highspy's."""
+        numbers = (f"HIGHS_VERSION_{part}" for part in ("MAJOR", "MINOR", "PATCH"))
+        return ".".join(str(getattr(highspy._core, number)) for number in numbers)
 
     def solve(self, model: DeclarativeModel, options: SolveOptions) -> EngineAnswer:
         """Solve `model`; gap limit 0 unless the caller asks for another, so OPTIMAL means a proof.

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import atexit
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from schedgap.solvers.result import Deadline
+from schedgap.solvers.result import Deadline, clock
 
 T = TypeVar("T")
 
@@ -139,4 +138,4 @@ def _overdue(deadline: Deadline) -> float:
     """Seconds since the deadline, negative before it."""
     if deadline.moment is None:
         return -1.0
-    return time.monotonic() - deadline.moment
+    return clock() - deadline.moment

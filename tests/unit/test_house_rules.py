@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -20,6 +20,25 @@ FILES = sorted(p for layer in LAYERS for p in (ROOT / layer).rglob("*.py"))
 
 PROBLEMS = ("rar_ddls", "hadar", "gpu_sharing", "comm_contention", "ddl_cluster", "g_vne", "ddljs")
 _DOTTED = re.compile(r"schedgap(\.\w+)+(:\w+)?")
+
+
+def _on_each(paths: Sequence[Path]) -> Callable[[Callable[[Path], None]], Callable[[], None]]:
+    """One test of many files, which names every file at fault: a test a file would take longer than what is tested."""
+
+    def of_one(test: Callable[[Path], None]) -> Callable[[], None]:
+        def of_all() -> None:
+            faults = []
+            for path in paths:
+                try:
+                    test(path)
+                except AssertionError as error:
+                    faults.append(f"{path.relative_to(ROOT)}: {error}")
+            assert not faults, "\n".join(faults)
+
+        of_all.__doc__ = test.__doc__
+        return of_all
+
+    return of_one
 
 
 @cache
@@ -53,7 +72,7 @@ def _problem(parts: Sequence[str]) -> str | None:
     return next((part for part in parts if part in PROBLEMS), None)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+@_on_each(FILES)
 def test_imports_run_downwards_only(path: Path) -> None:
     place = path.relative_to(ROOT)
     own = LAYERS.index(place.parts[0])
@@ -61,7 +80,7 @@ def test_imports_run_downwards_only(path: Path) -> None:
     assert not above - NAMED_ABOVE.get(str(place), set()), f"{place} imports from above: {sorted(above)}"
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+@_on_each(FILES)
 def test_a_problem_knows_no_other(path: Path) -> None:
     """With one exception: a slot of ddljs is an instance of g-vne. What is common, and solvers, know no problem."""
     place = path.relative_to(ROOT)
@@ -119,7 +138,7 @@ def test_files_for_people_are_written_whole_or_not_at_all() -> None:
     }
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+@_on_each(FILES)
 def test_files_stay_small(path: Path) -> None:
     lines = len(path.read_text(encoding="utf-8").splitlines())
     assert lines <= 600, f"{path.relative_to(ROOT)} has {lines} lines of 600: divide it by ideas, one file each"
@@ -233,7 +252,7 @@ def _named(path: Path) -> set[str]:
     return {name.replace("-", "_") for text in texts if isinstance(text, str) for name in _NAMES.findall(text)}
 
 
-@pytest.mark.parametrize("path", SHIPPED, ids=lambda p: str(p.relative_to(ROOT)))
+@_on_each(SHIPPED)
 def test_a_problem_is_named_in_its_own_folders_only(path: Path) -> None:
     """And in a paper's (laboratory/paper_NNN); ddljs may name g-vne, on which it is built."""
     place = path.relative_to(ROOT)
@@ -281,7 +300,7 @@ def _has_any(note: ast.AST | None) -> bool:
     return False
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+@_on_each(FILES)
 def test_no_any_in_a_public_signature(path: Path) -> None:
     place = path.relative_to(ROOT)
     if place.is_relative_to("solvers/certificates"):

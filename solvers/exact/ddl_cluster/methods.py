@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from schedgap.formulations.common.errors import Disagreement
@@ -29,7 +28,7 @@ from schedgap.solvers.exact.ddl_cluster.cp_model import (
     rounded_run,
 )
 from schedgap.solvers.incumbent import Incumbent
-from schedgap.solvers.result import Result, SolveOptions, Termination
+from schedgap.solvers.result import Result, SolveOptions, Termination, package_version
 
 if TYPE_CHECKING:
     from schedgap.solvers.cp_sat.session import CpAnswer, Value
@@ -124,7 +123,7 @@ def _solve(instance: DdlClusterInstance, options: SolveOptions, *, exclusive: bo
         ended = _Stages(instance, placement, best).run(exclusive)
     except KeyboardInterrupt:
         best.interrupted = True
-    return best.result(ended, "cpsat", version("ortools"))
+    return best.result(ended, "cpsat", package_version("ortools"))
 
 
 @dataclass

@@ -7,7 +7,6 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from importlib.metadata import version
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES, simulate_
 from schedgap.solvers.exact.ddl_cluster.lns import solve_lns
 from schedgap.solvers.exact.ddl_cluster.methods import solve_cp, too_late
 from schedgap.solvers.incumbent import Incumbent, optimal
-from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, Termination
+from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, Termination, package_version
 
 MOST = 200_000
 """Ways to give GPUs to jobs that are gone through; beyond, placements are drawn at random and nothing is proven."""
@@ -72,7 +71,7 @@ def solve_placement(instance: DdlClusterInstance, options: SolveOptions) -> Resu
                 ended = _improved(instance, best)
     except KeyboardInterrupt:
         best.interrupted = True
-    return best.result(ended, "cpsat", version("ortools"))
+    return best.result(ended, "cpsat", package_version("ortools"))
 
 
 def ways(instance: DdlClusterInstance) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.gpu_sharing.dynamics import Tables, tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import impossible
@@ -60,6 +61,7 @@ def capacity_weights(data: Tables) -> Floats:
 
 
 @lru_cache(maxsize=64)
+@once_per_instance
 def lower_bound(instance: GpuSharingInstance) -> float | None:
     """A certified lower bound on the mean JCT in slots; None where an infeasible instance has no optimum.
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,7 +31,7 @@ from schedgap.solvers.exact.gpu_sharing.lp import (
 )
 from schedgap.solvers.exact.gpu_sharing.search import Search
 from schedgap.solvers.incumbent import Incumbent
-from schedgap.solvers.result import Deadline, Result, SolveOptions, Termination
+from schedgap.solvers.result import Deadline, Result, SolveOptions, Termination, package_version
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -281,7 +280,7 @@ def solve_cp(instance: GpuSharingInstance, options: SolveOptions) -> Result:
             if isinstance(error, SystemError) and not isinstance(error.__cause__, KeyboardInterrupt):
                 raise
             best.interrupted = True
-    return best.result(ended, "cpsat", version("ortools"))
+    return best.result(ended, "cpsat", package_version("ortools"))
 
 
 def _begun(instance: GpuSharingInstance, best: Incumbent) -> Termination | None:
