@@ -131,6 +131,7 @@ class Record:
             "seed": self.seed,
             "proof": result.proof,
             "solution": result.solution,
+            **({"cut": True} if result.cut else {}),
             **{key: plain(result.info[key]) for key in ("duality", "pair") if key in result.info},
         }
 

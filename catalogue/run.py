@@ -321,6 +321,8 @@ def run_heuristic(
         error.solution = run.solution
         raise
     met = optimal(objective, bound, problem.sense)
+    if info.get("stopped") and not met:
+        info.setdefault("reason", f"cut ({info['stopped']}): the whole algorithm may make something else")
     return Result(
         Status.OPTIMAL if met else Status.FEASIBLE,
         objective=objective,

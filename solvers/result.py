@@ -323,6 +323,11 @@ class Result:
         return replace(self, info={**self.info, "proof": level})
 
     @property
+    def cut(self) -> bool:
+        """Whether a limit ended a heuristic that has a solution already: it is not what the whole algorithm makes."""
+        return bool(self.info.get("stopped")) and self.status is Status.FEASIBLE
+
+    @property
     def gap(self) -> float | None:
         """|objective - bound| / max(1e-9, |objective|), or None."""
         return gap(self.objective, self.bound)

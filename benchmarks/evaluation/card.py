@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import math
 import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +45,7 @@ class Trial:
     seconds : measured outside; None where nothing came
     known : what is proven of the instance
     others : objectives of the shipped heuristics by id; None where one found nothing
+    cut : those of them that a limit ended, which are compared with nothing
     """
 
     family: str
@@ -55,6 +57,7 @@ class Trial:
     seconds: float | None
     known: Agreement
     others: Mapping[str, float | None]
+    cut: Sequence[str] = ()
 
     def ratio(self, sense: int) -> tuple[float | None, str]:
         """Its ratio, and to what: optimum or bound."""
@@ -136,12 +139,10 @@ class Card:
         rows = []
         for name in dict.fromkeys(name for trial in self.trials for name in trial.others):
             count = {"better": 0, "equal": 0, "worse": 0}
-            for trial in self.trials:
-                count[_compared(trial.objective, trial.others.get(name), self.problem.sense)] += 1
-            sense = self.problem.sense
-            pairs = [
-                (t.known.ratio(t.objective, sense)[0], t.known.ratio(t.others.get(name), sense)[0]) for t in self.trials
-            ]
+            sense, trials = self.problem.sense, [trial for trial in self.trials if name in trial.others]
+            for trial in trials:
+                count[_compared(trial.objective, trial.others[name], sense)] += 1
+            pairs = [(t.known.ratio(t.objective, sense)[0], t.known.ratio(t.others[name], sense)[0]) for t in trials]
             both = [
                 (mine, its) for mine, its in pairs if mine is not None and its is not None and mine + its < math.inf
             ]
@@ -281,6 +282,8 @@ class Card:
         if self.hunted is not None and self.hunted.lost:
             count, first = len(self.hunted.lost), self.hunted.lost[0].split("; the instance is in ")[0]
             lines.append(f"no feasible solution on {count} of the instances that the hunt tried, the first: {first}")
+        cut = Counter(name for trial in self.trials for name in trial.cut)
+        lines += [f"cut by a limit on {count} instances, left out there: {name}" for name, count in cut.items()]
         used = f"{in_seconds(data['seconds']['mean'])} s on average, {in_seconds(data['seconds']['most'])} s at most"
         memory = "" if self.peak is None else f"; {self.peak / 2**20:.0f} MB at most"
         lines.append(used + memory)

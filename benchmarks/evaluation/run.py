@@ -200,6 +200,8 @@ class _Reference:
     others: Mapping[str, float | None] = field(default_factory=dict)
     disagreement: str = ""
     """Or a fault of a method, which ends the evaluation."""
+    cut: tuple[str, ...] = ()
+    """Shipped heuristics that a limit ended."""
 
 
 def _reference(question: _Question) -> _Reference:
@@ -209,18 +211,22 @@ def _reference(question: _Question) -> _Reference:
         exact = run_method(problem, instance, problem.default_method(instance), options)
         found = [Answer("the exact method", exact.status, exact.objective, exact.bound, exact=True)]
         others: dict[str, float | None] = {}
+        cut: list[str] = []
         for method in problem.heuristics():
             if method.outside_model or method.users:
                 continue
             run = run_method(problem, instance, method, SolveOptions(seed=seed))
             if run.info.get("outside_model"):
                 continue
-            others[method.id] = run.objective
+            if run.info.get("stopped"):
+                cut.append(method.id)
+            else:
+                others[method.id] = run.objective
             found.append(Answer(method.id, run.status, run.objective, run.bound))
     except Exception as error:  # also a fault of ours is told where the card is made
         said = str(error) if isinstance(error, SchedgapError) else one_line(error)
         return _Reference(disagreement=f"{question.family} {seed}: {said}")
-    return _Reference(tuple(found), others)
+    return _Reference(tuple(found), others, cut=tuple(cut))
 
 
 def _references(questions: Sequence[_Question], workers: int, cluster: str | None, bar: Progress) -> list[_Reference]:
@@ -275,7 +281,8 @@ def _judged(question: _Question, reference: _Reference, scheduler: str, answer: 
     if known.contradictions:
         path = write_disagreement(instance, message="; ".join(known.contradictions), solution=solution)
         raise Disagreement(f"{'; '.join(known.contradictions)}; the instance is in {path}")
-    return Trial(question.family, question.seed, instance, objective, failure, message, took, known, reference.others)
+    told = (objective, failure, message, took, known, reference.others, reference.cut)
+    return Trial(question.family, question.seed, instance, *told)
 
 
 def _claims(

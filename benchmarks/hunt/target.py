@@ -195,6 +195,8 @@ class Judge:
 
         def judged() -> Found | None:
             run = self._run(instance, options)
+            if run is not None and run.cut:
+                return None
             return (
                 self._ratio(instance, data, options, run, at_least)
                 if target.guarantee is None

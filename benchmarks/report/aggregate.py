@@ -40,6 +40,7 @@ class Block:
     ratios : to that, a row an instance and a column a heuristic; NaN where it found nothing
     to_best : to the best schedule that any method found; infinite where the heuristic found none
     labels : the heuristics with their settings, by column
+    cut : on how many instances a limit ended a heuristic, by label; these count as if it had found nothing
     """
 
     to: str
@@ -47,6 +48,7 @@ class Block:
     ratios: pd.DataFrame
     to_best: pd.DataFrame
     labels: tuple[str, ...]
+    cut: Counter[str]
 
     @property
     def common(self) -> pd.DataFrame:
@@ -89,7 +91,8 @@ def blocks(runs: pd.DataFrame) -> list[Block]:
     for (_, to), part in mine.groupby(["together", "to"], sort=False):
         ratios, to_best = (part.pivot(index="one", columns="column", values=name) for name in ("value", "best"))
         labels = tuple(part.label[part.one == part.one.iloc[0]])
-        found.append(Block(str(to), tuple(part.batch.unique()), ratios, to_best, labels))
+        cut = Counter(part.label[[record.result.cut for record in part.record]])
+        found.append(Block(str(to), tuple(part.batch.unique()), ratios, to_best, labels, cut))
     return sorted(found, key=lambda block: _ORDER.index(block.to))
 
 

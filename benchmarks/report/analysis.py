@@ -165,7 +165,8 @@ def _one(problem: Problem, members: Sequence[Record], folder: Path) -> tuple[lis
     proven = joint_proof([row.result for row in members]) or ""
     rows = []
     for row, method, out in zip(members, methods, (a.outside_model for a in answers), strict=True):
-        found, to = (None, "") if out else agreement.ratio(row.result.objective, problem.sense)
+        value = None if row.result.cut else row.result.objective  # what was cut is in no mean
+        found, to = (None, "") if out else agreement.ratio(value, problem.sense)
         own = row.result.info.get("own_ratio") if out else None
         judgements: tuple[Judgement, ...] = ()
         heuristic = not method.proves
@@ -177,6 +178,7 @@ def _one(problem: Problem, members: Sequence[Record], folder: Path) -> tuple[lis
         rows.append(
             {
                 **row.flat(),
+                "objective": value,
                 "instance": row.instance_name,
                 "record": row,
                 "label": row.label,
@@ -188,7 +190,7 @@ def _one(problem: Problem, members: Sequence[Record], folder: Path) -> tuple[lis
                 "ratio": found,
                 "ratio_to": to if found is not None else "",
                 "own_ratio": own if isinstance(own, int | float) else None,
-                "to_best": ratio(row.result.objective, best, problem.sense),
+                "to_best": ratio(value, best, problem.sense),
                 "proven": proven,
                 "judgements": judgements,
             }

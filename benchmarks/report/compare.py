@@ -20,7 +20,7 @@ from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import Disagreement, EngineMissing, InputError, ModelRefused, near
 from schedgap.formulations.common.instance import Instance, Json
-from schedgap.solvers.result import Deadline, Proof, Result, SolveOptions, Status, Termination
+from schedgap.solvers.result import NO_DEADLINE, Proof, Result, SolveOptions, Status, Termination
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,8 +66,13 @@ class MethodRuns:
 
     @property
     def complete(self) -> bool:
-        """Every seed found something; where one did not there is no mean: it would be over the easy ones."""
-        return len(self.objectives) == len(self.records)
+        """Every seed found something and was not cut by a limit; else a mean would be over the easy ones."""
+        return len(self.objectives) == len(self.records) and not self.cut
+
+    @property
+    def cut(self) -> int:
+        """How many seeds a limit ended before the algorithm did."""
+        return sum(result.cut for result in self.results)
 
     @property
     def ratio(self) -> float | None:
@@ -118,7 +123,7 @@ class MethodRuns:
         if self.error:
             return self.error
         for result in self.results:
-            if result.status is Status.UNKNOWN:
+            if result.status is Status.UNKNOWN or result.cut:
                 ended = result.termination is Termination.FINISHED
                 return str(result.info.get("reason", "found no schedule" if ended else result.termination))
         return ""
@@ -134,6 +139,7 @@ class MethodRuns:
             "objectives": list(self.objectives),
             "found": len(self.objectives),
             "runs": len(self.records),
+            "cut": self.cut,
             "bound": self.bound,
             "ratio": finite(self.ratio),
             "worst_ratio": finite(self.worst_ratio),
@@ -293,7 +299,9 @@ def compare(
         if isinstance(options.report, Watcher):
             options.report.running(method.id)
         for k in range(repeat if method.kind is Kind.HEURISTIC else 1):
-            asked = replace(options, deadline=Deadline.after(limit), seed=options.seed + k)
+            asked = replace(
+                options, deadline=NO_DEADLINE if limit is None else NO_DEADLINE.capped(limit), seed=options.seed + k
+            )
             record = Record(problem.id, method.id, own, asked.seed, instance.name)
             try:
                 result = run_method(problem, instance, method, asked, own, disagreements=disagreements)

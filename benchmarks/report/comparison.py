@@ -31,10 +31,11 @@ def _methods_table(found: Comparison) -> str:
     for row in found.rows:
         status = str(row.status)
         values = sorted(row.objectives, key=lambda value: found.problem.sense * value)
-        shown = [number(row.objective)]
+        shown = [f"{number(values[0])}, cut" if row.cut and not repeated else number(row.objective)]
         if repeated:
-            worst = number(values[-1]) if row.complete else "nothing found"
-            shown = [f"{len(values)} of {len(row.records)}", *shown, number(values[0]) if values else "-", worst]
+            worst = number(values[-1]) if row.complete else "cut" if row.cut else "nothing found"
+            cut = f", {row.cut} cut" if row.cut else ""
+            shown = [f"{len(values)} of {len(row.records)}{cut}", *shown, number(values[0]) if values else "-", worst]
         proof = row.proof or "-"
         lines.append(
             [row.method.shown, status, *shown, _bound_cell(row), _ratio_cell(row), seconds(row.seconds), proof]
@@ -86,7 +87,7 @@ def _notes(found: Comparison) -> list[str]:
         line = f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} {Verdict.NOT_APPLICABLE}: {reason}"
         notes.append(textwrap.fill(line, WIDTH, subsequent_indent="  "))
     if any(row.objectives and not row.complete for row in found.rows):
-        notes.append("no mean, no ratio where a seed found nothing: it would be over the lucky seeds alone")
+        notes.append("no mean, no ratio where a seed found nothing or was cut: it would be over the lucky seeds alone")
     levels = [level for level in Proof if any(row.proof == level for row in found.rows)]
     if levels:
         notes.append(

@@ -64,7 +64,7 @@ def _ratio_sheet(block: Block, problem: str, several: bool) -> Sheet:
     columns = (
         Column("heuristic", right=False),
         Column("solved", f"on how many of the {count} it found a schedule"),
-        Column("none", "on how many it found nothing", count=True),
+        Column("none", "on how many it found nothing, or was cut by a limit", count=True),
         Column("zero", "on how many it earned nothing of something: no ratio, and in no mean", count=True),
         Column(f"mean{to}"),
         Column(f"worst{to}", f"the largest ratio on what it solved{_means(rows, 'zero')}"),
@@ -73,6 +73,7 @@ def _ratio_sheet(block: Block, problem: str, several: bool) -> Sheet:
     )
     notes = (
         f"Means are over the {len(common)} of {count} instances on which all that solved any have a finite ratio.",
+        *(f"{name}: cut by a limit on {cuts} of them, which count as none." for name, cuts in block.cut.items()),
     )
     return Sheet(f"{_TARGETS[block.to]}, {count} instance{'s' * (count > 1)}{where}", columns, rows, notes)
 
@@ -120,7 +121,7 @@ def answer_sheet(analysis: Analysis) -> Sheet:
         Column("heuristic", right=False),
         Column("mean", "mean ratio, 1 is optimal, over instances on which all beside it that solved any have one"),
         Column("over", "how many these are, of its instances on which that ratio can be known"),
-        Column("none", "on how many of them it found nothing", count=True),
+        Column("none", "on how many of them it found nothing, or was cut by a limit", count=True),
         Column("zero", "on how many it earned nothing of something: no ratio, and in no mean", count=True),
         Column("worst", f"the largest ratio on what it solved{_means(rows, 'zero')}"),
         Column("worst known", f"the largest ratio that any hunt found, with default options{_means(rows, 'inf')}"),
