@@ -78,7 +78,11 @@ class _Slot(Generic[_T, _R]):
     def end(self) -> None:
         """End the process, whatever it does."""
         if self.executor is not None:
-            self.executor.shutdown(wait=True, kill_workers=True)
+            try:
+                self.executor.shutdown(wait=True, kill_workers=True)
+            except RuntimeError:  # an interrupt came before the thread began that ends the process
+                for process in list(self.executor._processes.values()):
+                    process.terminate()
             self.executor = None
         self.future = None
 

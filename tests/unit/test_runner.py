@@ -9,9 +9,11 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.toy import ToyInstance, generate, toy
@@ -388,3 +390,22 @@ def test_a_method_that_fails_while_it_is_warmed_tells_so_in_its_row(monkeypatch:
     method = next(m for m in problem.methods if m.id == "raising")
     outcome = execute(item(problem, method, generate(1)), Path("unused"))
     assert outcome.error.startswith("ZeroDivisionError: on purpose") and not outcome.disagreement
+
+
+def test_an_interrupt_while_a_worker_starts_is_told_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The executor has its thread by then, which has not begun; the worker that was started ends."""
+
+    def interrupted(thread: Any) -> None:
+        if type(thread).__name__ == "_ExecutorManagerThread":
+            workers.extend(thread.processes.values())
+            raise KeyboardInterrupt
+        start(thread)
+
+    workers: list[Any] = []
+    start = threading.Thread.start
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    pool = Pool(abs, workers=1)
+    with pytest.raises(KeyboardInterrupt), pool:
+        pool.run([-1], lambda item, outcome: None, lambda item, why, seconds: None)
+    workers[0].join(PATIENCE)
+    assert workers[0].exitcode == -signal.SIGTERM

@@ -38,6 +38,8 @@ SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 ORPHANED = 60.0
 """Seconds that processes of a killed run may live, on a machine that may be busy."""
 INTERRUPTED = 130
+SHOWN = 2000
+"""Bytes of what a run said last that a fault is reported with."""
 COMMANDS: Mapping[str, Command] = {
     "bench": Command(
         (
@@ -191,7 +193,8 @@ def ending(returncode: int | None, said: bytes, number: signal.Signals | None, u
         if READY not in said:  # Python itself, or an import, tells of it before any line of ours
             right.add(-number)
     wrong = [] if returncode in right else [f"the killed run ends with {returncode}"]
-    return [*wrong, *(["a traceback"] if b"Traceback" in said and (READY in said or number is None) else [])]
+    wrong += ["a traceback"] if b"Traceback" in said and (READY in said or number is None) else []
+    return [f"{one}: {said[-SHOWN:].decode(errors='replace')}" for one in wrong]
 
 
 def aftermath(command: Command, folder: Path, process: Run, loaded: bool = False) -> list[str]:
@@ -212,7 +215,7 @@ def aftermath(command: Command, folder: Path, process: Run, loaded: bool = False
         wrong += [f"was done again: {str(one)[:100]}" for one in kept if one not in now]
     said = (folder / "said").read_text(encoding="utf-8")
     wrong += ["a traceback of the repetition"] if "Traceback" in said[before:] else []
-    return [f"{one}: {said[-300:]}" for one in wrong]
+    return [f"{one}: {said[-SHOWN:]}" for one in wrong]
 
 
 def try_command(name: str, kills: int, seed: int = 0, loaded: bool = False) -> tuple[int, list[str]]:
