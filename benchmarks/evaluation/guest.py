@@ -42,7 +42,7 @@ _REFUSED = (
         "pty.",
         "subprocess.",
     ),
-    *("signal.pthread_kill", "resource.prlimit", "socket.", "sqlite3.", "dbm.", "syslog."),
+    *("signal.pthread_kill", "resource.prlimit", "socket.", "sqlite3.", "dbm.", "syslog.", "fcntl.fcntl"),
     "cpython.PyInterpreterState_New",  # of another interpreter this hook sees nothing
 )
 """Events, by how they begin. A database names its files in a language of its own, which no hook reads."""
@@ -149,8 +149,14 @@ def fence(folder: str, readable: Sequence[str]) -> None:
     sys.addaudithook(hook)
 
 
+_ON_OWN_DESCRIPTORS = ("DUPFD", "DUPFD_CLOEXEC", "GETFD", "SETFD", "GETFL", "SETFL", "GETPATH")
+_HARMLESS_COMMANDS = {getattr(fcntl, f"F_{name}", None) for name in _ON_OWN_DESCRIPTORS}
+
+
 def _harmless(event: str, arguments: tuple[Any, ...]) -> bool:
-    """A pair of connected sockets, which event loops wake themselves by; the name of this machine."""
+    """A pair of connected sockets, which event loops wake themselves by; the name of this machine; own descriptors."""
+    if event == "fcntl.fcntl":  # others send signals to the owner of a file, or hold up who opens it
+        return arguments[1] in _HARMLESS_COMMANDS
     return event == "socket.gethostname" or (event == "socket.__new__" and arguments[1] == socket.AF_UNIX)
 
 

@@ -1,18 +1,27 @@
 """What a judged scheduler may try: each probe does one forbidden thing and returns what it got, or is refused.
 
 Those of `PYTHON` must be refused on every system (by the audit hook, also where the kernel does not help), those of
-`KERNEL` where Linux has Landlock and seccomp. The first line of each says what was tried, `NEW` names those that no
-review had tried before. The folder of the judge is told by `$PROBED`, which the test puts into the scheduler's file.
+`KERNEL` where Linux has Landlock and seccomp. The name of each says what is tried; `NEW` names those that were thought
+of here first. The folder of the judge is `PROBED`, which the test puts into the scheduler's file.
+
+A refusal shows something only if the same probe works where nothing refuses it: ``python -m support.probes FOLDER``
+tries all of them in that folder without a sandbox. `UNCONTROLLED` says why some do not work there.
 """
 
 from __future__ import annotations
 
 import ctypes
+import errno
+import fcntl
+import json
 import mmap
 import os
+import shutil
 import signal
 import socket
+import sqlite3
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,6 +34,20 @@ PROBED = Path()
 PYTHON: dict[str, Callable[[], object]] = {}
 KERNEL: dict[str, Callable[[], object]] = {}
 NEW: set[str] = set()
+REFUSALS = (errno.EPERM, errno.EACCES, errno.ENOSYS)
+"""No right, or no such call: `clone3` is hidden, so that threads are made by the older call."""
+UNCONTROLLED = {
+    "old_database": "this Python has no gdbm",
+    "block_device": "many machines give no device to anybody",
+    "blinded_hook": "without a sandbox there is no hook",
+}
+OF_ROOT = frozenset(
+    {
+        *("chmod_by_descriptor", "chown_by_descriptor", "utime_by_descriptor", "attribute_by_descriptor", "faults"),
+        *("counters", "kernel_log", "kernel_program", "file_by_handle", "mount", "watch_of_files"),
+    }
+)
+"""Probes that nobody but root may do, or the owner of Python, where nothing else refuses them."""
 
 
 class Harmless(Exception):
@@ -104,10 +127,12 @@ fork: os.fork()
 system: os.system("true")
 spawn: os.posix_spawn("/bin/true", ["true"], {})
 program: __import__("subprocess").run(["/bin/true"])
-fork_exec: __import__("_posixsubprocess").fork_exec(*FORK_EXEC)
+fork_exec: __import__("_posixsubprocess").fork_exec(*fork_exec())
 kill: os.kill(os.getppid(), 0)
 signal_by_descriptor: signal.pidfd_send_signal(os.pidfd_open(os.getppid()), 0)
 priority: os.setpriority(os.PRIO_PROCESS, os.getppid(), 19)
+*owner_of_a_pipe: fcntl.fcntl(os.pipe()[0], fcntl.F_SETOWN, os.getppid())
+*held_open: fcntl.fcntl(os.open(own_file(), os.O_RDONLY), fcntl.F_SETLEASE, fcntl.F_RDLCK)
 affinity: os.sched_setaffinity(os.getppid(), {0})
 socket_of_network: socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 name_of_host: socket.gethostbyname("localhost")
@@ -123,7 +148,7 @@ documentation: first(SCHEDGAP.parent / "docs").read_text()
 *link_to_a_card: (os.symlink(card(), own("pointer")), own("pointer").read_text())
 *by_the_root_of_the_process: Path(f"/proc/self/root{card()}").read_text()
 *out_of_its_own_folder: os.open(os.path.relpath(card(), own("")), os.O_RDONLY, dir_fd=folder(own("")))
-*environment_of_the_judge: Path(f"/proc/{os.getppid()}/environ").read_bytes()
+environment_of_the_judge: Path(f"/proc/{os.getppid()}/environ").read_bytes()
 *folder_of_another_guest: (PROBED.parent / "probed-other-guest" / "answer.json").read_text()
 *history_file: __import__("readline").read_history_file(str(card()))
 *old_database: __import__("dbm.gnu").gnu.open(str(own("made")), "c")
@@ -132,16 +157,12 @@ documentation: first(SCHEDGAP.parent / "docs").read_text()
 *code_in_an_archive: __import__("zipimport").zipimporter(str(PROBED / "package.zip")).get_data("answers.json")
 *source_of_the_library: (SCHEDGAP / "library" / "collection.py").read_bytes()
 *mapped_array: __import__("numpy").memmap(victim(), mode="r+")
-*shared_memory: __import__("multiprocessing.shared_memory").shared_memory.SharedMemory(create=True, size=1 << 20)
-*semaphore: __import__("multiprocessing").Lock()
+shared_memory: __import__("multiprocessing.shared_memory").shared_memory.SharedMemory(create=True, size=1 << 20)
+semaphore: __import__("multiprocessing").Lock()
 *tests_of_schedgap: first(SCHEDGAP.parent / "tests" / "data").read_text()
 """)
 
 SCHEDGAP = Path(schedgap.benchmarks.__path__[0])
-FORK_EXEC: tuple[Any, ...] = (
-    *([b"/bin/true"], [b"/bin/true"], True, (), None, None, -1, -1, -1, -1, -1, -1, -1, -1),
-    *(True, False, 0, None, None, None, -1, None),
-)
 
 
 def first(folder: Path) -> Path:
@@ -154,6 +175,12 @@ def own_file() -> Path:
     path = own("file")
     path.write_text("own")
     return path
+
+
+def fork_exec() -> tuple[Any, ...]:
+    """The arguments of the call below subprocess."""
+    program, pipes = ([b"/bin/true"], [b"/bin/true"], True, (), None, None), (-1,) * 7
+    return (*program, *pipes, os.pipe()[1], True, False, 0, None, None, None, -1, None, True)
 
 
 def sqlite() -> Any:
@@ -189,8 +216,37 @@ def in_c(name: str, *arguments: Any) -> int:
     return found
 
 
+def words(*numbers: int, size: int) -> Any:
+    """A structure of C that begins with these words of 32 bits."""
+    begun = b"".join(number.to_bytes(4, sys.byteorder, signed=True) for number in numbers)
+    return ctypes.create_string_buffer(begun, size)
+
+
 def call(number: int, *arguments: Any) -> int:
-    return in_c("syscall", ctypes.c_long(number), *arguments)
+    whole = [ctypes.c_long(given) if isinstance(given, int) else given for given in (number, *arguments)]
+    return in_c("syscall", *whole)
+
+
+def remote_memory(number: int) -> int:
+    """process_vm_readv or process_vm_writev with the process that started this one; no byte is moved."""
+    return call(number, os.getppid(), None, 0, None, 0, 0)
+
+
+def program_in_c() -> int:
+    """In a thread's place, so that a success does not end the probes: a child of vfork has the memory of its parent."""
+    import threading
+
+    refused: list[int] = []
+
+    def run() -> None:
+        arguments = (ctypes.c_char_p * 2)(b"/bin/true", None)
+        _C.execv(b"/bin/true", arguments)
+        refused.append(ctypes.get_errno())
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    raise OSError(refused[0], "execv refused")
 
 
 KERNEL.update(
@@ -207,7 +263,7 @@ KERNEL.update(
         "namespace": lambda: in_c("unshare", 0x10000000),
         "ring": lambda: call(425, 1, ctypes.create_string_buffer(120)),
         "faults": lambda: call(323, 0),
-        "counters": lambda: call(298, ctypes.create_string_buffer(128), 0, -1, -1, 0),
+        "counters": lambda: call(298, words(1, 128, size=128), 0, -1, -1, 0),  # of software: every machine has it
         "shared_memory_in_c": lambda: in_c("shmget", 0, 4096, 0o1600),
         "memory_file_in_c": lambda: call(319, b"x", 0),
         "kernel_log": lambda: in_c("open", b"/dev/kmsg", os.O_RDONLY),
@@ -215,12 +271,37 @@ KERNEL.update(
             "open", next(Path("/dev").glob("[vs]da*"), Path("/dev/mem")).as_posix().encode(), 0
         ),
         "secret_memory": lambda: call(447, 0),
-        "kernel_program": lambda: call(321, 0, ctypes.create_string_buffer(128), 128),
-        "file_by_handle": lambda: call(304, -100, ctypes.create_string_buffer(128), 0),
+        "kernel_program": lambda: call(321, 0, words(2, 4, 4, 1, size=128), 128),  # an array that programs share
         "compared_descriptors": lambda: call(312, os.getppid(), os.getpid(), 0, 0, 0),
     }
 )
-NEW |= {"secret_memory", "kernel_program", "file_by_handle"}
+NEW |= {"secret_memory", "kernel_program"}
+
+
+@probe(KERNEL, new=True)
+def file_by_handle() -> int:
+    """A file of the judge by its number in the file system, past all folders."""
+    handle, mount = words(64, size=72), ctypes.c_int()
+    call(303, -100, ctypes.c_char_p(os.fsencode(card())), handle, ctypes.byref(mount), 0)
+    return call(304, folder(PROBED), handle, os.O_RDONLY)
+
+
+KERNEL.update(
+    {
+        "trace": lambda: in_c("ptrace", 0x4206, os.getppid(), None, None),
+        "read_of_the_judges_memory": lambda: remote_memory(310),
+        "write_to_the_judges_memory": lambda: remote_memory(311),
+        "descriptor_of_the_judge": lambda: call(438, call(434, os.getppid(), 0), 0, 0),
+        "limits_of_the_judge": lambda: in_c("prlimit", os.getppid(), 7, words(256, 0, 256, 0, size=16), None),
+        "lease": lambda: in_c("fcntl", in_c("open", os.fsencode(own_file()), os.O_RDONLY), 1024, 0),
+        "owner_of_signals": lambda: in_c("fcntl", os.pipe()[0], 8, os.getppid()),
+        "mount": lambda: in_c("mount", b"none", os.fsencode(own("")), b"tmpfs", 0, None),
+        "watch_of_files": lambda: in_c("fanotify_init", 0, 0),
+        "clone_in_c": lambda: call(435, words(0, 0, size=88), 88) or os._exit(0),
+        "program_in_c": program_in_c,
+        "judges_memory_by_its_file": lambda: os.open(f"/proc/{os.getppid()}/mem", os.O_RDWR),
+    }
+)
 
 
 @probe(KERNEL, new=True)
@@ -262,7 +343,7 @@ def model_file_of_a_solver() -> object:
     engine = highspy.Highs()
     engine.setOptionValue("output_flag", False)
     if engine.readModel(str(PROBED / "results" / "model.lp")) == highspy.HighsStatus.kError:
-        raise OSError("not read")
+        raise PermissionError("not read")
     return engine.getNumCol()
 
 
@@ -293,17 +374,69 @@ def seen() -> dict[str, Any]:
     }
 
 
+def lay_out(folder: Path) -> None:
+    """The judge's folder, with what a scheduler would like to reach."""
+    for path in folder.iterdir():
+        if path.name != "code":
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+    (folder / "victim.txt").write_text("as it was")
+    (folder / "results").mkdir()
+    (folder / "results" / "card.json").write_text('{"optimum": 7}')
+    (folder / "results" / "model.lp").write_text("min\n x\nst\n c: x >= 1\nend\n")
+    sqlite3.connect(folder / "results" / "run.sqlite").close()
+    with zipfile.ZipFile(folder / "package.zip", "w") as archive:
+        archive.writestr("answers.json", '{"optimum": 7}')
+    other = folder.parent / "probed-other-guest"
+    other.mkdir(exist_ok=True)
+    (other / "answer.json").write_text("7")
+
+
+def outcome(tried: Callable[[], object]) -> str:
+    """Whether a probe worked, was refused (for want of a right, and for nothing else) or failed of itself."""
+    process, here = os.getpid(), Path.cwd()
+    try:
+        said = f"worked: {str(tried())[:60]}"
+    except Harmless:
+        said = "refused: there is no such thing here"
+    except BaseException as error:
+        wanting = isinstance(error, ImportError) or getattr(error, "errno", None) in REFUSALS
+        said = (
+            f"{'refused' if wanting or type(error) is PermissionError else 'failed'}: {type(error).__name__}: {error}"
+        )
+    if os.getpid() != process:
+        os._exit(0)
+    os.chdir(here)
+    return said
+
+
 def scheduler(instance: Any, *, seed: int) -> dict[str, Any]:
     """Tries everything of one table (`seed` 0: Python's, 1: the kernel's); what came of each is its answer."""
-    outcomes, before, here = {}, seen(), Path.cwd()
-    for name, tried in ((PYTHON, KERNEL)[seed]).items():
-        try:
-            outcomes[name] = f"worked: {str(tried())[:60]}"
-        except (OSError, ImportError) as error:
-            outcomes[name] = f"refused: {type(error).__name__}: {error}"
-        except Harmless:
-            outcomes[name] = "refused: there is no such thing here"
-        except BaseException as error:
-            outcomes[name] = f"failed: {type(error).__name__}: {error}"
-        os.chdir(here)
+    before = seen()
+    outcomes = {name: outcome(tried) for name, tried in ((PYTHON, KERNEL)[seed]).items()}
     return {"outcomes": outcomes, "seen": before, "instance": instance.to_dict()}
+
+
+def main() -> None:
+    """Every probe without a sandbox, each in a process of its own, the folder laid out anew before each."""
+    global PROBED
+    PROBED = Path(sys.argv[1])
+    found = {}
+    for name, tried in {**PYTHON, **KERNEL}.items():
+        lay_out(PROBED)
+        shutil.rmtree(own(""), ignore_errors=True)
+        own("").mkdir(exist_ok=True)
+        os.chdir(own(""))
+        reading, writing = os.pipe()
+        if (child := os.fork()) == 0:
+            os.write(writing, outcome(tried).encode(errors="replace"))
+            os._exit(0)
+        os.close(writing)
+        with os.fdopen(reading, "rb") as told:
+            found[name] = told.read().decode() or "worked: another program has taken its place"
+        os.waitpid(child, 0)
+        _C.umount2(os.fsencode(own("")), 2)  # what the probe `mount` has put there
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
