@@ -34,11 +34,11 @@ _BROKEN = (sqlite3.Error, UnicodeDecodeError, OverflowError)
 """What reading a damaged file raises."""
 DEEPEST = 50
 """Lists and objects within each other that a value may have."""
-_COLUMNS = tuple(Record("", "").flat())
+COLUMNS = tuple(Record("", "").flat())
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL, checksum TEXT)",
     "CREATE TABLE IF NOT EXISTS rows (number INTEGER PRIMARY KEY, "
-    + ", ".join("key TEXT NOT NULL UNIQUE" if name == "key" else name for name in _COLUMNS)
+    + ", ".join("key TEXT NOT NULL UNIQUE" if name == "key" else name for name in COLUMNS)
     + ", checksum TEXT)",
 )
 
@@ -120,8 +120,8 @@ class Store:
                 raise StoreError(f"{path}: is damaged: {' '.join(sound.split())}")
             self._rows = self._db.execute("SELECT count(*) FROM rows").fetchone()[0]
             there = [str(name) for _, name, *_ in self._db.execute("PRAGMA table_info(rows)")]
-            ours = [name for name in there if name in _COLUMNS or name in _GONE]  # checksums are in the table's order
-            self._columns = [*ours, *(name for name in _COLUMNS if name not in ours)]
+            ours = [name for name in there if name in COLUMNS or name in _GONE]  # checksums are in the table's order
+            self._columns = [*ours, *(name for name in COLUMNS if name not in ours)]
         except _BROKEN as error:
             raise self._failed("open", error) from error
 

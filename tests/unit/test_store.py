@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.toy import toy
 
 import schedgap
 from schedgap.benchmarks.records import Record, plain
-from schedgap.benchmarks.report.analysis import instance_path
+from schedgap.benchmarks.report.analysis import analyse, instance_path
 from schedgap.benchmarks.report.export import export_csv
 from schedgap.benchmarks.report.run_page import write_report
 from schedgap.benchmarks.sweep.store import (
@@ -62,7 +63,7 @@ def _row(key: str, position: int = 0, status: str = "optimal", objective: float 
 
 
 def test_a_row_comes_back_as_it_was(tmp_path: Path) -> None:
-    row = _row("a", objective=1.5, at=4)
+    row = _row("a", objective=1.5)
     with Store(tmp_path / FILE) as store:
         store.put(row)
         store.set_meta(suites=["quick"], seed=0)
@@ -295,7 +296,6 @@ DOCTORED: list[tuple[str, object, str]] = [
     ("payload", "7", "row 1: payload"),
     ("payload", "[7]", "row 1: payload"),
     ("error", None, "row 1: error: must be text"),
-    ("at", '{"a": 1}', "row 1: at"),
     ("seconds", "long", "row 1: seconds: must be a number"),
     ("finished", 1e300, "row 1: finished: must be less than or equal to 1"),
     ("disagreement", "no", "row 1: disagreement: must be a valid boolean"),
@@ -367,3 +367,34 @@ def test_a_foreign_run_that_is_whole_is_reported_and_its_cells_are_no_formulas(f
         rows = list(csv.DictReader(file))
     assert [rows[0][name] for name in ("instance", "batch", "engine", "engine_version")] == [f"'{x}" for x in evil]
     assert all(float(row["objective"]) > 0 for row in rows)
+
+
+def test_a_store_of_an_earlier_version_is_read_and_goes_on(tmp_path: Path) -> None:
+    """It has columns for the series of a figure, and its checksums hold them too."""
+    path, place = tmp_path / FILE, COLUMNS.index("payload")
+    earlier = [*COLUMNS[:place], "series", "axis", "at", *COLUMNS[place:]]
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL, checksum TEXT)")
+        db.execute(f"CREATE TABLE rows (number INTEGER PRIMARY KEY, {', '.join(earlier)}, checksum TEXT)")
+    rows = [_row("a"), _row("b", 1, objective=3.0)]
+    with Store(path) as store:
+        for row in rows:
+            store.put(row)
+    with closing(sqlite3.connect(path)) as db, db:
+        held = db.execute(f"SELECT {', '.join(earlier)}, checksum FROM rows").fetchall()
+        assert [_checksum(values) == checksum for *values, checksum in held] == [True, True]
+        values = [*held[0][:-1]]
+        values[earlier.index("series")] = "Figure 6"
+        db.execute("UPDATE rows SET series = ?, checksum = ? WHERE key = 'a'", ("Figure 6", _checksum(values)))
+    with Store(path, read_only=True) as store:
+        assert list(store.rows()) == rows
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE rows SET axis = 'jobs' WHERE key = 'b'")
+    with Store(path, read_only=True) as store, pytest.raises(StoreError, match="row 2 is damaged"):
+        list(store.rows())
+
+
+def test_a_measurement_of_an_earlier_version_is_named_and_not_shown(tmp_path: Path) -> None:
+    row = Record("toy", "squares", suite="scale", batch="squares of n", payload=[{"n": 1}])
+    (line,) = analyse([row], tmp_path, [toy()]).failures
+    assert line == "scale toy: squares of n: a measurement, which this version does not show"
