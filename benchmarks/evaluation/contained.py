@@ -28,7 +28,7 @@ from schedgap.catalogue.method import Given, Kind, Method
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import InputError, printable
 from schedgap.formulations.common.instance import Instance, Json, Solution
-from schedgap.solvers.result import NO_DEADLINE, Deadline
+from schedgap.solvers.result import NO_DEADLINE, Deadline, clock
 
 LARGEST_ANSWER = 16 << 20
 """Bytes of a solution; it has at most :data:`MOST_VALUES` values, :data:`DEEPEST` in each other."""
@@ -246,7 +246,7 @@ class Contained:
 
     def _wait(self, readable: list[int], writable: list[int], deadline: float) -> None:
         while True:
-            rest = deadline - time.monotonic()
+            rest = deadline - clock()
             if rest <= 0:
                 raise Failed("time", f"no answer within {self.bounds.seconds:g} s")
             if any(select.select(readable, writable, [], min(rest, 0.5))):

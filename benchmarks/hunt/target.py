@@ -22,7 +22,7 @@ from schedgap.formulations.common.errors import Disagreement, InputError, near
 from schedgap.formulations.common.instance import Instance, Json
 from schedgap.formulations.common.numbers import ratio
 from schedgap.heuristics.common.guarantee import OWN, Case, Evaluation, Guarantee, Verdict
-from schedgap.solvers.result import NO_DEADLINE, Deadline, Result, SolveOptions, Status, Termination
+from schedgap.solvers.result import NO_DEADLINE, Deadline, Result, SolveOptions, Status, Termination, clock
 
 Judged = TypeVar("Judged")
 
@@ -235,7 +235,7 @@ class Judge:
         self.defects.append(message)
 
     def _until(self) -> Deadline:
-        return NO_DEADLINE if self.deadline is None else Deadline(time.monotonic() + self.deadline - self.clock())
+        return NO_DEADLINE if self.deadline is None else Deadline(clock() + self.deadline - self.clock())
 
     def _run(self, instance: Instance, options: Mapping[str, Any]) -> Result | None:
         method = self.target.method

@@ -177,10 +177,10 @@ def tables(instance: GpuSharingInstance) -> Tables:
         for job, own in zip(jobs, steps, strict=True)
     )
     load = tuple(tuple(_load(job, s) for s in own) for job, own in zip(jobs, steps, strict=True))
-    alone = instance.max_jobs_per_gpu == 1  # nobody is ever slowed down: one number stands for J x J
-    slowdown = np.broadcast_to(1.0, (len(jobs),) * 2) if alone else np.ones((len(jobs), len(jobs)))
+    shape = len(jobs), len(jobs)
+    slowdown = np.ones(shape) if instance.interference else np.broadcast_to(1.0, shape)  # one number for J x J
     index = instance.job_index
-    for job_id, row in instance.interference.items() if not alone else ():
+    for job_id, row in instance.interference.items():
         slowdown[index[job_id], [index[other] for other in row]] = list(row.values())
     return Tables(
         instance,

@@ -165,9 +165,9 @@ OTHERS = [
     (["generate", "rar-ddls", "--set", "jobs=0"], "option jobs: must be at least 1, got '0'"),
     (["generate", "rar-ddls", "--out", "{tmp}"], "{tmp}: is a directory"),
     (
-        ["import", "slurm", "x", "--problem", "rar-ddls"],
-        "problem rar-ddls: cannot import format 'slurm' (formats: gavel, philly, helios, pai, openb, pollux, sia, "
-        "tiresias, csv)",
+        ["import", "lsf", "x", "--problem", "rar-ddls"],
+        "problem rar-ddls: cannot import format 'lsf' (formats: gavel, philly, helios, pai, openb, pollux, sia, "
+        "tiresias, chronus, slurm, kubernetes, csv)",
     ),
     (["import", "gavel", "x"], "the following arguments are required: --problem"),
     (["import", "gavel", "{tmp}/none", "--problem", "rar-ddls"], "{tmp}/none: No such file or directory"),

@@ -15,6 +15,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("workload", "report"),
     ("suites", "ledger", "laboratory", "hunt"),
     ("evaluation",),
+    ("audit",),
     ("studies",),
 )
 """From the ground up. A room imports from lower floors only."""

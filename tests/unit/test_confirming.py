@@ -1,7 +1,6 @@
 """``solve`` has what is proven confirmed by somebody else; nothing but the level of proof changes."""
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from schedgap.benchmarks import confirming
 from schedgap.catalogue.registry import all_problems, find_problem
 from schedgap.catalogue.run import checker_of, run_method
 from schedgap.formulations.common.errors import Disagreement
-from schedgap.solvers.result import Deadline, Proof, Result, SolveOptions, Status, Termination
+from schedgap.solvers.result import Deadline, Proof, Result, SolveOptions, Status, Termination, clock
 from schedgap.solving import solve_record
 
 RAR = find_problem("rar-ddls")
@@ -174,7 +173,7 @@ def test_a_confirmation_keeps_to_its_time(
     assert given[0] <= confirming.SHARE * allowed and given[-1] <= allowed
 
     given.clear()
-    over = SolveOptions(Deadline(time.monotonic() - 1))
+    over = SolveOptions(Deadline(clock() - 1))
     assert confirming.confirmed(RAR, instance, CP, result, over, lambda _: pytest.fail()) is result and not given
 
 

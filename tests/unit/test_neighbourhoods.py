@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection
 
 import numpy as np
@@ -33,7 +32,7 @@ from schedgap.solvers.exact.rar_ddls.incumbent import BestSchedule
 from schedgap.solvers.exact.rar_ddls.lns import JobNeighbourhoods, solve_lns
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.neighbourhoods import PATIENCE, Neighbourhoods, NeighbourhoodSearch, Outcome, searched
-from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, Termination
+from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, Termination, clock
 
 
 class Ones(Neighbourhoods):
@@ -134,7 +133,7 @@ def test_an_interrupt_keeps_what_was_found() -> None:
 
 
 def test_a_deadline_that_has_passed_leaves_the_start() -> None:
-    incumbent, there = _ones(deadline=Deadline(time.monotonic() - 1))
+    incumbent, there = _ones(deadline=Deadline(clock() - 1))
     result = searched(incumbent, lambda: there)
     assert result.objective == 40 and not there.sizes and result.termination is Termination.TIME_LIMIT
 

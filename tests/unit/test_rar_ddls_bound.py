@@ -165,4 +165,4 @@ def test_there_is_no_bound_where_a_job_never_ends(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(bounds, "rate_table", lambda _: table)
     assert bounds.lower_bound(servers) == 5.0
     table.best_duration = np.array([3, NEVER])
-    assert bounds.lower_bound(servers) is None
+    assert bounds.lower_bound(cluster(2, 2)) is None  # a bound is kept with its instance

@@ -91,7 +91,11 @@ GENERATED: Mapping[str, Sequence[tuple[str, str, int, Mapping[str, Json]]]] = {
 """Problem: name, preset, how many (seeds from 0), settings."""
 
 TABLES: Mapping[str, Sequence[tuple[int, int, Mapping[str, Json]]]] = {
-    "rar-ddls": ((12, 2, {"servers": 3}), (30, 2, {"servers": 5}), (80, 1, {"servers": 10})),
+    "rar-ddls": (
+        (12, 2, {"servers": 3, "slack": 1.25}),
+        (30, 2, {"servers": 5, "slack": 1.25}),
+        (80, 1, {"servers": 10, "slack": 1.25}),
+    ),
     "hadar": ((10, 2, {"servers": 3, "horizon": 60}), (30, 2, {"servers": 3, "horizon": 120})),
     "gpu-sharing": ((8, 2, {"servers": 2}), (16, 2, {"servers": 3})),
     "ddl-cluster": ((6, 2, {"servers": 2, "steps_scale": 0.001}), (24, 2, {"servers": 4, "steps_scale": 0.01})),

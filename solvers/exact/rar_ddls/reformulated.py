@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from typing import Annotated
+from dataclasses import replace
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -17,7 +18,7 @@ from schedgap.formulations.common.numbers import MINIMISE, exact
 from schedgap.formulations.rar_ddls.check import check
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance, RarDdlsSolution
 from schedgap.formulations.rar_ddls.rates import estimated_durations
-from schedgap.solvers.incumbent import optimal
+from schedgap.solvers.incumbent import Incumbent, optimal
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
 
@@ -40,7 +41,7 @@ def solve_schedule_set(instance: RarDdlsInstance, options: SolveOptions) -> Resu
     try:
         model = build_reformulation(instance, limit=LIMIT)
     except InputError as error:
-        return _too_large(error, began)
+        return _unfinished(instance, [options.start], Termination.TOO_LARGE, began, {"reason": str(error)})
     return solve_declarative(lambda: model, "highs", options, lambda solution: _check(instance, solution))
 
 
@@ -58,11 +59,13 @@ def solve_theta(
 
     With realised durations theta* is u times less than the least largest execution time of a GPU, which no makespan is
     below; so u theta* is the bound, also with the best durations, which no realised one is below. Other estimates give
-    no bound. The solution is the schedule that the last feasible program chose.
+    no bound. The solution is the schedule that the last feasible program chose, or the start where that is better:
+    ``info["found by"]``.
 
     Returns
     -------
-    Result; ``info["theta"]`` is theta*. UNKNOWN where the instance is too large, as ``schedule-set``.
+    Result; ``info["theta"]`` is theta*. UNKNOWN, or FEASIBLE with the best schedule known, where the
+    instance is too large, as ``schedule-set``, or a limit ends the bisection.
 
     Raises
     ------
@@ -82,8 +85,10 @@ def solve_theta(
     chosen: list[Solution] = []
 
     def feasible(model: DeclarativeModel) -> bool:
-        answer = solver.solve(model, options)
+        answer = solver.solve(model, replace(options, start=None))
         if answer.values is None:
+            if answer.status is not Status.INFEASIBLE:
+                raise _StoppedError(answer.termination)
             return False
         chosen.append(model.extract(answer.value))
         return True
@@ -91,23 +96,28 @@ def solve_theta(
     try:
         theta = smallest_theta(instance, feasible, rho_hat=guessed, u=u)
     except InputError as error:
-        return _too_large(error, began)
+        return _unfinished(instance, [options.start], Termination.TOO_LARGE, began, {"reason": str(error)})
+    except _StoppedError as stopped:
+        return _unfinished(instance, [options.start, *chosen], stopped.termination, began, {})
     seconds = time.monotonic() - began
     if theta is None:
         return Result(Status.INFEASIBLE, termination=Termination.PROVEN, solve_seconds=seconds)
-    report = _check(instance, chosen[-1])
-    makespan = None if report.objective is None else float(report.objective)
+    best = Incumbent(MINIMISE, check=lambda solution: _check(instance, solution))
+    for source, solution in (("theta", chosen[-1]), ("start", options.start)):
+        if solution is not None:
+            best.propose(solution, source)
+    makespan = None if best.objective is None else float(best.objective)
     bound = float(math.ceil(theta * exact(u))) if rho_hat in ("realised", "best") else None  # makespans are whole slots
     return Result(
         Status.OPTIMAL if bound is not None and optimal(makespan, bound, MINIMISE) else Status.FEASIBLE,
         objective=makespan,
         bound=bound,
-        solution=chosen[-1],
+        solution=best.solution,
         termination=Termination.FINISHED,
         solve_seconds=seconds,
         engine=solver.name,
         engine_version=solver.version(),
-        info={"theta": float(theta)},
+        info={"theta": float(theta), **best.info},
     )
 
 
@@ -115,10 +125,31 @@ def _check(instance: RarDdlsInstance, solution: Solution) -> CheckReport:
     return check(instance, RarDdlsSolution.parse(solution))
 
 
-def _too_large(error: InputError, began: float) -> Result:
+class _StoppedError(Exception):
+    """A limit ended a program before it was known whether it is feasible."""
+
+    def __init__(self, termination: Termination) -> None:
+        super().__init__(termination)
+        self.termination = termination
+
+
+def _unfinished(
+    instance: RarDdlsInstance,
+    known: Sequence[Solution | None],
+    termination: Termination,
+    began: float,
+    info: dict[str, Any],
+) -> Result:
+    """The best schedule known, where nothing is proven."""
+    best = Incumbent(MINIMISE, check=lambda solution: _check(instance, solution))
+    for solution in known:
+        if solution is not None:
+            best.propose(solution)
     return Result(
-        Status.UNKNOWN,
-        termination=Termination.TOO_LARGE,
+        Status.UNKNOWN if best.solution is None else Status.FEASIBLE,
+        objective=None if best.objective is None else float(best.objective),
+        solution=best.solution,
+        termination=termination,
         solve_seconds=time.monotonic() - began,
-        info={"reason": str(error)},
+        info=info,
     )
