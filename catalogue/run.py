@@ -99,8 +99,11 @@ def load(problem: Problem, method: Method) -> None:
     if method.kind is Kind.ENGINE:
         with suppress(EngineMissing):
             engine(method.id)
-    else:
-        _ = method.call
+        return
+    _ = method.call
+    if method.kind is not Kind.HEURISTIC:  # most of them start from the best of the heuristics
+        for heuristic in problem.heuristics():
+            _ = None if heuristic.users else heuristic.call
 
 
 def checker_of(problem: Problem, instance: Instance) -> Check:

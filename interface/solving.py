@@ -68,8 +68,8 @@ def solve(
     -------
     Result
         With the objective that the independent checker computes. ``OPTIMAL`` only when objective = bound is
-        proven. Seconds, as the time limit, begin when the method is imported, and do not count compilation. After
-        Ctrl-C the best that was found, with ``Termination.INTERRUPTED``.
+        proven. Seconds, as the time limit, begin when the method is imported, and do not count compilation; what it
+        imports only on the way counts. After Ctrl-C the best that was found, with ``Termination.INTERRUPTED``.
 
     Raises
     ------

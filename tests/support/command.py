@@ -8,7 +8,11 @@ from dataclasses import dataclass
 
 import pytest
 
+from schedgap.benchmarks.sweep import progress
 from schedgap.cli.main import main
+
+QUIET = 600.0
+"""Seconds without a line of progress, so that a slow machine prints what a quick one does."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,7 @@ class Command:
 
     def __call__(self, *arguments: object, stdin: str | bytes = b"") -> Ran:
         raw = stdin.encode() if isinstance(stdin, str) else stdin
+        self._monkeypatch.setattr(progress, "QUIET", QUIET)
         self._monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw), encoding="utf-8"))
         self._capsys.readouterr()
         status = main([str(argument) for argument in arguments])
