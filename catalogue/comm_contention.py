@@ -59,6 +59,13 @@ class CommContention(ProblemOf[CommContentionInstance]):
         _heuristic("srsf-3", "shortest remaining first, three at a time", source="paper 001, section V"),
     )
 
+    parts = (
+        "schedgap.formulations.comm_contention.check",
+        "schedgap.formulations.comm_contention.models.events",
+        "schedgap.formulations.comm_contention.bounds",
+        "schedgap.formulations.comm_contention.writing",
+    )
+
     def check(self, instance: Instance, solution: Solution) -> CheckReport:
         from schedgap.formulations.comm_contention.check import check
 

@@ -94,6 +94,12 @@ class DdlCluster(ProblemOf[DdlClusterInstance]):
         _heuristic("srsf-4", "SRSF, up to 4 all-reduces per server", source="paper 001, section I"),
     )
 
+    parts = (
+        "schedgap.formulations.ddl_cluster.check",
+        "schedgap.formulations.ddl_cluster.models.job_shop",
+        "schedgap.formulations.ddl_cluster.bounds",
+    )
+
     def check(self, instance: Instance, solution: Solution) -> CheckReport:
         from schedgap.formulations.ddl_cluster.check import check
 

@@ -87,6 +87,12 @@ class Ddljs(ProblemOf[DdljsInstance]):
         _heuristic("las", "least attained service, a fixed number of workers", source="paper 004, section VI"),
     )
 
+    parts = (
+        "schedgap.formulations.ddljs.check",
+        "schedgap.formulations.ddljs.models.slots",
+        "schedgap.solvers.exact.ddljs.bound",
+    )
+
     def check(self, instance: Instance, solution: Solution) -> CheckReport:
         from schedgap.formulations.ddljs.check import check
 

@@ -112,6 +112,12 @@ class GVne(ProblemOf[GVneInstance]):
         ),
     )
 
+    parts = (
+        "schedgap.formulations.g_vne.check",
+        "schedgap.formulations.g_vne.models.arcs",
+        "schedgap.solvers.exact.g_vne.bound",
+    )
+
     def check(self, instance: Instance, solution: Solution) -> CheckReport:
         from schedgap.formulations.g_vne.check import check
 

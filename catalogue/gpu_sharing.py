@@ -135,6 +135,13 @@ class GpuSharing(ProblemOf[GpuSharingInstance]):
         ),
     )
 
+    parts = (
+        "schedgap.formulations.gpu_sharing.check",
+        "schedgap.formulations.gpu_sharing.models.time_indexed",
+        "schedgap.heuristics.gpu_sharing.sharing",
+        "schedgap.solvers.exact.gpu_sharing.bound",
+    )
+
     def check(self, instance: Instance, solution: Solution) -> CheckReport:
         from schedgap.formulations.gpu_sharing.check import check
 

@@ -152,6 +152,12 @@ class Hadar(ProblemOf[HadarInstance]):
         _heuristic("yarn-cs", "first in, first out, not preempted", source="paper 002, section IV"),
     )
 
+    parts = (
+        "schedgap.formulations.hadar.check",
+        "schedgap.formulations.hadar.models.time_indexed",
+        "schedgap.solvers.exact.hadar.bound",
+    )
+
     def check(self, instance: Instance, solution: Solution) -> CheckReport:
         from schedgap.formulations.hadar.check import check
 

@@ -34,6 +34,7 @@ class ProblemOf(ABC, Generic[I_co]):
     forms : its declarative models; the first with a tightened variant is the one that engines solve
     methods : in the order of ``schedgap list``; the first exact one or engine is the default
     metrics : what runs report beside the objective: key of ``info`` to the title of its column
+    parts : modules of its checker, bound and model, which are imported before a clock starts
     metrics_note : why a metric may be unknown, for under the table; empty where there is nothing to tell
     """
 
@@ -49,6 +50,7 @@ class ProblemOf(ABC, Generic[I_co]):
     methods: tuple[Method, ...] = ()
     metrics: ClassVar[Mapping[str, str]] = MappingProxyType({})
     metrics_note: str = ""
+    parts: tuple[str, ...] = ()
 
     @abstractmethod
     def check(self, instance: Instance, solution: Solution) -> CheckReport:

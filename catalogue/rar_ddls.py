@@ -133,6 +133,12 @@ class RarDdls(ProblemOf[RarDdlsInstance]):
         _heuristic("lpt-colocate", "longest first, backfilling, best-fit colocation"),
     )
 
+    parts = (
+        "schedgap.formulations.rar_ddls.check",
+        "schedgap.formulations.rar_ddls.models.time_indexed",
+        "schedgap.formulations.rar_ddls.bounds",
+    )
+
     def check(self, instance: Instance, solution: Solution) -> CheckReport:
         from schedgap.formulations.rar_ddls.check import check
 

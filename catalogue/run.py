@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
@@ -96,7 +97,10 @@ def run_method(
 
 def load(problem: Problem, method: Method) -> None:
     """Import what a method runs, before a clock starts; an engine that is not there tells so when it is asked."""
+    for part in problem.parts:
+        importlib.import_module(part)
     if method.kind is Kind.ENGINE:
+        importlib.import_module("schedgap.solvers.declarative")
         with suppress(EngineMissing):
             engine(method.id)
         return

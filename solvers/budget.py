@@ -19,6 +19,9 @@ POLL = 0.05
 AGAIN = 40
 """Looks after which whoever has not ended by then is asked once more: what is raised in a finaliser or in a callback
 of native code is lost."""
+LOADERS = frozenset({"importlib", "_frozen_importlib", "_frozen_importlib_external"})
+"""What imports: a package that is interrupted then stays half made for whoever imports it next."""
+COMPILERS = frozenset({"numba", "llvmlite"})
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
@@ -54,8 +57,8 @@ def _children() -> list[str]:
 class Budget:
     """Ends what runs inside of it by :class:`OutOfBudgetError`, when its time or memory is over.
 
-    Python code notices at its next step. Compiled code is not interrupted, nor is compilation (numba's), which no time
-    limit counts. Whatever has not ended :data:`AGAIN` looks later is asked again.
+    Python code notices at its next step. Compiled code is not interrupted, nor is an import, nor compilation (numba's),
+    which no time limit counts. Whatever has not ended :data:`AGAIN` looks later is asked again.
 
     Parameters
     ----------
@@ -78,12 +81,14 @@ class Budget:
         self._budget, used = memory_budget(memory), used_bytes()
         self._most = None if self._budget is None or used is None else used + self._budget
         self._thread = threading.get_ident()
+        self._within = 0
         self._ended = threading.Event()
         self._lock = threading.Lock()
         self.over: Termination | None = None
         self.reason = ""
 
     def __enter__(self) -> Self:
+        self._within = id(sys._getframe(1))
         if self._moment is not None or self._most is not None:
             threading.Thread(target=self._watch, daemon=True, name="budget").start()
         return self
@@ -114,7 +119,9 @@ class Budget:
     def look(self) -> bool:
         """Whether a limit is over; then it is raised in the thread that made this budget, unless that has ended."""
         over = self.over or self._limit()
-        if over is None or (over is Termination.TIME_LIMIT and _compiles(self._thread)):
+        if over is None or self._runs(LOADERS):
+            return False
+        if over is Termination.TIME_LIMIT and self._runs(COMPILERS):
             return False
         with self._lock:
             if not self._ended.is_set():
@@ -136,12 +143,12 @@ class Budget:
             return Termination.MEMORY_LIMIT
         return None
 
-
-def _compiles(thread: int) -> bool:
-    """Whether numba works in a thread."""
-    frame: FrameType | None = sys._current_frames().get(thread)
-    while frame is not None:
-        if frame.f_globals.get("__name__", "").startswith(("numba.", "llvmlite.")):
-            return True
-        frame = frame.f_back
-    return False
+    def _runs(self, packages: frozenset[str]) -> bool:
+        """Whether what runs inside of the budget is at work, at some depth, in one of these packages."""
+        frame: FrameType | None = sys._current_frames().get(self._thread)
+        # Further out somebody may import the very program that solves: that does not count.
+        while frame is not None and id(frame) != self._within:
+            if str(frame.f_globals.get("__name__", "")).partition(".")[0] in packages:
+                return True
+            frame = frame.f_back
+        return False

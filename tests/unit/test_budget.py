@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +19,7 @@ from schedgap.catalogue.method import Kind, Method
 from schedgap.catalogue.run import run_method
 from schedgap.solvers import size
 from schedgap.solvers.budget import Budget, OutOfBudgetError, used_bytes
-from schedgap.solvers.result import Result, SolveOptions, Status, Termination
+from schedgap.solvers.result import NO_DEADLINE, Result, SolveOptions, Status, Termination
 
 INSTANCE = ToyInstance.parse({"problem": "toy", "machines": 2, "jobs": [3, 2, 1]})
 FOUND = {"machine": [0, 0, 1]}
@@ -196,6 +198,40 @@ def test_programs_that_were_started_count() -> None:
         assert child.stdout is not None and child.stdout.readline()
         assert (used_bytes() or 0) > before + 9 * 10**7
         child.kill()
+
+
+@pytest.mark.parametrize("memory", [None, 1])
+def test_an_import_is_not_cut_into_halves(memory: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python would keep the half, and whatever needs the rest later in this process would fail."""
+    name = f"imported_on_the_way_{memory}"
+    code = "import time\nheld = b'x' * 10**7\nfor _ in range(100):\n    time.sleep(0.005)\nwhole = True\n"
+    (tmp_path / f"{name}.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    budget = Budget(PASSED if memory is None else NO_DEADLINE, memory=memory)
+    with suppress(OutOfBudgetError), budget:
+        importlib.import_module(name)
+        forever()
+    budget.end()
+    assert budget.over is not None and sys.modules[name].whole
+
+
+def test_a_program_that_is_imported_keeps_its_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only what is imported inside of the budget is waited for."""
+    code = """
+from contextlib import suppress
+from pathlib import Path
+from schedgap.solvers.budget import Budget, OutOfBudgetError
+from schedgap.solvers.result import Deadline
+budget = Budget(Deadline.after(0.01))
+with suppress(OutOfBudgetError), budget:
+    while True:
+        pass
+budget.end()
+"""
+    (tmp_path / "program_of_a_user.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("program_of_a_user")
+    assert module.budget.over is Termination.TIME_LIMIT
 
 
 def test_processes_that_work_side_by_side_share_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
