@@ -17,6 +17,7 @@ from schedgap.benchmarks.sweep.progress import SolveProgress
 from schedgap.catalogue.method import Method
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
+from schedgap.catalogue.run import run_method
 from schedgap.cli.arguments import split_settings
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import Disagreement, InputError
@@ -89,10 +90,14 @@ def test_no_clock_pays_for_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
             done.append(seconds)
             return Deadline.after(seconds)
 
+    def noted(problem: Problem, instance: Instance, method: Method, *args: Any, **options: Any) -> Result:
+        done.append(f"run {method.id}")
+        return run_method(problem, instance, method, *args, **options)
+
     monkeypatch.setattr(warm, "_warm", set())
     monkeypatch.setattr(warm, "warm_up", warmed)
     monkeypatch.setattr(solving, "Deadline", Noted)
-    monkeypatch.setattr("schedgap.benchmarks.report.compare.Deadline", Noted)
+    monkeypatch.setattr("schedgap.benchmarks.report.compare.run_method", noted)
     instance = api.generate("rar-ddls", seed=3)
     result = api.solve(instance, "sjf-bco", time_limit=1e6)
     assert result.solution is not None and result.seconds is not None
@@ -100,7 +105,7 @@ def test_no_clock_pays_for_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
     assert done == [1e6, None]
     done.clear()
     text = api.compare(instance, ["ff", "ls"], settings={"u": 2}).to_text()
-    assert done == ["ff {}", "ls {}", None, "ff {'u': 2.0}", None, "ls {'u': 2.0}", None]
+    assert done == ["ff {}", "ls {}", None, "ff {'u': 2.0}", "run ff", "ls {'u': 2.0}", "run ls"]
     assert "seconds hold no import or compilation" in text
 
 
