@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -62,8 +63,7 @@ class _Hunt:
     best: Found | None = None
     finished: bool = False
     smallest: Found | None = None
-    shrunk: Found | None = None
-    shrunk_of: Found | None = None
+    shrinking: Shrinking | None = None
     walks: dict[tuple[int, int], Walked] = field(default_factory=dict)
     cut: list[Walked] = field(default_factory=list)
     families: bool = False
@@ -89,8 +89,14 @@ class _Hunt:
         for line in self.journal.lines():
             if line.get("kind") == "found":
                 self.take(Found.from_dict(line["found"]))
+            elif line.get("kind") == "shrinks":
+                self.shrinking = Shrinking(self.best, Found.from_dict(line["found"]))
             elif line.get("kind") == "shrunk":
-                self.shrunk, self.shrunk_of = Found.from_dict(line["found"]), self.best
+                step = Found.from_dict(line["found"])
+                if self.shrinking is None:  # an earlier version did not say what it began with
+                    self.shrinking = Shrinking(self.best, step)
+                else:
+                    self.shrinking.steps.append(step)
             elif line.get("kind") == "walked" and line.get("families", False) == self.families:
                 self.walks[line["round"], line["island"]] = Walked.from_dict(line["walked"])
 
@@ -204,26 +210,45 @@ class _Hunt:
         judge = Judge(self.target, search["work"], folder, deadline=self.shrink_until, clock=clock)
         space = replace(self.starts.space, numbers=self.limits.numbers)
 
+        # What is shrunk depends on every step before: an earlier session's are taken again, without trying anything,
+        # unless something worse was found since.
+        shrinking = self.shrinking
+        if shrinking is None or shrinking.worst is not best:
+            smaller = None if shrinking is None else shrinking.steps[-1] if shrinking.steps else shrinking.start
+            start = smaller if smaller is not None and smaller.value >= best.value else best
+            self.journal.add({"kind": "shrinks", "found": start.to_dict()})
+            self.shrinking = shrinking = Shrinking(best, start)
+        steps = deque(shrinking.steps)
+        self.smallest = shrinking.steps[-1] if shrinking.steps else shrinking.start
+
         def tried(data: Mapping[str, Any]) -> Found | None:
+            if steps:
+                return steps.popleft() if steps[0].data == data else None
             if self.shrink_until is not None and self.pool.clock() >= self.shrink_until:
                 raise _Late
             found = judge(data, best.options, least)
             return found if found is not None and (found.refuted or not claim) else None
 
         def tell(found: Found) -> None:
-            self.smallest = found
-            self.journal.add({"kind": "shrunk", "found": found.to_dict()})
+            if not any(found is step for step in shrinking.steps):
+                self.smallest = found
+                self.journal.add({"kind": "shrunk", "found": found.to_dict()})
 
-        # Shrinking goes on where an earlier session left it, unless something worse was found since.
-        self.smallest = best
-        if self.shrunk is not None and (self.shrunk.value >= best.value or self.shrunk_of is best):
-            self.smallest = self.shrunk
         try:
             with self.bar.at_work("shrinking"):
-                shrunk(self.smallest, space, tried, tell)
+                shrunk(shrinking.start, space, tried, tell)
         except _Late:
             self.bar.say("hunt: the budget ended the shrinking; --resume goes on")
         write_found(self.folder / WORST, self.target, self.smallest)
+
+
+@dataclass
+class Shrinking:
+    """The worst instance of the hunt when shrinking began, what it began with, and every step that was accepted."""
+
+    worst: Found | None
+    start: Found
+    steps: list[Found] = field(default_factory=list)
 
 
 class _Late(Exception):

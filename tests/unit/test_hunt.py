@@ -232,6 +232,24 @@ def test_shrinking_goes_on_where_it_was_left_and_loses_nothing(tmp_path: Path) -
     assert json.loads((tmp_path / "h" / WORST).read_text())["reference_hunt"]["ratio"] == again.worst.value
 
 
+def test_shrinking_that_was_killed_after_any_step_ends_as_if_undisturbed(tmp_path: Path) -> None:
+    """Where it went on from the smallest one with the first stage, it ended at another smallest one now and then."""
+    ends = set()
+    for seed in (1, 4):
+        limits = {"jobs": 6, "machines": 2, "limit": "1000..1000", "evaluations": 60}
+        whole = hunt(users, problem=toy(), limits=limits, seed=seed, out=tmp_path / f"h{seed}")
+        assert whole.worst is not None
+        lines = (tmp_path / f"h{seed}" / FILE).read_text().splitlines(keepends=True)
+        steps = [number for number, line in enumerate(lines, 1) if '"kind":"shrunk"' in line]
+        assert len(steps) > 2
+        for number in steps:
+            (tmp_path / f"h{seed}" / FILE).write_text("".join(lines[:number]))
+            again = hunt(users, problem=toy(), limits=limits, seed=seed, resume=True, out=tmp_path / f"h{seed}")
+            assert again.worst is not None
+            ends.add(again.worst.data == whole.worst.data)
+    assert ends == {True}
+
+
 @pytest.mark.parametrize("limit", [{"jobs.size": "-5..0"}, {"machines": "0"}])
 def test_limits_that_no_instance_meets_are_refused(tmp_path: Path, limit: dict[str, str]) -> None:
     with pytest.raises(InputError, match="limit"):
