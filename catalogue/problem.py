@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from functools import wraps
 from types import MappingProxyType
-from typing import ClassVar, Generic, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from schedgap.catalogue.method import Function, Kind, Method
 from schedgap.catalogue.workload import Workload
@@ -17,6 +18,7 @@ from schedgap.formulations.common.options import parse_settings
 from schedgap.formulations.common.solution import TypedSolution
 from schedgap.heuristics.common.best_start import SHARE_OF_PROOF, Improve, from_best
 from schedgap.heuristics.common.guarantee import Guarantee
+from schedgap.solvers.result import Result, SolveOptions
 
 I_co = TypeVar("I_co", bound=Instance, covariant=True)
 
@@ -162,6 +164,20 @@ class ProblemOf(ABC, Generic[I_co]):
         return from_best(
             lambda: self._inside()[::-1], self.check, self.sense, exact, share=SHARE_OF_PROOF, bound=self.bound
         )
+
+    def started_within_limits(self, exact: Improve) -> Improve:
+        """The function of an engine or a model that a limit may end: it starts as those of :meth:`started` do.
+
+        It runs in any case, and alone where it has all the time: what it proves then owes nothing to a heuristic.
+        """
+        started = from_best(lambda: self._inside()[::-1], self.check, self.sense, exact, share=SHARE_OF_PROOF)
+
+        @wraps(exact)
+        def method(instance: Instance, options: SolveOptions, **settings: Any) -> Result:
+            limited = options.deadline.moment is not None or options.work_limit is not None
+            return (started if limited else exact)(instance, options, **settings)
+
+        return method
 
     def _inside(self) -> list[Function]:
         """The heuristics whose schedules are the problem's own."""

@@ -22,7 +22,13 @@ def _exact() -> Mapping[str, Function]:
     from schedgap.solvers.exact.rar_ddls.cp import solve_cp
     from schedgap.solvers.exact.rar_ddls.reformulated import solve_schedule_set, solve_theta
 
-    return {"cp": PROBLEM.started(solve_cp), "schedule-set": solve_schedule_set, "theta": solve_theta}
+    return {
+        "cp": PROBLEM.started(solve_cp),
+        **{
+            name: PROBLEM.started_within_limits(model)
+            for name, model in (("schedule-set", solve_schedule_set), ("theta", solve_theta))
+        },
+    }
 
 
 def _search() -> Mapping[str, Function]:

@@ -204,7 +204,11 @@ def _run(
     if method.kind is Kind.HEURISTIC:
         return run_heuristic(problem, instance, method, options, settings, check)
     if method.kind is Kind.ENGINE:
-        return _run_engine(problem, instance, method, options, check)
+
+        def alone(given: Instance, own: SolveOptions) -> Result:
+            return _run_engine(problem, given, method, own, check)
+
+        return problem.started_within_limits(alone)(instance, options)
     return _run_exact(method, instance, options, settings)
 
 

@@ -195,6 +195,10 @@ class _Search:
             elif later:
                 open_bound = float(stack.bounds[:top].min()) if top else math.inf
                 self.best.tighten(self._mean(min(open_bound, float(kept[SKIPPED]), float(kept[BEST] - kept[MARGIN]))))
+                fresh = self._kept(float(kept[BEST]))
+                if not top and not self.best.proven and fresh[MARGIN] < kept[MARGIN] and math.isinf(kept[SKIPPED]):
+                    top, kept = 1, fresh  # what was left out by the margin of a worse schedule
+                    _put_root(stack)
             if self.best.finished():
                 break
         if not top and kept[SKIPPED] < math.inf:
