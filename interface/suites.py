@@ -39,7 +39,7 @@ def bench(
 
     Parameters
     ----------
-    suites : names; the quick suite where empty
+    suites : names, or files of instances (``mine.json``); the quick suite where empty
     problems : only these, by id or as objects; all where not given
     methods : heuristics that run beside the exact methods, instead of all: ids, or ``file.py:function`` of your own
     out : the run's directory; a new one beside it where it holds a run already

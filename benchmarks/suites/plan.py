@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from schedgap.benchmarks.instances import find_preset, workload_of
@@ -13,10 +14,10 @@ from schedgap.benchmarks.sweep.versions import relevant_versions
 from schedgap.catalogue.method import Method
 from schedgap.catalogue.methods import find_method
 from schedgap.catalogue.problem import Problem
-from schedgap.catalogue.registry import all_problems
+from schedgap.catalogue.registry import all_problems, parse_instance
 from schedgap.catalogue.workload import Batch
 from schedgap.formulations.common.errors import InputError, near
-from schedgap.formulations.common.instance import Instance
+from schedgap.formulations.common.instance import Instance, Json, read_json
 from schedgap.formulations.common.options import keywords, parse_settings
 
 SUITES: Mapping[str, str] = {
@@ -30,6 +31,10 @@ _ELSEWHERE: Mapping[str, str] = {
 }
 """What earlier versions had as suites, and what does it now."""
 DEFAULT = "quick"
+FILES = "files"
+"""The suite of instances that a user names by their files."""
+WORK_LIMIT = 20.0
+"""Repeatable limit of an exact solve of such an instance, where no time limit is given."""
 SEED_STRIDE = 100_000
 """Instances of run seed s have the seeds s * SEED_STRIDE + first, + 1, ..."""
 
@@ -66,11 +71,18 @@ def check_names(names: Iterable[str], problems: Sequence[Problem] | None = None)
     there = list(dict.fromkeys([*SUITES, *(s for p in problems or all_problems().values() for s in suites_of(p))]))
     chosen = tuple(dict.fromkeys(names)) or (DEFAULT,)
     for name in chosen:
+        if is_file(name):
+            continue
         if name not in there and name in _ELSEWHERE:
             raise InputError(f"suite: {name!r} is no suite any more; {_ELSEWHERE[name]}")
         if name not in there:
             raise InputError(f"suite: unknown suite {name!r}, one of: {', '.join(there)}{near(name, there)}")
     return chosen
+
+
+def is_file(name: str) -> bool:
+    """Whether a suite is the file of an instance."""
+    return name.endswith(".json")
 
 
 def check_numbers(seed: int | None, scale: float | None) -> None:
@@ -116,6 +128,9 @@ def plan(
     sweep = _Sweep(seed, scale, time_limit, relevant_versions(), own, certify)
     items: list[Item] = []
     for suite in chosen:
+        if is_file(suite):
+            items += _of_file(suite, problems, sweep)
+            continue
         for problem in problems or all_problems().values():
             if told is not None:
                 told(f"makes the instances of {suite} {problem.id}")
@@ -158,6 +173,25 @@ def _chosen_methods(
     return found
 
 
+def _of_file(path: str, problems: Sequence[Problem] | None, sweep: _Sweep) -> list[Item]:
+    """The strongest exact method and the heuristics on the instance of a file.
+
+    Raises
+    ------
+    InputError
+        No instance, or of a problem that is not asked for.
+    """
+    found, instance = parse_instance(read_json(path), path)
+    problem = next((one for one in problems or all_problems().values() if one.id == found.id), None)
+    if problem is None:
+        raise InputError(f"{path}: is of {found.id}, which --problem leaves out")
+    exact = (problem.default_method(instance).id,)
+    name = instance.name or Path(path).stem
+    batch = Batch(FILES, name, 1, exact, work_limit=None if sweep.time_limit else WORK_LIMIT)
+    runs = _methods(batch, problem, None if sweep.methods is None else sweep.methods[problem.id])
+    return _on_instance(batch, name, problem, instance, sweep.seed, runs, sweep)
+
+
 def _batch(batch: Batch, problem: Problem, sweep: _Sweep) -> list[Item]:
     """Every method of a batch on each of its instances."""
     preset = find_preset(problem, batch.preset)
@@ -168,40 +202,54 @@ def _batch(batch: Batch, problem: Problem, sweep: _Sweep) -> list[Item]:
     items: list[Item] = []
     for k in range(max(1, round(batch.count * sweep.scale))):
         seed = sweep.seed * SEED_STRIDE + batch.first + k
-        instance = preset.generator(seed, **settings)
-        digest = instance.content_hash()
-        for method, own in runs:
-            limits = {
-                "time": sweep.time_limit,
-                "work": batch.work_limit,
-                **({"certify": True} if sweep.certify else {}),
-            }
-            record = Record(
-                problem=problem.id,
-                method=method.id,
-                settings=own,
-                seed=seed,
-                instance_name=instance.name,
-                instance_hash=digest,
-                suite=batch.suite,
-                batch=group,
-                key=row_key(
-                    {
-                        "suite": batch.suite,
-                        "problem": problem.id,
-                        "batch": group,
-                        "instance": digest,
-                        "method": method.id,
-                        "settings": own,
-                        "seed": seed,
-                        "limits": list(limits.values()),
-                        "versions": dict(sweep.versions),
-                    }
-                ),
-                limits=limits,
-                versions=sweep.versions,
-            )
-            items.append(Item(record, problem, instance, method))
+        items += _on_instance(batch, group, problem, preset.generator(seed, **settings), seed, runs, sweep)
+    return items
+
+
+def _on_instance(
+    batch: Batch,
+    group: str,
+    problem: Problem,
+    instance: Instance,
+    seed: int,
+    runs: Sequence[tuple[Method, dict[str, Json]]],
+    sweep: _Sweep,
+) -> list[Item]:
+    """Methods with their settings on one instance."""
+    digest = instance.content_hash()
+    items = []
+    for method, own in runs:
+        limits = {
+            "time": sweep.time_limit,
+            "work": batch.work_limit,
+            **({"certify": True} if sweep.certify else {}),
+        }
+        record = Record(
+            problem=problem.id,
+            method=method.id,
+            settings=own,
+            seed=seed,
+            instance_name=instance.name,
+            instance_hash=digest,
+            suite=batch.suite,
+            batch=group,
+            key=row_key(
+                {
+                    "suite": batch.suite,
+                    "problem": problem.id,
+                    "batch": group,
+                    "instance": digest,
+                    "method": method.id,
+                    "settings": own,
+                    "seed": seed,
+                    "limits": list(limits.values()),
+                    "versions": dict(sweep.versions),
+                }
+            ),
+            limits=limits,
+            versions=sweep.versions,
+        )
+        items.append(Item(record, problem, instance, method))
     return items
 
 

@@ -15,7 +15,12 @@ _BESIDE = ""
 
 def add_bench(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``bench``."""
-    parser.add_argument("suites", nargs="*", metavar="SUITE", help="names as in schedgap list (default: quick)")
+    parser.add_argument(
+        "suites",
+        nargs="*",
+        metavar="SUITE|FILE",
+        help="names as in schedgap list, or files of instances (default: quick)",
+    )
     parser.add_argument(
         "--out", type=Path, default=Path("results"), metavar="DIR", help="the run's directory (default: results)"
     )
