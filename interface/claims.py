@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from schedgap.catalogue.problem import Problem
 from schedgap.interrupt import at_work
+from schedgap.reading import InstanceLike, read_instance
 
 if TYPE_CHECKING:
     import pytest
@@ -99,6 +100,7 @@ def hunt(
     resume: bool = False,
     out: str | Path | None = None,
     cluster: str | None = None,
+    around: InstanceLike | None = None,
     progress: Sink | None = None,
 ) -> Hunted:
     """Search for the instance on which a heuristic is furthest from the optimum, or a claim nearest to failing.
@@ -115,6 +117,7 @@ def hunt(
     resume : go on with the hunt in `out`
     cluster : address of a Dask scheduler, whose workers are taken instead of processes of this machine
     out : its folder; ``hunts/<target>`` where not given
+    around : an instance, or its file, that it begins from instead of random ones
     progress : a stream, or a function that is told whole lines
 
     Returns
@@ -147,6 +150,7 @@ def hunt(
             cluster=cluster,
             out=None if out is None else Path(out),
             progress=progress,
+            around=None if around is None else read_instance(around)[1],
         )
 
 
@@ -199,6 +203,7 @@ def evaluate(
     scheduler: str,
     problem: str,
     *,
+    on: Sequence[InstanceLike] = (),
     claims: str | Path | None = None,
     budget: float | None = None,
     seed: int | None = None,
@@ -222,6 +227,7 @@ def evaluate(
     ----------
     scheduler : ``file.py:function`` or ``package.module:function``, called as ``function(instance, seed=seed)``
     problem : whose instances it takes
+    on : instances, or their files, that it is judged on instead of those of families; it is hunted with a budget only
     claims : a Python file with ``CLAIMS``, guarantees of your own; those about this scheduler are judged
     budget : seconds for the hunt for its worst instance; by counts where not given
     seed : of all instances; drawn anew where not given, and told by the card
@@ -286,6 +292,7 @@ def evaluate(
             workers=workers,
             cluster=cluster,
             progress=progress,
+            on=[read_instance(one)[1] for one in on],
         )
     if card.folder is None:
         return card

@@ -59,6 +59,7 @@ def evaluate(
     workers: int | None = None,
     cluster: str | None = None,
     progress: Sink | None = None,
+    on: Sequence[Instance] = (),
 ) -> Card:
     """Judge a scheduler that runs in a process of its own; see :func:`schedgap.evaluate`.
 
@@ -66,10 +67,12 @@ def evaluate(
     all of them before any optimum is looked for, so there is none that it could find, and no other work slows it down.
     What is known of the instances is found out by workers; its hunt is one chain of steps again.
 
+    On the instances of `on`, where there are any, nothing is drawn, and it is hunted only where there is a budget.
+
     Raises
     ------
     InputError
-        The scheduler cannot be imported.
+        The scheduler cannot be imported, or an instance is of another problem.
     ClusterLost
         No Dask scheduler answers.
     Disagreement
@@ -78,10 +81,12 @@ def evaluate(
     check_cluster(cluster)
     given = bounds or Bounds()
     fenced = replace(given, closed=(*given.closed, out))
+    if seed is None and on:
+        seed = 0
     if seed is None:
         seed = secrets.randbelow(LARGEST_SEED)
         Progress(0, progress, "").say(f"evaluate: seed {seed}, drawn anew; --seed {seed} repeats these instances")
-    chosen, fixed = _drawn(problem, seed, each)
+    chosen, fixed = _given(problem, on) if on else _drawn(problem, seed, each)
     bar = Progress(2 * len(chosen) + 1, progress, "evaluate")
     if fixed:
         bar.say(f"evaluate: not judged, since their instances are known to everybody: {', '.join(fixed)}")
@@ -95,7 +100,7 @@ def evaluate(
                 for question, reference, answer in zip(questions, references, answers, strict=True)
             ]
             hunted = None
-            if any(trial.objective is not None for trial in trials):
+            if any(trial.objective is not None for trial in trials) and (budget is not None or not on):
                 bar.say("evaluate: hunts for its worst instance")
                 limits = {} if budget is not None else {"evaluations": EVALUATIONS}
                 target = Target(problem, contained.method())
@@ -110,6 +115,13 @@ def evaluate(
             return Card(scheduler, problem, seed, trials, claims, hunted, contained.peak, folder, contained.isolated)
         finally:
             bar.finish()
+
+
+def _given(problem: Problem, on: Sequence[Instance]) -> tuple[list[tuple[str, int, Instance]], list[str]]:
+    """The instances that a user names, each a family of its own."""
+    for instance in on:
+        problem.own(instance)
+    return [(instance.name or "given", place, instance) for place, instance in enumerate(on)], []
 
 
 def _drawn(problem: Problem, seed: int, each: int) -> tuple[list[tuple[str, int, Instance]], list[str]]:

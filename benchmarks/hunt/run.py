@@ -29,7 +29,7 @@ from schedgap.benchmarks.sweep.store import fresh_folder, locked
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.files import check_folder, write_text
-from schedgap.formulations.common.instance import Json, read_json
+from schedgap.formulations.common.instance import Instance, Json, read_json
 
 FACTS = "hunt.json"
 OUT = Path("hunts")
@@ -104,7 +104,7 @@ class _Hunt:
         """From the presets; where nothing counts there, from the families that ``verify`` tries, round 0 again."""
         self.search()
         began = any(line.get("families") for line in self.journal.lines())
-        if self.given:
+        if self.given or not self.starts.names:  # begun from an instance, and from nothing else
             return
         if self.limits.search["start"] == "presets" and (began or self.best is None):
             self.bar.say("hunt: no instance of the presets counts; going on from the families that verify tries")
@@ -268,6 +268,7 @@ def hunt(
     progress: Sink | None = None,
     cluster: str | None = None,
     starts: Starts | None = None,
+    around: Instance | None = None,
 ) -> Hunted:
     """Search for the instance on which a heuristic is furthest from the optimum, or a claim nearest to failing.
 
@@ -287,6 +288,7 @@ def hunt(
     out : its folder; ``hunts/<target>`` where not given
     progress : a stream or a function for lines
     cluster : address of a Dask scheduler, whose workers are taken instead of processes of this machine
+    around : an instance that it begins from, and from nothing else
     starts : where it begins, in place of what the limits say; what is found is not shrunk then
 
     Returns
@@ -303,6 +305,8 @@ def hunt(
     bounds = parse_limits(chosen.problem, chosen.method, limits or {})
     if workers < 1:
         raise InputError(f"workers: must be at least 1, got {workers}")
+    if around is not None and around.problem_id != chosen.problem.id:
+        raise InputError(f"--around: the instance is of {around.problem_id}, not of {chosen.problem.id}")
     if budget is not None and not 0 < budget < 1e9:
         raise InputError(f"budget: must be seconds, positive and finite, got {budget}")
     folder = OUT / "".join(c if c.isalnum() or c in "-_." else "-" for c in chosen.id) if out is None else out
@@ -313,9 +317,10 @@ def hunt(
     journal = Journal(own_folder(folder, cluster) / FILE)
     with locked(folder):
         facts = {"target": chosen.id, "limits": {k: str(v) for k, v in bounds.given.items()}, "seed": seed}
+        facts |= {} if around is None else {"around": around.content_hash()}
         begin(folder, facts)
         with pool_of(do_work, workers, inside=True, cluster=cluster) as pool:
-            return _run(chosen, bounds, budget, seed, pool, folder, journal, progress, starts)
+            return _run(chosen, bounds, budget, seed, pool, folder, journal, progress, starts, around)
 
 
 def fresh(folder: Path) -> Path:
@@ -347,8 +352,9 @@ def _run(
     journal: Journal,
     progress: Sink | None,
     given: Starts | None,
+    around: Instance | None,
 ) -> Hunted:
-    starts = given or starts_of(target, limits)
+    starts = given or starts_of(target, limits, around=None if around is None else around.to_dict())
     most = limits.search["evaluations"] or EVALUATIONS
     total = ISLANDS * -(-most // (ISLANDS * STEPS))
     bar = Progress(total if budget is None else math.ceil(budget) + 1, progress, "hunt")

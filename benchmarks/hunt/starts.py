@@ -49,7 +49,7 @@ class Starts:
 
     def draw(self, rng: np.random.Generator) -> Trial:
         """A random instance within the space, and options."""
-        if self.seeds and rng.random() < 0.5:
+        if self.seeds and (not self.names or rng.random() < 0.5):
             data = self.seeds[int(rng.integers(len(self.seeds)))]
             return fitted(data, self.space), {**self.options[int(rng.integers(len(self.options)))], **self.fixed}
         name = self.names[int(rng.integers(len(self.names)))]
@@ -60,12 +60,13 @@ class Starts:
         return fitted(data, self.space), {**options, **self.fixed}
 
 
-def starts_of(target: Target, limits: Limits, families: bool = False) -> Starts:
+def starts_of(target: Target, limits: Limits, families: bool = False, around: Data | None = None) -> Starts:
     """The starts of a hunt.
 
     Parameters
     ----------
     families : begin from the families that ``verify`` tries, whatever the limits say
+    around : begin from this instance alone; its numbers and lists say what is usual
 
     Raises
     ------
@@ -84,13 +85,20 @@ def starts_of(target: Target, limits: Limits, families: bool = False) -> Starts:
         hinted = [name for name in names if name.removeprefix("presets:") in _families(target)]
         names += hinted * (len(names) // max(1, len(hinted)) - 1) if target.guarantee is not None else []
     schema = problem.instance_class.model_json_schema()
-    samples = [_make(problem, name, seed, sizes)[0] for name in names for seed in range(SAMPLES)]
+    if around is not None:
+        names = []
+    samples = (
+        [around]
+        if around is not None
+        else [_make(problem, name, seed, sizes)[0] for name in names for seed in range(SAMPLES)]
+    )
     lengths = {group: min(MOST, max(LONGEST, most)) for group, most in _lengths(samples).items()}
     lengths |= limits.lengths
     positive = frozenset(name for name, (low, _) in limits.numbers.items() if low > 0)
     ranges = widened(observed(schema, samples), limits.search["span"], limits.numbers)
     space = Space(schema, ranges, lengths, positive, limits.words)
-    return Starts(tuple(names), _options(target), space, target, dict(limits.options), sizes)
+    seeds = () if around is None else (around,)
+    return Starts(tuple(names), _options(target), space, target, dict(limits.options), sizes, seeds)
 
 
 def _named(target: Target, wanted: str) -> list[str]:

@@ -14,6 +14,9 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``evaluate``."""
     parser.add_argument("scheduler", metavar="SCHEDULER", help="file.py:function or package.module:function")
     parser.add_argument("--problem", required=True, metavar="P", help="the problem whose instances it takes")
+    parser.add_argument(
+        "--on", nargs="+", default=[], metavar="FILE", help="instances of your own, instead of families"
+    )
     parser.add_argument("--claims", type=Path, metavar="FILE.py", help="claims of your own: a file with CLAIMS")
     parser.add_argument("--budget", type=seconds, metavar="S", help="seconds of its hunt (default: it stops by counts)")
     parser.add_argument("--instances", type=count, metavar="N", help="instances of each family (default 5)")
@@ -38,6 +41,7 @@ def run_evaluate(arguments: argparse.Namespace) -> int:
     card = api.evaluate(
         arguments.scheduler,
         arguments.problem,
+        on=arguments.on,
         claims=arguments.claims,
         budget=arguments.budget,
         seed=arguments.seed,

@@ -71,6 +71,7 @@ def add_hunt(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="hunt at several sizes n, and fit a generator and its ratio(n); limits parameter, sizes, beyond",
     )
+    parser.add_argument("--around", metavar="FILE", help="begin from this instance instead of random ones")
     add_settings(
         parser,
         "limits: most entries of a list (jobs=4), a number's largest value or range (horizon=5..20, jobs.gpus=2), "
@@ -105,6 +106,7 @@ def run_hunt(arguments: argparse.Namespace) -> int:
         resume=arguments.resume,
         out=arguments.out,
         cluster=arguments.cluster,
+        around=arguments.around,
         progress=sys.stderr,
     )
     return _ended(found, found.found is not None)
@@ -127,7 +129,7 @@ def _run_family(arguments: argparse.Namespace) -> int:
     """A family; 4 where none was found, 5 where parts disagreed on some instance."""
     from schedgap import InputError, api
 
-    for name in ("budget", "claims"):
+    for name in ("budget", "claims", "around"):
         if getattr(arguments, name) is not None:
             raise InputError(f"hunt: --family takes no --{name}: it stops by counts, and lifts ratios")
     found = api.hunt_family(
