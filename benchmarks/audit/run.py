@@ -95,6 +95,7 @@ def audit(
     jobs = _window(jobs, window, left_out)
     notes: list[str] = []
     machines = _cluster(trace, jobs, recorded, cluster, notes)
+    changed = {what: _changed(machines, what) for what in cluster if what != OBSERVED}
     capacity = sum(server.gpus for server in machines)
     too_large = [job for job in jobs if job.gpus > capacity]
     if too_large and not recorded:
@@ -108,10 +109,8 @@ def audit(
     chosen = find_problem(problem or BASE, "--problem")
     maker = Sides(chosen, trace, jobs, recorded, time_limit, memory_limit, seed, bar)
     sides = [maker.side(machines, "as listed" if trace.listed else "as assumed", methods, scheduler, placed)]
-    for what in cluster:
-        if what != OBSERVED:
-            changed = _changed(machines, what)
-            sides.append(maker.side(changed, f"what if: {what} GPUs", methods, scheduler, None, what_if=True))
+    for what, others in changed.items():
+        sides.append(maker.side(others, f"what if: {what} GPUs", methods, scheduler, None, what_if=True))
     bar.finish()
     work = float(np.mean([job.duration or 0.0 for job in jobs]))
     return Audit(

@@ -185,6 +185,7 @@ def _of_file(path: str, problems: Sequence[Problem] | None, sweep: _Sweep) -> li
     problem = next((one for one in problems or all_problems().values() if one.id == found.id), None)
     if problem is None:
         raise InputError(f"{path}: is of {found.id}, which --problem leaves out")
+    # A log may be of any size, so only the strongest engine runs, and by work where no time is given: runs repeat.
     exact = (problem.default_method(instance).id,)
     name = instance.name or Path(path).stem
     batch = Batch(FILES, name, 1, exact, work_limit=None if sweep.time_limit else WORK_LIMIT)
