@@ -261,6 +261,8 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
             The checker does not confirm it.
         """
         self._confirm()
+        if self._ended is Termination.PROVEN and not self.best.proven:
+            self.facts["reason"] = "what is left between value and bound is the rounding of the linear programs"
         self.facts.update({"nodes": self.nodes, "pricings": self.pricings})
         return self.best.result(self._ended, engine="highs", version=package_version("highspy"))
 
@@ -317,8 +319,6 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
     def _over(self, bound: float) -> Termination:
         """Nothing is left to look at, and what was is worth at most `bound`."""
         self.lower(max(bound, self.value))
-        if not self.best.proven:
-            self.facts["reason"] = "what is left between value and bound is the rounding of the linear programs"
         return Termination.PROVEN
 
     def add_cuts(self, rules: Rules, generated: Generated, rounds: int) -> Generated:

@@ -164,6 +164,6 @@ GATES: dict[str, Gate] = {
         frozenset({"grid model"}),
         3,
         2e-8,
-        400,
+        560,
     ),
 }

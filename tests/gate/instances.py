@@ -253,6 +253,21 @@ def rings(draw: Draw) -> Data:
     }
 
 
+def rings_of_pairs(draw: Draw) -> Data:
+    """Jobs worth something with two workers only, on servers of three or five: linear programs share what is left."""
+    servers = [{"id": f"s{s}", "resources": {"gpu": draw.choice((3.0, 3.0, 5.0))}} for s in range(draw.choice((1, 2)))]
+    jobs = [
+        {
+            "id": f"j{j}",
+            "demand": {"gpu": 1.0},
+            "bandwidth": draw.choice((0.0, 1.0)),
+            "utility": [0.0, near(draw, draw.choice((1.0, 1.0, 1.5)))],
+        }
+        for j in range(draw.randint(3, 4))
+    ]
+    return {"problem": "g-vne", "servers": servers, "links": [], "jobs": jobs}
+
+
 def rings_over_time(draw: Draw) -> Data:
     """The same over slots, with budgets that are just spent and arrivals in the last slot."""
     data, horizon = rings(draw), draw.randint(1, 3)
@@ -348,7 +363,7 @@ FAMILIES: Families = {
     ),
     "gpu-sharing": (sharing, sharing, sharing, edge("gpu-sharing")),
     "hadar": (hadar_abilities, hadar_abilities, edge("hadar")),
-    "g-vne": (rings, edge("g-vne")),
+    "g-vne": (*(rings, rings, edge("g-vne"), edge("g-vne")), rings_of_pairs),
     "ddljs": (rings_over_time, edge("ddljs")),
     "comm-contention": (transfers,),
     "ddl-cluster": (cluster, cluster, cluster_unplaced),
