@@ -32,13 +32,16 @@ def audit_page(audit: Audit) -> str:
     pictures = [
         picture(
             _timeline(audit.load),
-            "GPUs wanted if every job started when it was submitted, GPUs that were busy, and GPUs there are",
+            "GPUs wanted if every job started when it was submitted, "
+            + ("GPUs that were busy, " if audit.load.busy is not None else "")
+            + "and GPUs there are",
         )
     ]
     side = audit.sides[0]
     scored = [row for row in side.rows if row.scores is not None]
-    if scored:
+    if any(row.scores.wait.p99 > 0 for row in scored if row.scores is not None):
         pictures.append(picture(_waits(scored), "share of the jobs that waited at most so long, by schedule"))
+    if scored:
         pictures += _gantts(side, scored)
     return render("audit.html", f"Audit of {audit.name}", audit=audit, pictures=pictures, sheets=audit.sheets())
 
@@ -101,9 +104,11 @@ def _gantts(side: Side, rows: list[Row]) -> list[Picture]:
     chosen = order[int(waited.argmax()) :][:count]
     window = float(arrivals[chosen].min()), float(ends[chosen].max())
     best = min(rows, key=lambda row: row.objective or np.inf)
+    whose = f"the first {_GPUS} GPUs" if side.capacity > _GPUS else "GPUs"
     shown = [rows[0]] if best is rows[0] else [rows[0], best]
     return [
-        picture(_gantt(side, row, window), f"{row.name}: GPUs over time, a colour a job, grey is idle") for row in shown
+        picture(_gantt(side, row, window), f"{row.name}: {whose} over time, a colour a job, grey is idle")
+        for row in shown
     ]
 
 

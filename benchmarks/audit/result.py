@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.benchmarks.audit.load import Clash, Load
+from schedgap.benchmarks.audit.load import Clash, Load, Share
 from schedgap.benchmarks.audit.scores import Scores
 from schedgap.benchmarks.importers.servers import TraceServer
 from schedgap.benchmarks.report.sheet import Column, Sheet
-from schedgap.benchmarks.text import fixed, number
+from schedgap.benchmarks.text import fixed, number, significant
 from schedgap.formulations.common.instance import Json, Solution
 
 Times = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
@@ -124,16 +124,21 @@ class Audit:
             return f"demand exceeds capacity by {load.offered - 1:.0%} over the span: the queue cannot drain"
         gains = self.avoidable(side)
         if gains is None:
-            if load.busy is None and load.demand.peak <= load.capacity:
-                return "no record, and no queue would ever form: this log cannot judge a policy"
-            return (
-                "no record: the log does not say when jobs started; schedulers and bound only"
-                if load.busy is None
-                else ("no scheduler finished and no bound is known: nothing can be said of what is avoidable")
-            )
+            return self._without_gains()
         (least, most), waiting = gains["jct"], gains.get("wait")
         text = f"avoidable: at least {least:.0%}, at most {most:.0%} of the time between submission and end"
         return text + (f" ({waiting[0]:.0%} to {waiting[1]:.0%} of the waiting)" if waiting else "")
+
+    def _without_gains(self) -> str:
+        """Why nothing can be said of what is avoidable."""
+        load = self.load
+        if load.busy is None and load.demand.peak <= load.capacity:
+            return "no record, and no queue would ever form: this log cannot judge a policy"
+        if load.busy is None:
+            return "no record: the log does not say when jobs started; schedulers and bound only"
+        if self.sides[0].recorded is None:
+            return f"the record is no schedule of {self.problem}: schedulers and bound only"
+        return "no scheduler finished and no bound is known: nothing can be said of what is avoidable"
 
     def avoidable(self, side: Side) -> dict[str, tuple[float, float]] | None:
         """Shares of JCT and of waiting that a better schedule avoids: at least, at most; None without a record."""
@@ -173,6 +178,10 @@ class Audit:
                 ("of these while too few were idle", number((load.full_queued or 0) / 3600, 4)),
                 ("GPU hours idle while queued", number((load.idle_queued or 0) / 3600, 4)),
             ]
+        for what, (least, most) in (self.avoidable(self.sides[0]) or {}).items():
+            rows.append(
+                (f"avoidable of {'JCT' if what == 'jct' else 'waiting'}", f"at least {least:.0%}, at most {most:.0%}")
+            )
         columns = (Column("the log", right=False, width=48), Column("", width=48))
         notes = (
             "offered load: GPU time over that of all GPUs from the first submission to the last; peak demand: if every "
@@ -185,17 +194,17 @@ class Audit:
         rows = []
         for row in side.rows:
             scores, ratio = row.scores, self._ratio(row, side)
-            cells = [row.name, row.status, number(row.objective, 4), ratio]
+            cells = [row.name, row.status, significant(row.objective), ratio]
             if scores is not None:
-                cells += [number(value, 4) for value in (scores.jct.median, scores.jct.p95, scores.jct.p99)]
-                cells += [number(value, 4) for value in (scores.wait.mean, scores.wait.median, scores.wait.p95)]
+                cells += map(significant, (scores.jct.median, scores.jct.p95, scores.jct.p99))
+                cells += map(significant, (scores.wait.mean, scores.wait.median, scores.wait.p95))
                 cells += [fixed(scores.slowdown.mean, 2), fixed(scores.slowdown.p95, 1), f"{scores.utilisation:.1%}"]
                 cells += [fixed(scores.fairness, 2), fixed(scores.jain, 3)]
             else:
                 cells += ["-"] * 11
             rows.append((*cells, row.reason or "-"))
         if side.bound is not None:
-            rows.append(("certified bound", "-", number(side.bound, 4), *["-"] * 13))
+            rows.append(("certified bound", "-", significant(side.bound), *["-"] * 13))
         jct = "mean JCT" if timed else self.unit
         columns = (
             Column("schedule", right=False),
@@ -221,8 +230,14 @@ class Audit:
         return fixed(row.objective / side.bound if self.minimises else side.bound / (row.objective or math.nan), 3)
 
     def _shares(self) -> list[Sheet]:
+        recorded = self.sides[0].recorded
+        fairness = {} if recorded is None or recorded.scores is None else recorded.scores.tenants
         found = []
-        for title, shares in (("type asked for", self.load.kinds), ("tenant", self.load.tenants)):
+        tables: tuple[tuple[str, tuple[Share, ...], Mapping[str, float]], ...] = (
+            ("type asked for", self.load.kinds, {}),
+            ("tenant", self.load.tenants, fairness),
+        )
+        for title, shares, fair in tables:
             shown = shares[:20]
             rows = [
                 (
@@ -230,21 +245,25 @@ class Audit:
                     f"{one.jobs:,}",
                     f"{one.capacity:,}",
                     f"{one.load:.2%}",
-                    number(one.peak),
-                    number(one.wait, 4),
+                    f"{one.peak:,.0f}",
+                    f"{one.peak / one.capacity:.2f}",
+                    significant(one.wait),
+                    fixed(fair.get(one.name), 2),
                 )
                 for one in shown
             ]
             columns = (
                 *(Column(title, right=False), Column("jobs"), Column("GPUs"), Column("load"), Column("peak")),
+                Column("peak / GPUs"),
                 Column("mean wait", "seconds"),
+                Column("fair-ness", "finish-time fairness of the record: mean JCT over JCT alone on an equal share"),
             )
             more = (f"{len(shares) - len(shown)} more",) if len(shares) > len(shown) else ()
             found.append(Sheet(f"by {title}", columns, rows, more))
         return found
 
     def _waited(self) -> Sheet:
-        rows = [(one.id, f"{one.gpus}", number(one.waited, 6), number(one.idle, 6)) for one in self.load.waited]
+        rows = [(one.id, f"{one.gpus}", f"{one.waited:,.0f}", f"{one.idle:,.0f}") for one in self.load.waited]
         columns = (
             *(Column("job", right=False), Column("GPUs"), Column("waited", "seconds")),
             Column(

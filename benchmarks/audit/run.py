@@ -16,7 +16,8 @@ from schedgap.benchmarks.audit.sides import Sides
 from schedgap.benchmarks.importers.formats import TRACES
 from schedgap.benchmarks.importers.rows import Format, opened
 from schedgap.benchmarks.importers.servers import TraceServer
-from schedgap.benchmarks.importers.traces import Trace, TraceJob, read_trace, user_table
+from schedgap.benchmarks.importers.traces import ASSUMED, Trace, TraceJob, enough_servers, read_trace, user_table
+from schedgap.benchmarks.instances.gpu_sharing.paper import PER_SERVER
 from schedgap.benchmarks.sweep.progress import Progress, Sink
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import InputError, near
@@ -89,11 +90,9 @@ def audit(
     with bar.at_work(f"reading {Path(log).name}"):
         files = [log] if servers is None else [log, servers]
         trace = read_trace(format_of(form, log, columns or {}), files, time_scale=time_scale)
-    left_out = dict(trace.notes.left_out)
+    left_out, notes = dict(trace.notes.left_out), list[str]()
     jobs, recorded = _recorded(trace.jobs, left_out)
-    jobs = _of_tenant(jobs, tenant, left_out)
-    jobs = _window(jobs, window, left_out)
-    notes: list[str] = []
+    jobs = _chosen(jobs, tenant, window, left_out, notes)
     machines = _cluster(trace, jobs, recorded, cluster, notes)
     changed = {what: _changed(machines, what) for what in cluster if what != OBSERVED}
     capacity = sum(server.gpus for server in machines)
@@ -124,7 +123,7 @@ def audit(
         tuple(sides),
         maker.clashes,
         placed or "",
-        (*notes, *maker.notes, *(text for text in trace.notes.texts if "left out: " not in text)),
+        (*notes, *maker.notes, *(t for t in trace.notes.texts if "left out: " not in t and not t.startswith(ASSUMED))),
         work,
         timed=chosen.id == BASE,
     )
@@ -141,6 +140,20 @@ def _recorded(jobs: Sequence[TraceJob], left_out: dict[str, int]) -> tuple[list[
     if len(timed) < len(jobs):
         left_out["has no duration"] = len(jobs) - len(timed)
     return timed, False
+
+
+def _chosen(
+    jobs: list[TraceJob], tenant: str | None, window: str | None, left_out: dict[str, int], notes: list[str]
+) -> list[TraceJob]:
+    """Those of the tenant and in the window, their times from the first submission on."""
+    jobs = _window(_of_tenant(jobs, tenant, left_out), window, left_out)
+    if tenant is not None or window is not None:
+        whose = "of other tenants" if window is None else "outside the window"
+        notes.append(f"jobs {whose} hold no GPU: waiting for them counts as avoidable")
+    zero = min((job.arrival for job in jobs), default=0.0)
+    if zero > 0:
+        notes.append(f"times count from the first of these submissions, {zero:,.0f} s after that of the log")
+    return [job.moved(zero, 1.0) for job in jobs]
 
 
 def _of_tenant(jobs: list[TraceJob], tenant: str | None, left_out: dict[str, int]) -> list[TraceJob]:
@@ -190,11 +203,17 @@ def _cluster(
     if not recorded:
         if OBSERVED in asked:
             raise InputError("--servers observed: the log does not say when jobs started")
-        return list(trace.servers)
+        number = enough_servers(jobs, PER_SERVER)
+        notes.append(f"{ASSUMED}: {number} servers of {PER_SERVER} GPUs assumed, as many as these jobs keep busy")
+        return [TraceServer(f"s{i}", PER_SERVER) for i in range(number)]
     notes.append(
         "the cluster is as many GPUs as were busy at once: " + ("asked for" if trace.listed else "nothing lists it")
     )
-    kind = {server.id: server.kind for server in trace.servers}
+    return _observed(jobs, {server.id: server.kind for server in trace.servers})
+
+
+def _observed(jobs: Sequence[TraceJob], kind: Mapping[str, str | None]) -> list[TraceServer]:
+    """As many GPUs as were busy at once, on each node where the log says where jobs ran."""
     begin, end = (np.array([getattr(job, name) for job in jobs], dtype=float) for name in ("start", "end"))
     if not all(job.nodes for job in jobs):
         peak = steps(begin, end, np.array([float(job.gpus) for job in jobs])).peak

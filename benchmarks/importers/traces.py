@@ -23,6 +23,8 @@ from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance
 from schedgap.formulations.common.options import passes_on_to
 
+ASSUMED = "no table of servers"
+"""How the note begins that says what was assumed then."""
 _UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}
 
 
@@ -343,9 +345,9 @@ def read_trace(
         return Trace(name, str(path), jobs, read_servers(files[1], notes), notes, listed=True)
     if form is KUBERNETES and (nodes := servers_with_gpus(kubernetes_nodes(path), path, notes)):
         return Trace(name, str(path), jobs, nodes, notes, listed=True)
-    number = _servers(jobs, per_server) if servers is None else servers
+    number = enough_servers(jobs, per_server) if servers is None else servers
     if servers is None:
-        notes.add(f"no table of servers: {number} of {per_server} GPUs assumed")
+        notes.add(f"{ASSUMED}: {number} of {per_server} GPUs assumed")
     return Trace(name, str(path), jobs, [TraceServer(f"s{i}", per_server) for i in range(number)], notes)
 
 
@@ -355,7 +357,7 @@ def _moment(seconds: float) -> str:
     return f"{seconds:.10g} s{date}"
 
 
-def _servers(jobs: Sequence[TraceJob], per_server: int) -> int:
+def enough_servers(jobs: Sequence[TraceJob], per_server: int) -> int:
     """The fewest that hold the largest job and half of the GPUs asked for, or the trace's own load where that is less.
 
     The load is GPU-seconds over the time from the first arrival to the last.

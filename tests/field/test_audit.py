@@ -166,6 +166,43 @@ def test_a_log_without_starts_says_so(tmp_path: Path) -> None:
         audit(path, cluster=["-999999"], methods=["fifo"])
 
 
+def test_a_tenant_is_audited_on_a_cluster_for_it_from_its_first_submission(tmp_path: Path) -> None:
+    path = tmp_path / "philly.csv"
+    path.write_text(
+        "timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-01 00:00:00,5000000,64,0,others\n"
+        + "".join(f"2017-11-09 07:{k:02}:55,600,1,0,small\n" for k in range(40))
+    )
+    found = audit(path, methods=["fifo"], tenant="small", out=tmp_path / "out")
+    assert (found.load.capacity, found.load.demand.moments[0]) == (12, 0)  # 10.3 busy on average
+    told = "\n".join(found.notes)
+    assert "no table of servers: 3 servers of 4 GPUs assumed" in told and "16 servers" not in told
+    assert "times count from the first of these submissions" in told and "jobs of other tenants hold no GPU" in told
+    assert "that were busy" not in (tmp_path / "out" / "audit.html").read_text()
+
+
+def test_what_a_queue_that_cannot_drain_would_gain_is_told_too(tmp_path: Path) -> None:
+    found = small(tmp_path, "a,4,0,0,10,n1,x\nb,4,2,14,24,n1,y\nc,1,6,12,14,n1,y\n")
+    assert "cannot drain" in found.verdict
+    text = found.to_text()
+    assert "avoidable of JCT" in text and "avoidable of waiting" in text
+    row = next(line for line in text.split("by tenant")[1].splitlines() if line.startswith("y "))
+    recorded = found.sides[0].recorded
+    assert recorded and recorded.scores and f"{recorded.scores.tenants['y']:.2f}" in row.split()
+
+
+def test_large_numbers_are_written_out(tmp_path: Path) -> None:
+    found = small(tmp_path, "a,4,0,0,100000,n1,x\nb,4,2,100000,200000,n1,y\n")
+    assert "149,999" in found.to_text() and "e+05" not in found.to_text()
+
+
+def test_a_record_of_another_problem_is_told(tmp_path: Path) -> None:
+    (tmp_path / "nodes").write_text("node,gpus,type\nn1,4,v100\n")
+    path = table(tmp_path, "a,4,0,0,1000,n1,x\nb,4,2,1000,2000,n1,y\nc,4,9000,9000,9001,n1,x\n")
+    run: Callable[..., Audit] = audit
+    found = run(path, tmp_path / "nodes", columns=TABLE, methods=["yarn-cs"], problem="hadar")
+    assert found.verdict.startswith("the record is no schedule of hadar: schedulers and bound only"), found.verdict
+
+
 def test_formats_are_told_by_how_they_begin(tmp_path: Path) -> None:
     assert detect(FIELD / "sacct.txt").id == detect(FIELD / "sacct-25.05.json").id == "slurm"
     assert detect(FIELD / "kubectl.json").id == "kubernetes"
