@@ -278,12 +278,15 @@ def test_a_card_of_one_that_earns_nothing() -> None:
 
 
 def test_a_scheduler_that_fails_everywhere_scores_0(command: Command, folder: Path, small: None) -> None:
-    for name, failure in (("infeasible", "infeasible"), ("nothing", "none")):
+    for name, failure in (("infeasible", "infeasible"), ("nothing", "none"), ("whispers", "error")):
         arguments = ("--problem", "rar-ddls", "--instances", "2", "--workers", "1", "--json", "--out", name)
         ran = command("evaluate", f"{FILE}:{name}", *arguments)
         assert ran.status == 4, ran.err
         data = json.loads(ran.out)
         assert data["score"] == 0 and data["failures"] == {failure: 2}
+        printed = ran.out + ran.err + "".join(path.read_text("utf-8") for path in Path(name).glob("card.*"))
+        assert "\x1b" not in printed and "\x07" not in printed and "Traceback" not in printed
+        assert name != "whispers" or "red" in printed  # the message is there, made harmless
     ran = command("evaluate", f"{FILE}:absent", "--problem", "rar-ddls", "--out", "x")
     assert ran.status == 2 and "has no function 'absent'" in ran.err.splitlines()[-1] and "Traceback" not in ran.err
 

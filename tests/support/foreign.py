@@ -46,6 +46,11 @@ def infeasible(instance: Any, *, seed: int) -> dict[str, Any]:
     return {"start": {job.id: 1 for job in jobs}, "placement": {job.id: {server: job.gpus} for job in jobs}}
 
 
+def whispers(instance: Any, *, seed: int) -> dict[str, Any]:
+    """Fails with half of a surrogate pair and a terminal's escape in its message."""
+    raise ValueError("half \ud800 and \x1b[31mred\x1b]0;title\x07")
+
+
 def patches(instance: Any, *, seed: int) -> dict[str, Any]:
     """Makes every checker of its process say yes."""
     from schedgap.catalogue import rar_ddls
