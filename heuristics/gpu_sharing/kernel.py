@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.compiled import njit_cached
+from schedgap.formulations.common.compiled import njit_cached, njit_kernel
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -13,7 +15,7 @@ Floats = NDArray[np.float64]
 FIRST_FIT, BEST_BENEFIT, BEST_BENEFIT_PLUS = 0, 1, 2
 
 
-@njit_cached
+@njit_kernel
 def share_now(a: float, n: float, xi_o: float, xi_n: float, wait: float, n_wait: float) -> tuple[bool, float]:
     """Whether starting the new job now beats waiting, and the pair's mean completion from now.
 
@@ -29,51 +31,85 @@ def share_now(a: float, n: float, xi_o: float, xi_n: float, wait: float, n_wait:
     return both < apart, 0.5 * min(both, apart)
 
 
+class Jobs(NamedTuple):
+    """The jobs of an instance, J of them with at most E entries (numbers of accumulation steps).
+
+    Attributes
+    ----------
+    gpus : (J,) gang sizes
+    entries : (J,) how many entries there are
+    work, load : (J, E) slots alone and memory of a GPU, by entry
+    slowdown, slowed : (J, J) xi[j, k] and its transpose
+    """
+
+    gpus: Ints
+    entries: Ints
+    work: Floats
+    load: Floats
+    slowdown: Floats
+    slowed: Floats
+
+
+class Occupants(NamedTuple):
+    """Jobs that hold GPUs alone, with room for as many more as wait: one that starts here is one for those after it.
+
+    Attributes
+    ----------
+    job : (P,) job numbers, by the first of their lone GPUs
+    alone : (P,) how many GPUs each holds alone
+    left, pace, room : (P,) work left, present slowdown, memory left beside it
+    """
+
+    job: Ints
+    alone: Ints
+    left: Floats
+    pace: Floats
+    room: Floats
+
+
+class Starts(NamedTuple):
+    """Who starts, by place in the list of those that wait.
+
+    Attributes
+    ----------
+    entry : (W,) entry of the accumulation steps, or -1 for a job that waits
+    partners, taken : (W, most partners + 1) an occupant's place, and the GPUs taken beside it; the list ends with -1,
+        and what is missing to the gang size comes from the free GPUs
+    """
+
+    entry: Ints
+    partners: Ints
+    taken: Ints
+
+
+class Rule(NamedTuple):
+    """What a policy is: FIRST_FIT, BEST_BENEFIT or BEST_BENEFIT_PLUS; whether a GPU may hold two jobs; its memory."""
+
+    kind: int
+    shares: bool
+    memory: float
+
+
 @njit_cached
 def decide(
-    rule: int,
-    shares: bool,
+    rule: Rule,
     waiting: Ints,
     free: int,
-    memory: float,
-    count: int,
-    occupants: Ints,
-    alone: Ints,
-    left: Floats,
-    pace: Floats,
-    room: Floats,
     release: Floats,
-    gpus: Ints,
-    work: Floats,
-    load: Floats,
-    choices: Ints,
-    slowdown: Floats,
-    slowed: Floats,
-    steps_out: Ints,
-    partners: Ints,
-    taken: Ints,
+    jobs: Jobs,
+    occupants: Occupants,
+    count: int,
+    starts: Starts,
 ) -> int:
     """Go through the waiting jobs once, in order (Algorithm 1 of paper 003).
 
     Parameters
     ----------
-    rule : FIRST_FIT, BEST_BENEFIT or BEST_BENEFIT_PLUS
-    shares : whether a GPU may hold two jobs; otherwise nobody is an occupant, those who start here neither
     waiting : job numbers in order of priority
     free : GPUs without a job
-    memory : of a GPU
-    count : how many occupants there are
-    occupants : running jobs that hold GPUs alone, by the first of these GPUs, with room for as many more as
-        wait: a job that starts here on free GPUs is an occupant for those after it
-    alone : how many GPUs each holds alone; changed
-    left, pace, room : by occupant: work left, present slowdown, memory left beside it; changed
     release : sorted moments, from now, at which further GPUs become free
-    gpus : gang size by job
-    work, load, choices : by job and entry: work and memory by accumulation; how many entries there are
-    slowdown, slowed : xi[j, k] and its transpose
-    steps_out : by place in `waiting`: entry of the accumulation steps, or -1 for a job that waits
-    partners, taken : by place in `waiting` and partner: occupant's place and GPUs taken beside it; the list
-        ends with -1, and what is missing to the gang size comes from the free GPUs
+    occupants, count : the first `count` are there already; changed. Where GPUs are not shared there are none
+    starts : is filled
 
     Returns
     -------
@@ -84,98 +120,136 @@ def decide(
     -----
     O(waiting x occupants), about 10 ns each.
     """
-    single = alone.sum()
-    value = np.empty(len(occupants))
-    needed = np.empty(len(occupants), dtype=np.int64)
+    single = occupants.alone.sum()
+    value = np.empty(len(occupants.job))
+    needed = np.empty(len(occupants.job), dtype=np.int64)
     for place in range(len(waiting)):
-        steps_out[place] = -1
+        starts.entry[place] = -1
         if free == 0 and single == 0:
             continue
         j = waiting[place]
-        need = gpus[j]
+        need = jobs.gpus[j]
         if free >= need:
-            steps_out[place] = 0
-            partners[place, 0] = -1
+            # Free GPUs come first: nobody is slowed down.
+            starts.entry[place] = 0
+            starts.partners[place, 0] = -1
             free -= need
-            if not shares:
-                continue
-            occupants[count], alone[count], left[count] = j, need, work[j, 0]
-            pace[count], room[count] = 1.0, memory - load[j, 0]
-            single += need
-            count += 1
+            if rule.shares:
+                _add_occupant(occupants, count, jobs, j, 0, need, 1.0, rule.memory)
+                single += need
+                count += 1
             continue
         if free + single < need:
             continue
         moment = 0.0
-        if rule == BEST_BENEFIT_PLUS:
+        if rule.kind == BEST_BENEFIT_PLUS:
             missing = need - free - 1
             moment = release[missing] if missing < len(release) else np.inf
-        usable = free
-        for p in range(count):
-            value[p] = np.inf
-            if alone[p] == 0:
-                continue
-            entry = 0
-            while entry < choices[j] and load[j, entry] > room[p]:
-                entry += 1
-            if entry == choices[j]:
-                continue
-            o = occupants[p]
-            needed[p] = entry
-            if rule == FIRST_FIT:
-                value[p] = p
-            else:
-                xi_o = max(slowed[j, o], pace[p]) / pace[p]
-                a = left[p] * pace[p]
-                n = work[j, entry]
-                if rule == BEST_BENEFIT:
-                    good, mean = share_now(a, n, xi_o, slowdown[j, o], a, n)
-                else:
-                    good, mean = share_now(a, n, xi_o, slowdown[j, o], min(a, moment), work[j, 0])
-                if not good:
-                    continue
-                value[p] = mean
-            usable += alone[p]
-        if usable < need:
+        if free + _value_partners(rule, j, moment, jobs, occupants, count, value, needed) < need:
             continue
-        entry, slot, slowest = 0, 0, 1.0
-        while need > 0:
-            best = -1
-            for p in range(count):
-                if value[p] < np.inf and (best < 0 or value[p] < value[best]):
-                    best = p
-            if best < 0:
-                break
-            number = min(need, alone[best])
-            partners[place, slot], taken[place, slot] = best, number
-            slot += 1
-            value[best] = np.inf
-            alone[best] -= number
-            single -= number
-            need -= number
-            entry = max(entry, needed[best])
-            slowest = max(slowest, slowdown[j, occupants[best]])
-            # The partner's pace changes; in slots at full rate it has as much work left as before.
-            pace[best] = max(pace[best], slowed[j, occupants[best]])
-        partners[place, slot] = -1
-        steps_out[place] = entry
-        free -= need
-        if need > 0:
-            occupants[count], alone[count], left[count] = j, need, work[j, entry]
-            pace[count], room[count] = slowest, memory - load[j, entry]
-            single += need
+        entry, slowest, missing = _take_partners(place, j, need, jobs, occupants, count, value, needed, starts)
+        starts.entry[place] = entry
+        single -= need - missing
+        free -= missing
+        if missing > 0:  # the rest of its gang lies on free GPUs, where others may join it
+            _add_occupant(occupants, count, jobs, j, entry, missing, slowest, rule.memory)
+            single += missing
             count += 1
     return free
+
+
+@njit_kernel
+def _add_occupant(
+    occupants: Occupants, place: int, jobs: Jobs, j: int, entry: int, alone: int, pace: float, memory: float
+) -> None:
+    """A job that starts now holds GPUs alone."""
+    occupants.job[place], occupants.alone[place] = j, alone
+    occupants.left[place], occupants.pace[place] = jobs.work[j, entry], pace
+    occupants.room[place] = memory - jobs.load[j, entry]
+
+
+@njit_kernel
+def _value_partners(
+    rule: Rule, j: int, moment: float, jobs: Jobs, occupants: Occupants, count: int, value: Floats, needed: Ints
+) -> int:
+    """Which occupants a job may start beside, by how much each pair gains (Algorithm 2); the GPUs they hold alone.
+
+    `value` of each is filled, the least is the best and infinity none; `needed` with the entry that fits beside it.
+    """
+    usable = 0
+    for p in range(count):
+        value[p] = np.inf
+        if occupants.alone[p] == 0:
+            continue
+        # The fewest accumulation steps, that is the largest sub-batch, that fit the memory beside it.
+        entry = 0
+        while entry < jobs.entries[j] and jobs.load[j, entry] > occupants.room[p]:
+            entry += 1
+        if entry == jobs.entries[j]:
+            continue
+        o = occupants.job[p]
+        needed[p] = entry
+        if rule.kind == FIRST_FIT:
+            value[p] = p
+        else:
+            # Slots that the partner takes at its present pace, and by how much that pace would fall.
+            a = occupants.left[p] * occupants.pace[p]
+            xi_o = max(jobs.slowed[j, o], occupants.pace[p]) / occupants.pace[p]
+            n = jobs.work[j, entry]
+            if rule.kind == BEST_BENEFIT:
+                good, mean = share_now(a, n, xi_o, jobs.slowdown[j, o], a, n)
+            else:
+                good, mean = share_now(a, n, xi_o, jobs.slowdown[j, o], min(a, moment), jobs.work[j, 0])
+            if not good:
+                continue
+            value[p] = mean
+        usable += occupants.alone[p]
+    return usable
+
+
+@njit_kernel
+def _take_partners(
+    place: int,
+    j: int,
+    need: int,
+    jobs: Jobs,
+    occupants: Occupants,
+    count: int,
+    value: Floats,
+    needed: Ints,
+    starts: Starts,
+) -> tuple[int, float, int]:
+    """Take lone GPUs of the best occupants; (entry that fits beside all, slowdown, GPUs that are still missing)."""
+    entry, slot, slowest = 0, 0, 1.0
+    while need > 0:
+        best = -1
+        for p in range(count):
+            if value[p] < np.inf and (best < 0 or value[p] < value[best]):
+                best = p
+        if best < 0:
+            break
+        number = min(need, occupants.alone[best])
+        starts.partners[place, slot], starts.taken[place, slot] = best, number
+        slot += 1
+        value[best] = np.inf
+        occupants.alone[best] -= number
+        need -= number
+        entry = max(entry, needed[best])
+        slowest = max(slowest, jobs.slowdown[j, occupants.job[best]])
+        # The partner's pace changes; in slots at full rate it has as much work left as before.
+        occupants.pace[best] = max(occupants.pace[best], jobs.slowed[j, occupants.job[best]])
+    starts.partners[place, slot] = -1
+    return entry, slowest, need
 
 
 def _compile() -> None:
     """Compile now, or load what is kept on disk: a policy's seconds start after the imports."""
     none, number = np.zeros(0, dtype=np.int64), np.zeros(0)
     row, table = np.zeros((0, 1), dtype=np.int64), np.zeros((0, 1))
-    state = (none, none.copy(), number, number.copy(), number.copy())
-    decide(
-        0, True, none, 0, 1.0, 0, *state, number, none, table, table, none, table, table, none.copy(), row, row.copy()
-    )
+    jobs = Jobs(none, none, table, table, table, table)
+    occupants = Occupants(none, none.copy(), number, number.copy(), number.copy())
+    starts = Starts(none.copy(), row, row.copy())
+    decide(Rule(0, True, 1.0), none, 0, number, jobs, occupants, 0, starts)
 
 
 _compile()

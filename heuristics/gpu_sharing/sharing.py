@@ -14,7 +14,16 @@ from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import impossible
 from schedgap.formulations.gpu_sharing.schedule import Cluster, Decide, run_policy, start_alone
 from schedgap.heuristics.common.run import HeuristicRun
-from schedgap.heuristics.gpu_sharing.kernel import BEST_BENEFIT, BEST_BENEFIT_PLUS, FIRST_FIT, decide
+from schedgap.heuristics.gpu_sharing.kernel import (
+    BEST_BENEFIT,
+    BEST_BENEFIT_PLUS,
+    FIRST_FIT,
+    Jobs,
+    Occupants,
+    Rule,
+    Starts,
+    decide,
+)
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 # Runs of the non-preemptive policies, and the metrics of every policy.
@@ -164,67 +173,53 @@ class SharingPolicy:
     """One decision at a time; the arrays that do not change are made once."""
 
     def __init__(self, instance: GpuSharingInstance, rule: int) -> None:
-        self.rule = rule
         data = tables(instance)
-        self.gpus = data.gpus
         entries = max([1, *(len(steps) for steps in data.steps)])
         shape = (len(data.steps), entries)
-        self.work, self.load = np.full(shape, np.inf), np.full(shape, np.inf)
+        works, loads = np.full(shape, np.inf), np.full(shape, np.inf)
         for j, (work, load) in enumerate(zip(data.work, data.load, strict=True)):
-            self.work[j, : len(work)], self.load[j, : len(load)] = work, load
-        self.entries = np.array([len(steps) for steps in data.steps], dtype=np.int64)
-        self.slowdown = np.ascontiguousarray(data.slowdown)
-        self.slowed = np.ascontiguousarray(data.slowdown.T)
+            works[j, : len(work)], loads[j, : len(load)] = work, load
+        self.jobs = Jobs(
+            data.gpus,
+            np.array([len(steps) for steps in data.steps], dtype=np.int64),
+            works,
+            loads,
+            np.ascontiguousarray(data.slowdown),
+            np.ascontiguousarray(data.slowdown.T),
+        )
         # A little less than the checker's tolerance: what fits here fits there.
-        self.memory = instance.gpu_memory * (1 + 0.9e-9)
-        self.shares = instance.max_jobs_per_gpu > 1
+        self.rule = Rule(rule, instance.max_jobs_per_gpu > 1, instance.gpu_memory * (1 + 0.9e-9))
 
     def decide(self, cluster: Cluster, waiting: Sequence[int]) -> Sequence[int]:
         """Go through the waiting jobs once and start those that Algorithm 1 starts."""
-        if cluster.free == 0 and not (self.shares and cluster.alone.any()):
+        rule = self.rule
+        if cluster.free == 0 and not (rule.shares and cluster.alone.any()):
             return []
-        occupants = cluster.occupants() if self.shares else np.zeros(0, dtype=np.int64)
+        holders = cluster.occupants() if rule.shares else np.zeros(0, dtype=np.int64)
         order = np.array(waiting, dtype=np.int64)
-        steps = np.full(len(order), -1, dtype=np.int64)
-        held = np.concatenate([occupants, np.zeros(len(order), dtype=np.int64)])
-        widest = int(min(self.gpus[order].max(), len(held))) + 1
-        partners = np.full((len(order), widest), -1, dtype=np.int64)
-        taken = np.zeros((len(order), widest), dtype=np.int64)
-        release = cluster.releases() if self.rule == BEST_BENEFIT_PLUS else np.zeros(0)
-        idle = np.zeros(len(order))
-        decide(
-            self.rule,
-            self.shares,
-            order,
-            cluster.free,
-            self.memory,
-            len(occupants),
-            held,
-            np.concatenate([cluster.alone[occupants], np.zeros(len(order), dtype=np.int64)]),
-            np.concatenate([cluster.work_left(occupants), idle]),
-            np.concatenate([cluster.pace[occupants], idle]),
-            np.concatenate([self.memory - cluster.load[occupants], idle]),
-            release,
-            self.gpus,
-            self.work,
-            self.load,
-            self.entries,
-            self.slowdown,
-            self.slowed,
-            steps,
-            partners,
-            taken,
+        none, idle = np.zeros(len(order), dtype=np.int64), np.zeros(len(order))
+        occupants = Occupants(
+            np.concatenate([holders, none]),
+            np.concatenate([cluster.alone[holders], none]),
+            np.concatenate([cluster.work_left(holders), idle]),
+            np.concatenate([cluster.pace[holders], idle]),
+            np.concatenate([rule.memory - cluster.load[holders], idle]),
         )
+        widest = int(min(self.jobs.gpus[order].max(), len(occupants.job))) + 1
+        shape = (len(order), widest)
+        starts = Starts(np.full(len(order), -1, dtype=np.int64), np.full(shape, -1), np.zeros(shape, dtype=np.int64))
+        release = cluster.releases() if rule.kind == BEST_BENEFIT_PLUS else np.zeros(0)
+        decide(rule, order, cluster.free, release, self.jobs, occupants, len(holders), starts)
         started = []
-        for place in np.flatnonzero(steps >= 0).tolist():
+        for place in np.flatnonzero(starts.entry >= 0).tolist():
             job = int(order[place])
             chosen: list[int] = []
-            for partner, number in zip(partners[place].tolist(), taken[place].tolist(), strict=True):
+            for partner, number in zip(starts.partners[place].tolist(), starts.taken[place].tolist(), strict=True):
                 if partner < 0:
                     break
-                chosen += cluster.lone_gpus(int(held[partner]), number)
-            chosen += cluster.free_gpus(int(self.gpus[job]) - len(chosen))
-            cluster.begin(job, int(steps[place]), chosen)
+                chosen += cluster.lone_gpus(int(occupants.job[partner]), number)
+            chosen += cluster.free_gpus(int(self.jobs.gpus[job]) - len(chosen))
+            cluster.begin(job, int(starts.entry[place]), chosen)
             started.append(job)
         return started
 

@@ -47,15 +47,15 @@ def test_what_it_finds_is_feasible_and_repeats_itself(preset: str, seed: int) ->
 def test_the_value_of_a_changed_order_is_that_of_placing_all_jobs() -> None:
     search = ListSearch(tables(drawn("small", 3)), must=False)
     order, slowest = search._first(), search._slowest
-    state = _start(order, slowest, search._table)
-    first = state[0][0]
+    state = _start(order, slowest, search._problem)
+    first = state.worth[0]
     for seed in range(20):
-        _anneal(30, 5.0, np.random.default_rng(seed), search._slowest, state, search._table)
-        again = _start(state[4], state[5], search._table)
-        assert state[0][0] == pytest.approx(again[0][0])
-        assert (state[6] == again[6]).all() and state[7] == pytest.approx(again[7])
-        assert _start(state[2], state[3], search._table)[0][0] == pytest.approx(state[0][1])
-    assert state[0][1] >= first
+        _anneal(30, 5.0, np.random.default_rng(seed), search._slowest, state, search._problem)
+        again = _start(state.order, state.slowest, search._problem)
+        assert state.worth[0] == pytest.approx(again.worth[0])
+        assert (state.free == again.free).all() and state.worth_before == pytest.approx(again.worth_before)
+        assert _start(state.best_order, state.best_slowest, search._problem).worth[0] == pytest.approx(state.worth[1])
+    assert state.worth[1] >= first
 
 
 def test_where_all_jobs_must_finish_they_do() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.compiled import njit_cached
+from schedgap.formulations.common.compiled import njit_cached, njit_kernel
 from schedgap.solvers.exact.comm_contention.bounds import ACTIVE, WAITING, Tasks
 
 # Sets of partial schedules as convex hulls of points (compiled).
@@ -249,7 +249,7 @@ BEST, SKIPPED, TOLERANCE_TIME, TOLERANCE_VOLUME, MARGIN = 0, 1, 2, 3, 4
 """Places in the numbers that a search keeps; SKIPPED is the least bound of a node that did not fit."""
 
 
-@njit_cached
+@njit_kernel
 def _earliest(work: Floats, count: int) -> float:
     """The least clock of a set."""
     early = np.inf
@@ -258,7 +258,7 @@ def _earliest(work: Floats, count: int) -> float:
     return float(early)
 
 
-@njit_cached
+@njit_kernel
 def can_settle(work: Floats, count: int, state: States, release: Floats, kept: Floats) -> bool:
     """Whether something can still settle an open start: a later release, or three tasks to start together."""
     early = _earliest(work, count)
@@ -271,7 +271,7 @@ def can_settle(work: Floats, count: int, state: States, release: Floats, kept: F
     return waiting >= 3
 
 
-@njit_cached
+@njit_kernel
 def starts_due(work: Floats, count: int, state: States, release: Floats, dimension: int) -> int:
     """How many tasks must start when two end together, for that to settle an open start; 0: it cannot."""
     early = _earliest(work, count)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.compiled import njit_cached
+from schedgap.formulations.common.compiled import njit_cached, njit_kernel
 from schedgap.solvers.exact.comm_contention.bounds import ACTIVE, DONE, WAITING, Tasks, rest_bound
 from schedgap.solvers.exact.comm_contention.events import (
     AT_RELEASE,
@@ -187,7 +187,7 @@ def _make_children(node: Node, node_bound: float, tasks: Tasks, kept: Floats, la
     return born
 
 
-@njit_cached
+@njit_kernel
 def _starts_owed(node: Node, kind: int, j: int, other: int, tasks: Tasks, later: bool) -> int:
     """How many tasks must start at this very moment after an event; -1 where the event cannot follow.
 
@@ -234,12 +234,13 @@ def _follow(node: Node, kind: int, j: int, other: int, tasks: Tasks, kept: Float
     return meet_release(work, count, tasks.release[j], node.dimension, kept)
 
 
-@njit_cached
+@njit_kernel
 def _enter(node: Node, kind: int, j: int, other: int, count: int, tasks: Tasks, state: States) -> None:
     """Write the event down: flow times of who ends, volume and start of who starts, and the child's states."""
     n = tasks.size.shape[0]
     work = node.work
-    state[:] = node.state
+    for i in range(n):
+        state[i] = node.state[i]
     if kind in (END, TIE):
         state[j] = DONE
         for p in range(count):
@@ -345,7 +346,7 @@ def _replay(start: Floats, tasks: Tasks, tolerance: float) -> float:
     return total
 
 
-@njit_cached
+@njit_kernel
 def _copy(source: Floats, target: Floats, count: int) -> None:
     for p in range(count):
         for d in range(source.shape[1]):
@@ -367,7 +368,7 @@ def _bound(work: Floats, count: int, least: Floats, state: States, tasks: Tasks)
     return float(cost + rest_bound(clock, least, state, tasks))
 
 
-@njit_cached
+@njit_kernel
 def _same_future(work: Floats, count: int, free: int, dimension: int, n: int) -> tuple[int, int, int]:
     """One point, the cheapest, where all have the same clock and the same volumes left."""
     best = 0

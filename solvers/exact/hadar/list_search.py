@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.compiled import njit_cached
+from schedgap.formulations.common.compiled import njit_cached, njit_inline, njit_kernel
 from schedgap.formulations.hadar.tables import Tables
 from schedgap.solvers.incumbent import Incumbent
 
@@ -18,13 +19,52 @@ Bools = NDArray[np.bool_]
 Levels = dict[int, dict[int, int]]
 """The level of each job in each slot it runs in."""
 
-Table = tuple[Ints, Ints, Ints, Ints, Bools, Ints, Floats, Ints]
-"""Of the jobs: workers, first slots, targets, progress by level, types by level, types from the slowest on, utility by
-finish; and the devices by type."""
 
-State = tuple[Floats, Ints, Ints, Ints, Ints, Ints, Ints, Floats]
-"""Worth of the present and the best order; positions between two snapshots; best order and its slowest levels; the
-present ones; what is free, and the worth so far, at each snapshot of the present order."""
+class Problem(NamedTuple):
+    """The jobs and devices of an instance, for J jobs, at most L levels, R types and T slots.
+
+    Attributes
+    ----------
+    workers, first, target : (J,) devices of a gang, first slot, work to be done
+    step : (J, L) work done in a slot, by level
+    allowed : (J, L, R) the types that a level may use
+    types : (J, R) types from the slowest on
+    utility : (J, T + 1) by finish slot, 0 where it is worth nothing
+    capacity : (R,) devices by type
+    """
+
+    workers: Ints
+    first: Ints
+    target: Ints
+    step: Ints
+    allowed: Bools
+    types: Ints
+    utility: Floats
+    capacity: Ints
+
+
+class State(NamedTuple):
+    """The present order and the best one, with snapshots of the present one at every `gap`-th position.
+
+    Attributes
+    ----------
+    worth : (2,) of the present and of the best order
+    gap : (1,) positions between two snapshots
+    best_order, best_slowest : (J,) jobs in order; the slowest level that each may use
+    order, slowest : (J,) the same of the present order
+    free : (J / gap, T + 1, R + 1) devices that are free before the position, by type and all together
+    worth_before : (J / gap,) utility of the jobs before the position
+    """
+
+    worth: Floats
+    gap: Ints
+    best_order: Ints
+    best_slowest: Ints
+    order: Ints
+    slowest: Ints
+    free: Ints
+    worth_before: Floats
+
 
 LARGEST = 2 * 10**7
 """Jobs times slots that are worth the memory of the tables."""
@@ -65,7 +105,7 @@ class ListSearch:
         utility = np.array([job.utility for job in jobs])
         if must:  # to finish is worth more than all utilities, and sooner is better
             utility = np.where(np.arange(data.horizon + 1) > 0, utility + float(utility.max(axis=1).sum()) + 1.0, 0.0)
-        self._table: Table = (
+        self._problem = Problem(
             np.array([job.workers for job in jobs], dtype=np.int64),
             np.array([max(1, job.arrival) for job in jobs], dtype=np.int64),
             np.array([job.target for job in jobs], dtype=np.int64),
@@ -88,7 +128,7 @@ class ListSearch:
         jobs, work = len(self.data.jobs), best.work_left(SHARE)
         rng = np.random.default_rng(best.options.seed)
         order, slowest = self._first(), self._slowest
-        state = _start(order, slowest, self._table)
+        state = _start(order, slowest, self._problem)
         total = UNLIMITED if work is None else max(1, int(work / (COST * jobs)))
         seconds = best.seconds_left(SHARE)
         began, done, leg = time.monotonic(), 0, 50
@@ -109,12 +149,12 @@ class ListSearch:
 
     def _leg(self, count: int, share: float, rng: np.random.Generator, state: State) -> None:
         """So many changes after this share of the cooling."""
-        _anneal(count, self._mean * WARM * (COLD / WARM) ** share, rng, self._slowest, state, self._table)
+        _anneal(count, self._mean * WARM * (COLD / WARM) ** share, rng, self._slowest, state, self._problem)
 
     def _best(self, state: State) -> Levels:
         levels = np.zeros((len(self.data.jobs), self.data.horizon + 1), dtype=np.int64)
-        _place(state[2], state[3], levels, self._table)
-        return {j: {int(t): int(own[t]) - 1 for t in np.flatnonzero(own)} for j, own in enumerate(levels) if own.any()}
+        _place(state.best_order, state.best_slowest, levels, self._problem)
+        return {j: {int(t): int(row[t]) - 1 for t in np.flatnonzero(row)} for j, row in enumerate(levels) if row.any()}
 
     def _first(self) -> Ints:
         """The order of the largest utility for a device-slot, or for a device and the root of the slots."""
@@ -125,7 +165,7 @@ class ListSearch:
             )
             for power in (1.0, 0.5)
         ]
-        return max(orders, key=lambda order: float(_start(order, slowest, self._table)[0][0]))
+        return max(orders, key=lambda order: float(_start(order, slowest, self._problem).worth[0]))
 
 
 @njit_cached
@@ -139,68 +179,65 @@ def _empty(slots: int, capacity: Ints) -> Ints:  # pragma: no cover - compiled
 
 
 @njit_cached
-def _start(order: Ints, slowest: Ints, table: Table) -> State:  # pragma: no cover - compiled
-    jobs, slots = table[6].shape
+def _start(order: Ints, slowest: Ints, problem: Problem) -> State:  # pragma: no cover - compiled
+    """Place all jobs in this order, with a snapshot at every position that is a multiple of about the root of J."""
+    jobs, slots = problem.utility.shape
     gap = max(1, int(np.sqrt(jobs)))
-    now = _empty(slots, table[7])
+    now = _empty(slots, problem.capacity)
     count = (jobs - 1) // gap + 1
     free = np.zeros((count, *now.shape), dtype=np.int64)
-    worth = np.zeros(count)
+    worth_before = np.zeros(count)
     total = 0.0
     for q in range(jobs):
         if q % gap == 0:
-            free[q // gap], worth[q // gap] = now, total
-        total += _job(order[q], slowest, now, table)
-    return (
-        np.array([total, total]),
-        np.array([gap]),
-        order.copy(),
-        slowest.copy(),
-        order.copy(),
-        slowest.copy(),
-        free,
-        worth,
-    )
+            free[q // gap], worth_before[q // gap] = now, total
+        total += _place_job(order[q], slowest, now, problem)
+    worth = np.array([total, total])
+    return State(worth, np.array([gap]), order.copy(), slowest.copy(), order.copy(), slowest.copy(), free, worth_before)
 
 
-@njit_cached
-def _level(j: int, t: int, least: int, free: Ints, workers: Ints, allowed: Bools) -> int:  # pragma: no cover - compiled
+@njit_inline
+def _level(j: int, t: int, least: int, free: Ints, problem: Problem) -> int:  # pragma: no cover - compiled
     """The fastest level down to `least` that the free devices give a job in a slot; -1 for none."""
+    workers, allowed = problem.workers, problem.allowed
     kinds = allowed.shape[2]
     if free[t, kinds] < workers[j]:
         return -1
     for level in range(least + 1):
-        there = 0
+        devices = 0
         for r in range(kinds):
             if allowed[j, level, r]:
-                there += free[t, r]
-        if there >= workers[j]:
+                devices += free[t, r]
+        if devices >= workers[j]:
             return level
     return -1
 
 
-@njit_cached
-def _job(j: int, slowest: Ints, free: Ints, table: Table) -> float:  # pragma: no cover - compiled
+@njit_kernel
+def _place_job(j: int, slowest: Ints, free: Ints, problem: Problem) -> float:  # pragma: no cover - compiled
     """Take what a job needs from what is free; its utility, 0 where it does not finish and takes nothing."""
-    workers, arrival, target, step, allowed, types, utility, _ = table
+    types, utility = problem.types, problem.utility
+    kinds = types.shape[1]
+    # First see when it would finish: one that is worth nothing then takes no devices from those behind it.
     done, finish = 0, 0
-    for t in range(arrival[j], utility.shape[1]):
-        level = _level(j, t, slowest[j], free, workers, allowed)
+    for t in range(problem.first[j], utility.shape[1]):
+        level = _level(j, t, slowest[j], free, problem)
         if level >= 0:
-            done += step[j, level]
-            if done >= target[j]:
+            done += problem.step[j, level]
+            if done >= problem.target[j]:
                 finish = t
                 break
     if finish == 0 or utility[j, finish] <= 0.0:
         return 0.0
-    for t in range(arrival[j], finish + 1):
-        level = _level(j, t, slowest[j], free, workers, allowed)
+    # The slowest types that the level allows are taken first, so that the fast ones stay for others.
+    for t in range(problem.first[j], finish + 1):
+        level = _level(j, t, slowest[j], free, problem)
         if level >= 0:
-            need = workers[j]
-            free[t, types.shape[1]] -= need
-            for k in range(types.shape[1]):
+            need = problem.workers[j]
+            free[t, kinds] -= need
+            for k in range(kinds):
                 r = types[j, k]
-                if allowed[j, level, r]:
+                if problem.allowed[j, level, r]:
                     take = min(need, free[t, r])
                     free[t, r] -= take
                     need -= take
@@ -208,19 +245,19 @@ def _job(j: int, slowest: Ints, free: Ints, table: Table) -> float:  # pragma: n
 
 
 @njit_cached
-def _place(order: Ints, slowest: Ints, levels: Ints, table: Table) -> None:  # pragma: no cover - compiled
+def _place(order: Ints, slowest: Ints, levels: Ints, problem: Problem) -> None:  # pragma: no cover - compiled
     """(J, T + 1) one more than the level of each job in each slot, 0 where it does not run."""
     slots = levels.shape[1]
-    free = _empty(slots, table[7])
+    free = _empty(slots, problem.capacity)
     for j in order:
         before = free.copy()
-        if _job(j, slowest, free, table) > 0.0:
+        if _place_job(j, slowest, free, problem) > 0.0:
             for t in range(slots):
                 if (before[t] != free[t]).any():
-                    levels[j, t] = 1 + _level(j, t, slowest[j], before, table[0], table[4])
+                    levels[j, t] = 1 + _level(j, t, slowest[j], before, problem)
 
 
-@njit_cached
+@njit_kernel
 def _move(order: Ints, source: int, goal: int) -> None:  # pragma: no cover - compiled
     job = order[source]
     way = 1 if source < goal else -1
@@ -229,14 +266,18 @@ def _move(order: Ints, source: int, goal: int) -> None:  # pragma: no cover - co
     order[goal] = job
 
 
+SWAP, SHIFT, RELEVEL = 0, 1, 2
+"""Changes: two jobs swap positions, one goes to another position, one gets another slowest level."""
+
+
 @njit_cached
 def _anneal(
-    count: int, temperature: float, rng: np.random.Generator, most: Ints, state: State, table: Table
+    count: int, temperature: float, rng: np.random.Generator, slowest_of_all: Ints, state: State, problem: Problem
 ) -> None:  # pragma: no cover - compiled
     """Try so many changes at one temperature; only what follows the last snapshot before a change is done anew."""
-    value, gaps, best_order, best_slowest, order, slowest, free, worth = state
-    jobs, gap = len(order), gaps[0]
-    trial_free, trial_worth = free.copy(), worth.copy()
+    order, slowest = state.order, state.slowest
+    jobs = len(order)
+    trial_free, trial_worth = state.free.copy(), state.worth_before.copy()
     for _ in range(count):
         a = int(rng.integers(0, jobs))
         if rng.random() < 0.5:
@@ -245,39 +286,60 @@ def _anneal(
             b = min(jobs - 1, max(0, a + int(rng.integers(-15, 16))))
         kind = int(rng.integers(0, 3))
         first, last, old = min(a, b), max(a, b), slowest[order[a]]
-        if kind == 0:
+        if kind == SWAP:
             order[a], order[b] = order[b], order[a]
-        elif kind == 1:
+        elif kind == SHIFT:
             _move(order, a, b)
         else:
             first = last = a
-            slowest[order[a]] = rng.integers(0, most[order[a]] + 1)
-        begin = first // gap
-        now, total = free[begin].copy(), worth[begin]
-        end = len(worth)
-        for q in range(begin * gap, jobs):
-            if q % gap == 0:
-                k = q // gap
-                if q > last and (now == free[k]).all():  # what follows is as before
-                    total += value[0] - worth[k]
-                    end = k
-                    break
-                trial_free[k], trial_worth[k] = now, total
-            total += _job(order[q], slowest, now, table)
-        gain = total - value[0]
+            slowest[order[a]] = rng.integers(0, slowest_of_all[order[a]] + 1)
+        total, end = _replace_from(first, last, state, problem, trial_free, trial_worth)
+        gain = total - state.worth[0]
         if gain >= 0.0 or rng.random() < np.exp(gain / temperature):
-            for k in range(begin, len(worth)):
-                if k < end:
-                    free[k], worth[k] = trial_free[k], trial_worth[k]
-                else:
-                    worth[k] += gain
-            value[0] = total
-            if total > value[1]:
-                value[1] = total
-                best_order[:], best_slowest[:] = order, slowest
-        elif kind == 0:
+            _accept(first // state.gap[0], end, total, state, trial_free, trial_worth)
+        elif kind == SWAP:
             order[a], order[b] = order[b], order[a]
-        elif kind == 1:
+        elif kind == SHIFT:
             _move(order, b, a)
         else:
             slowest[order[a]] = old
+
+
+@njit_cached
+def _replace_from(
+    first: int, last: int, state: State, problem: Problem, trial_free: Ints, trial_worth: Floats
+) -> tuple[float, int]:  # pragma: no cover - compiled
+    """Place the jobs anew from the snapshot before `first` on; the total, and the snapshot from which all is as before.
+
+    Behind the `last` position that changed, free devices that equal those of a snapshot mean an equal rest.
+    """
+    gap = state.gap[0]
+    begin, end = first // gap, len(state.worth_before)
+    now, total = state.free[begin].copy(), state.worth_before[begin]
+    for q in range(begin * gap, len(state.order)):
+        if q % gap == 0:
+            k = q // gap
+            if q > last and (now == state.free[k]).all():
+                total += state.worth[0] - state.worth_before[k]
+                end = k
+                break
+            trial_free[k], trial_worth[k] = now, total
+        total += _place_job(state.order[q], state.slowest, now, problem)
+    return total, end
+
+
+@njit_cached
+def _accept(
+    begin: int, end: int, total: float, state: State, trial_free: Ints, trial_worth: Floats
+) -> None:  # pragma: no cover - compiled
+    """Take over the snapshots that were made anew, and the order if it is the best one."""
+    gain = total - state.worth[0]
+    for k in range(begin, len(state.worth_before)):
+        if k < end:
+            state.free[k], state.worth_before[k] = trial_free[k], trial_worth[k]
+        else:
+            state.worth_before[k] += gain
+    state.worth[0] = total
+    if total > state.worth[1]:
+        state.worth[1] = total
+        state.best_order[:], state.best_slowest[:] = state.order, state.slowest
