@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -191,18 +191,7 @@ class Audit:
 
     def _schedules(self, side: Side) -> Sheet:
         timed = self.timed
-        rows = []
-        for row in side.rows:
-            scores, ratio = row.scores, self._ratio(row, side)
-            cells = [row.name, row.status, significant(row.objective), ratio]
-            if scores is not None:
-                cells += map(significant, (scores.jct.median, scores.jct.p95, scores.jct.p99))
-                cells += map(significant, (scores.wait.mean, scores.wait.median, scores.wait.p95))
-                cells += [fixed(scores.slowdown.mean, 2), fixed(scores.slowdown.p95, 1), f"{scores.utilisation:.1%}"]
-                cells += [fixed(scores.fairness, 2), fixed(scores.jain, 3)]
-            else:
-                cells += ["-"] * 11
-            rows.append((*cells, row.reason or "-"))
+        rows = [self._cells(row, side) for row in side.rows]
         if side.bound is not None:
             rows.append(("certified bound", "-", significant(side.bound), *["-"] * 13))
         jct = "mean JCT" if timed else self.unit
@@ -223,6 +212,16 @@ class Audit:
             Column("note", right=False, width=40),
         )
         return Sheet(f"{side.capacity:,} GPUs, {side.what}", columns, rows)
+
+    def _cells(self, row: Row, side: Side) -> tuple[str, ...]:
+        """A schedule's row."""
+        scores, cells = row.scores, ["-"] * 11
+        if scores is not None:
+            cells = [significant(value) for value in (scores.jct.median, scores.jct.p95, scores.jct.p99)]
+            cells += [significant(value) for value in (scores.wait.mean, scores.wait.median, scores.wait.p95)]
+            cells += [fixed(scores.slowdown.mean, 2), fixed(scores.slowdown.p95, 1), f"{scores.utilisation:.1%}"]
+            cells += [fixed(scores.fairness, 2), fixed(scores.jain, 3)]
+        return (row.name, row.status, significant(row.objective), self._ratio(row, side), *cells, row.reason or "-")
 
     def _ratio(self, row: Row, side: Side) -> str:
         if row.objective is None or not side.bound or row.status == "outside the model":
@@ -297,10 +296,6 @@ class Audit:
     def to_dict(self) -> dict[str, Json]:
         """JSON-compatible form."""
         load = self.load
-
-        def shares(found: Sequence[object]) -> list[dict[str, Json]]:
-            return [dict(vars(one)) for one in found]
-
         return {
             "log": self.name,
             "problem": self.problem,

@@ -59,7 +59,12 @@ def format_of(name: str | None, path: str | Path, columns: Mapping[str, object])
         return detect(path)
     if name in (None, "csv"):
         named = {key: str(value) for key, value in columns.items()}
-        return user_table(named, named.pop("unit", "s"))
+        form = user_table(named, named.pop("unit", "s"), "--set")
+        if "arrival" not in named:
+            raise InputError("--set must name the column arrival=...: an audit needs when jobs were submitted")
+        return form
+    if columns:
+        raise InputError(f"--set: names columns of a table without a format; {name} knows its own")
     for form in TRACES:
         if form.id == name:
             return form

@@ -61,34 +61,28 @@ class Sides:
     ) -> Side:
         """Every schedule on this cluster."""
         capacity = sum(server.gpus for server in servers)
+        shipped = self._methods(methods)
+        if self.problem.id == BASE and placed:
+            self.notes.append(f"{placed}: the cluster counts as one server")
+            servers = [TraceServer("cluster", capacity)]
+        too_large = sum(job.gpus > capacity for job in self.jobs)
+        if self.problem.id == BASE and too_large:
+            return Side(capacity, f"{what} (too few for {too_large} jobs)", tuple(servers))
+        instance = self._instance(servers)
         rows: list[Row] = []
-        if self.problem.id == BASE:
-            if placed:
-                self.notes.append(f"{placed}: the cluster counts as one server")
-                servers = [TraceServer("cluster", capacity)]
-            fits = [job for job in self.jobs if job.gpus <= capacity]
-            if len(fits) < len(self.jobs):
-                return Side(capacity, f"{what} (too few for {len(self.jobs) - len(fits)} jobs)", tuple(servers))
-            instance: Instance = exclusive_instance(self.trace.name, self.jobs, servers)
-            if not what_if:
-                self.notes += [
-                    "GPUs are alike, and a job may have any of them: types and servers are relaxed, so the bound holds "
-                    "and schedulers look a little too good",
-                    "durations are those of the log, and known to the schedulers that look at them",
-                ]
-            if self.recorded and not what_if:
+        if not what_if:
+            self._tell_assumptions()
+            if self.recorded and self.problem.id == BASE:
                 rows.append(self._record(instance, servers))
-        else:
-            instance = self._imported(servers)
-            if not what_if and self.recorded:
-                self.notes.append(f"the record is no schedule of {self.problem.id}: schedulers and bound only")
-        bound = self._bound(instance)
-        for method in self._methods(methods):
-            with self.bar.at_work(method.id):
-                rows.append(self._run(instance, method, capacity, bound is not None))
-        if scheduler is not None:
+        users = []
+        if scheduler is not None:  # before the others, so that one that cannot be imported is told at once
             with self.bar.at_work(scheduler):
-                rows.append(self._users(instance, scheduler, capacity))
+                users.append(self._users(instance, scheduler))
+        bound = self._bound(instance)
+        for method in shipped:
+            with self.bar.at_work(method.id):
+                rows.append(self._run(instance, method, bound is not None))
+        rows += users
         if bound is None and self.problem.id == BASE:
             bound = float(np.mean([job.iterations for job in instance.jobs]))  # type: ignore[attr-defined]
             self.notes.append("the bound is the trivial one, every job alone: a better one took too long")
@@ -107,12 +101,23 @@ class Sides:
                 raise InputError(f"--methods: {self.problem.id} has no scheduler {name!r} here (schedulers: {ids})")
         return [method for method in inside_first if method.id in names]
 
-    def _imported(self, servers: Sequence[TraceServer]) -> Instance:
-        """The jobs as an instance of another problem, by its importer with its defaults."""
+    def _instance(self, servers: Sequence[TraceServer]) -> Instance:
+        """The jobs with GPUs of their own, or as another problem's importer makes them with its defaults."""
+        if self.problem.id == BASE:
+            return exclusive_instance(self.trace.name, self.jobs, servers)
         importer = find_importer(self.problem, "csv")
         target: Callable[[Trace], Instance] = importer.function.passes_on_to[0]  # type: ignore[attr-defined]
-        trace = replace(self.trace, jobs=self.jobs, servers=list(servers))
-        return target(trace)
+        return target(replace(self.trace, jobs=self.jobs, servers=list(servers)))
+
+    def _tell_assumptions(self) -> None:
+        if self.problem.id == BASE:
+            self.notes += [
+                "GPUs are alike, and a job may have any of them: types and servers are relaxed, so the bound holds "
+                "and schedulers look a little too good",
+                "durations are those of the log, and known to the schedulers that look at them",
+            ]
+        elif self.recorded:
+            self.notes.append(f"the record is no schedule of {self.problem.id}: schedulers and bound only")
 
     def _unit(self, instance: Instance) -> float:
         """Seconds of a slot where the objective is a time of gpu-sharing; 1 where it is told as it is."""
@@ -158,7 +163,7 @@ class Sides:
             return f"needs more than the {self.memory:g} GB it may take"
         return found if budget.over is None else f"cut after {seconds:g} s: {budget.reason}" if budget.reason else "cut"
 
-    def _run(self, instance: Instance, method: Method, capacity: int, bounded: bool) -> Row:
+    def _run(self, instance: Instance, method: Method, bounded: bool) -> Row:
         """A shipped scheduler; a run that is cut has no figure."""
         warm_once(self.problem, method, {})
         began = time.monotonic()
@@ -213,7 +218,7 @@ class Sides:
         row = self._judged(instance, method, result.solution, result.seconds or 0.0)
         return replace(row, reason=row.reason or f"search of {self.time_limit:g} s")
 
-    def _users(self, instance: Instance, scheduler: str, capacity: int) -> Row:
+    def _users(self, instance: Instance, scheduler: str) -> Row:
         """The user's scheduler, in a process of its own."""
         bounds = Bounds(self.time_limit, round(self.memory * 2**30))
         with Contained(scheduler, self.problem, bounds) as contained:

@@ -256,6 +256,8 @@ TRACES = (GAVEL, PHILLY, HELIOS, PAI, OPENB, POLLUX, SIA, TIRESIAS, CHRONUS, SLU
 
 
 _RECORD = ("start", "end", "nodes", "tenant", "user", "kind")
+COLUMNS = ("id", "gpus", "duration", "arrival", *_RECORD, "model", "iterations", "batch")
+"""What the columns of a user's table may hold."""
 
 
 def table(columns: Mapping[str, str], scale: float) -> Format:

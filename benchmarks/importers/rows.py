@@ -256,11 +256,25 @@ def _values(form: Format, positions: Mapping[str, int], cells: Sequence[Any]) ->
             if name not in form.optional:
                 raise
         except ValueError as error:
-            numbered = f"column {positions[columns[0]] + 1} ({columns[0]})" if form.names else columns[0]
-            got = cells[positions[columns[0]]]
+            column = next((one for one in columns if _refused(form, one, cells[positions[one]])), columns[0])
+            numbered = f"column {positions[column] + 1} ({column})" if form.names else column
+            got = cells[positions[column]]
             text = repr(got) if len(repr(got)) <= 40 else repr(got)[:37] + "..."
             raise Unfit(f"{numbered}: {error}", f"got {text}") from None
     return row
+
+
+def _refused(form: Format, column: str, cell: Any) -> bool:
+    """Whether the reader of this column alone cannot read the cell: of several columns, that one is at fault."""
+    try:
+        for read, *columns in form._every.values():
+            if columns == [column]:
+                read(cell)
+    except LeftOut:
+        return False
+    except ValueError:
+        return True
+    return False
 
 
 @contextmanager

@@ -13,13 +13,13 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from schedgap.benchmarks.importers.formats import POLLUX, SIA, TRACES, table
+from schedgap.benchmarks.importers.formats import COLUMNS, POLLUX, SIA, TRACES, table
 from schedgap.benchmarks.importers.kubernetes import KUBERNETES, kubernetes_nodes
 from schedgap.benchmarks.importers.rows import Format, Notes, opened, read_rows
 from schedgap.benchmarks.importers.servers import TraceServer, read_servers, servers_with_gpus
 from schedgap.benchmarks.instances.gpu_sharing.paper import LARGE_HOURS, PER_SERVER, SMALL_HOURS
 from schedgap.catalogue.workload import Importer
-from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.instance import Instance
 from schedgap.formulations.common.options import passes_on_to
 
@@ -252,20 +252,24 @@ def _plain(target: Callable[..., Instance], usual: Any) -> Callable[..., tuple[I
     return read
 
 
-def user_table(columns: Mapping[str, str], unit: str = "s") -> Format:
+def user_table(columns: Mapping[str, str], unit: str = "s", where: str = "import csv: --set") -> Format:
     """The format of a table whose columns a user names.
 
     Raises
     ------
     InputError
-        It does not say how many GPUs, or how long.
+        It does not say how many GPUs, or how long; a field or a unit that there is not. `where` begins the line.
     """
     timed = "duration" in columns or "iterations" in columns or {"start", "end"} <= set(columns)
     if "gpus" not in columns or not timed:
         raise InputError(
-            "import csv: --set must name the columns: gpus=..., and duration=... or iterations=... "
-            "(or start=... and end=...)"
+            f"{where} must name the columns: gpus=..., and duration=... or iterations=... (or start=... and end=...)"
         )
+    if unit not in _UNITS:
+        raise InputError(f"{where} unit: must be one of {', '.join(_UNITS)}, got {unit!r}")
+    for field in columns:
+        if field not in COLUMNS:
+            raise InputError(f"{where}: no field {field!r} (fields: {', '.join(COLUMNS)}){near(field, COLUMNS)}")
     return table(columns, _UNITS[unit])
 
 

@@ -203,6 +203,29 @@ def test_a_record_of_another_problem_is_told(tmp_path: Path) -> None:
     assert found.verdict.startswith("the record is no schedule of hadar: schedulers and bound only"), found.verdict
 
 
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"columns": {"gpus": "g", "duration": "to", "foo": "at"}}, "--set: no field 'foo' \\(fields: id, gpus, "),
+        ({"columns": {"gpus": "g", "duration": "to", "unit": "days"}}, "--set unit: must be one of ms, s, min, h, got"),
+        ({"columns": {"gpus": "g", "duration": "to"}}, "--set must name the column arrival="),
+        ({"columns": {"gpus": "g"}}, "--set must name the columns: gpus=..., and duration="),
+        ({"columns": TABLE, "form": "slurm"}, "--set: names columns of a table without a format; slurm knows its own"),
+        ({"columns": TABLE, "methods": ["nope"]}, "--methods: gpu-sharing has no scheduler 'nope' here"),
+        ({"columns": TABLE, "scheduler": "nowhere.py:f"}, "cannot import nowhere.py"),
+        ({"columns": TABLE, "problem": "g-vne"}, "problem g-vne: cannot import format 'csv'"),
+    ],
+)
+def test_what_cannot_be_asked_is_told_before_anything_runs(
+    tmp_path: Path, settings: dict[str, object], said: str
+) -> None:
+    told: list[str] = []
+    run: Callable[..., Audit] = audit
+    with pytest.raises(InputError, match=said):
+        run(table(tmp_path, "a,4,0,0,10,n1,x\n"), progress=told.append, **settings)
+    assert not any("the bound" in line or "sjf" in line for line in told)
+
+
 def test_formats_are_told_by_how_they_begin(tmp_path: Path) -> None:
     assert detect(FIELD / "sacct.txt").id == detect(FIELD / "sacct-25.05.json").id == "slurm"
     assert detect(FIELD / "kubectl.json").id == "kubernetes"

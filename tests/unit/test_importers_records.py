@@ -12,6 +12,7 @@ from schedgap.benchmarks.importers.slurm import gres
 from schedgap.benchmarks.importers.traces import Trace, read_trace, user_table
 from schedgap.catalogue.registry import find_problem
 from schedgap.catalogue.run import run_method
+from schedgap.cli.main import main
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.solvers.result import SolveOptions
@@ -353,7 +354,7 @@ BAD: dict[str, tuple[str, str, str | None, str]] = {
         "csv",
         "id;g;in;from;to\na;1;1;3;1,000.5\n",
         None,
-        "must be seconds or a date and time, got '3'",
+        "line 2: to: must be seconds or a date and time, got '1,000.5'",
     ),
     "csv: a node without its number": (
         "csv",
@@ -380,6 +381,22 @@ def test_a_bad_log_is_one_clear_line(tmp_path: Path, name: str) -> None:
         import_instance(find_problem("gpu-sharing"), form, files, settings=settings)
     told = str(caught.value)
     assert said in told and "\n" not in told and str(tmp_path) in told and len(told) < 500
+
+
+@pytest.mark.parametrize("name", [name for name in BAD if name != "openb: too large a job"])  # which an audit reports
+def test_an_audit_of_a_bad_log_ends_with_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    form, text, servers, _ = BAD[name]
+    (tmp_path / "log").write_bytes(text.encode("utf-8", "surrogateescape"))
+    (tmp_path / "servers").write_text(NODES if servers is None else servers)
+    named = [f"{key}={column}" for key, column in TABLE.items()] if form == "csv" else []
+    files = [str(tmp_path / "log"), str(tmp_path / "servers")]
+    status = main(["audit", *files, "--format", form, *(["--set", *named] if named else [])])
+    told = capsys.readouterr()
+    assert (status, told.out) == (2, "")
+    last = told.err.strip().splitlines()[-1]
+    assert str(tmp_path) in last and "Traceback" not in told.err, told.err
 
 
 def test_there_are_forty_of_them() -> None:
