@@ -93,7 +93,8 @@ def solve_declarative(
         status, termination = _solve(search, options)
     except KeyboardInterrupt:  # between native runs, or in a relaxation; engines handle it during their own
         status, termination = None, Termination.INTERRUPTED
-    return _result(search, status, termination, version, built - began, time.monotonic() - built)
+    seconds = built - began, time.monotonic() - built
+    return _result(search, status, termination, options.relative_gap, version, *seconds)
 
 
 def _built(build: Callable[[], DeclarativeModel]) -> DeclarativeModel:
@@ -216,6 +217,7 @@ def _result(
     search: ModelSearch,
     status: Status | None,
     termination: Termination,
+    relative_gap: float,
     version: str,
     build_seconds: float,
     solve_seconds: float,
@@ -231,8 +233,9 @@ def _result(
         status = Status.UNKNOWN if objective is None else Status.FEASIBLE
         if termination is Termination.PROVEN and search.model.restriction:  # the engine's proof was of the model
             termination = Termination.FINISHED
-        if termination is Termination.PROVEN:  # the engine's proof was of a point that the checker scores worse
-            termination = Termination.GAP_LIMIT
+        if termination is Termination.PROVEN or (termination is Termination.GAP_LIMIT and not relative_gap):
+            termination = Termination.FINISHED  # the engine's proof was of a point that the checker scores worse
+            search.info["reason"] = "what is left between value and bound is the rounding of the model's numbers"
     if search.cuts:
         search.info["cut off"] = search.cuts
     return Result(

@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,6 +27,7 @@ Ints = NDArray[np.int64]
 FAR = 300.0 * (1 + 1e-12)
 """A sigmoid is worth 0 where its exponent is below minus this, all its scale where it is above, as the checker has it;
 what is added is more than the rounding of the exponent, so that nothing is cut off that the checker counts."""
+SPLIT = 2.0**27 + 1
 LONGEST = 4096
 """Numbers of worker-slots that :func:`steepest` looks at; beyond, evenly spread ones."""
 
@@ -58,12 +60,38 @@ def utility(job: Job, slots: ArrayLike) -> Floats:
     if shape.kind == "log1p":
         return shape.scale * np.log1p(x)
     if shape.kind == "log":
-        return shape.scale * np.log(np.maximum(x, shape.least or 0.0))
+        return shape.scale * _ln(*_counted(job, slots))
     if shape.kind == "energy":
         return -shape.scale * x * x
     assert shape.steepness is not None and shape.midpoint is not None
     exponent = shape.steepness * (x - shape.midpoint)
     return shape.scale * np.where(np.abs(exponent) > FAR, exponent > 0, logistic(exponent))
+
+
+def _counted(job: Job, slots: ArrayLike) -> tuple[Floats, Floats]:
+    """max(x, least) of ``log``, rounded, and what rounding left out, of the numbers as they are written.
+
+    Beside 1 the last bit of the work decides what ln is worth. The product is Dekker's: parts of 26 bits, exactly.
+    """
+    n = np.asarray(slots, dtype=float)
+    work = job.efficiency * n
+    whole = SPLIT * job.efficiency
+    high = whole - (whole - job.efficiency)
+    rest = (high * n - work) + (job.efficiency - high) * n + _unwritten(job.efficiency) * n
+    least = job.utility.least or 0.0
+    below = (work - least) + (rest - _unwritten(least)) < 0
+    return np.where(below, least, work), np.where(below, _unwritten(least), rest)
+
+
+def _unwritten(value: float) -> float:
+    """What the decimal number that is written has more than the binary one that stands for it."""
+    return float(exact(value) - Fraction(value))
+
+
+def _ln(value: Floats, rest: Floats) -> Floats:
+    """ln(value + rest): from the distance to 1 where that is small."""
+    near = np.abs(value - 1.0) < 0.5
+    return np.where(near, np.log1p(np.where(near, (value - 1.0) + rest, 0.0)), np.log(value))
 
 
 def gain(job: Job, done: ArrayLike, more: ArrayLike) -> Floats:
@@ -90,9 +118,9 @@ def gain(job: Job, done: ArrayLike, more: ArrayLike) -> Floats:
     if shape.kind == "log1p":
         return shape.scale * np.log1p(d / (1.0 + x))
     if shape.kind == "log":
-        least = shape.least or 0.0
-        counted = np.maximum(x, least)
-        return shape.scale * np.log1p(np.where(x >= least, d, np.maximum(x + d - least, 0.0)) / counted)
+        before, left_out = _counted(job, done)
+        after, left_out_after = _counted(job, np.asarray(done, dtype=float) + np.asarray(more, dtype=float))
+        return shape.scale * np.log1p(((after - before) + (left_out_after - left_out)) / before)
     if shape.kind == "energy":
         return -shape.scale * d * (2.0 * x + d)
     assert shape.steepness is not None and shape.midpoint is not None

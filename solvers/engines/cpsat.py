@@ -325,12 +325,12 @@ class _Run:
             bound = self._outer_bound(end.bound)
         else:
             bound = float(self._integers.offset)  # nothing to optimise: every point is best
-        return end.status, values, bound, self._ending(run.interrupted), end.branches
+        return end.status, values, bound, self._ending(end.status, run.interrupted), end.branches
 
-    def _ending(self, interrupted: bool) -> Termination:
+    def _ending(self, status: str, interrupted: bool) -> Termination:
         if interrupted:
             return Termination.INTERRUPTED
-        if self.close_enough:
+        if self.close_enough or status == "OPTIMAL":  # in costs that are rounded, perhaps
             return Termination.GAP_LIMIT
         if self._options.work_limit is not None and not self._options.deadline.passed:
             return Termination.WORK_LIMIT

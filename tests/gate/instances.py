@@ -273,7 +273,10 @@ def rings_over_time(draw: Draw) -> Data:
     data, horizon = rings(draw), draw.randint(1, 3)
     for job in data["jobs"]:
         most = draw.randint(1, 2)
-        utility = {"kind": draw.choice(("linear", "sqrt", "log1p", "sigmoid")), "scale": abs(job.pop("utility")[0])}
+        kind = draw.choice(("linear", "sqrt", "log1p", "sigmoid", "log", "log", "energy"))
+        utility = {"kind": kind, "scale": abs(job.pop("utility")[0])}
+        if kind == "log":
+            utility["least"] = draw.choice((1.0, near(draw, 1.0), 0.5, 1 / 3, 1e-6, 5.0))
         if utility["kind"] == "sigmoid":
             utility |= {"steepness": draw.choice((0.5, 3.0, 20.0)), "midpoint": draw.choice((1.0, 2.5, 10.0, 1000.0))}
         budget = {name: near(draw, amount * draw.randint(1, 4)) for name, amount in job["demand"].items()}

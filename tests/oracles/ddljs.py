@@ -6,6 +6,8 @@ host for every worker and a simple path for every ring edge; slot by slot all re
 
 from __future__ import annotations
 
+import decimal
+import functools
 import itertools
 import math
 import time
@@ -17,7 +19,7 @@ from oracles import TooManyError
 from schedgap.benchmarks.instances.ddljs.random import tiny
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import exact
-from schedgap.formulations.ddljs.instance import DdljsInstance, Job
+from schedgap.formulations.ddljs.instance import DdljsInstance, Job, Utility
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
 SLACK = 1 + Fraction(1, 10**9)
@@ -113,25 +115,27 @@ def together(instance: DdljsInstance) -> dict[tuple[int, ...], dict[str, Placed]
     return {sizes: next(iter(loads.values())) for sizes, loads in states.items()}
 
 
-def worth(job: Job, slots: int) -> float:
-    """mu_i, plainly."""
-    shape, x = job.utility, job.efficiency * slots
-    if shape.kind == "linear":
-        return shape.scale * x
-    if shape.kind == "sqrt":
-        return shape.scale * math.sqrt(x)
-    if shape.kind == "log1p":
-        return shape.scale * math.log1p(x)
-    if shape.kind == "log":
-        return shape.scale * math.log(max(x, shape.least or 0.0))
-    if shape.kind == "energy":
-        return -shape.scale * x**2
-    z = (shape.steepness or 0.0) * (x - (shape.midpoint or 0.0))
-    return shape.scale / (1 + math.exp(-z)) if abs(z) <= 300 else shape.scale * (z > 0)
+@functools.cache
+def worth(shape: Utility, efficiency: float, slots: int) -> Fraction:
+    """mu_i, plainly, in 50 digits: sums of logarithms may nearly be 0."""
+    with decimal.localcontext(prec=50):
+        x, scale = decimal.Decimal(repr(efficiency)) * slots, decimal.Decimal(repr(shape.scale))
+        if shape.kind == "linear":
+            return Fraction(scale * x)
+        if shape.kind == "sqrt":
+            return Fraction(scale * x.sqrt())
+        if shape.kind == "log1p":
+            return Fraction(scale * (1 + x).ln())
+        if shape.kind == "log":
+            return Fraction(scale * max(x, decimal.Decimal(repr(shape.least))).ln())
+        if shape.kind == "energy":
+            return Fraction(-scale * x * x)
+        z = decimal.Decimal(repr(shape.steepness)) * (x - decimal.Decimal(repr(shape.midpoint)))
+        return Fraction(scale / (1 + (-z).exp()) if abs(z) <= 300 else scale * (z > 0))
 
 
-def brute_force(instance: DdljsInstance, limit: int = 300_000) -> tuple[float, Solution]:
-    """(optimum, a solution that has it). Raises TooManyError beyond `limit` totals in a slot."""
+def brute_force(instance: DdljsInstance, limit: int = 300_000) -> tuple[Fraction, Solution]:
+    """(optimum to 50 digits, a solution that has it). Raises TooManyError beyond `limit` totals in a slot."""
     fits = together(instance)
     limits = [_limit(job) for job in instance.jobs]
     origin = tuple(0 for _ in instance.jobs)
@@ -146,8 +150,13 @@ def brute_force(instance: DdljsInstance, limit: int = 300_000) -> tuple[float, S
         if len(here) > limit:
             raise TooManyError(f"more than {limit} totals in slot {slot}")
         layers.append(here)
-    best = max(layers[-1], key=lambda total: sum(map(worth, instance.jobs, total)))
-    value = sum(map(worth, instance.jobs, best))
+
+    def total_worth(total: tuple[int, ...]) -> Fraction:
+        parts = (worth(j.utility, j.efficiency, n) for j, n in zip(instance.jobs, total, strict=True))
+        return sum(parts, Fraction(0))
+
+    best = max(layers[-1], key=total_worth)
+    value = total_worth(best)
     slots: list[dict[str, Any]] = []
     for layer in reversed(layers[1:]):
         best, sizes = layer[best]
@@ -171,7 +180,7 @@ def solve_brute_force(instance: DdljsInstance, options: SolveOptions) -> Result:
     began = time.monotonic()
     value, solution = brute_force(instance)
     seconds = time.monotonic() - began
-    return Result(Status.OPTIMAL, value, value, solution, Termination.PROVEN, solve_seconds=seconds)
+    return Result(Status.OPTIMAL, float(value), float(value), solution, Termination.PROVEN, solve_seconds=seconds)
 
 
 def random_cases(count: int, first: int = 0) -> Iterator[DdljsInstance]:
