@@ -16,7 +16,7 @@ from schedgap.solvers.budget import Budget, OutOfBudgetError
 from schedgap.solvers.certificates.linear import Rejected
 from schedgap.solvers.certificates.make import Effort, prove
 from schedgap.solvers.certificates.tree import Unproven
-from schedgap.solvers.declarative import SECOND
+from schedgap.solvers.declarative import second_engines
 from schedgap.solvers.engine_run import ModelSearch, disagreement, run_engine
 from schedgap.solvers.engines import engine
 from schedgap.solvers.engines.arrays import model_arrays
@@ -34,6 +34,8 @@ GRACE = 0.3
 SHARE = 0.5
 """Of the time that is left, for each way but the last one."""
 
+FLOATING_FIRST = ("highs", "cbc", "cpsat")
+"""Asked of a method that rests on no engine: those that take every model come first."""
 Way = Callable[[Deadline], Proof | None]
 """(when to give up) -> the level of proof that is reached."""
 
@@ -106,7 +108,7 @@ def _ways(
     yield "certificate", lambda deadline: _certificate(problem, instance, result, deadline)
     used = {result.engine, result.info.get("second engine"), *method.engines}
     able = {other.id for other in problem.methods if other.kind is Kind.ENGINE} - used
-    for engine_id in SECOND.get(result.engine or "", tuple(SECOND)):
+    for engine_id in second_engines(result.engine) if result.engine else FLOATING_FIRST:
         if engine_id in able:
 
             def ask(deadline: Deadline, name: str = engine_id) -> Proof | None:

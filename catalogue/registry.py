@@ -12,6 +12,7 @@ from schedgap.catalogue.method import Function, Kind, Method
 from schedgap.catalogue.problem import Problem, ProblemOf
 from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.instance import Instance, read_json
+from schedgap.solvers.engines import installed_engines
 
 BUILT_IN = {
     "rar-ddls": "schedgap.catalogue.rar_ddls",
@@ -87,12 +88,27 @@ def _problem(problem_id: str) -> Problem:
     problems, methods = _installed()
     built_in = BUILT_IN.get(problem_id)
     found: Problem = problems[problem_id] if built_in is None else importlib.import_module(built_in).PROBLEM
+    found.methods = _with_engines(found.methods)
     for method in methods.get(problem_id, ()):
         if any(known.id == method.id for known in found.methods):
             name = f"{problem_id}/{method.id}"
             raise InputError(f"entry point {name}: {problem_id} has a method {method.id} already")
         found.methods = (*found.methods, method)
     return found
+
+
+def _with_engines(methods: tuple[Method, ...]) -> tuple[Method, ...]:
+    """Engines that are installed from elsewhere behind those that a problem names; none where it names none."""
+    known = {method.id for method in methods}
+    last = max((place for place, method in enumerate(methods) if method.kind is Kind.ENGINE), default=None)
+    if last is None:
+        return methods
+    further = tuple(
+        Method(name, f"declarative model solved by {name} (an engine of the package {_owner(entry)})", Kind.ENGINE)
+        for name, entry in installed_engines().items()
+        if name not in known
+    )
+    return (*methods[: last + 1], *further, *methods[last + 1 :])
 
 
 def problem_ids() -> tuple[str, ...]:

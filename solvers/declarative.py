@@ -22,8 +22,8 @@ from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.result import Proof, Result, SolveOptions, Status, Termination
 from schedgap.solvers.size import too_large
 
-SECOND = {"highs": ("cpsat", "cbc"), "cbc": ("cpsat", "highs"), "cpsat": ("highs", "cbc")}
-"""Engines of other makes to ask where an engine's declared range is exceeded, the most exact one first."""
+MOST_EXACT_FIRST = ("cpsat", "highs", "cbc")
+"""The engines that are asked where another's declared range is exceeded."""
 RELAXATION_SHARE = 0.3
 """Of the time that is left, for the linear relaxation where its bound is the only one that counts."""
 
@@ -48,7 +48,7 @@ def solve_declarative(
     Parameters
     ----------
     build : builds the model; its time counts against the deadline
-    engine_name : "cbc", "highs" or "cpsat"
+    engine_name : such as "cbc", "highs" or "cpsat"
     options : limits, seed, start, progress
     check : the problem's independent checker for this instance
     nonzeros : an estimate of the model's size before it is built; a model that cannot be built in the time
@@ -95,6 +95,11 @@ def solve_declarative(
         status, termination = None, Termination.INTERRUPTED
     seconds = built - began, time.monotonic() - built
     return _result(search, status, termination, options.relative_gap, version, *seconds)
+
+
+def second_engines(name: str) -> tuple[str, ...]:
+    """Engines of other makes than the one called `name`, in the order in which they are asked."""
+    return tuple(other for other in MOST_EXACT_FIRST if other != name)
 
 
 def _built(build: Callable[[], DeclarativeModel]) -> DeclarativeModel:
@@ -157,7 +162,7 @@ def _second_opinion(
     -------
     (status that was proven without a solution, why the engine stopped)
     """
-    for name in SECOND.get(search.engine.name, ()):
+    for name in second_engines(search.engine.name):
         try:
             hint = options.start if name == "cpsat" else None  # a start would make an engine in doubt agree
             second, termination = run_engine(search, engine(name), replace(options, start=hint, log=None))

@@ -1,14 +1,18 @@
-"""Engines that solve declarative models. Each is one file here, imported when it is first asked for.
+"""Engines that solve declarative models. Each is one file, imported when it is first asked for.
 
-To add one: write ``solvers/engines/<name>.py`` with a module-level ``ENGINE`` that follows
-:class:`~schedgap.solvers.engines.answer.Engine`, and add its name to :data:`NAMES`. The range of numbers in which it is
-believed is its ``limits``, a :class:`~schedgap.solvers.engines.whole.Range`.
+To add one: write a file with a module-level ``ENGINE`` that follows
+:class:`~schedgap.solvers.engines.answer.Engine`, and name it in the entry points :data:`GROUP` of the package that it
+lies in. The range of numbers in which it is believed is its ``limits``, a
+:class:`~schedgap.solvers.engines.whole.Range`.
 """
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING
 
 from schedgap.formulations.common.errors import EngineMissing, InputError
@@ -17,7 +21,26 @@ if TYPE_CHECKING:
     from schedgap.solvers.engines.answer import Engine
 
 NAMES = ("cbc", "highs", "cpsat")
-"""All engines, installed or not."""
+"""Those that come with every installation, in the order of ``schedgap list``; a platform may still lack one."""
+GROUP = "schedgap.engines"
+"""Entry points of further engines, of this package or of others: ``name = "package.module:ENGINE"``."""
+
+
+@cache
+def installed_engines() -> Mapping[str, EntryPoint]:
+    """Further engines by name; none of them is imported.
+
+    Raises
+    ------
+    InputError
+        A package registers a name that is taken.
+    """
+    found: dict[str, EntryPoint] = {}
+    for entry in entry_points(group=GROUP):
+        if entry.name in NAMES or entry.name in found:
+            raise InputError(f"entry point {entry.name}: there is an engine {entry.name} already")
+        found[entry.name] = entry
+    return found
 
 
 def engine(name: str) -> Engine:
@@ -30,11 +53,17 @@ def engine(name: str) -> Engine:
     InputError
         There is no such engine.
     """
-    if name not in NAMES:
-        raise InputError(f"engine: there is none called {name!r} (engines: {', '.join(NAMES)})")
+    installed = {} if name in NAMES else installed_engines()
+    if name not in NAMES and name not in installed:
+        names = ", ".join((*NAMES, *installed))
+        raise InputError(f"engine: there is none called {name!r} (engines: {names})")
     try:
-        found: Engine = importlib.import_module(f"{__name__}.{name}").ENGINE
-    except ImportError as error:
+        found: Engine
+        if name in NAMES:
+            found = importlib.import_module(f"{__name__}.{name}").ENGINE
+        else:
+            found = installed[name].load()
+    except (ImportError, AttributeError) as error:
         raise EngineMissing(f"engine {name}: cannot be used here: {_one_line(error)}") from error
     return found
 

@@ -1,4 +1,4 @@
-"""A problem and a heuristic that other installed packages register: they join every command through entry points."""
+"""A problem, a heuristic and an engine that other installed packages register join every command by entry points."""
 
 from __future__ import annotations
 
@@ -58,6 +58,19 @@ def lonely(instance, *, seed: int, most: Annotated[int, Field(ge=1, description=
     return {"rings": rings}
 '''
 
+ENGINE_PACKAGE = '''
+"""An engine: HiGHS once more, under a name of its own."""
+
+from schedgap.solvers.engines.highs import Highs
+
+
+class Again(Highs):
+    name = "again"
+
+
+ENGINE = Again()
+'''
+
 
 def install(folder: Path, package: str, code: str, entries: str) -> None:
     """What an installer leaves behind: a module, and metadata with its entry points."""
@@ -70,11 +83,12 @@ def install(folder: Path, package: str, code: str, entries: str) -> None:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with two installed packages."""
+    """A folder with three installed packages."""
     folder = tmp_path_factory.mktemp("site")
     install(folder, "eighth_problem", PROBLEM_PACKAGE, "[schedgap.problems]\ntoy = eighth_problem:Eighth\n")
     entries = "[schedgap.methods]\ng-vne/lonely = foreign_heuristic:lonely\n"
     install(folder, "foreign_heuristic", HEURISTIC_PACKAGE, entries)
+    install(folder, "again_engine", ENGINE_PACKAGE, "[schedgap.engines]\nagain = again_engine:ENGINE\n")
     return folder
 
 
@@ -111,3 +125,13 @@ def test_an_installed_heuristic_is_in_every_command(site: Path, tmp_path: Path) 
     assert any(row["method"] == "lonely" and row["ratio_to"] == "optimum" for row in compared["rows"])
     limits = ("--set", "evaluations=10", "--set", "jobs=2")
     assert "lonely" in run(site, tmp_path, "hunt", "g-vne/lonely", *limits, "--out", "hunt")
+
+
+def test_an_installed_engine_solves_every_problem_that_has_a_model(site: Path, tmp_path: Path) -> None:
+    file = TESTS / "data" / "rar-14-mixed.json"
+    assert "again           declarative model solved by again" in run(site, tmp_path, "list", "rar-ddls")
+    solved = json.loads(run(site, tmp_path, "solve", file, "--method", "again", "--json"))
+    assert (solved["engine"], solved["status"]) == ("again", "optimal")
+    compared = json.loads(run(site, tmp_path, "compare", file, "--methods", "again,cpsat", "--json"))
+    assert len({row["objective"] for row in compared["rows"]}) == 1
+    assert "again" not in run(site, tmp_path, "list", "toy")  # which has no model

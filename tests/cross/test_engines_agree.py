@@ -7,7 +7,7 @@ import pytest
 from support.engine_models import enumerate_optimum, random_model
 
 from schedgap.formulations.common.errors import ModelRefused
-from schedgap.solvers.engines import NAMES, engine
+from schedgap.solvers.engines import NAMES, engine, installed_engines
 from schedgap.solvers.result import SolveOptions, Status
 
 FAMILIES = [(integer, bounded) for integer in (True, False) for bounded in (True, False)]
@@ -18,7 +18,7 @@ def test_statuses_and_optima_agree(integer: bool, bounded: bool) -> None:
     seen: set[Status] = set()
     for seed in range(80):
         found: dict[str, tuple[Status, float | None]] = {}
-        for name in NAMES:
+        for name in (*NAMES, *installed_engines()):
             model = random_model(np.random.default_rng(seed), integer=integer, bounded=bounded)
             try:
                 answer = engine(name).solve(model, SolveOptions(threads=1, work_limit=1.0))
@@ -38,7 +38,7 @@ def test_optima_equal_enumeration() -> None:
     for seed in range(200, 230):
         model = random_model(np.random.default_rng(seed), integer=True, bounded=True)
         best = enumerate_optimum(model)
-        for name in NAMES:
+        for name in (*NAMES, *installed_engines()):
             answer = engine(name).solve(model, SolveOptions(threads=1))
             if best is None:
                 assert answer.status is Status.INFEASIBLE, f"seed {seed}, {name}"

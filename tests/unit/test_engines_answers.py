@@ -9,14 +9,14 @@ from support.engine_models import ModelMaker, knapsacks, market_split, staircase
 
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import ModelRefused
-from schedgap.solvers.engines import NAMES, engine
+from schedgap.solvers.engines import NAMES, engine, installed_engines
 from schedgap.solvers.engines.answer import EngineAnswer
 from schedgap.solvers.result import SolveOptions, Status, Termination
 
 ONE = SolveOptions(threads=1)
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=(*NAMES, *installed_engines()))
 def name(request: pytest.FixtureRequest) -> str:
     """Every test here runs on every engine."""
     value: str = request.param
@@ -216,6 +216,9 @@ def test_large_numbers_keep_their_digits(name: str) -> None:
     x, y = maker.var(0, 987654321), maker.var(0, 1)
     maker.minimise([(x, 1.0), (y, 1.0)])
     maker.row([(x, 1.0), (y, 3.0)], "<=", 987654320)
+    if name == "scip":  # its tolerances are relative, which its range knows
+        assert engine(name).solve(maker.model(), ONE).doubt.startswith("the activity of a row")
+        return
     answer = solve(name, maker.model())
     assert answer.objective == 987654320.0
     assert answer.value(x) == 987654320.0

@@ -24,7 +24,7 @@ from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.rar_ddls.models.time_indexed import build_ilp, ilp_nonzeros
 from schedgap.solvers import size
 from schedgap.solvers.declarative import solve_declarative
-from schedgap.solvers.engines import NAMES, engine, watch
+from schedgap.solvers.engines import NAMES, engine, installed_engines, watch
 from schedgap.solvers.engines.answer import EngineAnswer
 from schedgap.solvers.engines.whole import FLOATING_RANGE
 from schedgap.solvers.no_good_cuts import add_no_good_cut, worst_broken_row
@@ -33,7 +33,7 @@ from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, Term
 ONE = SolveOptions(threads=1)
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=(*NAMES, *installed_engines()))
 def name(request: pytest.FixtureRequest) -> str:
     value: str = request.param
     return value

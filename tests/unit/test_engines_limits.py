@@ -20,7 +20,7 @@ from support.work import PASSED, PATIENCE, with_growing_limit
 from schedgap.benchmarks.studies.engine_handoff import sparse_model
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.numbers import gap
-from schedgap.solvers.engines import NAMES, engine, watch
+from schedgap.solvers.engines import NAMES, engine, installed_engines, watch
 from schedgap.solvers.engines.answer import EngineAnswer
 from schedgap.solvers.engines.arrays import model_arrays
 from schedgap.solvers.engines.cbc_process import CbcRun
@@ -29,7 +29,7 @@ from schedgap.solvers.engines.whole import whole_model
 from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=(*NAMES, *installed_engines()))
 def name(request: pytest.FixtureRequest) -> str:
     """Every test here runs on every engine."""
     value: str = request.param
@@ -153,6 +153,7 @@ def test_warm_start_is_used(name: str) -> None:
         "highs": "MIP start solution is feasible",
         "cbc": "MIPStart provided solution with cost",
         "cpsat": "The solution hint is complete and is feasible",
+        "scip": "feasible solution found by completesol heuristic",
     }
     assert any(marks[name].lower() in line.lower() for line in lines), lines
 

@@ -1,0 +1,72 @@
+"""Engines by entry point: those of this package are declared and installed, and SCIP knows where it is believed."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+from support.engine_models import ModelMaker
+
+from schedgap.formulations.common.errors import EngineMissing, InputError, ModelRefused
+from schedgap.solvers import engines
+from schedgap.solvers.engines import GROUP, engine, installed_engines
+from schedgap.solvers.result import SolveOptions, Status
+
+ONE = SolveOptions(threads=1)
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_what_this_package_declares_is_installed() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"][GROUP]
+    assert declared.items() <= {name: entry.value for name, entry in installed_engines().items()}.items(), (
+        "install again: pip install -e ."
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [("no_such_module:ENGINE", "No module named 'no_such_module'"), ("json:ENGINE", "has no attribute 'ENGINE'")],
+)
+def test_an_engine_that_does_not_load_is_missing(value: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = EntryPoint("other", value, GROUP)
+    monkeypatch.setattr(engines, "installed_engines", lambda: {"other": entry})
+    with pytest.raises(EngineMissing, match=f"engine other: cannot be used here: .*{message}"):
+        engine("other")
+
+
+def test_a_name_that_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "entry_points", lambda group: [EntryPoint("highs", "x:ENGINE", group)])
+    with pytest.raises(InputError, match="entry point highs: there is an engine highs already"):
+        installed_engines.__wrapped__()
+
+
+@pytest.mark.parametrize(("size", "doubt"), [(2.0**17, ""), (2.0**19, "the activity of a row goes up to 5.24e+05")])
+def test_scip_is_believed_where_its_relative_tolerance_is_less_than_a_whole(size: float, doubt: str) -> None:
+    maker = ModelMaker()
+    x, y = maker.var(0, size / 2), maker.var(0, size / 2)
+    maker.minimise([(x, 1.0)])
+    maker.row([(x, 1.0), (y, 1.0)], ">=", size / 2 + 3)
+    answer = engine("scip").solve(maker.model(), ONE)
+    assert (answer.status, answer.objective) == (Status.OPTIMAL, 3)
+    assert answer.doubt.startswith(doubt) and bool(answer.doubt) == bool(doubt)
+
+
+@pytest.mark.parametrize("number", [1e-10, 1e16])
+def test_scip_refuses_numbers_that_it_would_change(number: float) -> None:
+    maker = ModelMaker()
+    x = maker.var(0, 4, integer=False)
+    maker.minimise([(x, 1.0)])
+    maker.row([(x, number)], ">=", 0, "strange")
+    with pytest.raises(ModelRefused, match=r"row strange: coefficient .* is too small or too large for SCIP"):
+        engine("scip").solve(maker.model(), ONE)
+
+
+def test_scip_finds_no_bounded_optimum_without_cutting_for_ever() -> None:
+    """SCIP 10.0 adds cuts to the unbounded relaxation without end; x0 and x2 can grow."""
+    maker = ModelMaker(-1)
+    x0, x1, x2 = maker.var(1), maker.var(1), maker.var(-2)
+    maker.minimise([(x0, -3.0), (x1, 1.0), (x2, 0.0)])
+    maker.row([(x0, 0.5), (x1, -2.0), (x2, 0.5)], "==", -3)
+    assert engine("scip").solve(maker.model(), ONE).status is Status.UNBOUNDED
