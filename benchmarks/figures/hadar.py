@@ -15,7 +15,7 @@ from schedgap.benchmarks.figures.style import job_colour
 from schedgap.benchmarks.figures.timeline import EDGE, NARROW, Timeline, row_height
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.hadar.check import check, check_forked
-from schedgap.formulations.hadar.instance import ForkedSolution, HadarInstance, HadarSolution
+from schedgap.formulations.hadar.instance import ForkedSolution, HadarInstance, HadarSolution, by_slot
 
 IDLE = (0.968, 0.968, 0.968)
 GAP = 1
@@ -27,7 +27,7 @@ Ints = NDArray[np.int64]
 def device_rows(instance: HadarInstance, solution: Solution) -> tuple[dict[str, Ints], int]:
     """Which job holds which device of a type in which slot, as (devices, slots) of job numbers, -1 idle.
 
-    A job keeps its rows from one slot to the next where it can. The devices of a type are interchangeable in the
+    A job keeps its rows where it can. The devices of a type are interchangeable in the
     picture: the rows of a machine are not told apart. A forked schedule (HadarE) is drawn too: a copy holds its
     gang on its node.
 
@@ -58,17 +58,17 @@ def device_rows(instance: HadarInstance, solution: Solution) -> tuple[dict[str, 
 
 
 def _by_slot(instance: HadarInstance, solution: Solution) -> dict[int, dict[str, dict[int, int]]]:
-    """Devices by slot, type and job."""
+    """Devices by slot, type, job."""
     taken: dict[int, dict[str, dict[int, int]]] = {}
 
     def add(slot: int, kind: str, job: int, count: int) -> None:
         jobs = taken.setdefault(slot, {}).setdefault(kind, {})
         jobs[job] = jobs.get(job, 0) + count
 
-    for name, slots in solution.get("allocation", {}).items():
-        for slot, entries in slots.items():
+    for name, held in solution.get("allocation", {}).items():
+        for slot, entries in by_slot(held).items():
             for entry in entries:
-                add(int(slot), entry["type"], instance.job_index[name], entry["gpus"])
+                add(slot, entry["type"], instance.job_index[name], entry["gpus"])
     for slot, nodes in solution.get("rounds", {}).items():
         for node, entry in nodes.items():
             job = instance.job_index[entry["job"]]

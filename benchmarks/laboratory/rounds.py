@@ -9,7 +9,7 @@ from typing import Any
 
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.hadar.forked import node_speeds
-from schedgap.formulations.hadar.instance import HadarInstance, Job
+from schedgap.formulations.hadar.instance import HadarInstance, Job, by_slot
 
 LEFT = 1e-9
 """Part of a job's work that counts as done."""
@@ -102,10 +102,9 @@ def _whole(
 ) -> Iterator[_Piece]:
     """A gang makes W_j times the slowest held type's rate, after what every round and new devices lose."""
     length = instance.slot_length
-    for name, slots in allocation.items():
+    for name, held in allocation.items():
         job, left, before, previous = jobs[name], float(jobs[name].work), None, 0
-        for slot in sorted(map(int, slots)):
-            entries = slots[str(slot)]
+        for slot, entries in by_slot(held).items():
             where = tuple(sorted((e["machine"], e["type"], e["gpus"]) for e in entries))
             speed = job.workers * min(job.throughput.get(kind, 0.0) for _, kind, _ in where)
             fresh = previous != slot - 1 or where != before

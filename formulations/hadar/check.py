@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from fractions import Fraction
+from itertools import pairwise
 
 from schedgap.formulations.common.check import CheckReport, Violation
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
 from schedgap.formulations.common.solution import known_only
-from schedgap.formulations.hadar.instance import ForkedSolution, HadarInstance, HadarSolution, Job, Machine
+from schedgap.formulations.hadar.instance import ForkedSolution, HadarInstance, HadarSolution, Job, Machine, runs_of
 
-Held = dict[str, dict[int, dict[tuple[str, str], int]]]
-"""Devices by job, slot, and (machine, type)."""
+Pool = tuple[str, str]
+"""A machine and a device type."""
+Held = dict[str, list[tuple[int, int, dict[Pool, int]]]]
+"""By job its runs: first slot, last slot, devices."""
 
 
 def check(instance: HadarInstance, solution: HadarSolution) -> CheckReport:
@@ -37,28 +40,25 @@ def check(instance: HadarInstance, solution: HadarSolution) -> CheckReport:
 
     Notes
     -----
-    O(size of the solution) exact operations.
+    O(n log n) for n runs, one exact operation each; a slot of the form by slot is a run.
     """
     held = _held(instance, solution)
     violations: list[Violation] = []
-    used: dict[tuple[int, str, str], int] = defaultdict(int)
     total = Fraction(0)
     completion: dict[str, int | None] = {}
     utility: dict[str, float] = {}
     busy = 0
     for job in instance.jobs:
-        slots = held.get(job.id, {})
+        runs = held.get(job.id, [])
         progress = Fraction(0)
         known: dict[tuple[str, ...], Fraction] = {}
-        for slot in sorted(slots):
-            devices = slots[slot]
-            for (machine, kind), count in devices.items():
-                used[slot, machine, kind] += count
-            busy += sum(devices.values())
-            progress += _slot_progress(instance, job, slot, devices, violations, known)
-        finished = bool(slots) and progress >= job.work * (1 - CHECK_TOLERANCE)
-        completion[job.id] = max(slots) if finished else None
-        worth = utility_of(instance, job, max(slots)) if finished else Fraction(0)
+        for first, last, devices in runs:
+            busy += sum(devices.values()) * (last - first + 1)
+            progress += _run_progress(instance, job, first, last, devices, violations, known)
+        end = max((last for _, last, _ in runs), default=0)
+        finished = bool(runs) and progress >= job.work * (1 - CHECK_TOLERANCE)
+        completion[job.id] = end if finished else None
+        worth = utility_of(instance, job, end) if finished else Fraction(0)
         utility[job.id] = float(worth)
         total += worth
         if instance.all_jobs_must_finish and not finished:
@@ -70,70 +70,90 @@ def check(instance: HadarInstance, solution: HadarSolution) -> CheckReport:
                     float(missing),
                 )
             )
-    sizes = {(machine.id, kind): count for machine in instance.machines for kind, count in machine.gpus.items()}
-    for slot, machine, kind in sorted(used):
-        there = sizes.get((machine, kind), 0)
-        taken = used[slot, machine, kind]
-        if taken > there:
-            violations.append(
-                Violation(
-                    "capacity",
-                    f"machine {machine}, type {kind}, slot {slot}: {taken} devices used, {there} there",
-                    float(taken - there),
-                )
-            )
+    violations += _overfull(instance, held)
     return CheckReport(tuple(violations), total, {"completion": completion, "utility": utility, "busy": busy})
 
 
-def _slot_progress(
+def _overfull(instance: HadarInstance, held: Held) -> list[Violation]:
+    """Violations of capacity: a sweep over the first and last slots of the runs, by machine and type."""
+    sizes = {(machine.id, kind): count for machine in instance.machines for kind, count in machine.gpus.items()}
+    changes: dict[Pool, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    for runs in held.values():
+        for first, last, devices in runs:
+            for pool, count in devices.items():
+                changes[pool][first] += count
+                changes[pool][last + 1] -= count
+    over = []
+    for pool, steps in changes.items():
+        there = sizes.get(pool, 0)
+        taken = 0
+        moments = sorted(slot for slot, change in steps.items() if change)
+        for slot, following in pairwise(moments):
+            taken += steps[slot]
+            if taken > there:
+                over.append((slot, pool, following - 1, taken, there))
+    return [
+        Violation(
+            "capacity",
+            f"machine {machine}, type {kind}, {_slots(slot, last)}: {taken} devices used, {there} there",
+            float(taken - there),
+        )
+        for slot, (machine, kind), last, taken, there in sorted(over)
+    ]
+
+
+def _slots(first: int, last: int) -> str:
+    return f"slot {first}" if first == last else f"slots {first} to {last}"
+
+
+def _run_progress(
     instance: HadarInstance,
     job: Job,
-    slot: int,
-    devices: Mapping[tuple[str, str], int],
+    first: int,
+    last: int,
+    devices: Mapping[Pool, int],
     violations: list[Violation],
     known: dict[tuple[str, ...], Fraction],
 ) -> Fraction:
-    """Iterations done in one slot, W L min X (1a, 1b); 0 and a violation where the slot breaks a rule.
+    """Iterations done in a run, W L min X a slot (1a, 1b); a slot that breaks a rule does none, with a violation.
 
-    `known` keeps those of the job by the types that it holds.
+    `known` keeps those of a slot of the job by the types that it holds.
     """
-    sound = True
-    if not 1 <= slot <= instance.horizon:
-        violations.append(Violation("horizon", f"job {job.id}: slot {slot} is outside 1..{instance.horizon}"))
-        sound = False
-    if slot < job.arrival:
+    where = _slots(first, last)
+    if first < 1 or last > instance.horizon:
+        outside = "is outside" if first == last else "reach outside"
+        violations.append(Violation("horizon", f"job {job.id}: {where} {outside} 1..{instance.horizon}"))
+    if first < job.arrival:
         violations.append(
             Violation(
                 "arrival",
-                f"job {job.id}: runs in slot {slot}, arrives in slot {job.arrival}",
-                float(job.arrival - slot),
+                f"job {job.id}: runs in slot {first}, arrives in slot {job.arrival}",
+                float(job.arrival - first),
             )
         )
-        sound = False
+    # what lies outside the horizon or before the arrival does not count
+    useful = max(0, min(last, instance.horizon) - max(first, job.arrival, 1) + 1)
     count = sum(devices.values())
     if count != job.workers:
         violations.append(
             Violation(
                 "gang",
-                f"job {job.id}, slot {slot}: holds {count} devices, its gang is {job.workers} or none",
+                f"job {job.id}, {where}: holds {count} devices, its gang is {job.workers} or none",
                 float(abs(count - job.workers)),
             )
         )
-        sound = False
+        useful = 0
     kinds = tuple(sorted({kind for _, kind in devices}))
-    if sound and kinds in known:
-        return known[kinds]
-    rates = []
-    for kind in kinds:
-        rate = exact(job.throughput.get(kind, 0))
-        if rate <= 0:
-            violations.append(Violation("type", f"job {job.id}, slot {slot}: cannot use devices of type {kind}"))
-            sound = False
-        rates.append(rate)
-    if not sound:
-        return Fraction(0)
-    known[kinds] = job.workers * exact(instance.slot_length) * min(rates)
-    return known[kinds]
+    if kinds not in known:
+        rates = {kind: exact(job.throughput.get(kind, 0)) for kind in kinds}
+        unusable = [kind for kind in kinds if rates[kind] <= 0]
+        if unusable:
+            violations += [
+                Violation("type", f"job {job.id}, {where}: cannot use devices of type {kind}") for kind in unusable
+            ]
+            return Fraction(0)
+        known[kinds] = job.workers * exact(instance.slot_length) * min(rates.values())
+    return useful * known[kinds]
 
 
 def utility_of(instance: HadarInstance, job: Job, last: int) -> Fraction:
@@ -150,24 +170,28 @@ def utility_of(instance: HadarInstance, job: Job, last: int) -> Fraction:
 
 
 def _held(instance: HadarInstance, solution: HadarSolution) -> Held:
-    """The devices of each job, counted; slots without any are left out."""
+    """The devices of each job, counted; runs without any are left out."""
     known_only(solution.allocation, {job.id for job in instance.jobs}, "allocation")
     machines = {machine.id for machine in instance.machines}
     kinds = {kind for machine in instance.machines for kind in machine.gpus}
     held: Held = {}
-    for job, slots in solution.allocation.items():
-        held[job] = {}
-        for slot, entries in slots.items():
-            devices: dict[tuple[str, str], int] = {}
+    for job, given in solution.allocation.items():
+        held[job] = []
+        for first, last, entries in runs_of(given):
+            devices: dict[Pool, int] = {}
             for position, entry in enumerate(entries):
                 machine, kind = entry["machine"], entry["type"]
                 if machine not in machines or kind not in kinds:
-                    where = f"allocation.{job}.{slot}[{position}]"
+                    place = f"allocation.{job}.{first}"
+                    if not isinstance(given, Mapping):
+                        number = next(k for k, run in enumerate(given) if run[0] == first)
+                        place = f"allocation.{job}[{number}][2]"
+                    where = f"{place}[{position}]"
                     known_only((machine,), machines, f"{where}.machine", "machine")
                     known_only((kind,), kinds, f"{where}.type", "device type")
                 devices[machine, kind] = devices.get((machine, kind), 0) + entry["gpus"]
             if devices:
-                held[job][slot] = devices
+                held[job].append((first, last, devices))
     return held
 
 

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import pairwise
+from operator import itemgetter
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     ConfigDict,
+    Discriminator,
     FailFast,
     Field,
+    Strict,
+    Tag,
     ValidatorFunctionWrapHandler,
     WrapValidator,
     model_validator,
@@ -30,7 +37,7 @@ from schedgap.formulations.common.instance import (
     count_gpus,
     unique_ids,
 )
-from schedgap.formulations.common.solution import Listed, Slot, TypedSolution
+from schedgap.formulations.common.solution import Listed, Slot, TypedSolution, listed
 
 
 class Machine(Part):
@@ -149,7 +156,7 @@ class HadarInstance(JobsInstance):
         return {machine.id: position for position, machine in enumerate(self.machines)}
 
 
-# The solution of hadar: the devices that each job holds in each slot.
+# The solution of hadar: the devices that each job holds, by runs of slots or slot by slot.
 
 
 def _number(name: Any) -> Any:
@@ -181,15 +188,52 @@ class Devices(TypedDict):
     gpus: Count
 
 
+Run = tuple[int, int, Sequence[Devices]]
+"""First slot, last slot, and the devices held in all of them."""
+
+
+def _disjoint(runs: tuple[Run, ...]) -> tuple[Run, ...]:
+    for first, last, _ in runs:
+        if first > last:
+            raise PydanticCustomError("run", f"a run ends before it begins: slots {first} to {last}")
+    for before, after in pairwise(sorted(runs, key=itemgetter(0))):
+        if after[0] <= before[1]:
+            raise PydanticCustomError("run", f"slot {after[0]} is given twice")
+    return runs
+
+
+_Run = Annotated[tuple[Slot, Slot, Listed[Devices]], Strict(False), BeforeValidator(listed)]
+Held = Annotated[
+    # the names of the two forms are no places in the file: error lines leave out what begins with "function-"
+    Annotated[Listed[_Run], AfterValidator(_disjoint), Tag("function-runs")]
+    | Annotated[BySlot[Listed[Devices]], Tag("function-slots")],
+    Discriminator(lambda held: "function-runs" if isinstance(held, list | tuple) else "function-slots"),
+]
+"""What a job holds: a list of runs ``[first, last, devices]`` that share no slot, or an object by slot."""
+
+
 class HadarSolution(TypedSolution):
     """A schedule.
 
     Attributes
     ----------
-    allocation : by job and slot, the devices it holds; a job that is not named is rejected
+    allocation : by job, the runs ``[first, last, devices]`` of slots in which it holds the same devices, or the
+        devices by slot; a job that is not named is rejected
     """
 
-    allocation: dict[str, BySlot[Listed[Devices]]]
+    allocation: dict[str, Held]
+
+
+def runs_of(held: Mapping[int, Sequence[Devices]] | Sequence[Run]) -> list[Run]:
+    """The runs of what a job holds in a valid solution, in either form, by first slot; by slot each is a run."""
+    if isinstance(held, Mapping):
+        return [(slot, slot, held[key]) for slot, key in sorted((int(key), key) for key in held)]
+    return sorted(((first, last, devices) for first, last, devices in held), key=itemgetter(0))
+
+
+def by_slot(held: Mapping[int, Sequence[Devices]] | Sequence[Run]) -> dict[int, Sequence[Devices]]:
+    """What a job holds in a valid solution, in either form, slot by slot; O(slots)."""
+    return {slot: devices for first, last, devices in runs_of(held) for slot in range(first, last + 1)}
 
 
 class Copy(Part):

@@ -6,7 +6,7 @@ import statistics
 
 from schedgap.formulations.common.instance import Json, Solution
 from schedgap.formulations.hadar.check import check
-from schedgap.formulations.hadar.instance import HadarInstance, HadarSolution
+from schedgap.formulations.hadar.instance import HadarInstance, HadarSolution, runs_of
 
 
 def metrics(instance: HadarInstance, solution: Solution) -> dict[str, Json]:
@@ -27,7 +27,7 @@ def metrics(instance: HadarInstance, solution: Solution) -> dict[str, Json]:
     times = [(slot - job.arrival + 1) * length for job in instance.jobs if (slot := completion[job.id]) is not None]
     ends = [slot for slot in completion.values() if slot is not None]
     complete = len(ends) == len(instance.jobs)
-    last = max((slot for slots in typed.allocation.values() for slot in slots), default=0)
+    last = max((run[1] for held in typed.allocation.values() for run in runs_of(held)), default=0)
     return {
         "jobs_finished": len(times),
         "mean_jct": statistics.fmean(times) if complete else None,

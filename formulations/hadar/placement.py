@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.hadar.instance import HadarInstance
+from schedgap.formulations.hadar.instance import HadarInstance, by_slot
 from schedgap.formulations.hadar.tables import Tables
 
 Ints = NDArray[np.int64]
@@ -40,12 +40,12 @@ def trimmed(table_levels: Levels, data: Tables) -> dict[int, dict[int, int]]:
 def levels_from(instance: HadarInstance, data: Tables, solution: Solution) -> dict[int, dict[int, int]]:
     """The levels of a feasible solution object; a job that it does not name has none."""
     levels: dict[int, dict[int, int]] = {}
-    for name, slots in solution["allocation"].items():
+    for name, held in solution["allocation"].items():
         j = instance.job_index[name]
         allowed = data.jobs[j].allowed
         levels[j] = {
-            int(slot): int(np.argmax(allowed[:, [data.types.index(e["type"]) for e in entries]].all(axis=1)))
-            for slot, entries in slots.items()
+            slot: int(np.argmax(allowed[:, [data.types.index(e["type"]) for e in entries]].all(axis=1)))
+            for slot, entries in by_slot(held).items()
             if entries
         }
     return levels

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections import deque
+import math
+from bisect import insort
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Annotated, Literal
 
 import numpy as np
@@ -15,7 +17,7 @@ from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import Tables, tables
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.hadar.cluster import take_any, take_type
-from schedgap.heuristics.hadar.simulate import RestartDelay, State, refuse_long_delay, run_of, simulate
+from schedgap.heuristics.hadar.simulate import RestartDelay, State, always, refuse_long_delay, run_of, simulate
 from schedgap.solvers.linear_program import INFINITY, LinearProgram
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
@@ -63,25 +65,42 @@ def tiresias(
     refuse_long_delay("tiresias", instance, restart_delay)
     data = tables(instance)
 
+    passing = math.ceil(threshold)  # service is whole
+    workers = [job.workers for job in data.jobs]
+    arrival = np.array([job.arrival for job in data.jobs], dtype=np.int64)
+
     def policy(state: State) -> dict[int, Ints]:
         free = data.machine_capacity.copy()
-        order = sorted(state.active, key=lambda j: (state.attained[j] >= threshold, data.jobs[j].arrival, j))
+        active = np.array(state.active, dtype=np.int64)
+        order = active[np.lexsort((active, arrival[active], state.attained[active] >= passing))]
         grids: dict[int, Ints] = {}
-        for j in order:
-            held = state.held.get(j)
-            if held is not None and (held <= free).all():
-                grids[j] = held
-                free -= held
+        room = int(free.sum(axis=0).max())
+        for j in order.tolist():
+            if workers[j] > room:
                 continue
-            for kind in range(len(data.types)):
+            held = state.held.get(j)
+            grid = held if held is not None and (held <= free).all() else None
+            for kind in range(len(data.types) if grid is None else 0):
                 grid = one_type(data, j, free, kind)
                 if grid is not None:
-                    grids[j] = grid
-                    free -= grid
+                    break
+            if grid is not None:
+                grids[j] = grid
+                free -= grid
+                room = int(free.sum(axis=0).max())
+                if room == 0:
                     break
         return grids
 
-    return run_of(instance, simulate(instance, policy, restart_delay, deadline))
+    def steady(state: State, grids: dict[int, Ints], most: int) -> int:
+        """The order of the queues stays until a running job passes the threshold."""
+        for j in grids:
+            before = int(state.attained[j])
+            if before - workers[j] < passing:
+                most = min(most, max(0, -((before - passing) // workers[j])))
+        return most
+
+    return run_of(instance, simulate(instance, policy, restart_delay, deadline, steady=steady))
 
 
 def yarn_cs(
@@ -110,22 +129,29 @@ def yarn_cs(
     refuse_long_delay("yarn-cs", instance, restart_delay)
     data = tables(instance)
 
+    waiting: list[tuple[int, int]] = []
+
     def policy(state: State) -> dict[int, Ints]:
-        grids = {j: state.held[j] for j in state.active if j in state.held}
-        free = data.machine_capacity - sum(grids.values(), np.zeros_like(data.machine_capacity))
-        waiting = deque(sorted((j for j in state.active if j not in grids), key=lambda j: (data.jobs[j].arrival, j)))
-        while waiting:
-            j = waiting.popleft()
+        grids = dict(state.held)
+        free = data.machine_capacity - state.used
+        for j in state.arrived:
+            insort(waiting, (data.jobs[j].arrival, j))
+        passed = 0
+        while passed < len(waiting) and (room := int(free.sum())) > 0:
+            j = waiting[passed][1]
             job = data.jobs[j]
-            grid = take_any(free, job.type_step > 0, job.workers)
-            if grid.any():
+            grid = take_any(free, job.type_step > 0, job.workers) if job.workers <= room else None
+            if grid is not None and grid.any():
                 grids[j] = grid
                 free -= grid
-            elif not backfill:
+                del waiting[passed]
+            elif backfill:
+                passed += 1
+            else:
                 break
         return grids
 
-    return run_of(instance, simulate(instance, policy, restart_delay, deadline))
+    return run_of(instance, simulate(instance, policy, restart_delay, deadline, steady=always))
 
 
 # Method ``gavel``: time fractions by job and type from a linear program, then rounds by priority.
@@ -136,6 +162,9 @@ def yarn_cs(
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+
+_COMPARED = 100_000
+"""Priorities that are compared at a time."""
 
 POLICIES = ("max-min", "max-sum", "makespan")
 
@@ -221,6 +250,8 @@ class Rounds:
         self.data = data
         self.received: dict[tuple[int, int], int] = {}
         self.fractions: dict[tuple[int, int], float] = {}
+        self.order: list[tuple[int, int]] = []
+        self.served: set[tuple[int, int]] = set()
 
     def set(self, fractions: Mapping[tuple[int, int], float]) -> None:
         """New fractions; rounds received are counted from here on."""
@@ -239,7 +270,8 @@ class Rounds:
 
         free = self.data.machine_capacity.copy()
         grids: dict[int, Ints] = {}
-        for j, kind in sorted(entries, key=rank):
+        self.order, self.served = sorted(entries, key=rank), set()
+        for j, kind in self.order:
             if j in grids:
                 continue
             held = state.held.get(j)
@@ -248,8 +280,37 @@ class Rounds:
             if grid is not None:
                 grids[j] = grid
                 free -= grid
+                self.served.add((j, kind))
                 self.received[j, kind] = self.received.get((j, kind), 0) + 1
         return grids
+
+    def steady(self, state: State, grids: dict[int, Ints], most: int) -> int:
+        """Rounds until two priorities cross, at most `most`; they are counted as received.
+
+        In the same order every job is served again where it was: it finds the same devices free. Priorities are
+        compared in the floats that :meth:`serve` sorts by, many rounds at a time.
+        """
+        y = np.array([self.fractions[key] for key in self.order])
+        received = np.array([self.received.get(key, 0) for key in self.order], dtype=np.float64)
+        gains = np.array([key in self.served for key in self.order], dtype=np.float64)
+        place = {key: position for position, key in enumerate(self.fractions)}
+        ties = [(key[0], -self.fractions[key], place[key]) for key in self.order]
+        behind = np.array([a < b for a, b in pairwise(ties)], dtype=np.bool_)
+        passed, size = 0, 1
+        while passed < most:
+            size = min(2 * size, most - passed, max(1, _COMPARED // len(y)))
+            counts = received + np.arange(passed, passed + size, dtype=np.float64)[:, None] * gains
+            with np.errstate(divide="ignore"):
+                priority = y / counts
+            falls = priority[:, :-1] > priority[:, 1:]
+            kept = (falls | ((priority[:, :-1] == priority[:, 1:]) & behind)).all(axis=1)
+            if not kept.all():
+                passed += int(np.argmin(kept))
+                break
+            passed += size
+        for key in self.served:
+            self.received[key] += passed
+        return passed
 
 
 def gavel(
@@ -290,4 +351,9 @@ def gavel(
             )
         return rounds.serve(state)
 
-    return run_of(instance, simulate(instance, decide, restart_delay, deadline), policy=policy, programs=programs)
+    return run_of(
+        instance,
+        simulate(instance, decide, restart_delay, deadline, steady=rounds.steady),
+        policy=policy,
+        programs=programs,
+    )

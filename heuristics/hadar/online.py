@@ -17,6 +17,7 @@ from pydantic import Field
 
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.hadar.instance import HadarInstance
+from schedgap.formulations.hadar.placement import entries_of
 from schedgap.formulations.hadar.pricing import (
     Automaton,
     automaton,
@@ -295,9 +296,9 @@ def admit(
             cells = np.zeros(data.machine_capacity.shape, dtype=np.int64)
             for p in np.flatnonzero(used[t]):
                 cells[prices.where[p]] = used[t, p]
-            simulated.grids.setdefault(int(t), {})[j] = cells
+            simulated.hold(j, int(t), int(t), entries_of(instance, data, cells))
         simulated.finish[j] = int(np.max(np.flatnonzero(used.any(axis=1))))
-    simulated.rounds = max(simulated.grids, default=0)
+    simulated.rounds = max((runs[-1][1] for runs in simulated.runs.values()), default=0)
     bound = certificate(data, prices, machines if slowed == 1 else [None] * len(machines), deadline)
     facts = {
         "u_min": ends.low,

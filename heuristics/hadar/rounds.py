@@ -20,7 +20,16 @@ from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import Tables, tables
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.hadar.cluster import bottleneck, cheapest, cost_on_one
-from schedgap.heuristics.hadar.simulate import Overhead, RestartDelay, State, refuse_long_delay, run_of, simulate
+from schedgap.heuristics.hadar.simulate import (
+    Overhead,
+    RestartDelay,
+    State,
+    always,
+    never,
+    refuse_long_delay,
+    run_of,
+    simulate,
+)
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 Ints = NDArray[np.int64]
@@ -348,5 +357,7 @@ def hadar_rounds(
             chosen = market.take(jobs, free, left, state.slot)
         return {**kept, **chosen}
 
-    simulated = simulate(instance, policy, restart_delay, deadline, overhead=overhead, may_wait=True)
+    # without preemption nothing is decided but when jobs arrive or end; payoffs depend on the slot
+    steady = never if preempt else always
+    simulated = simulate(instance, policy, restart_delay, deadline, overhead=overhead, may_wait=True, steady=steady)
     return run_of(instance, simulated, restart_delay=restart_delay, dp_states=states)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, TypeAlias
@@ -21,6 +23,8 @@ from schedgap.heuristics.hadar.cluster import bottleneck
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 Ints = NDArray[np.int64]
+Entries = list[dict[str, object]]
+"""The devices of a run, as the solution object has them."""
 RestartDelay: TypeAlias = Annotated[
     float, Field(ge=0, le=1e9, description="time lost when a job's devices change (unit of slot_length)")
 ]
@@ -29,16 +33,15 @@ Overhead: TypeAlias = Annotated[
 ]
 
 MOST_ENTRIES = 2_000_000
-MOST_BYTES = 1 << 30
-"""Most (job, slot) pairs of a schedule, and most bytes of its device grids; a run that needs more is stopped."""
+"""Most runs of a schedule; a simulation that needs more is stopped."""
 
 SECONDS_PER_ENTRY = 1e-4
-"""What a (job, slot) pair costs after the last round: the solution object, metrics and the checker, twice in rationals.
+"""What a run costs after the last round: the solution object, metrics and the checker, twice in rationals.
 30 to 90 microseconds measured."""
 
 
 def short_of_time(deadline: Deadline, entries: int) -> bool:
-    """Whether it is time to stop, so that a schedule with so many (job, slot) pairs can still be written and scored."""
+    """Whether it is time to stop, so that a schedule of so many runs can still be written and scored."""
     left = deadline.left()
     return left is not None and left <= entries * SECONDS_PER_ENTRY
 
@@ -51,11 +54,13 @@ class State:
     ----------
     slot : the round
     active : jobs that have arrived and are not done, in input order
+    arrived : those of them that arrived since the last decision
     left : (J,) units of progress still missing
     finer : by how much these units are finer than those of the tables
-    held : devices (H, R) of each job in the round before
+    held : devices (H, R) of each active job in the round before
+    used : (H, R) their sum
     attained : (J,) device-rounds received so far
-    changed : whether jobs arrived or finished since the round before
+    changed : whether jobs arrived or finished since the last decision
     """
 
     slot: int
@@ -63,32 +68,56 @@ class State:
     left: Ints
     finer: int
     held: dict[int, Ints]
+    used: Ints
     attained: Ints
+    arrived: list[int] = field(default_factory=list)
     changed: bool = True
 
 
 Policy = Callable[[State], dict[int, Ints]]
 """Devices (H, R) of every job that runs in this round; they have to fit, and every gang is whole."""
 
+Steady = Callable[[State, dict[int, Ints], int], int]
+"""In how many rounds after this one a policy would decide the same, at most so many, if nobody arrives or ends."""
+
+
+def always(state: State, grids: dict[int, Ints], most: int) -> int:
+    """The `Steady` of a policy that changes its mind only when jobs arrive or end."""
+    return most
+
+
+def never(state: State, grids: dict[int, Ints], most: int) -> int:
+    """The `Steady` of a policy whose decisions depend on the slot."""
+    return 0
+
 
 @dataclass
 class Simulated:
-    """What came out of a run.
+    """What came out of a simulation.
 
     Attributes
     ----------
-    grids : devices by slot and job
+    runs : by job, its runs: first slot, last slot, devices
     finish : last slot of every job that is done
     rounds : the last round looked at
     changes : how often a job was moved
+    decisions : how often the policy was asked
     stopped : why the run ended before the jobs or the horizon did: "time limit" or "too large"; None where not
     """
 
-    grids: dict[int, dict[int, Ints]] = field(default_factory=dict)
+    runs: dict[int, list[tuple[int, int, Entries]]] = field(default_factory=dict)
     finish: dict[int, int] = field(default_factory=dict)
     rounds: int = 0
     changes: int = 0
+    decisions: int = 0
     stopped: str | None = None
+
+    def hold(self, j: int, first: int, last: int, devices: Entries) -> None:
+        """Add a run of a job behind its others; it goes on with the last one where it can."""
+        runs = self.runs.setdefault(j, [])
+        if runs and runs[-1][1] == first - 1 and runs[-1][2] == devices:
+            first = runs.pop()[0]
+        runs.append((first, last, devices))
 
 
 def refuse_long_delay(method: str, instance: HadarInstance, delay: float) -> None:
@@ -113,78 +142,159 @@ def simulate(
     *,
     overhead: float = 0.0,
     may_wait: bool = False,
+    steady: Steady = never,
 ) -> Simulated:
-    """Run a policy round by round until all jobs are done or the horizon ends.
+    """Run a policy until all jobs are done or the horizon ends, from one decision to the next.
 
     Parameters
     ----------
     policy : what decides
     delay : time (same unit as ``slot_length``) that a job loses in a round in which its devices are new to it
-    deadline : looked at before every round, with the time that writing and scoring takes left; the rounds until
+    deadline : looked at before every decision, with the time that writing and scoring takes left; the rounds until
         then are kept
     overhead : time that a job loses in every round in which it runs
     may_wait : the policy can leave all devices free and start a job in a later round although no job arrived
         in between; where it cannot, such rounds are passed over
+    steady : says which rounds need no decision: they are counted at once, up to the next arrival or end
 
     Notes
     -----
-    Progress is counted in the whole units of :mod:`schedgap.formulations.hadar.tables`; a delay rounds it down.
+    Progress is counted in the whole units of :mod:`schedgap.formulations.hadar.tables`; a delay rounds it down. So
+    n rounds on the same devices gain n times what one does, and rounds counted at once are those counted one by one.
     """
-    data = tables(instance)
-    count = len(data.jobs)
-    same = 1.0 - overhead / instance.slot_length
-    fresh = same - delay / instance.slot_length
-    # a delay takes a part of a slot's units away: finer units keep the rounding small
-    finer = 1 if delay == overhead == 0 else max(1, min(10**6, FINEST // max(job.target for job in data.jobs)))
-    left = np.array([job.target * finer for job in data.jobs], dtype=np.int64)
-    arrival = np.array([job.arrival for job in data.jobs])
-    state = State(0, [], left, finer, {}, np.zeros(count, dtype=np.int64))
-    result = Simulated()
-    # a job that no set of devices of this cluster can run is never considered
-    able = np.array([job.levels > 0 for job in data.jobs], dtype=bool)
-    fastest = np.array([max(1, int(job.type_step.max(initial=0))) * finer for job in data.jobs], dtype=np.int64)
-    entries = size = 0
+    clock = _Clock(instance, tables(instance), delay, overhead)
+    state, result, horizon = clock.state, clock.result, clock.data.horizon
     slot = 0
-    while slot < data.horizon and (able & (left > 0)).any():
+    while slot < horizon and clock.unfinished:
         slot += 1
-        if short_of_time(deadline, entries):
+        if short_of_time(deadline, clock.entries):
             result.stopped = "time limit"
             break
-        if entries > MOST_ENTRIES or size > MOST_BYTES:
+        if clock.entries > MOST_ENTRIES:
             result.stopped = "too large"
             break
-        state.slot = slot
-        active = [int(j) for j in np.flatnonzero((arrival <= slot) & (left > 0) & able)]
-        state.changed = active != state.active
-        state.active = active
-        grids = policy(state) if active else {}
-        for j, grid in grids.items():
-            entries += 1
-            size += 0 if state.held.get(j) is grid else grid.nbytes
-            step = finer * int(bottleneck(grid, data.jobs[j].type_step))
-            moved = j not in state.held or not np.array_equal(state.held[j], grid)
-            result.changes += int(moved)
-            useful = fresh if moved else same
-            gained = int(step * useful) if useful < 1 else step
-            left[j] -= min(gained, int(left[j]))
-            state.attained[j] += data.jobs[j].workers
-            if left[j] == 0:
-                result.finish[j] = slot
-        result.grids[slot] = grids
+        clock.arrive(slot)
+        grids = policy(state) if state.active else {}
+        result.decisions += 1
+        clock.first_round(grids)
+        if grids:
+            slot += clock.repeat(min(horizon, clock.next_arrival - 1) - slot, steady)
         result.rounds = slot
-        state.held = grids
-        late = left[active] > (data.horizon - slot) * fastest[active].astype(float)
-        if not grids and (not may_wait or late.all()):
+        if not grids and (not may_wait or clock.all_late(slot)):
             # nothing changes before the next arrival
-            slot = int(arrival[able & (arrival > slot)].min(initial=data.horizon + 1)) - 1
+            slot = min(clock.next_arrival, horizon + 1) - 1
+    clock.release(list(state.held), result.rounds)
     return result
+
+
+class _Clock:
+    """The state between decisions: arrivals, progress, and the runs so far."""
+
+    def __init__(self, instance: HadarInstance, data: Tables, delay: float, overhead: float) -> None:
+        self.instance, self.data = instance, data
+        count = len(data.jobs)
+        self.same = 1.0 - overhead / instance.slot_length
+        self.fresh = self.same - delay / instance.slot_length
+        # a delay takes a part of a slot's units away: finer units keep the rounding small
+        finer = 1 if delay == overhead == 0 else max(1, min(10**6, FINEST // max(job.target for job in data.jobs)))
+        left = np.array([job.target * finer for job in data.jobs], dtype=np.int64)
+        used = np.zeros_like(data.machine_capacity)
+        self.state = State(0, [], left, finer, {}, used, np.zeros(count, dtype=np.int64))
+        self.result = Simulated()
+        # a job that no set of devices of this cluster can run is never considered
+        able = [j for j, job in enumerate(data.jobs) if job.levels > 0]
+        self.coming = deque(sorted(able, key=lambda j: data.jobs[j].arrival))
+        self.unfinished = len(able)
+        self.workers = np.array([job.workers for job in data.jobs], dtype=np.int64)
+        self.pace = np.zeros(count, dtype=np.int64)
+        self.running: Ints = np.zeros(0, dtype=np.int64)
+        self.since: dict[int, int] = {}
+        self.entries = 0
+
+    @property
+    def next_arrival(self) -> int:
+        """The slot in which the next job arrives; beyond the horizon where none does."""
+        return self.data.jobs[self.coming[0]].arrival if self.coming else self.data.horizon + 1
+
+    def arrive(self, slot: int) -> None:
+        """Go to a slot in which a decision is due."""
+        state = self.state
+        state.slot, state.arrived = slot, []
+        while self.next_arrival <= min(slot, self.data.horizon):
+            state.arrived.append(self.coming.popleft())
+        for j in state.arrived:
+            insort(state.active, j)
+        state.changed = state.changed or bool(state.arrived)
+
+    def release(self, jobs: list[int], last: int) -> None:
+        """These jobs give their devices back after a slot."""
+        for j in jobs:
+            grid = self.state.held.pop(j)
+            self.state.used -= grid
+            self.result.hold(j, self.since.pop(j), last, entries_of(self.instance, self.data, grid))
+
+    def first_round(self, grids: dict[int, Ints]) -> None:
+        """One round on the devices that were decided, some of them new to their jobs."""
+        state, held = self.state, self.state.held
+        state.changed = False
+        moved = [
+            j for j, grid in grids.items() if held.get(j) is not grid and not (j in held and (held[j] == grid).all())
+        ]
+        self.release([j for j in held if j not in grids] + [j for j in moved if j in held], state.slot - 1)
+        for j in moved:
+            step = state.finer * int(bottleneck(grids[j], self.data.jobs[j].type_step))
+            self.pace[j] = int(step * self.fresh) if self.fresh < 1 else step
+            held[j], self.since[j] = grids[j], state.slot
+            state.used += grids[j]
+        self.entries += len(moved)
+        self.result.changes += len(moved)
+        self.running = np.fromiter(held, dtype=np.int64, count=len(held))
+        self._count(1)
+        if self.fresh < self.same:
+            for j in moved:
+                if j in held:
+                    step = state.finer * int(bottleneck(held[j], self.data.jobs[j].type_step))
+                    self.pace[j] = int(step * self.same) if self.same < 1 else step
+
+    def repeat(self, most: int, steady: Steady) -> int:
+        """Count the rounds after this one that need no decision; how many they are."""
+        if self.state.changed or most <= 0:
+            return 0
+        pace = self.pace[self.running]
+        work = -(-self.state.left[self.running] // np.maximum(pace, 1))
+        rounds = min(most, int(work[pace > 0].min(initial=most)))
+        rounds = steady(self.state, self.state.held, rounds)
+        if rounds > 0:
+            self.state.slot += rounds
+            self._count(rounds)
+        return rounds
+
+    def _count(self, rounds: int) -> None:
+        """So many rounds on the same devices; those who are done in the last of them leave."""
+        state, running = self.state, self.running
+        state.left[running] -= np.minimum(self.pace[running] * rounds, state.left[running])
+        state.attained[running] += self.workers[running] * rounds
+        done = running[state.left[running] == 0].tolist()
+        for j in done:
+            self.result.finish[j] = state.slot
+            del state.active[bisect_left(state.active, j)]
+        self.release(done, state.slot)
+        self.unfinished -= len(done)
+        state.changed = state.changed or bool(done)
+
+    def all_late(self, slot: int) -> bool:
+        """Whether no active job can finish any more, not even on its fastest devices."""
+        rounds = float(self.data.horizon - slot)
+        paces = (max(1, int(self.data.jobs[j].type_step.max(initial=0))) * self.state.finer for j in self.state.active)
+        return all(self.state.left[j] > rounds * pace for j, pace in zip(self.state.active, paces, strict=True))
 
 
 def run_of(instance: HadarInstance, simulated: Simulated, **facts: object) -> HeuristicRun:
     """The run of a simulated schedule with its metrics; no solution where it was cut or not all that must end do."""
     data = tables(instance)
-    solution = solution_of(instance, data, simulated.grids)
+    solution = solution_of(instance, simulated)
     info: dict[str, object] = {**facts, "rounds": simulated.rounds, "changes": simulated.changes}
+    info["decisions"] = simulated.decisions
     done = f"{len(simulated.finish)} of {len(data.jobs)} jobs had finished"
     if simulated.stopped is not None:
         reason = f"cut in slot {simulated.rounds} of {data.horizon} ({simulated.stopped}), {done}"
@@ -196,10 +306,8 @@ def run_of(instance: HadarInstance, simulated: Simulated, **facts: object) -> He
     return HeuristicRun(solution, info)
 
 
-def solution_of(instance: HadarInstance, data: Tables, grids: dict[int, dict[int, Ints]]) -> Solution:
-    """The solution object of devices (H, R) by slot and job."""
-    allocation: dict[str, dict[str, list[dict[str, object]]]] = {}
-    for slot in sorted(grids):
-        for j, grid in sorted(grids[slot].items()):
-            allocation.setdefault(instance.jobs[j].id, {})[str(slot)] = entries_of(instance, data, grid)
-    return {"allocation": allocation}
+def solution_of(instance: HadarInstance, simulated: Simulated) -> Solution:
+    """The solution object of a simulation: the runs of each job."""
+    return {
+        "allocation": {instance.jobs[j].id: [list(run) for run in runs] for j, runs in sorted(simulated.runs.items())}
+    }

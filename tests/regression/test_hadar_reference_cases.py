@@ -9,7 +9,7 @@ from support.checks import hadar as check
 
 from schedgap.catalogue.hadar import PROBLEM as HADAR
 from schedgap.catalogue.run import run_method
-from schedgap.formulations.hadar.instance import HadarInstance
+from schedgap.formulations.hadar.instance import HadarInstance, by_slot
 from schedgap.solvers.exact.hadar.bound import upper_bound
 from schedgap.solvers.result import SolveOptions, Status
 
@@ -93,9 +93,10 @@ def test_the_checker_rejects_spoilt_solutions(case: Path) -> None:
     instance, reference = load(case, False)
     found = run_method(HADAR, instance, "colgen", SolveOptions())
     assert found.solution is not None
-    for constraint, wrong in spoilt(instance, found.solution):
+    slots = {job: {str(t): e for t, e in by_slot(held).items()} for job, held in found.solution["allocation"].items()}
+    for constraint, wrong in spoilt(instance, {"allocation": slots}):
         assert constraint in [violation.constraint for violation in check(instance, wrong).violations]
-    lost = json.loads(json.dumps(found.solution))
+    lost = {"allocation": slots}
     job = next(iter(lost["allocation"]))
     lost["allocation"][job].popitem()
     assert float(check(instance, lost).objective or 0) < reference["optimum"]

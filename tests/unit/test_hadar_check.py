@@ -271,3 +271,48 @@ def test_names_of_copies_that_the_instance_does_not_have() -> None:
         forked((2, "x", 1.0))
     with pytest.raises(InputError, match=r'rounds\.2\.h\.job: the instance has no job "x"'):
         check_forked(forked_instance(), {"rounds": {"2": {"h": {"job": "x", "steps": 1.0}}}})
+
+
+# The form by runs.
+
+
+def test_a_run_counts_as_its_slots_do() -> None:
+    runs = check(instance(epochs=20), {"allocation": {"j": [[5, 6, held()], [2, 3, held(1, 1)], [4, 4, []]]}})
+    slots = {"2": held(1, 1), "3": held(1, 1), "5": held(), "6": held()}
+    assert runs == report(slots, epochs=20)
+    assert runs.details["busy"] == 8
+
+
+def test_violations_of_runs_name_their_slots() -> None:
+    def of(runs: list[Any], **changes: Any) -> list[str]:
+        return [v.message for v in check(instance(**changes), {"allocation": {"j": runs}}).violations]
+
+    assert of([[1, 8, held()]]) == [
+        "job j: slots 1 to 8 reach outside 1..6",
+        "job j: runs in slot 1, arrives in slot 2",
+    ]
+    assert of([[2, 4, held(1)]]) == ["job j, slots 2 to 4: holds 1 devices, its gang is 2 or none"]
+    assert of([[2, 3, held(0, 2)], [4, 5, held(0, 2)]]) == [
+        "machine g, type K80, slots 2 to 5: 2 devices used, 1 there"
+    ]
+    # what lies outside does no work: 5 slots of 4 iterations inside
+    inside = check(instance(epochs=20), {"allocation": {"j": [[1, 8, held()]]}})
+    assert inside.details["completion"] == {"j": 8}
+    assert check(instance(epochs=21), {"allocation": {"j": [[1, 8, held()]]}}).details["completion"] == {"j": None}
+
+
+@pytest.mark.parametrize(
+    ("runs", "words"),
+    [
+        ([[3, 2, held()]], "allocation.j: a run ends before it begins: slots 3 to 2, got"),
+        ([[2, 4, held()], [4, 5, held()]], "allocation.j: slot 4 is given twice, got"),
+        ([[2, 4]], "allocation.j[0][2]: is missing"),
+        ([[2, 4.5, held()]], "allocation.j[0][1]: must be a whole number, got 4.5"),
+        ([[2, 4, [{"machine": "h", "type": "V100", "gpus": 0}]]], "allocation.j[0][2][0].gpus: must be"),
+        ([[2, 4, [{"machine": "x", "type": "V100", "gpus": 1}]]], "allocation.j[0][2][0].machine: the instance has no"),
+    ],
+)
+def test_malformed_runs(runs: Any, words: str) -> None:
+    with pytest.raises(InputError) as error:
+        check(instance(), {"allocation": {"j": runs}})
+    assert words in str(error.value) and "\n" not in str(error.value)

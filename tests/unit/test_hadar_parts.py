@@ -63,7 +63,7 @@ def test_bad_instances_are_refused(change: Any, message: str) -> None:
         ({}, "allocation: is missing"),
         ({"allocation": {}, "x": 1}, "unknown key"),
         ({"allocation": {"nobody": {}}}, "no job"),
-        ({"allocation": {"j0": []}}, "allocation.j0: must be an object"),
+        ({"allocation": {"j0": 5}}, "allocation.j0: must be an object"),
         ({"allocation": {"j0": {"one": []}}}, "whole number"),
         ({"allocation": {"j0": {"01": []}}}, "whole number"),
         ({"allocation": {"j0": {"1": {}}}}, "must be a list"),

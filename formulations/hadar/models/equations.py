@@ -11,7 +11,7 @@ from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.layout import Layout, RowFamily, Term, VariableFamily
 from schedgap.formulations.common.numbers import MAXIMISE
-from schedgap.formulations.hadar.instance import HadarInstance
+from schedgap.formulations.hadar.instance import HadarInstance, by_slot
 from schedgap.formulations.hadar.tables import JobTable, small_units, tables
 
 VARIABLES = {
@@ -151,14 +151,13 @@ class _Builder:
     def _point(self, solution: Solution) -> Mapping[pulp.LpVariable, float]:
         var = self.layout.variables
         values = dict.fromkeys(self.layout.family_of, 0.0)
-        for j, slots in solution["allocation"].items():
+        for j, held in solution["allocation"].items():
             table = self.data.jobs[self.instance.job_index[j]]
             levels, done, last = self.levels(table), 0, 0
-            for slot, entries in slots.items():
+            for t, entries in by_slot(held).items():
                 kinds = {entry["type"] for entry in entries if entry["gpus"]}
                 if not kinds:
                     continue
-                t = int(slot)
                 for entry in entries:
                     values[var["devices"][j, entry["machine"], entry["type"], t]] += float(entry["gpus"])
                 slowest = min(int(table.type_step[self.data.types.index(r)]) for r in kinds)

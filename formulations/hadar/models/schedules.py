@@ -13,7 +13,7 @@ from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.layout import Layout, RowFamily, Term, VariableFamily
 from schedgap.formulations.common.numbers import MAXIMISE, MINIMISE
-from schedgap.formulations.hadar.instance import HadarInstance
+from schedgap.formulations.hadar.instance import HadarInstance, by_slot
 from schedgap.formulations.hadar.tables import tables
 
 LIMIT = 20_000
@@ -165,11 +165,9 @@ def build_p2(instance: HadarInstance, *, relaxed: bool = False) -> DeclarativeMo
     def assign(solution: Solution) -> Mapping[pulp.LpVariable, float]:
         values = dict.fromkeys(out.family_of, 0.0)
         for j, mine in schedules.items():
-            life = solution["allocation"].get(j, {})
+            life = by_slot(solution["allocation"].get(j, {}))
             slots = {
-                int(t): {(e["machine"], e["type"]): e["gpus"] for e in entries}
-                for t, entries in life.items()
-                if entries
+                t: {(e["machine"], e["type"]): e["gpus"] for e in entries} for t, entries in life.items() if entries
             }
             if not slots:
                 continue

@@ -25,7 +25,7 @@ from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.layout import IMPOSSIBLE, NEVER, Layout, RowFamily, Term, VariableFamily
 from schedgap.formulations.common.numbers import MAXIMISE
-from schedgap.formulations.hadar.instance import HadarInstance
+from schedgap.formulations.hadar.instance import HadarInstance, by_slot
 from schedgap.formulations.hadar.placement import solution_from_levels, trimmed
 from schedgap.formulations.hadar.tables import JobTable, Tables, small_units, tables
 
@@ -189,18 +189,18 @@ def _assignment(builder: _Builder, solution: Solution) -> dict[pulp.LpVariable, 
     values: dict[pulp.LpVariable, float] = dict.fromkeys(
         [*builder.run.values(), *builder.finish.values(), *builder.devices.values()], 0.0
     )
-    for name, slots in solution["allocation"].items():
-        j = instance.job_index[name]
+    for name, held in solution["allocation"].items():
+        j, slots = instance.job_index[name], by_slot(held)
         table = data.jobs[j]
         if not slots or table.earliest > data.horizon:
             continue
         for slot, entries in slots.items():
             kinds = [data.types.index(entry["type"]) for entry in entries]
             level = next(level for level in range(table.levels) if all(table.allowed[level, kind] for kind in kinds))
-            values[builder.run[j, int(slot), level]] = 1.0
+            values[builder.run[j, slot, level]] = 1.0
             for entry, kind in zip(entries, kinds, strict=True):
-                variable = builder.devices.get((j, int(slot), kind))
+                variable = builder.devices.get((j, slot, kind))
                 if variable is not None:
                     values[variable] += float(entry["gpus"])
-        values[builder.finish[j, max(map(int, slots))]] = 1.0
+        values[builder.finish[j, max(slots)]] = 1.0
     return values

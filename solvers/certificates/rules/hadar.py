@@ -247,13 +247,16 @@ def score(instance: Mapping[str, Any], solution: Mapping[str, Any]) -> Fraction:
     """The utility of a solution: the sum over the jobs whose slots make enough progress."""
     total = Fraction(0)
     for job in instance["jobs"]:
-        slots = {int(t): entries for t, entries in solution["allocation"].get(job["id"], {}).items() if entries}
+        held = solution["allocation"].get(job["id"], {})
+        # by slot, or runs [first, last, devices]
+        runs = [(int(t), int(t), e) for t, e in held.items()] if isinstance(held, dict) else held
+        runs = [run for run in runs if run[2]]
         length = job["workers"] * Fraction(instance["slot_length"])
-        slowest = [min(Fraction(job["throughput"][e["type"]]) for e in entries) for entries in slots.values()]
-        progress = length * sum(slowest, Fraction(0))
+        slowest = [min(Fraction(job["throughput"][e["type"]]) for e in entries) for _, _, entries in runs]
+        progress = sum((length * (run[1] - run[0] + 1) * x for run, x in zip(runs, slowest, strict=True)), Fraction(0))
         work = job["epochs"] * job["iterations_per_epoch"]
-        if slots and progress >= work * (1 - Fraction(1, 10**9)):
-            total += worth(instance, job, max(slots))
+        if runs and progress >= work * (1 - Fraction(1, 10**9)):
+            total += worth(instance, job, max(run[1] for run in runs))
     return total
 
 
