@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schedgap.benchmarks.library.collection import SHIPPED, Entry, about, entries, faults, find
-from schedgap.benchmarks.library.improve import Judged, Offer, credit, judge
+from schedgap.benchmarks.library.improve import Judged, Offer, credit, judge, new_entry
 from schedgap.benchmarks.proving import CertificateLike, read_certificate
 from schedgap.benchmarks.records import Record, plain, plain_number
 from schedgap.benchmarks.text import fixed, number, table
@@ -18,7 +18,7 @@ from schedgap.formulations.common.files import check_folder, write_text
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.numbers import better
 from schedgap.interrupt import at_work
-from schedgap.reading import SolutionLike, checked, name_of, read_result
+from schedgap.reading import InstanceLike, SolutionLike, checked, name_of, read_instance, read_result
 from schedgap.solvers.incumbent import contradicts
 from schedgap.solvers.result import Proof, SolveOptions, Termination
 from schedgap.solving import solve_record
@@ -228,8 +228,11 @@ def library_submit(
     *,
     by: str,
     library: str | Path | None = None,
+    instance: InstanceLike | None = None,
+    license: str | None = None,
+    cite: str | None = None,
 ) -> Judged:
-    """Offer a schedule or a certificate for a record, which gets better where it is one.
+    """Offer a schedule or a certificate for a record, which gets better where it is one; or a new record.
 
     Everything is checked: the schedule by the problem's checker, the certificate by the checker of certificates. A
     record gets better by a strictly better schedule, a strictly better bound, or the same bound with a higher level of
@@ -242,6 +245,8 @@ def library_submit(
     certificate : as ``certify`` writes it
     by : who is named for what gets better
     library : the folder that the record is written to; in a source checkout the collection itself where not given
+    instance : for a new record: the instance, imported from a log; `solution` is then needed
+    license, cite : on which terms that log may be handed on (as ``CC-BY-4.0``), and how it is cited
 
     Returns
     -------
@@ -251,11 +256,17 @@ def library_submit(
     Raises
     ------
     InputError
-        An unknown id, nothing offered, or nowhere to write: an installed package is not written into.
+        An unknown id, or one that is there for a new record; nothing offered; a new record without its terms; or
+        nowhere to write: an installed package is not written into.
     Disagreement
         A schedule better than a proven bound; instance and schedule are in a file.
     """
-    entry = find(name, library)
+    if instance is None:
+        entry = find(name, library)
+    else:
+        _, parsed = read_instance(instance)
+        file = Path(name_of(instance, "instance")).name
+        entry = new_entry(name, parsed, file, license, cite, library)
     home = SHIPPED if library is None else Path(library)
     if library is None and not (SHIPPED.parents[2] / "pyproject.toml").is_file():
         raise InputError("library submit: --library DIR is needed: what is installed is not written into")
@@ -300,7 +311,9 @@ def records_text(records: Sequence[Entry]) -> str:
     closed = sum(entry.known.status == "optimal" for entry in records)
     certified = sum(entry.known.proof is Proof.CERTIFIED for entry in records)
     last = f"{len(records)} records, {closed} optimal, {certified} certified"
-    return "\n".join([table(head, rows), f"{last}; version {facts['version']}, {facts['license']}"])
+    terms = sorted({entry.known.license for entry in records if entry.known.license is not None})
+    own = f"; of imported logs {', '.join(terms)}, each with its citation" if terms else ""
+    return "\n".join([table(head, rows), f"{last}; version {facts['version']}, {facts['license']}{own}"])
 
 
 def records_dict(records: Sequence[Entry]) -> dict[str, Json]:

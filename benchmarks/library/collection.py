@@ -32,7 +32,7 @@ from schedgap.solvers.result import Proof
 SHIPPED = Path(__file__).parent / "collection"
 ABOUT = "collection.json"
 KEY = "reference_record"
-Kind = Literal["generated", "imported-like", "hunted", "reference"]
+Kind = Literal["generated", "imported", "imported-like", "hunted", "reference"]
 
 
 class Credit(Part):
@@ -55,6 +55,7 @@ class BestKnown(Part):
     ----------
     id : ``<problem>/<name>``
     kind, made : where the instance comes from, and exactly how
+    license, cite : of the log that it was imported from; None where everything is the project's own
     hash : of the instance
     status : ``optimal`` where the bound meets the schedule, otherwise ``open``
     objective, solution, found : the best schedule, and who found it; None where none is known
@@ -65,6 +66,8 @@ class BestKnown(Part):
     id: Annotated[str, Field(pattern=r"^[a-z0-9-]+/[A-Za-z0-9_.+-]+$")]
     kind: Kind
     made: dict[str, Json]
+    license: Annotated[str | None, Field(min_length=1, max_length=60)] = None
+    cite: Annotated[str | None, Field(min_length=1, max_length=400)] = None
     hash: str
     status: Literal["optimal", "open"] = "open"
     objective: float | None = None
@@ -300,6 +303,8 @@ def faults(entry: Entry) -> list[str]:
     found = []
     if entry.instance.content_hash() != known.hash:
         found.append("the instance is not the one that was recorded: another hash")
+    if len({known.kind == "imported", known.license is not None, known.cite is not None}) > 1:
+        found.append("imported, and the license and citation of the log, go together")
     if (known.bound is None) != (known.proof is None) or (known.bound is None) != (known.proven is None):
         found.append("a bound has a level of proof and who proved it, nothing else has")
     if (known.proof is Proof.CERTIFIED) != (known.certificate is not None):

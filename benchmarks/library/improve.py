@@ -7,15 +7,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from schedgap.benchmarks.library.collection import BestKnown, Credit, Entry, judged
+from schedgap.benchmarks.library.collection import BestKnown, Credit, Entry, entries, judged
 from schedgap.benchmarks.text import number
 from schedgap.catalogue.agreement import DISAGREEMENTS, write_disagreement
 from schedgap.formulations.common.check import Violation
 from schedgap.formulations.common.errors import Disagreement, InputError
-from schedgap.formulations.common.instance import Json, Solution
+from schedgap.formulations.common.instance import Instance, Json, Solution, validated
 from schedgap.formulations.common.numbers import agrees, better
 from schedgap.solvers.incumbent import contradicts, optimal
 from schedgap.solvers.result import Proof, package_version
+
+FREE = ("MIT", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC-BY-4.0", "CC0-1.0")
+"""Licenses of logs that may be part of the collection."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,52 @@ def credit(by: str, **facts: Json) -> Credit:
     given = {key: value for key, value in facts.items() if value is not None}
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     return Credit(by=by.strip(), schedgap=package_version("schedgap") or "unknown", date=today, **given)
+
+
+def new_entry(
+    name: str,
+    instance: Instance,
+    file: str,
+    license: str | None,
+    cite: str | None,
+    folder: str | Path | None,
+) -> Entry:
+    """An imported instance before anything is known of it.
+
+    Parameters
+    ----------
+    name : ``<problem>/<name>``, which no record has
+    file : what it was read from
+    license, cite : terms and citation of the log
+    folder : the library it is for; None for the shipped collection, which takes only :data:`FREE` licenses
+
+    Raises
+    ------
+    InputError
+        The id or the instance is there already or does not fit, or the terms are missing or not free.
+    """
+    where = f"library submit {name}"
+    problem = instance.problem_id
+    if license is None or cite is None:
+        raise InputError(f"{where}: a new record needs --license and --cite: the terms of the log")
+    if folder is None and license not in FREE:
+        free = ", ".join(FREE)
+        raise InputError(f"--license: the collection takes only what may be handed on ({free}), got {license!r}")
+    if not name.startswith(f"{problem}/"):
+        raise InputError(f"{where}: the instance is of {problem}: its id is {problem}/NAME")
+    data = {
+        "id": name,
+        "kind": "imported",
+        "made": {"file": file},
+        "license": license,
+        "cite": cite,
+        "hash": instance.content_hash(),
+    }
+    known = validated(BestKnown, data, where)
+    for entry in entries(folder=folder):
+        if name == entry.id or known.hash == entry.known.hash:
+            raise InputError(f"{where}: {entry.id} is there already; improve it without --instance")
+    return Entry(known, instance.to_dict())
 
 
 def judge(entry: Entry, offer: Offer, disagreements: Path = DISAGREEMENTS) -> Judged:

@@ -33,6 +33,9 @@ def add_library(parser: argparse.ArgumentParser) -> None:
     submitted.add_argument("id", metavar="ID", help="of the record")
     submitted.add_argument("solution", nargs="?", metavar="SOLUTION", help="a solution, or what solve --json prints")
     submitted.add_argument("--certificate", metavar="FILE", help="of a bound, as certify writes it")
+    submitted.add_argument("--instance", metavar="FILE", help="a new record: an instance imported from a log")
+    submitted.add_argument("--license", metavar="L", help="of that log: MIT, CC-BY-4.0, ...")
+    submitted.add_argument("--cite", metavar="TEXT", help="how that log is cited")
     submitted.add_argument("--by", required=True, metavar="NAME", help="who is named in the record")
     for one in (listed, solved, submitted):
         text = "records of your own, before the shipped ones"
@@ -88,6 +91,9 @@ def _submit(arguments: argparse.Namespace) -> int:
         arguments.certificate,
         by=arguments.by,
         library=arguments.library,
+        instance=None if arguments.instance is None else given(arguments.instance),
+        license=arguments.license,
+        cite=arguments.cite,
     )
     print(to_json(judged.to_dict()) if arguments.json else judged.to_text())
     return 1 if judged.violations else 0

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from schedgap import bench, evaluate, hunt, import_trace, report
+from schedgap import bench, evaluate, hunt, import_trace, report, solve
+from schedgap.cli.main import main
 from schedgap.formulations.common.errors import InputError
+from schedgap.library import library_submit
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -66,3 +68,42 @@ def test_a_hunt_around_a_file(tmp_path: Path) -> None:
     assert len(found.worst.data["servers"]) <= max(6, 2 * servers)
     with pytest.raises(InputError, match="--around: the instance is of rar-ddls, not of gpu-sharing"):
         hunt("gpu-sharing/fifo", around=path, out=tmp_path / "other")
+
+
+def test_an_imported_instance_is_submitted_with_its_terms(
+    tmp_path: Path, imported: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def submit(*arguments: str, name: str = "gpu-sharing/slurm-5", instance: Path = imported) -> tuple[int, str]:
+        own = ["--library", str(tmp_path / "lib"), "--by", "A. N. Other"]
+        status = main(["library", "submit", name, *arguments, "--instance", str(instance), *own])
+        told = capsys.readouterr()
+        return status, told.out + told.err
+
+    schedule = tmp_path / "schedule.json"
+    schedule.write_text(json.dumps(solve(imported, "sjf").solution))
+    terms = ["--license", "CC-BY-4.0", "--cite", "The cluster's own log, 2026"]
+    refused = {
+        "needs --license and --cite": submit(str(schedule)),
+        "its id is gpu-sharing/NAME": submit(str(schedule), *terms, name="hadar/slurm-5"),
+        "a schedule or a certificate is needed": submit(*terms),
+        "nowhere.json": submit(str(schedule), *terms, instance=tmp_path / "nowhere.json"),
+        "id: must match pattern": submit(str(schedule), *terms, name="gpu-sharing/a b"),
+    }
+    for said, (status, told) in refused.items():
+        assert status == 2 and said in told and "Traceback" not in told, told
+    assert not (tmp_path / "lib").exists()
+    status, told = submit(str(schedule), *terms)
+    assert status == 0 and "improved" in told
+    assert submit(str(schedule), *terms)[0] == submit(str(schedule), *terms, name="gpu-sharing/again")[0] == 2  # there
+    assert main(["library", "list", "--check", "--problem", "gpu-sharing", "--library", str(tmp_path / "lib")]) == 0
+    listed = capsys.readouterr().out
+    assert "gpu-sharing/slurm-5" in listed and "of imported logs" in listed and "CC-BY-4.0" in listed
+    record = json.loads((tmp_path / "lib" / "gpu_sharing" / "slurm-5.json").read_text())["reference_record"]
+    assert (record["kind"], record["license"], record["cite"]) == ("imported", terms[1], terms[3])
+    assert record["made"] == {"file": "slurm-5.json"} and record["found"]["by"] == "A. N. Other"
+
+
+def test_the_collection_takes_only_what_may_be_handed_on(imported: Path) -> None:
+    for license in ("CC-BY-NC-4.0", "none given"):
+        with pytest.raises(InputError, match=f"--license: the collection takes only .* got '{license}'"):
+            library_submit("gpu-sharing/x", {}, by="me", instance=imported, license=license, cite="x")

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from schedgap.benchmarks.library.collection import SHIPPED, Entry, about, entries, faults, find
-from schedgap.benchmarks.studies.library.sources import sources
+from schedgap.benchmarks.library.improve import FREE
+from schedgap.benchmarks.studies.library.sources import LOGS, sources
 from schedgap.catalogue.registry import all_problems
 
 RECORDS = entries()
@@ -60,6 +61,18 @@ def test_what_is_wrong_in_a_record_is_found(change: dict[str, object], told: str
     entry = find("rar-ddls/tiny-1")
     assert entry.known.proof == "certified" and not faults(entry)
     assert any(told in line for line in faults(replace(entry, known=entry.known.model_copy(update=change))))
+
+
+def test_instances_of_public_logs_name_their_terms() -> None:
+    """Twelve, of five repositories; where the logs are, they are made of them again."""
+    declared = {f"{problem}/{name}": terms for problem, rows in LOGS.items() for name, _, _, terms, _ in rows}
+    shipped = {entry.id: entry.known for entry in RECORDS if entry.known.kind == "imported"}
+    assert {name: (known.license, known.cite) for name, known in shipped.items()} == declared and len(declared) >= 12
+    assert len(set(declared.values())) == 5 and {known.license for known in shipped.values()} <= {*FREE}
+    logs = Path(__file__).parents[2].parent / "shared" / "data"
+    if logs.is_dir():
+        made = [one for problem in LOGS for one in sources(problem, logs) if one.kind == "imported"]
+        assert {one.id: one.instance.content_hash() for one in made} == {id: one.hash for id, one in shipped.items()}
 
 
 def test_what_is_drawn_is_drawn_again() -> None:

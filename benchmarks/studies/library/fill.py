@@ -53,6 +53,7 @@ def fill(
     effort: float = 1.0,
     again: bool = False,
     only: str = "",
+    logs: Path | None = None,
     progress: TextIO | None = None,
 ) -> int:
     """Solve the instances of the declaration and write their records.
@@ -64,6 +65,7 @@ def fill(
     effort : factor on the seconds of each solve
     again : also those that have a record
     only : ids that contain this
+    logs : the folder of public logs, whose instances are left as they are without it
 
     Returns
     -------
@@ -74,7 +76,7 @@ def fill(
     there = {entry.id: entry for entry in entries(folder=folder)}
     hashes = {entry.known.hash: entry.id for entry in there.values()}
     for problem in problems or all_problems():
-        for source in sorted(sources(problem), key=lambda source: len(source.instance.to_json(None))):
+        for source in sorted(sources(problem, logs), key=lambda source: len(source.instance.to_json(None))):
             name = hashes.setdefault(source.instance.content_hash(), source.id)
             if only not in source.id or name != source.id or (source.id in there and not again):
                 continue
@@ -95,6 +97,8 @@ def fill(
 
 def _bare(source: Source) -> Entry:
     known = BestKnown(id=source.id, kind=source.kind, made=dict(source.made), hash=source.instance.content_hash())
+    if source.terms is not None:
+        known = known.model_copy(update=dict(zip(("license", "cite"), source.terms, strict=True)))
     return Entry(known, source.instance.to_dict())
 
 
@@ -191,6 +195,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--effort", type=float, default=1.0, metavar="F", help="factor on the limits of each solve")
     parser.add_argument("--again", action="store_true", help="also instances that have a record")
     parser.add_argument("--only", default="", metavar="TEXT", help="ids that contain this")
+    parser.add_argument("--logs", type=Path, metavar="DIR", help="public logs, a folder for each repository")
     parser.add_argument("--library", type=Path, default=SHIPPED, metavar="DIR", help="default: the shipped collection")
     given = parser.parse_args(arguments)
     try:
@@ -200,6 +205,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             effort=given.effort,
             again=given.again,
             only=given.only,
+            logs=given.logs,
             progress=sys.stderr,
         )
     except InputError as error:

@@ -108,6 +108,57 @@ GRAPHS: Mapping[str, Sequence[tuple[int, int, Mapping[str, Json]]]] = {
 }
 """Problem: nodes, how many, options of the importer."""
 
+PHILLY = (
+    "CC-BY-4.0",
+    "M. Jeon et al., Analysis of Large-Scale Multi-Tenant GPU Clusters for DNN Training Workloads, USENIX ATC 2019 "
+    "(msr-fiddle/philly-traces)",
+)
+GAVEL = (
+    "MIT",
+    "D. Narayanan et al., Heterogeneity-Aware Cluster Scheduling Policies for Deep Learning Workloads, OSDI 2020 "
+    "(stanford-futuredata/gavel)",
+)
+CHRONUS = (
+    "MIT",
+    "W. Gao et al., Chronus: A Novel Deadline-aware Scheduler for Deep Learning Training Jobs, SoCC 2021 "
+    "(S-Lab-System-Group/ChronusArtifact); its jobs are of the Philly trace, CC-BY-4.0",
+)
+SHOCKWAVE = (
+    "MIT",
+    "P. Zheng et al., Shockwave: Fair and Efficient Cluster Scheduling for Dynamic Adaptation in Machine Learning, "
+    "NSDI 2023 (uw-mad-dash/shockwave)",
+)
+MURI = (
+    "Apache-2.0",
+    "Y. Zhao et al., Multi-Resource Interleaving for Deep Learning Training, SIGCOMM 2022 (Rivendile/Muri)",
+)
+_MURI = {"gpus": "num_gpu", "duration": "duration", "arrival": "submit_time", "id": "job_id", "unit": "ms"}
+_PHILLY, _GAVEL = "philly/philly.csv", "gavel/small_test.trace"
+_CHRONUS, _SHOCKWAVE = "chronus/trace_job_Philly_MIX1.csv", "shockwave/220_dynamic.trace"
+LOGS: Mapping[str, Sequence[tuple[str, str, str, tuple[str, str], Mapping[str, Json]]]] = {
+    "rar-ddls": (
+        ("philly-60", "philly", _PHILLY, PHILLY, {"jobs": 60}),
+        ("gavel-50", "gavel", "gavel/minimize_makespan.trace", GAVEL, {"jobs": 50}),
+        ("shockwave-40", "gavel", _SHOCKWAVE, SHOCKWAVE, {"jobs": 40}),
+    ),
+    "hadar": (
+        ("gavel-20", "gavel", _GAVEL, GAVEL, {"slot_length": 60.0}),
+        ("shockwave-20", "gavel", _SHOCKWAVE, SHOCKWAVE, {"jobs": 20, "servers": 3}),
+    ),
+    "gpu-sharing": (
+        ("philly-60", "philly", _PHILLY, PHILLY, {"jobs": 60, "servers": 8, "slot_length": 60.0}),
+        ("gavel-20", "gavel", _GAVEL, GAVEL, {"servers": 2}),
+        ("chronus-40", "chronus", _CHRONUS, CHRONUS, {"jobs": 40, "slot_length": 60.0}),
+        ("muri-50", "csv", "muri/trace2.csv", MURI, {**_MURI, "jobs": 50, "slot_length": 60.0}),
+    ),
+    "ddl-cluster": (
+        ("chronus-16", "chronus", _CHRONUS, CHRONUS, {"jobs": 16, "time_scale": 0.001}),
+        ("muri-12", "csv", "muri/trace2.csv", MURI, {**_MURI, "jobs": 12, "time_scale": 0.0001}),
+    ),
+    "ddljs": (("philly-24", "philly", _PHILLY, PHILLY, {"jobs": 24}),),
+}
+"""Problem: name, format, file of a public log, its license and citation, options of the importer."""
+
 PACKINGS = (("triplets", 30, 2), ("triplets", 60, 2), ("uniform", 60, 1), ("uniform", 120, 1))
 """Items, of which kind, and how many instances: bin packing as jobs of one slot on one server, for rar-ddls."""
 
@@ -125,16 +176,21 @@ class Source:
     id : ``<problem>/<name>``
     kind, made : as in :class:`~schedgap.benchmarks.library.collection.BestKnown`
     instance : itself
+    terms : license and citation of the log that it was imported from
     """
 
     id: str
     kind: Kind
     made: Mapping[str, Json]
     instance: Instance
+    terms: tuple[str, str] | None = None
 
 
-def sources(problem: str) -> Iterator[Source]:
-    """Every instance of a problem, in the order of the declarations; hunts and cases need a source checkout."""
+def sources(problem: str, logs: Path | None = None) -> Iterator[Source]:
+    """Every instance of a problem, in the order of the declarations; hunts and cases need a source checkout.
+
+    Those of public logs need the folder `logs`, with each repository's files in a folder of its name.
+    """
     row = find_problem(problem)
     for name, preset, count, settings in GENERATED.get(problem, ()):
         for seed in range(count):
@@ -156,6 +212,11 @@ def sources(problem: str) -> Iterator[Source]:
             made = {"format": "gml", "drawn": f"graph({nodes}, seed={seed})", "settings": {"seed": seed, **options}}
             instance = _imported(problem, "gml", graph(nodes, seed), {"seed": seed, **options})
             yield Source(f"{problem}/graph-{nodes}-{seed}", "imported-like", made, instance)
+    for name, form, file, terms, options in LOGS.get(problem, ()) if logs is not None else ():
+        assert logs is not None
+        made = {"format": form, "file": Path(file).name, "settings": dict(options)}
+        instance = import_instance(row, form, [logs / file], None, options)[0]
+        yield Source(f"{problem}/{name}", "imported", made, instance, terms)
     for (owner, method), worst in worst_known().items():
         if owner == problem:
             made = {"hunt": f"{owner}/{method}", "ratio": plain_ratio(worst.ratio), "options": dict(worst.options)}

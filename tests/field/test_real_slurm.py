@@ -1,0 +1,79 @@
+"""A real Slurm on this machine, with SCHEDGAP_SLURM=1: forty jobs are submitted, and what happened is audited.
+
+As root, after ``apt-get install --no-install-recommends slurm-wlm munge slurmdbd mariadb-server``; about two minutes.
+"""
+
+import json
+import os
+import random
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from schedgap import audit
+
+CLUSTER = Path(__file__).parents[1] / "data" / "field" / "cluster"
+JOBS = 40
+COLUMNS = "JobID,Submit,Eligible,Start,End,State,ReqTRES,AllocTRES,NodeList,Timelimit,Partition,User"
+pytestmark = pytest.mark.skipif(
+    os.environ.get("SCHEDGAP_SLURM") != "1", reason="starts a real Slurm, as root: set SCHEDGAP_SLURM=1"
+)
+
+
+@pytest.fixture(scope="module")
+def slurm() -> Iterator[Path]:
+    """The folder of a running cluster of four nodes with eight fake GPUs each; its socket wants a short path."""
+    base = Path(tempfile.mkdtemp(prefix="slurm-", dir="/tmp"))
+    for path in CLUSTER.iterdir():
+        text = path.read_text().replace("@BASE@", str(base)).replace("@HOST@", socket.gethostname())
+        (base / path.name).write_text(text)
+    (base / "slurmdbd.conf").chmod(0o600)
+    try:
+        with (base / "up.log").open("w") as log:
+            subprocess.run(["bash", str(base / "up.sh")], check=True, timeout=300, stdout=log, stderr=log)
+        yield base
+    finally:
+        subprocess.run(["bash", str(base / "down.sh")], check=False, timeout=60, capture_output=True)
+        time.sleep(2)
+        shutil.rmtree(base, ignore_errors=True)
+
+
+def ask(base: Path, *command: str) -> str:
+    environment = {**os.environ, "SLURM_CONF": str(base / "slurm.conf")}
+    return subprocess.run(command, check=True, timeout=60, env=environment, capture_output=True, text=True).stdout
+
+
+def test_forty_jobs_of_a_real_slurm_are_audited(slurm: Path, tmp_path: Path) -> None:
+    drawn = random.Random(3)
+    for number in range(JOBS):
+        gpus, seconds = drawn.choice([1, 1, 2, 4, 8]), drawn.randint(1, 8)
+        kind = drawn.choice(["", "", ":v100", ":a100"])
+        limits = ["-n", "1", "--mem=0", "--output=/dev/null", "--time=2"]
+        ask(slurm, "sbatch", "-J", f"j{number}", *limits, f"--gres=gpu{kind}:{gpus}", "--wrap", f"sleep {seconds}")
+    ends = time.monotonic() + 600
+    while ask(slurm, "squeue", "-h").strip():
+        assert time.monotonic() < ends, ask(slurm, "squeue")
+        time.sleep(2)
+    time.sleep(3)  # accounting hears of the last end
+    (tmp_path / "sacct.txt").write_text(ask(slurm, "sacct", "-a", "-X", "-P", "-D", f"--format={COLUMNS}"))
+    (tmp_path / "sacct.json").write_text(ask(slurm, "sacct", "-a", "-X", "--json"))
+    (tmp_path / "nodes.txt").write_text(ask(slurm, "scontrol", "show", "nodes"))
+    text, parsed = (
+        audit(tmp_path / name, tmp_path / "nodes.txt", methods=["fifo", "sjf"], out=tmp_path / name.replace(".", "-"))
+        for name in ("sacct.txt", "sacct.json")
+    )
+    assert text.load.jobs == parsed.load.jobs == JOBS and text.load.capacity == 32 and not text.left_out
+    assert not text.clashes and not text.placed and text.load.busy is not None and 0 < text.load.busy.peak <= 32
+    recorded = text.sides[0].recorded
+    assert recorded is not None and recorded.scores is not None and recorded.scores.wait.mean >= 0
+    assert (text.load.queued, text.load.busy.peak) == (parsed.load.queued, parsed.load.busy and parsed.load.busy.peak)
+    assert {kind.name for kind in text.load.kinds} == {"any", "v100", "a100"}
+    bound = text.sides[0].bound
+    assert bound is not None and all((row.objective or 0) >= bound - 1e-9 for row in text.sides[0].rows)
+    assert json.loads((tmp_path / "sacct-txt" / "audit.json").read_text())["jobs"] == JOBS
