@@ -140,6 +140,24 @@ class Tables:
         )
 
     @cached_property
+    def load_classes(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """(J,) classes of jobs with the same least memory, and (U, U) whether two jobs of the classes fit a GPU."""
+        jobs = self.instance.jobs
+        members: dict[tuple[float, float, int] | None, list[int]] = {}
+        for j, (job, steps) in enumerate(zip(jobs, self.steps, strict=True)):
+            key = (job.memory.fixed, job.memory.per_sample, job.batch_size // steps[-1]) if steps else None
+            members.setdefault(key, []).append(j)
+        classes = np.zeros(len(jobs), dtype=np.int64)
+        fits = np.zeros((len(members), len(members)), dtype=np.bool_)
+        for a, (key, row) in enumerate(members.items()):
+            classes[row] = a
+            for b, (other, column) in enumerate(members.items()):
+                j, k = row[0], column[-1]  # the same job where it is alone in its class
+                if j != k and key is not None and other is not None:
+                    fits[a, b] = self.pair_fits(j, self.steps[j][-1], k, self.steps[k][-1])
+        return classes, fits
+
+    @cached_property
     def may_share(self) -> NDArray[np.bool_]:
         """(J, J), symmetric: some accumulation steps let the pair share a GPU; all False with a cap of 1."""
         n = len(self.steps)

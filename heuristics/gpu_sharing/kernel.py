@@ -39,13 +39,15 @@ class Jobs(NamedTuple):
     gpus : (J,) gang sizes
     entries : (J,) how many entries there are
     work, load : (J, E) slots alone and memory of a GPU, by entry
-    slowdown, slowed : (J, J) xi[j, k] and its transpose
+    kind : (J,) class of a job
+    slowdown, slowed : (C, C) xi by classes and its transpose
     """
 
     gpus: Ints
     entries: Ints
     work: Floats
     load: Floats
+    kind: Ints
     slowdown: Floats
     slowed: Floats
 
@@ -176,7 +178,7 @@ def _value_partners(
 
     `value` of each is filled, the least is the best and infinity none; `needed` with the entry that fits beside it.
     """
-    usable = 0
+    usable, kind = 0, jobs.kind[j]
     for p in range(count):
         value[p] = np.inf
         if occupants.alone[p] == 0:
@@ -187,19 +189,19 @@ def _value_partners(
             entry += 1
         if entry == jobs.entries[j]:
             continue
-        o = occupants.job[p]
+        o = jobs.kind[occupants.job[p]]
         needed[p] = entry
         if rule.kind == FIRST_FIT:
             value[p] = p
         else:
             # Slots that the partner takes at its present pace, and by how much that pace would fall.
             a = occupants.left[p] * occupants.pace[p]
-            xi_o = max(jobs.slowed[j, o], occupants.pace[p]) / occupants.pace[p]
+            xi_o = max(jobs.slowed[kind, o], occupants.pace[p]) / occupants.pace[p]
             n = jobs.work[j, entry]
             if rule.kind == BEST_BENEFIT:
-                good, mean = share_now(a, n, xi_o, jobs.slowdown[j, o], a, n)
+                good, mean = share_now(a, n, xi_o, jobs.slowdown[kind, o], a, n)
             else:
-                good, mean = share_now(a, n, xi_o, jobs.slowdown[j, o], min(a, moment), jobs.work[j, 0])
+                good, mean = share_now(a, n, xi_o, jobs.slowdown[kind, o], min(a, moment), jobs.work[j, 0])
             if not good:
                 continue
             value[p] = mean
@@ -220,7 +222,7 @@ def _take_partners(
     starts: Starts,
 ) -> tuple[int, float, int]:
     """Take lone GPUs of the best occupants; (entry that fits beside all, slowdown, GPUs that are still missing)."""
-    entry, slot, slowest = 0, 0, 1.0
+    entry, slot, slowest, kind = 0, 0, 1.0, jobs.kind[j]
     while need > 0:
         best = -1
         for p in range(count):
@@ -235,9 +237,10 @@ def _take_partners(
         occupants.alone[best] -= number
         need -= number
         entry = max(entry, needed[best])
-        slowest = max(slowest, jobs.slowdown[j, occupants.job[best]])
+        o = jobs.kind[occupants.job[best]]
+        slowest = max(slowest, jobs.slowdown[kind, o])
         # The partner's pace changes; in slots at full rate it has as much work left as before.
-        occupants.pace[best] = max(occupants.pace[best], jobs.slowed[j, occupants.job[best]])
+        occupants.pace[best] = max(occupants.pace[best], jobs.slowed[kind, o])
     starts.partners[place, slot] = -1
     return entry, slowest, need
 
@@ -246,7 +249,7 @@ def _compile() -> None:
     """Compile now, or load what is kept on disk: a policy's seconds start after the imports."""
     none, number = np.zeros(0, dtype=np.int64), np.zeros(0)
     row, table = np.zeros((0, 1), dtype=np.int64), np.zeros((0, 1))
-    jobs = Jobs(none, none, table, table, table, table)
+    jobs = Jobs(none, none, table, table, none, table, table)
     occupants = Occupants(none, none.copy(), number, number.copy(), number.copy())
     starts = Starts(none.copy(), row, row.copy())
     decide(Rule(0, True, 1.0), none, 0, number, jobs, occupants, 0, starts)

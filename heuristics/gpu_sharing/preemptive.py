@@ -6,9 +6,11 @@ checker (formulations/gpu_sharing/check.py) and their own metrics, and no ratio 
 
 from __future__ import annotations
 
+import bisect
 import heapq
 import math
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
@@ -26,18 +28,22 @@ Restart: TypeAlias = Annotated[
 FASTEST = 1e30
 """Iterations per slot above which rates count as one: a job may take no time at all."""
 
-Allocate = Callable[["Elastic", list[int]], Mapping[int, int]]
-"""Given the jobs present, in order of arrival, the GPUs of each; jobs left out have none."""
+Allocate = Callable[["Elastic"], Mapping[int, int]]
+"""The GPUs of each job from now on; jobs left out have none."""
 
 
 class Elastic:
-    """Jobs on numbers of GPUs, from event to event.
+    """Jobs on numbers of GPUs; what a job did is counted when its GPUs change, so the cost is per change.
 
     Attributes
     ----------
-    left : by job, iterations to go
+    present : jobs that have arrived and are not done, in order of arrival
+    arrived, ended : jobs that came and went at the present event
     gpus : by job, GPUs it has now
-    service : by job, GPU slots it has had
+    running : those that have any
+    began : by job, the slot since which it has them
+    left : by job, iterations to go at the beginning of that slot
+    service : by job, GPU slots it has had by then
     """
 
     def __init__(self, instance: GpuSharingInstance, noise: float, restart: int) -> None:
@@ -50,8 +56,14 @@ class Elastic:
         self.service = [0] * len(jobs)
         self.began = [0] * len(jobs)
         self.idle = [0] * len(jobs)
+        self.end = [0] * len(jobs)
         self.segments: list[list[list[int]]] = [[] for _ in jobs]
         self.slot = 1
+        self.present: dict[int, None] = {}
+        self.arrived: list[int] = []
+        self.ended: list[int] = []
+        self.running: set[int] = set()
+        self._ends: list[tuple[int, int]] = []
         self._rates: dict[tuple[int, int], float] = {}
 
     def rate(self, job: int, gpus: int) -> float:
@@ -72,30 +84,42 @@ class Elastic:
             self._rates[key] = made / time if made < FASTEST * time else FASTEST
         return self._rates[key]
 
-    def end(self, job: int) -> int:
-        """Last slot of a running job if it keeps its GPUs."""
-        slots = math.ceil(self.left[job] / self.rate(job, self.gpus[job]) - 1e-12)
-        return self.slot + self.idle[job] + max(1, slots) - 1
+    def next_end(self) -> int | None:
+        """The last slot of the running job that ends first if all keep their GPUs."""
+        while self._ends:
+            end, job = self._ends[0]
+            if self.gpus[job] and self.end[job] == end:
+                return end
+            heapq.heappop(self._ends)  # its GPUs have changed since
+        return None
 
-    def advance(self, slot: int) -> None:
-        """Run everything up to the beginning of `slot`."""
-        for job, gpus in enumerate(self.gpus):
-            if gpus:
-                passed = slot - self.slot
-                lost = min(self.idle[job], passed)
-                self.idle[job] -= lost
-                self.left[job] -= (passed - lost) * self.rate(job, gpus)
-                self.service[job] += passed * gpus
-        self.slot = slot
+    def finish(self) -> None:
+        """Stop the jobs that ended before the present slot."""
+        self.ended = []
+        while self.next_end() == self.slot - 1:
+            job = self._ends[0][1]
+            self.resize(job, 0)
+            del self.present[job]
+            self.ended.append(job)
 
     def resize(self, job: int, gpus: int) -> None:
         """Give a job `gpus` GPUs from the present slot on; 0 stops it."""
-        if gpus == self.gpus[job]:
+        before, passed = self.gpus[job], self.slot - self.began[job]
+        if gpus == before:
             return
-        if self.gpus[job] and self.slot > self.began[job]:
-            self.segments[job].append([self.began[job], self.slot - 1, self.gpus[job]])
+        if before and passed:
+            self.left[job] -= max(0, passed - self.idle[job]) * self.rate(job, before)
+            self.service[job] += passed * before
+            self.segments[job].append([self.began[job], self.slot - 1, before])
         self.gpus[job], self.began[job] = gpus, self.slot
         self.idle[job] = self.restart if gpus and self.segments[job] else 0
+        if not gpus:
+            self.running.discard(job)
+            return
+        self.running.add(job)
+        slots = math.ceil(self.left[job] / self.rate(job, gpus) - 1e-12)
+        self.end[job] = self.slot + self.idle[job] + max(1, slots) - 1
+        heapq.heappush(self._ends, (self.end[job], job))
 
 
 def _run(
@@ -111,38 +135,93 @@ def _run(
         return HeuristicRun(None, {"reason": reason})
     state = Elastic(instance, noise, restart)
     arrivals = sorted(range(len(instance.jobs)), key=lambda j: (instance.jobs[j].arrival, j), reverse=True)
-    present: list[int] = []
-    while arrivals or present:
+    while arrivals or state.present:
         if deadline.passed:
-            return late(len(arrivals) + sum(not state.gpus[job] and not state.segments[job] for job in present))
-        moments = [state.end(job) + 1 for job in present if state.gpus[job]]
-        if arrivals:
-            moments.append(instance.jobs[arrivals[-1]].arrival)
-        extra = review(state)
-        if extra is not None:
-            moments.append(extra)
-        ending = {job for job in present if state.gpus[job] and state.end(job) + 1 == min(moments)}
-        state.advance(min(moments))
-        for job in ending:
-            state.resize(job, 0)
-        present = [job for job in present if job not in ending]
+            return late(len(arrivals) + sum(not state.gpus[job] and not state.segments[job] for job in state.present))
+        end, extra = state.next_end(), review(state)
+        moments = [instance.jobs[arrivals[-1]].arrival] if arrivals else []
+        moments += [end + 1] if end is not None else []
+        state.slot = min(moments if extra is None else [*moments, extra])
+        state.finish()
+        state.arrived = []
         while arrivals and instance.jobs[arrivals[-1]].arrival == state.slot:
-            present.append(arrivals.pop())
-        wanted = allocate(state, present)
-        for job in present:
-            state.resize(job, wanted.get(job, 0))
+            state.arrived.append(arrivals.pop())
+        state.present.update(dict.fromkeys(state.arrived))
+        wanted = allocate(state)
+        for job in [job for job in state.running if job not in wanted]:
+            state.resize(job, 0)
+        for job, gpus in wanted.items():
+            state.resize(job, gpus)
     jobs = instance.jobs
-    end = [rows[-1][1] for rows in state.segments]
+    end_of = [rows[-1][1] for rows in state.segments]
     active = [sum(last - first + 1 for first, last, _ in rows) for rows in state.segments]
-    waiting = [end[j] - job.arrival + 1 - active[j] for j, job in enumerate(jobs)]
+    waiting = [end_of[j] - job.arrival + 1 - active[j] for j, job in enumerate(jobs)]
     solution = {
         "segments": {job.id: state.segments[j] for j, job in enumerate(jobs)},
         "noise": noise,
         "restart": restart,
     }
     changes = sum(len(rows) - 1 for rows in state.segments)
-    info: dict[str, Any] = {"outside_model": True, "interruptions": changes, **metrics(instance, waiting, end)}
+    info: dict[str, Any] = {"outside_model": True, "interruptions": changes, **metrics(instance, waiting, end_of)}
     return HeuristicRun(solution, info)
+
+
+class _TwoQueues:
+    """The jobs present in order, by gang size; a job moves to the second queue when its service reaches a limit."""
+
+    def __init__(self, instance: GpuSharingInstance, limit: int) -> None:
+        self.instance, self.limit = instance, limit
+        self.waiting: dict[int, list[tuple[bool, int, int]]] = {job.gpus: [] for job in instance.jobs}
+        self.moves: list[tuple[int, int, int]] = []
+        self.late = [limit <= 0] * len(instance.jobs)
+
+    def review(self, state: Elastic) -> int | None:
+        """The slot in which a running job moves to the second queue first."""
+        while self.moves:
+            slot, job, began = self.moves[0]
+            if state.gpus[job] and state.began[job] == began:
+                return slot
+            heapq.heappop(self.moves)
+        return None
+
+    def allocate(self, state: Elastic) -> Mapping[int, int]:
+        """Gangs in order, each that still fits: heads of the sizes that fit are compared, no others looked at."""
+        for job in state.ended:
+            self._remove(job)
+        while (moment := self.review(state)) is not None and moment <= state.slot:
+            job = heapq.heappop(self.moves)[1]
+            self._remove(job)
+            self.late[job] = True
+            self._insert(job)
+        for job in state.arrived:
+            self._insert(job)
+        free, result = self.instance.total_gpus, {}
+        heads = [(row[0], size, 0) for size, row in self.waiting.items() if row]
+        heapq.heapify(heads)
+        while heads and free:
+            (_, _, job), size, place = heapq.heappop(heads)
+            if size > free:
+                continue
+            result[job] = size
+            free -= size
+            if not state.gpus[job] and not self.late[job]:
+                # what it has had is counted up to now: it waited
+                rounds = -((state.service[job] - self.limit) // size)
+                heapq.heappush(self.moves, (state.slot + rounds, job, state.slot))
+            row = self.waiting[size]
+            if place + 1 < len(row):
+                heapq.heappush(heads, (row[place + 1], size, place + 1))
+        return result
+
+    def _key(self, job: int) -> tuple[bool, int, int]:
+        return self.late[job], self.instance.jobs[job].arrival, job
+
+    def _insert(self, job: int) -> None:
+        bisect.insort(self.waiting[self.instance.jobs[job].gpus], self._key(job))
+
+    def _remove(self, job: int) -> None:
+        row = self.waiting[self.instance.jobs[job].gpus]
+        del row[bisect.bisect_left(row, self._key(job))]
 
 
 def _slots(instance: GpuSharingInstance, seconds: float) -> int:
@@ -173,28 +252,10 @@ def tiresias(
 
     Notes
     -----
-    O(J) per event. Source: paper 003, section VI-A3, after Gu et al., NSDI 2019.
+    O(N log J) per event for N GPUs. Source: paper 003, section VI-A3, after Gu et al., NSDI 2019.
     """
-    limit = threshold / instance.slot_length
-    sizes = [job.gpus for job in instance.jobs]
-
-    def allocate(state: Elastic, present: list[int]) -> Mapping[int, int]:
-        free, result = instance.total_gpus, {}
-        for job in sorted(present, key=lambda j: (state.service[j] >= limit, instance.jobs[j].arrival, j)):
-            if sizes[job] <= free:
-                result[job] = sizes[job]
-                free -= sizes[job]
-        return result
-
-    def review(state: Elastic) -> int | None:
-        moments = [
-            state.slot + math.ceil((limit - state.service[job]) / gpus)
-            for job, gpus in enumerate(state.gpus)
-            if gpus and state.service[job] < limit
-        ]
-        return min(moments, default=None)
-
-    return _run(instance, allocate, 0.0, _slots(instance, restart), review, deadline)
+    queues = _TwoQueues(instance, math.ceil(threshold / instance.slot_length))  # service is whole
+    return _run(instance, queues.allocate, 0.0, _slots(instance, restart), queues.review, deadline)
 
 
 def pollux(
@@ -235,8 +296,8 @@ def pollux(
         asked = state.rate(job, instance.jobs[job].gpus)
         return asked / state.rate(job, gpus) - asked / state.rate(job, gpus + 1)
 
-    def allocate(state: Elastic, present: list[int]) -> Mapping[int, int]:
-        result = dict.fromkeys(present[:total], 1)
+    def allocate(state: Elastic) -> Mapping[int, int]:
+        result = dict.fromkeys(islice(state.present, total), 1)
         free = total - len(result)
         heap = [(-gain(state, job, 1), job) for job in result if limit[job] > 1]
         heapq.heapify(heap)

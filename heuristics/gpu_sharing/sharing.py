@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from schedgap.formulations.common.instance import Json
@@ -25,6 +26,9 @@ from schedgap.heuristics.gpu_sharing.kernel import (
     decide,
 )
 from schedgap.solvers.result import NO_DEADLINE, Deadline
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 # Runs of the non-preemptive policies, and the metrics of every policy.
 
@@ -169,6 +173,13 @@ def _run(instance: GpuSharingInstance, rule: int, deadline: Deadline, order: str
     return simulate_policy(instance, policy.decide, shortness(instance, order), deadline)
 
 
+def _by_class(instance: GpuSharingInstance, slowdown: Floats) -> tuple[Ints, Floats, Floats]:
+    """The class of each job, and xi and its transpose by class: one class where nobody slows anybody down."""
+    if instance.max_jobs_per_gpu == 1 or not instance.interference:
+        return np.zeros(len(slowdown), dtype=np.int64), np.ones((1, 1)), np.ones((1, 1))
+    return np.arange(len(slowdown)), np.ascontiguousarray(slowdown), np.ascontiguousarray(slowdown.T)
+
+
 class SharingPolicy:
     """One decision at a time; the arrays that do not change are made once."""
 
@@ -184,8 +195,7 @@ class SharingPolicy:
             np.array([len(steps) for steps in data.steps], dtype=np.int64),
             works,
             loads,
-            np.ascontiguousarray(data.slowdown),
-            np.ascontiguousarray(data.slowdown.T),
+            *_by_class(instance, data.slowdown),
         )
         # A little less than the checker's tolerance: what fits here fits there.
         self.rule = Rule(rule, instance.max_jobs_per_gpu > 1, instance.gpu_memory * (1 + 0.9e-9))
@@ -205,7 +215,7 @@ class SharingPolicy:
             np.concatenate([cluster.pace[holders], idle]),
             np.concatenate([rule.memory - cluster.load[holders], idle]),
         )
-        widest = int(min(self.jobs.gpus[order].max(), len(occupants.job))) + 1
+        widest = int(min(self.jobs.gpus[order].max(), len(occupants.job))) + 1 if rule.shares else 1
         shape = (len(order), widest)
         starts = Starts(np.full(len(order), -1, dtype=np.int64), np.full(shape, -1), np.zeros(shape, dtype=np.int64))
         release = cluster.releases() if rule.kind == BEST_BENEFIT_PLUS else np.zeros(0)

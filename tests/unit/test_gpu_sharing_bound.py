@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from schedgap.benchmarks.instances.gpu_sharing.random import small
 from schedgap.formulations.gpu_sharing.dynamics import tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
+from schedgap.heuristics.gpu_sharing.sharing import sjf_bsbf, sjf_bsbf_plus, sjf_ffs
 from schedgap.solvers.exact.gpu_sharing import bound
 
 
@@ -177,3 +179,17 @@ def test_prices_are_tried_in_other_sizes_too(monkeypatch: pytest.MonkeyPatch) ->
         assert found.value == pytest.approx(right.value, rel=1e-12) and found.prices == pytest.approx(right.prices)
     monkeypatch.setattr(bound._Prices, "best", lambda self: 3 * best(self))
     assert bound.mean_busy(instance, data).value < right.value - 0.1
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_weights_by_class_are_those_of_all_pairs(seed: int) -> None:
+    """An interference of 1 changes nothing but the way: with it, all pairs are looked at."""
+    data = small(seed).to_dict()
+    data.update(max_jobs_per_gpu=2, interference={})
+    ids = [job["id"] for job in data["jobs"]]
+    by_class = GpuSharingInstance.parse(data)
+    by_pair = GpuSharingInstance.parse({**data, "interference": {ids[0]: {ids[1]: 1.0}}})
+    assert bound.sharing_factor(tables(by_class)) == bound.sharing_factor(tables(by_pair))
+    assert bound.capacity_weights(tables(by_class)).tolist() == bound.capacity_weights(tables(by_pair)).tolist()
+    for policy in (sjf_ffs, sjf_bsbf, sjf_bsbf_plus):
+        assert policy(by_class).solution == policy(by_pair).solution

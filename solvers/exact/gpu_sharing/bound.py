@@ -32,6 +32,8 @@ def sharing_factor(data: Tables) -> float:
     """
     if data.instance.max_jobs_per_gpu == 1:
         return 1.0
+    if not data.instance.interference:
+        return 2.0 if data.load_classes[1].any() else 1.0
     rates = 1.0 / data.slowdown
     both = rates + rates.T
     return float(max(1.0, both[data.may_share].max(initial=1.0)))
@@ -46,13 +48,22 @@ def capacity_weights(data: Tables) -> Floats:
 
     Notes
     -----
-    O(J^2).
+    O(J^2); without interference O(J U) for U different loads.
     """
     count = len(data.gpus)
     weights = np.full(count, 1.0 / sharing_factor(data))
     if weights.min(initial=1.0) == 1.0:  # as large as they may be
         return weights
     area = data.gpus * data.solo_work
+    if not data.instance.interference:
+        # the room beside a job is what the heaviest weight of each class leaves; its own is not raised yet
+        classes, fits = data.load_classes
+        largest = np.full(len(fits), weights[0])
+        for j in np.argsort(-area, kind="stable").tolist():
+            room = 1.0 - largest[fits[classes[j]]]
+            weights[j] = max(weights[j], min(1.0, float(room.min(initial=1.0))))
+            largest[classes[j]] = max(largest[classes[j]], weights[j])
+        return weights
     for j in np.argsort(-area, kind="stable").tolist():
         partners = data.may_share[j]
         room = data.slowdown[j, partners] * (1.0 - weights[partners] / data.slowdown[partners, j])
