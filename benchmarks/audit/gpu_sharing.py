@@ -1,13 +1,15 @@
-"""The recorded schedule as a solution of gpu-sharing: exclusive GPUs, starts as they were, indices by colouring."""
+"""The recorded schedule as a solution of gpu-sharing, with GPUs that a job has to itself."""
 
 from __future__ import annotations
 
-import heapq
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+
+import numpy as np
 
 from schedgap.benchmarks.audit.load import Clash
+from schedgap.benchmarks.audit.record import placed_on, rebuild, slots_of
+from schedgap.benchmarks.audit.result import Times
 from schedgap.benchmarks.importers.servers import TraceServer
 from schedgap.benchmarks.importers.traces import TraceJob
 from schedgap.formulations.common.instance import LARGEST_COUNT, Solution
@@ -15,34 +17,6 @@ from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 
 BASE = "gpu-sharing"
 """The problem whose schedules a record is."""
-
-
-@dataclass(frozen=True)
-class Rebuilt:
-    """The recorded schedule.
-
-    Attributes
-    ----------
-    solution : as the checker takes it
-    clashes : where it cannot be a schedule of this cluster
-    held : GPUs of each job on each server
-    """
-
-    solution: Solution
-    clashes: tuple[Clash, ...]
-    held: Mapping[str, Mapping[str, int]]
-
-
-def slots_of(job: TraceJob, slot_length: float) -> tuple[int, int, int | None]:
-    """Slots of a job: that of its arrival, how many it runs, and its first, None without a record.
-
-    A slot ends where the next begins, so whole seconds in slots of a second are exact.
-    """
-    arrival = 1 + math.floor(job.arrival / slot_length)
-    if job.start is None or job.end is None:
-        return arrival, max(1, round((job.duration or 0.0) / slot_length)), None
-    first = 1 + math.floor(job.start / slot_length)
-    return arrival, max(1, 1 + math.floor(job.end / slot_length) - first), first
 
 
 def exclusive_instance(
@@ -85,87 +59,18 @@ def exclusive_instance(
     )
 
 
-def placed_on(jobs: Sequence[TraceJob], servers: Sequence[TraceServer]) -> str | None:
-    """Why the record does not say on which of these servers every job ran; None where it does."""
-    known = {server.id for server in servers}
-    without = sum(not job.nodes for job in jobs)
-    elsewhere = next((node for job in jobs for node, _ in job.nodes if node not in known), None)
-    if without == len(jobs):
-        return "the log does not say where jobs ran"
-    if without:
-        return f"the log does not say where {without} of {len(jobs)} jobs ran"
-    return None if elsewhere is None else f"jobs ran on {elsewhere}, which is not among the servers"
+def exclusive_record(jobs: Sequence[TraceJob], servers: Sequence[TraceServer]) -> tuple[Solution, tuple[Clash, ...]]:
+    """The recorded schedule and its clashes, on any servers where the log does not say on which."""
+    if placed_on(jobs, servers) is not None:
+        jobs = [replace(job, nodes=()) for job in jobs]
+    rebuilt = rebuild(jobs, servers)
+    once = {job.id: 1 for job in jobs}
+    return {"start": rebuilt.starts, "gpus": rebuilt.gpus, "accumulation": once}, rebuilt.clashes
 
 
-def rebuild(jobs: Sequence[TraceJob], servers: Sequence[TraceServer], slot_length: float = 1.0) -> Rebuilt:
-    """The recorded schedule on these servers; a job without nodes may be on any of them.
-
-    Jobs are taken by their start; each gets free indices of its servers, which is always possible where no more are
-    busy than there are (colouring of intervals). Of a job on several servers the log may not say how many GPUs it had
-    on each: even shares, as far as free. Where too few are free, busy ones are taken: the checker then tells.
-
-    Notes
-    -----
-    O(J log J + G) for J jobs with G GPUs in all.
-    """
-    size = {server.id: server.gpus for server in servers}
-    free = {server.id: list(range(server.gpus - 1, -1, -1)) for server in servers}
-    starts: dict[str, int] = {}
-    gpus: dict[str, list[list[object]]] = {}
-    held: dict[str, dict[str, int]] = {}
-    running: list[tuple[int, int]] = []
-    on: dict[str, set[int]] = {server.id: set() for server in servers}
-    clashes = []
-    spans = [slots_of(job, slot_length) for job in jobs]
-    for k in sorted(range(len(jobs)), key=lambda k: (spans[k][2] or 0, k)):
-        job, (_, length, first) = jobs[k], spans[k]
-        assert first is not None  # only jobs with a record are asked for
-        while running and running[0][0] <= first:
-            _, ended = heapq.heappop(running)
-            for server, index in gpus[jobs[ended].id]:
-                free[str(server)].append(int(str(index)))
-            for server in held[jobs[ended].id]:
-                on[server].discard(ended)
-        shares = _shares(job, {node: len(free[node]) for node, _ in job.nodes} if job.nodes else _any(free, job.gpus))
-        got: list[list[object]] = []
-        for server, amount in shares.items():
-            indices = [free[server].pop() for _ in range(min(amount, len(free[server])))]
-            if len(indices) < amount:
-                names = (job.id, *(jobs[other].id for other in sorted(on[server])))
-                clashes.append(Clash(first, server, amount - len(indices), names))
-                busy = [index for index in range(size[server]) if index not in indices]
-                indices += (busy + [0] * amount)[: amount - len(indices)]
-            got += [[server, index] for index in indices]
-            on[server].add(k)
-        starts[job.id], gpus[job.id] = first, got
-        held[job.id] = {server: amount for server, amount in shares.items() if amount}
-        heapq.heappush(running, (first + length, k))
-    solution = {"start": starts, "gpus": gpus, "accumulation": {job.id: 1 for job in jobs}}
-    return Rebuilt(solution, tuple(clashes), held)
-
-
-def _any(free: Mapping[str, Sequence[int]], wanted: int) -> dict[str, int]:
-    """Servers for a job that may be anywhere: those with free GPUs, until there are enough."""
-    found: dict[str, int] = {}
-    for server, indices in free.items():
-        if indices and sum(found.values()) < wanted:
-            found[server] = len(indices)
-    return found or {next(iter(free)): 0}
-
-
-def _shares(job: TraceJob, room: Mapping[str, int]) -> dict[str, int]:
-    """GPUs of a job on each of its servers: as the log says, or even shares as far as there is room."""
-    said = {node: amount for node, amount in job.nodes if amount is not None}
-    if said and sum(said.values()) == job.gpus:
-        return said
-    left = job.gpus
-    shares = dict.fromkeys(room, 0)
-    for position, server in enumerate(room):
-        shares[server] = min(room[server], -(-left // (len(room) - position)))
-        left -= shares[server]
-    for server in room:  # what did not fit where it was even
-        more = min(left, room[server] - shares[server])
-        shares[server] += more
-        left -= more
-    shares[next(iter(room))] += left
-    return shares
+def exclusive_times(instance: GpuSharingInstance, solution: Solution, completion: Mapping[str, int]) -> Times:
+    """Seconds of submission, start and end by job."""
+    unit = instance.slot_length
+    submit = unit * np.array([job.arrival - 1.0 for job in instance.jobs])
+    start = unit * np.array([solution["start"][job.id] - 1.0 for job in instance.jobs])
+    return submit, start, unit * np.array([float(completion[job.id]) for job in instance.jobs])

@@ -41,7 +41,7 @@ def audit_page(audit: Audit) -> str:
     scored = [row for row in side.rows if row.scores is not None]
     if any(row.scores.wait.p99 > 0 for row in scored if row.scores is not None):
         pictures.append(picture(_waits(scored), "share of the jobs that waited at most so long, by schedule"))
-    if scored:
+    if scored and audit.timed:
         pictures += _gantts(side, scored)
     return render("audit.html", f"Audit of {audit.name}", audit=audit, pictures=pictures, sheets=audit.sheets())
 

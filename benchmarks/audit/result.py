@@ -56,6 +56,7 @@ class Side:
     servers : those of the schedules
     rows : the record first, where there is one
     bound : certified, in the unit of the objective
+    minimises : the objective is better the smaller it is
     """
 
     capacity: int
@@ -63,6 +64,7 @@ class Side:
     servers: tuple[TraceServer, ...]
     rows: tuple[Row, ...] = ()
     bound: float | None = None
+    minimises: bool = True
 
     @property
     def recorded(self) -> Row | None:
@@ -73,7 +75,8 @@ class Side:
     def best(self) -> Row | None:
         """The best schedule that is feasible, the record included."""
         found = [row for row in self.rows if row.objective is not None and row.status != "outside the model"]
-        return min(found, key=lambda row: row.objective or math.inf, default=None)
+        choose = min if self.minimises else max
+        return choose(found, key=lambda row: row.objective or 0.0, default=None)
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,7 @@ class Audit:
     notes : what was relaxed or assumed
     work, slot_length : mean seconds that a job ran, and of a slot of the record
     timed : the objective is a mean JCT in seconds
+    chosen : these are jobs of one tenant or window: others held GPUs, too
     """
 
     name: str
@@ -107,6 +111,7 @@ class Audit:
     work: float = 0.0
     slot_length: float = 1.0
     timed: bool = True
+    chosen: bool = False
 
     @property
     def verdict(self) -> str:
@@ -127,7 +132,8 @@ class Audit:
             return self._without_gains()
         (least, most), waiting = gains["jct"], gains.get("wait")
         text = f"avoidable: at least {least:.0%}, at most {most:.0%} of the time between submission and end"
-        return text + (f" ({waiting[0]:.0%} to {waiting[1]:.0%} of the waiting)" if waiting else "")
+        text += f" ({waiting[0]:.0%} to {waiting[1]:.0%} of the waiting)" if waiting else ""
+        return text + (", had these jobs been alone on the cluster" if self.chosen else "")
 
     def _without_gains(self) -> str:
         """Why nothing can be said of what is avoidable."""
@@ -136,7 +142,11 @@ class Audit:
             return "no record, and no queue would ever form: this log cannot judge a policy"
         if load.busy is None:
             return "no record: the log does not say when jobs started; schedulers and bound only"
-        if self.sides[0].recorded is None:
+        side = self.sides[0]
+        if not self.minimises and side.recorded and side.bound and side.best:
+            reached = [(side.recorded.objective or 0) / (of or math.nan) for of in (side.bound, side.best.objective)]
+            return f"the record reaches {reached[0]:.0%} to {reached[1]:.0%} of the best {self.unit.partition(',')[0]}"
+        if side.recorded is None:
             return f"the record is no schedule of {self.problem}: schedulers and bound only"
         return "no scheduler finished and no bound is known: nothing can be said of what is avoidable"
 
@@ -193,13 +203,14 @@ class Audit:
         timed = self.timed
         rows = [self._cells(row, side) for row in side.rows]
         if side.bound is not None:
-            rows.append(("certified bound", "-", significant(side.bound), *["-"] * 13))
+            rows.append(("certified bound", "-", significant(side.bound), *["-"] * 14))
         jct = "mean JCT" if timed else self.unit
         columns = (
             Column("schedule", right=False),
             Column("status", right=False, page=True),
             Column(jct, "seconds from submission to end" if timed else ""),
             Column("to bound", "ratio to the certified bound, at least 1"),
+            Column("mean JCT", "seconds from submission to end"),
             *(Column(title) for title in ("median", "p95")),
             Column("p99", page=True),
             Column("mean wait", "seconds from submission to start"),
@@ -215,9 +226,10 @@ class Audit:
 
     def _cells(self, row: Row, side: Side) -> tuple[str, ...]:
         """A schedule's row."""
-        scores, cells = row.scores, ["-"] * 11
+        scores, cells = row.scores, ["-"] * 12
         if scores is not None:
-            cells = [significant(value) for value in (scores.jct.median, scores.jct.p95, scores.jct.p99)]
+            cells = ["-" if self.timed else significant(scores.jct.mean)]
+            cells += [significant(value) for value in (scores.jct.median, scores.jct.p95, scores.jct.p99)]
             cells += [significant(value) for value in (scores.wait.mean, scores.wait.median, scores.wait.p95)]
             cells += [fixed(scores.slowdown.mean, 2), fixed(scores.slowdown.p95, 1), f"{scores.utilisation:.1%}"]
             cells += [fixed(scores.fairness, 2), fixed(scores.jain, 3)]

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from schedgap.benchmarks.audit.gpu_sharing import BASE, placed_on, rebuild
+from schedgap.benchmarks.audit.gpu_sharing import BASE
 from schedgap.benchmarks.audit.load import load_of, steps
+from schedgap.benchmarks.audit.record import placed_on, rebuild
 from schedgap.benchmarks.audit.result import Audit
 from schedgap.benchmarks.audit.sides import Sides
 from schedgap.benchmarks.importers.formats import TRACES
@@ -131,6 +132,7 @@ def audit(
         (*notes, *maker.notes, *(t for t in trace.notes.texts if "left out: " not in t and not t.startswith(ASSUMED))),
         work,
         timed=chosen.id == BASE,
+        chosen=tenant is not None or window is not None,
     )
 
 

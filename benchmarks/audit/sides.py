@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from schedgap.benchmarks.audit.gpu_sharing import BASE, exclusive_instance, placed_on, rebuild
+from schedgap.benchmarks.audit.gpu_sharing import BASE, exclusive_instance, exclusive_record, exclusive_times
+from schedgap.benchmarks.audit.hadar import TYPED, typed_instance, typed_record, typed_times
+from schedgap.benchmarks.audit.load import Clash
 from schedgap.benchmarks.audit.result import RECORDED, Row, Side, Times
 from schedgap.benchmarks.audit.scores import Scores, present, scores
 from schedgap.benchmarks.evaluation.contained import Bounds, Contained, Failed
@@ -25,9 +27,32 @@ from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance, Solution
+from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.solvers.budget import Budget, OutOfBudgetError
 from schedgap.solvers.result import Deadline, SolveOptions
+
+
+@dataclass(frozen=True)
+class _Form:
+    """How the record of a log is a schedule of a problem.
+
+    Attributes
+    ----------
+    instance : ``f(name, jobs, servers)``
+    record : ``f(jobs, servers)``, the schedule rebuilt and its clashes; None where the log says too little
+    times : ``f(instance, solution, completion)``, seconds of submission, start and end
+    """
+
+    instance: Callable[..., Any]
+    record: Callable[..., tuple[Solution, tuple[Clash, ...]] | None]
+    times: Callable[..., Times | None]
+
+
+_FORMS = {
+    BASE: _Form(exclusive_instance, exclusive_record, exclusive_times),
+    TYPED: _Form(typed_instance, typed_record, typed_times),
+}
 
 
 class Sides:
@@ -46,7 +71,8 @@ class Sides:
     ) -> None:
         self.problem, self.trace, self.jobs, self.recorded = problem, trace, list(jobs), recorded
         self.time_limit, self.memory, self.seed, self.bar = time_limit, memory_limit, seed, bar
-        self.clashes: tuple[Any, ...] = ()
+        self.form = _FORMS.get(problem.id)
+        self.clashes: tuple[Clash, ...] = ()
         self.notes: list[str] = []
         self.usual: float | None = None
 
@@ -72,8 +98,8 @@ class Sides:
         rows: list[Row] = []
         if not what_if:
             self._tell_assumptions()
-            if self.recorded and self.problem.id == BASE:
-                rows.append(self._record(instance, servers))
+            if self.recorded and self.form is not None:
+                rows += self._record(instance, servers)
         users = []
         if scheduler is not None:  # before the others, so that one that cannot be imported is told at once
             with self.bar.at_work(scheduler):
@@ -87,7 +113,7 @@ class Sides:
             bound = float(np.mean([job.iterations for job in instance.jobs]))  # type: ignore[attr-defined]
             self.notes.append("the bound is the trivial one, every job alone: a better one took too long")
         certified = None if bound is None else self._unit(instance) * bound
-        return Side(capacity, what, tuple(servers), tuple(rows), certified)
+        return Side(capacity, what, tuple(servers), tuple(rows), certified, self.problem.sense == MINIMISE)
 
     def _methods(self, names: Sequence[str] | None) -> list[Method]:
         heuristics = [method for method in self.problem.heuristics() if not method.users]
@@ -103,8 +129,9 @@ class Sides:
 
     def _instance(self, servers: Sequence[TraceServer]) -> Instance:
         """The jobs with GPUs of their own, or as another problem's importer makes them with its defaults."""
-        if self.problem.id == BASE:
-            return exclusive_instance(self.trace.name, self.jobs, servers)
+        if self.form is not None:
+            made: Instance = self.form.instance(self.trace.name, self.jobs, servers)
+            return made
         importer = find_importer(self.problem, "csv")
         target: Callable[[Trace], Instance] = importer.function.passes_on_to[0]  # type: ignore[attr-defined]
         return target(replace(self.trace, jobs=self.jobs, servers=list(servers)))
@@ -116,6 +143,11 @@ class Sides:
                 "and schedulers look a little too good",
                 "durations are those of the log, and known to the schedulers that look at them",
             ]
+        elif self.problem.id == TYPED:
+            self.notes += [
+                "a job that asked for a type may use only that, another any; all types are equally fast",
+                "utility: GPU time over the time from submission to end, summed over jobs; jobs may be interrupted",
+            ]
         elif self.recorded:
             self.notes.append(f"the record is no schedule of {self.problem.id}: schedulers and bound only")
 
@@ -123,27 +155,34 @@ class Sides:
         """Seconds of a slot where the objective is a time of gpu-sharing; 1 where it is told as it is."""
         return instance.slot_length if self.problem.id == BASE else 1.0  # type: ignore[attr-defined]
 
-    def _record(self, instance: Instance, servers: Sequence[TraceServer]) -> Row:
-        jobs = self.jobs if placed_on(self.jobs, servers) is None else [replace(job, nodes=()) for job in self.jobs]
-        rebuilt = rebuild(jobs, servers)
-        self.clashes = rebuilt.clashes
-        report = self.problem.check(instance, rebuilt.solution)
+    def _record(self, instance: Instance, servers: Sequence[TraceServer]) -> list[Row]:
+        """The record's row; none where the log says too little for it."""
+        assert self.form is not None
+        rebuilt = self.form.record(self.jobs, servers)
+        if rebuilt is None:
+            self.notes.append("the log does not say on which servers jobs ran, and so on which types: no record")
+            return []
+        solution, self.clashes = rebuilt
+        report = self.problem.check(instance, solution)
         if report.violations or report.objective is None:
             first = report.violations[0].message if report.violations else "no objective"
-            return Row(RECORDED, "infeasible", reason=f"{len(report.violations)} violations: {first}")
-        found, times = self._scores(instance, rebuilt.solution, report.details["completion"])
+            return [Row(RECORDED, "infeasible", reason=f"{len(report.violations)} violations: {first}")]
+        found, times = self._scores(instance, solution, report.details["completion"])
         objective = self._unit(instance) * float(report.objective)
-        return Row(RECORDED, RECORDED, objective, found, solution=rebuilt.solution, times=times)
+        return [Row(RECORDED, RECORDED, objective, found, solution=solution, times=times)]
 
-    def _scores(self, instance: Instance, solution: Solution, completion: Mapping[str, int]) -> tuple[Scores, Times]:
-        unit, rows = self._unit(instance), instance.jobs  # type: ignore[attr-defined]
-        submit = unit * np.array([job.arrival - 1.0 for job in rows])
-        start = unit * np.array([solution["start"][job.id] - 1.0 for job in rows])
-        end = unit * np.array([float(completion[job.id]) for job in rows])
+    def _scores(
+        self, instance: Instance, solution: Solution, completion: Mapping[str, int]
+    ) -> tuple[Scores | None, Times | None]:
+        """None where the problem has no audit of its own, or a job did not finish."""
+        times = None if self.form is None else self.form.times(instance, solution, completion)
+        if times is None:
+            return None, None
+        submit, start, end = times
         if self.usual is None:
             self.usual = present(submit, end)
-        found = scores(self.jobs, submit, start, end, instance.total_gpus, self.usual)  # type: ignore[attr-defined]
-        return found, (submit, start, end)
+        capacity = instance.total_gpus  # type: ignore[attr-defined]
+        return scores(self.jobs, submit, start, end, capacity, self.usual), times
 
     def _bound(self, instance: Instance) -> float | None:
         """The certified bound; None where it takes more than the time of three schedulers, or the memory."""
@@ -201,9 +240,7 @@ class Sides:
         if outside:
             why = "jobs may be interrupted or resized: no ratio"
             return Row(method.id, "outside the model", objective, None, why, seconds, solution)
-        if self.problem.id != BASE:
-            return Row(method.id, "feasible", objective, None, "", seconds, solution)
-        found, times = self._scores(instance, solution, report.details["completion"])
+        found, times = self._scores(instance, solution, report.details.get("completion", {}))
         return Row(method.id, "feasible", objective, found, "", seconds, solution, times)
 
     def _search(self, instance: Instance, method: Method) -> Row:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from schedgap import audit
-from schedgap.benchmarks.audit.gpu_sharing import exclusive_instance, rebuild
+from schedgap.benchmarks.audit.gpu_sharing import exclusive_instance, exclusive_record
 from schedgap.benchmarks.audit.load import load_of
 from schedgap.benchmarks.audit.page import audit_page
 from schedgap.benchmarks.audit.result import Audit
@@ -59,11 +59,11 @@ def test_what_if_stands_beside(slurm: Audit) -> None:
 def test_the_recorded_schedule_is_accepted_by_the_checker() -> None:
     trace = read_trace(SLURM, [FIELD / "sacct.txt", FIELD / "sinfo.txt"])
     instance = exclusive_instance("slurm", trace.jobs, trace.servers)
-    rebuilt = rebuild(trace.jobs, trace.servers)
-    report = find_problem("gpu-sharing").check(instance, rebuilt.solution)
-    assert not report.violations and not rebuilt.clashes
+    solution, clashes = exclusive_record(trace.jobs, trace.servers)
+    report = find_problem("gpu-sharing").check(instance, solution)
+    assert not report.violations and not clashes
     for job in trace.jobs:
-        servers = {server for server, _ in rebuilt.solution["gpus"][job.id]}
+        servers = {server for server, _ in solution["gpus"][job.id]}
         assert servers == {node for node, _ in job.nodes}, job.id
 
 
@@ -142,6 +142,13 @@ def test_verdicts_in_their_order(tmp_path: Path) -> None:
     assert slow.verdict.startswith("avoidable: at least ")
     gains = slow.avoidable(slow.sides[0])
     assert gains is not None and gains["jct"][0] == pytest.approx(1 - (10 + 13 + 1) / (10 + 43 + 1))
+    assert "alone" not in slow.verdict
+    first = small(
+        tmp_path, "a,4,0,0,10,n1,x\nb,2,1,40,44,n1,y\nc,4,100,100,101,n1,y\nd,1,200,200,201,n1,y\n", window="3"
+    )
+    assert first.verdict.startswith("avoidable: ") and first.verdict.endswith(
+        "had these jobs been alone on the cluster"
+    )
 
 
 def test_a_log_without_starts_says_so(tmp_path: Path) -> None:
@@ -199,8 +206,8 @@ def test_a_record_of_another_problem_is_told(tmp_path: Path) -> None:
     (tmp_path / "nodes").write_text("node,gpus,type\nn1,4,v100\n")
     path = table(tmp_path, "a,4,0,0,1000,n1,x\nb,4,2,1000,2000,n1,y\nc,4,9000,9000,9001,n1,x\n")
     run: Callable[..., Audit] = audit
-    found = run(path, tmp_path / "nodes", columns=TABLE, methods=["yarn-cs"], problem="hadar")
-    assert found.verdict.startswith("the record is no schedule of hadar: schedulers and bound only"), found.verdict
+    found = run(path, tmp_path / "nodes", columns=TABLE, methods=["ff"], problem="rar-ddls")
+    assert found.verdict.startswith("the record is no schedule of rar-ddls: schedulers and bound only"), found.verdict
 
 
 @pytest.mark.parametrize(
@@ -258,11 +265,9 @@ def test_colouring_by_brute_force() -> None:
             made = TraceJob(k, f"j{k}", amount, arrival=0.0, duration=length, start=start, end=start + length)
             jobs.append(made)
         servers = [TraceServer("n", 5)]
-        rebuilt = rebuild(jobs, servers)
-        assert not rebuilt.clashes
-        assert (
-            not find_problem("gpu-sharing").check(exclusive_instance("x", jobs, servers), rebuilt.solution).violations
-        )
+        solution, clashes = exclusive_record(jobs, servers)
+        assert not clashes
+        assert not find_problem("gpu-sharing").check(exclusive_instance("x", jobs, servers), solution).violations
 
 
 def test_the_figures_of_a_large_log_take_little_memory_and_time() -> None:

@@ -216,7 +216,7 @@ def test_a_room_keeps_its_budget(room: str) -> None:
 
 NAMED_OUTSIDE = {
     "benchmarks/audit/run.py": {"gpu_sharing"},  # a record is a schedule of it
-    "benchmarks/audit/sides.py": {"gpu_sharing"},
+    "benchmarks/audit/sides.py": {"gpu_sharing", "hadar"},
     "benchmarks/evaluation/package.py": {"rar_ddls"},
     "benchmarks/figures/pair.py": {"gpu_sharing"},
     "benchmarks/importers/pollux.py": {"gpu_sharing"},

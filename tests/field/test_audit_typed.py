@@ -1,0 +1,79 @@
+"""Audits with GPUs of several types: the record is a schedule of hadar, and a job keeps the type it asked for."""
+
+from pathlib import Path
+
+import pytest
+
+from schedgap import audit
+from schedgap.benchmarks.audit.hadar import typed_instance, typed_record, typed_times
+from schedgap.benchmarks.importers.formats import SLURM
+from schedgap.benchmarks.importers.servers import TraceServer
+from schedgap.benchmarks.importers.traces import TraceJob, read_trace
+from schedgap.catalogue.registry import find_problem
+
+FIELD = Path(__file__).parents[1] / "data" / "field"
+HADAR = find_problem("hadar")
+SERVERS = [TraceServer("n1", 2, "v100"), TraceServer("n2", 2, "a100")]
+
+
+def job(name: str, gpus: int, submit: float, start: float, end: float, node: str, asked: str | None = None) -> TraceJob:
+    times = {"arrival": submit, "start": start, "end": end, "duration": end - start}
+    return TraceJob(1, name, gpus, nodes=((node, None),), asked=asked, **times)
+
+
+def test_the_record_of_the_real_log_keeps_every_type() -> None:
+    trace = read_trace(SLURM, [FIELD / "sacct.txt", FIELD / "scontrol-nodes.txt"])
+    instance = typed_instance("slurm", trace.jobs, trace.servers)
+    found = typed_record(trace.jobs, trace.servers)
+    assert found is not None and not found[1]
+    report = HADAR.check(instance, found[0])
+    assert not report.violations and report.objective is not None
+    by_hand = sum(one.gpus * (one.end - one.start) / (one.end - one.arrival) for one in trace.jobs)  # type: ignore[operator]
+    assert float(report.objective) == pytest.approx(by_hand)
+    times = typed_times(instance, found[0], report.details["completion"])
+    assert times is not None and float((times[2] - times[0]).mean()) == pytest.approx(66.9093, abs=1e-4)
+
+
+def test_figures_of_three_typed_jobs_by_hand(tmp_path: Path) -> None:
+    """b waits for a100 until 10 though v100s are idle; c may use any and runs at once where there is room."""
+    jobs = [job("a", 2, 0, 0, 10, "n2"), job("b", 2, 2, 10, 14, "n2", "a100"), job("c", 2, 4, 4, 8, "n1")]
+    instance = typed_instance("three", jobs, SERVERS)
+    assert [sorted(one.throughput) for one in instance.jobs] == [["a100", "v100"], ["a100"], ["a100", "v100"]]
+    found = typed_record(jobs, SERVERS)
+    assert found is not None
+    recorded = found[0]["allocation"]
+    report = HADAR.check(instance, found[0])
+    assert not report.violations and float(report.objective or 0) == pytest.approx(2 * 10 / 10 + 2 * 4 / 12 + 2 * 4 / 4)
+    stolen = {**recorded, "b": [[11, 14, [{"machine": "n1", "type": "v100", "gpus": 2}]]]}
+    assert HADAR.check(instance, {"allocation": stolen}).violations  # it asked for an a100
+    # interrupted for three seconds: it counts as started when it would have, had it run in one piece
+    a100 = [{"machine": "n2", "type": "a100", "gpus": 2}]
+    pieces = {**recorded, "b": [[11, 12, a100], [16, 17, a100]]}
+    again = HADAR.check(instance, {"allocation": pieces})
+    times = typed_times(instance, {"allocation": pieces}, again.details["completion"])
+    assert times is not None and (times[1][1], times[2][1]) == (13, 17)
+    del pieces["c"]
+    cut = HADAR.check(instance, {"allocation": pieces})
+    assert typed_times(instance, {"allocation": pieces}, cut.details["completion"]) is None
+
+
+def test_jobs_of_unknown_nodes_have_no_typed_record() -> None:
+    assert typed_record([TraceJob(1, "a", 2, start=0.0, end=1.0, duration=1.0)], SERVERS) is None
+
+
+def test_a_typed_audit_of_the_real_log(tmp_path: Path) -> None:
+    found = audit(
+        *(FIELD / "sacct.txt", FIELD / "scontrol-nodes.txt"),
+        problem="hadar",
+        methods=["yarn-cs", "tiresias"],
+        window="60",
+        out=tmp_path,
+    )
+    side = found.sides[0]
+    rows = {row.name: row for row in side.rows}
+    assert side.recorded is not None and side.bound is not None and set(rows) == {"recorded", "yarn-cs", "tiresias"}
+    best = max(row.objective or 0 for row in side.rows)
+    assert side.best is not None and side.best.objective == best <= side.bound * (1 + 1e-9)
+    assert found.verdict.startswith(("demand exceeds", "the record reaches"))
+    assert found.avoidable(side) is None and "mean JCT" in found.to_text() and (tmp_path / "audit.html").is_file()
+    assert rows["recorded"].scores is not None and rows["recorded"].scores.jct.mean > 0
