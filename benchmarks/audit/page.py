@@ -88,6 +88,7 @@ def _waits(rows: list[Row]) -> Figure:
         colour = INK if k == 0 else PALETTE[(k - 1) % len(PALETTE)]
         axes.step(values[chosen] / size, share[chosen], where="post", color=colour, linewidth=1.2, label=label)
     axes.set_xlabel(f"{name} between submission and start", fontsize=9)
+    axes.set_ylim(0, 102)
     axes.set_ylabel("% of the jobs", fontsize=9)
     axes.legend(loc="lower right", frameon=False, fontsize=8)
     plain_axes(axes)
@@ -129,10 +130,10 @@ def _gantt(side: Side, row: Row, window: tuple[float, float]) -> Figure:
     axes = figure.add_axes((0.1, 0.55 / height, 0.87, 1 - 0.75 / height))
     size, name = _unit(window[1] - window[0])
     _, starts, ends = row.times
-    for k, gpus in enumerate(row.solution["gpus"].values()):
+    for k, job in enumerate(side.jobs):
         if starts[k] >= window[1] or ends[k] <= window[0]:
             continue
-        for server_id, index in gpus:
+        for server_id, index in row.solution["gpus"][job]:
             at = place.get((server_id, index))
             if at is not None:
                 corner = (starts[k] / size, at + 0.04)

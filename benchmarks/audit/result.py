@@ -57,6 +57,7 @@ class Side:
     rows : the record first, where there is one
     bound : certified, in the unit of the objective
     minimises : the objective is better the smaller it is
+    jobs : ids, in the order of the rows' times
     """
 
     capacity: int
@@ -65,6 +66,7 @@ class Side:
     rows: tuple[Row, ...] = ()
     bound: float | None = None
     minimises: bool = True
+    jobs: tuple[str, ...] = ()
 
     @property
     def recorded(self) -> Row | None:

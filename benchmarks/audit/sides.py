@@ -113,7 +113,8 @@ class Sides:
             bound = float(np.mean([job.iterations for job in instance.jobs]))  # type: ignore[attr-defined]
             self.notes.append("the bound is the trivial one, every job alone: a better one took too long")
         certified = None if bound is None else self._unit(instance) * bound
-        return Side(capacity, what, tuple(servers), tuple(rows), certified, self.problem.sense == MINIMISE)
+        ids = tuple(job.id for job in self.jobs)
+        return Side(capacity, what, tuple(servers), tuple(rows), certified, self.problem.sense == MINIMISE, ids)
 
     def _methods(self, names: Sequence[str] | None) -> list[Method]:
         heuristics = [method for method in self.problem.heuristics() if not method.users]

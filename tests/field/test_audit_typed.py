@@ -1,11 +1,14 @@
 """Audits with GPUs of several types: the record is a schedule of hadar, and a job keeps the type it asked for."""
 
+import itertools
 from pathlib import Path
 
 import pytest
+from matplotlib.patches import Rectangle
 
 from schedgap import audit
 from schedgap.benchmarks.audit.hadar import typed_instance, typed_record, typed_times
+from schedgap.benchmarks.audit.page import _gantt
 from schedgap.benchmarks.importers.formats import SLURM
 from schedgap.benchmarks.importers.servers import TraceServer
 from schedgap.benchmarks.importers.traces import TraceJob, read_trace
@@ -77,3 +80,17 @@ def test_a_typed_audit_of_the_real_log(tmp_path: Path) -> None:
     assert found.verdict.startswith(("demand exceeds", "the record reaches"))
     assert found.avoidable(side) is None and "mean JCT" in found.to_text() and (tmp_path / "audit.html").is_file()
     assert rows["recorded"].scores is not None and rows["recorded"].scores.jct.mean > 0
+
+
+def test_no_two_jobs_of_a_chart_share_a_gpu_at_a_time() -> None:
+    """Whatever order a solution names its jobs in: the record names them by start, the log by line."""
+    side = audit(FIELD / "kubectl.json", methods=["sjf"]).sides[0]
+    for row in side.rows:
+        assert row.times is not None
+        figure = _gantt(side, row, (0.0, float(row.times[2].max())))
+        bars = [patch for patch in figure.axes[0].patches if isinstance(patch, Rectangle)]
+        assert len(bars) == sum(len(gpus) for gpus in (row.solution or {})["gpus"].values())
+        for one, other in itertools.combinations(bars, 2):
+            (left, right) = sorted((one, other), key=lambda bar: bar.get_x())
+            apart = left.get_x() + left.get_width() <= right.get_x() + 1e-9
+            assert apart or abs(left.get_y() - right.get_y()) > 0.5, row.name
