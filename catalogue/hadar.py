@@ -24,7 +24,7 @@ def _exact() -> Mapping[str, Function]:
 
 
 def _heuristics() -> Mapping[str, Function]:
-    from schedgap.heuristics.hadar.baselines import gavel, tiresias, yarn_cs
+    from schedgap.heuristics.hadar.baselines import gavel, srpt, tiresias, yarn_cs
     from schedgap.heuristics.hadar.hadare import hadare
     from schedgap.heuristics.hadar.online import hadar_online, hadar_online_plus
     from schedgap.heuristics.hadar.rounds import hadar_rounds
@@ -37,6 +37,7 @@ def _heuristics() -> Mapping[str, Function]:
         "gavel": gavel,
         "tiresias": tiresias,
         "yarn-cs": yarn_cs,
+        "srpt": srpt,
     }
 
 
@@ -150,6 +151,7 @@ class Hadar(ProblemOf[HadarInstance]):
         ),
         _heuristic("tiresias", "two-queue least attained service", source="paper 002, section IV"),
         _heuristic("yarn-cs", "first in, first out, not preempted", source="paper 002, section IV"),
+        _heuristic("srpt", "shortest remaining time first on the fastest types with room, preemptive", source="ours"),
     )
 
     parts = (

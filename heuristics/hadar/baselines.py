@@ -154,6 +154,57 @@ def yarn_cs(
     return run_of(instance, simulate(instance, policy, restart_delay, deadline, steady=always))
 
 
+def srpt(
+    instance: HadarInstance,
+    *,
+    seed: int = 0,
+    deadline: Deadline = NO_DEADLINE,
+    restart_delay: RestartDelay = 0.0,
+) -> HeuristicRun:
+    """Shortest remaining processing time first, preemptive, decided when jobs arrive or end.
+
+    Jobs in order of the rounds they still need on their fastest type; each takes the fastest type that has room for
+    its gang, and keeps its devices where they are of that type and nobody before it took them.
+
+    Parameters
+    ----------
+    restart_delay : time lost when a job's devices change
+
+    Notes
+    -----
+    O(J log J + J R H) a decision, at most 2 J decisions. It knows the work of the jobs, as clairvoyant policies do.
+    """
+    del seed
+    refuse_long_delay("srpt", instance, restart_delay)
+    data = tables(instance)
+    workers = [job.workers for job in data.jobs]
+    fastest = np.array([max(1, int(job.type_step.max(initial=0))) for job in data.jobs], dtype=np.float64)
+    kinds = [np.argsort(-job.type_step, kind="stable").tolist() for job in data.jobs]
+
+    def policy(state: State) -> dict[int, Ints]:
+        free = data.machine_capacity.copy()
+        active = np.array(state.active, dtype=np.int64)
+        order = active[np.argsort(state.left[active] / fastest[active], kind="stable")]
+        grids: dict[int, Ints] = {}
+        room = free.sum(axis=0)
+        for j in order.tolist():
+            if workers[j] > room.max():
+                continue
+            kind = next((r for r in kinds[j] if data.jobs[j].type_step[r] > 0 and room[r] >= workers[j]), None)
+            if kind is None:
+                continue
+            held = state.held.get(j)
+            stays = held is not None and held[:, kind].sum() == workers[j] and bool((held <= free).all())
+            grid = held if stays else one_type(data, j, free, kind)
+            if grid is not None:
+                grids[j] = grid
+                free -= grid
+                room[kind] -= workers[j]
+        return grids
+
+    return run_of(instance, simulate(instance, policy, restart_delay, deadline, steady=always))
+
+
 # Method ``gavel``: time fractions by job and type from a linear program, then rounds by priority.
 #
 # Gavel (Narayanan et al., OSDI 2020) as paper 002 describes it in sections II-A and IV: Y is a matrix of time

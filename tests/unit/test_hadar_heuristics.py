@@ -20,7 +20,7 @@ from schedgap.formulations.hadar.forked import node_speeds
 from schedgap.formulations.hadar.instance import HadarInstance, by_slot
 from schedgap.formulations.hadar.tables import tables
 from schedgap.heuristics.common.guarantee import Case, Verdict
-from schedgap.heuristics.hadar.baselines import Rounds, gavel, time_fractions, tiresias, yarn_cs
+from schedgap.heuristics.hadar.baselines import Rounds, gavel, srpt, time_fractions, tiresias, yarn_cs
 from schedgap.heuristics.hadar.hadare import DEVICES, estimate, hadare, utilisation_by_copies
 from schedgap.heuristics.hadar.online import hadar_online, hadar_online_plus
 from schedgap.heuristics.hadar.rounds import Market, Recursion, hadar_rounds
@@ -44,6 +44,8 @@ RUNS = [
     (tiresias, {"threshold": 3.0}),
     (yarn_cs, {}),
     (yarn_cs, {"backfill": True, "restart_delay": 0.5}),
+    (srpt, {}),
+    (srpt, {"restart_delay": 0.2}),
 ]
 
 
@@ -125,7 +127,7 @@ def test_the_printed_floor_of_prices_can_be_zero() -> None:
     assert hadar_online_plus(instance).solution is not None
 
 
-@pytest.mark.parametrize("function", [hadar_online, hadar_rounds, gavel, tiresias, yarn_cs])
+@pytest.mark.parametrize("function", [hadar_online, hadar_rounds, gavel, tiresias, yarn_cs, srpt])
 def test_a_delay_of_a_whole_slot_is_refused_everywhere(function) -> None:  # type: ignore[no-untyped-def]
     instance = tiny(0)
     with pytest.raises(InputError, match=r"restart_delay: must be less than slot_length \(1\), got 1"):
@@ -351,3 +353,22 @@ def test_equation_10_and_the_utilisation_of_the_counterexample() -> None:
     assert cru == pytest.approx(data["cru"], rel=1e-12)
     tie = json.loads((COUNTEREXAMPLES / "thm3-tie.json").read_text())
     assert utilisation_by_copies(np.array(tie["work"]), np.array(tie["speed"]), 2) == pytest.approx(tie["cru"])
+
+
+def test_srpt_runs_the_job_with_the_least_left_first() -> None:
+    """One device: the long job waits for the short one, and for one with less to do than it has left."""
+    utility = {"kind": "constant", "weight": 1.0}
+    jobs = [
+        {"id": name, "arrival": arrival, "workers": 1, "epochs": epochs, "iterations_per_epoch": 1,
+         "throughput": {"fast": 2.0, "slow": 1.0}, "utility": utility}
+        for name, arrival, epochs in (("long", 1, 40), ("short", 4, 4), ("same", 7, 30))
+    ]  # fmt: skip
+    machines = [{"id": "h", "gpus": {"fast": 1}}]
+    instance = HadarInstance.parse(
+        {"problem": "hadar", "horizon": 100, "slot_length": 1.0, "machines": machines, "jobs": jobs}
+    )
+    held = srpt(instance).solution["allocation"]  # type: ignore[index]
+    runs = {job: [(first, last) for first, last, _ in rows] for job, rows in held.items()}
+    # at 7 the long job has 40 - 6 - 2 = 32 to go, so the third goes first
+    assert runs == {"long": [(1, 3), (6, 6), (22, 37)], "short": [(4, 5)], "same": [(7, 21)]}
+    assert srpt(instance).info["decisions"] <= 6
