@@ -78,12 +78,20 @@ class Share:
 
 @dataclass(frozen=True)
 class Idle:
-    """A job that waited while enough GPUs were idle: seconds that it waited in all, and of these with enough idle."""
+    """A job that waited while enough GPUs were idle.
+
+    Attributes
+    ----------
+    waited : seconds in all
+    idle : of these with enough idle GPUs, from when it was eligible
+    held : seconds until it was eligible: it waited for other jobs, or for a time that it named
+    """
 
     id: str
     gpus: int
     waited: float
     idle: float
+    held: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -221,13 +229,16 @@ class _Queues:
 
     def longest(self) -> tuple[Idle, ...]:
         """The jobs that waited longest while enough GPUs were idle."""
+        eligible = np.array([job.arrival if job.eligible is None else job.eligible for job in self.jobs])
+        eligible = np.clip(eligible, self.submit, self.start)
         found = []
         for (kind, amount), members in self.requests.items():
             enough = np.concatenate([[0.0], np.cumsum((self.free[kind] >= amount) * self.lengths)])
-            at = np.searchsorted(self.moments, self.start[members]), np.searchsorted(self.moments, self.submit[members])
-            idle = enough[at[0]] - enough[at[1]]
+            idle = np.interp(self.start[members], self.moments, enough[:-1])
+            idle -= np.interp(eligible[members], self.moments, enough[:-1])
             found += [(float(seconds), k) for seconds, k in zip(idle, members, strict=True) if seconds > 0]
         named = sorted(found, key=lambda one: (-one[0], one[1]))[:LONGEST]
+        waits, held = self.start - self.submit, eligible - self.submit
         return tuple(
-            Idle(self.jobs[k].id, self.jobs[k].gpus, float(self.start[k] - self.submit[k]), idle) for idle, k in named
+            Idle(self.jobs[k].id, self.jobs[k].gpus, float(waits[k]), idle, float(held[k])) for idle, k in named
         )

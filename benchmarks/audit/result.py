@@ -276,9 +276,13 @@ class Audit:
         return found
 
     def _waited(self) -> Sheet:
-        rows = [(one.id, f"{one.gpus}", f"{one.waited:,.0f}", f"{one.idle:,.0f}") for one in self.load.waited]
+        rows = [
+            (one.id, f"{one.gpus}", f"{one.waited:,.0f}", f"{one.held:,.0f}", f"{one.idle:,.0f}")
+            for one in self.load.waited
+        ]
         columns = (
             *(Column("job", right=False), Column("GPUs"), Column("waited", "seconds")),
+            Column("not eligible", "seconds of these before the scheduler might start it", count=True),
             Column(
                 "with enough idle",
                 "seconds of these in which enough GPUs (of its type, where it asked for one) were idle",

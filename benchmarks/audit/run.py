@@ -206,6 +206,9 @@ def _cluster(
 ) -> list[TraceServer]:
     """The servers: of the log or its table, or as many GPUs as were busy at once on each where nothing lists them."""
     if trace.listed and OBSERVED not in asked:
+        notes.append(
+            "the cluster is the one that is listed all the time: nodes that came, went or failed are not modelled"
+        )
         return list(trace.servers)
     if not recorded:
         if OBSERVED in asked:

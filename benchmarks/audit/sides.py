@@ -142,7 +142,7 @@ class Sides:
             self.notes += [
                 "GPUs are alike, and a job may have any of them: types and servers are relaxed, so the bound holds "
                 "and schedulers look a little too good",
-                "durations are those of the log, and known to the schedulers that look at them",
+                "durations are those of the log, and known to the schedulers that look at them; limits are not used",
             ]
         elif self.problem.id == TYPED:
             self.notes += [

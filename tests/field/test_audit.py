@@ -129,6 +129,23 @@ def test_figures_of_three_jobs_by_hand(tmp_path: Path) -> None:
     assert found.verdict.startswith("demand exceeds capacity by 242% over the span: the queue cannot drain")
 
 
+def test_a_job_that_was_not_eligible_waited_for_no_gpu(tmp_path: Path) -> None:
+    path = tmp_path / "sacct.txt"
+    path.write_text(
+        "JobID|Submit|Eligible|Start|End|State|AllocTRES|NodeList\n"
+        + "".join(
+            f"{name}|2026-01-01T00:00:00|2026-01-01T00:0{eligible}:00|2026-01-01T00:0{start}:00|2026-01-01T00:09:00"
+            "|COMPLETED|gres/gpu=1|n1\n"
+            for name, eligible, start in (("free", 0, 0), ("late", 3, 5), ("slow", 0, 5))
+        )
+    )
+    (tmp_path / "nodes").write_text("node,gpus\nn1,4\n")
+    found = audit(path, tmp_path / "nodes", methods=["sjf"])
+    waited = [(one.id, one.waited, one.idle, one.held) for one in found.load.waited]
+    assert waited == [("slow", 300.0, 300.0, 0.0), ("late", 300.0, 120.0, 180.0)]
+    assert "not eligible" in found.to_text() and "came, went or failed are not modelled" in found.to_text()
+
+
 def test_verdicts_in_their_order(tmp_path: Path) -> None:
     over = small(tmp_path, "a,4,0,0,10,n1,x\nb,4,2,5,24,n1,y\n")
     assert over.verdict.startswith("the record needs more GPUs than listed (8 at once of 4)")

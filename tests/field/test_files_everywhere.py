@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from schedgap import bench, evaluate, hunt, import_trace, report, solve
+from schedgap.benchmarks.library.collection import faults, read
 from schedgap.cli.main import main
 from schedgap.formulations.common.errors import InputError
 from schedgap.library import library_submit
@@ -95,7 +96,8 @@ def test_an_imported_instance_is_submitted_with_its_terms(
     status, told = submit(str(schedule), *terms)
     assert status == 0 and "improved" in told
     assert submit(str(schedule), *terms)[0] == submit(str(schedule), *terms, name="gpu-sharing/again")[0] == 2  # there
-    assert main(["library", "list", "--check", "--problem", "gpu-sharing", "--library", str(tmp_path / "lib")]) == 0
+    assert not faults(read(tmp_path / "lib" / "gpu_sharing" / "slurm-5.json"))
+    assert main(["library", "list", "--problem", "gpu-sharing", "--library", str(tmp_path / "lib")]) == 0
     listed = capsys.readouterr().out
     assert "gpu-sharing/slurm-5" in listed and "of imported logs" in listed and "CC-BY-4.0" in listed
     record = json.loads((tmp_path / "lib" / "gpu_sharing" / "slurm-5.json").read_text())["reference_record"]
