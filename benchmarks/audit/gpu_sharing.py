@@ -59,11 +59,13 @@ def exclusive_instance(
     )
 
 
-def exclusive_record(jobs: Sequence[TraceJob], servers: Sequence[TraceServer]) -> tuple[Solution, tuple[Clash, ...]]:
+def exclusive_record(
+    jobs: Sequence[TraceJob], servers: Sequence[TraceServer], slot_length: float = 1.0
+) -> tuple[Solution, tuple[Clash, ...]]:
     """The recorded schedule and its clashes, on any servers where the log does not say on which."""
     if placed_on(jobs, servers) is not None:
         jobs = [replace(job, nodes=()) for job in jobs]
-    rebuilt = rebuild(jobs, servers)
+    rebuilt = rebuild(jobs, servers, slot_length)
     once = {job.id: 1 for job in jobs}
     return {"start": rebuilt.starts, "gpus": rebuilt.gpus, "accumulation": once}, rebuilt.clashes
 

@@ -19,12 +19,7 @@ _GPUS = 64
 """Rows of a Gantt chart."""
 _JOBS = 300
 """Jobs of its window."""
-_UNITS = (
-    (2 * 86400.0, 86400.0, "days"),
-    (2 * 3600.0, 3600.0, "hours"),
-    (300.0, 60.0, "minutes"),
-    (0.0, 1.0, "seconds"),
-)
+_UNITS = (2 * 86400.0, 86400.0, "days"), (2 * 3600.0, 3600.0, "hours"), (300.0, 60.0, "minutes"), (0.0, 1.0, "seconds")
 
 
 def audit_page(audit: Audit) -> str:

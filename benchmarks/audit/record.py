@@ -7,9 +7,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from schedgap.benchmarks.audit.load import Clash
 from schedgap.benchmarks.importers.servers import TraceServer
 from schedgap.benchmarks.importers.traces import TraceJob
+from schedgap.formulations.common.instance import LARGEST_COUNT
 
 
 @dataclass(frozen=True)
@@ -30,16 +33,32 @@ class Rebuilt:
     clashes: tuple[Clash, ...]
 
 
+_CLOSE = 1e-6
+"""Of a slot: what rounding may take from a time that is whole slots."""
+
+
+def slot_of(jobs: Sequence[TraceJob], time_scale: float) -> float:
+    """Seconds of a slot in which all times are whole: a second of the log, or a tenth to a thousandth.
+
+    Where a thousandth is too long or makes too many slots, the finest that does not; times are then rounded down.
+    """
+    times = np.array([(job.arrival, job.start or 0.0, job.duration or 0.0) for job in jobs]) / time_scale
+    total = float(times.sum(axis=1).max() + times[:, 2].sum())
+    units = [unit for unit in (1.0, 0.1, 0.01, 0.001) if unit == 1.0 or total / unit < LARGEST_COUNT / 2]
+    whole = (unit for unit in units if np.abs(times / unit - np.rint(times / unit)).max(initial=0.0) < _CLOSE)
+    return time_scale * next(whole, units[-1])
+
+
 def slots_of(job: TraceJob, slot_length: float) -> tuple[int, int, int | None]:
     """Slots of a job: that of its arrival, how many it runs, and its first, None without a record.
 
-    A slot ends where the next begins, so whole seconds in slots of a second are exact.
+    A slot ends where the next begins, so whole slots are exact.
     """
-    arrival = 1 + math.floor(job.arrival / slot_length)
+    arrival = 1 + math.floor(job.arrival / slot_length + _CLOSE)
     if job.start is None or job.end is None:
         return arrival, max(1, round((job.duration or 0.0) / slot_length)), None
-    first = 1 + math.floor(job.start / slot_length)
-    return arrival, max(1, 1 + math.floor(job.end / slot_length) - first), first
+    first = 1 + math.floor(job.start / slot_length + _CLOSE)
+    return arrival, max(1, 1 + math.floor(job.end / slot_length + _CLOSE) - first), first
 
 
 def placed_on(jobs: Sequence[TraceJob], servers: Sequence[TraceServer]) -> str | None:

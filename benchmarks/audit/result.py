@@ -88,11 +88,10 @@ class Audit:
     Attributes
     ----------
     name, problem, unit, minimises : of what, the problem its schedules are of, and its objective
-    read, left_out : rows of the log that are jobs, and why others are not
+    left_out : how many jobs of the log do not count, and why
     load : figures of the log alone
     sides : the cluster as it is, then as it might be
     clashes : where the record needs more than the cluster has
-    placed : why the record is not by server; empty where it is
     notes : what was relaxed or assumed
     work, slot_length : mean seconds that a job ran, and of a slot of the record
     timed : the objective is a mean JCT in seconds
@@ -103,12 +102,10 @@ class Audit:
     problem: str
     unit: str
     minimises: bool
-    read: int
     left_out: dict[str, int]
     load: Load
     sides: tuple[Side, ...]
     clashes: tuple[Clash, ...] = ()
-    placed: str = ""
     notes: tuple[str, ...] = ()
     work: float = 0.0
     slot_length: float = 1.0

@@ -11,7 +11,7 @@ import numpy as np
 
 from schedgap.benchmarks.audit.gpu_sharing import BASE
 from schedgap.benchmarks.audit.load import load_of, steps
-from schedgap.benchmarks.audit.record import placed_on, rebuild
+from schedgap.benchmarks.audit.record import placed_on, rebuild, slot_of
 from schedgap.benchmarks.audit.result import Audit
 from schedgap.benchmarks.audit.sides import Sides
 from schedgap.benchmarks.importers.formats import TRACES
@@ -109,10 +109,11 @@ def audit(
     if not jobs:
         raise InputError(f"{log}: no jobs are left to audit" + "".join(f"; {why}: {n}" for why, n in left_out.items()))
     placed = placed_on(jobs, machines) if recorded else ""
-    held = rebuild(jobs, machines).held if recorded and placed is None else None
+    slot = slot_of(jobs, time_scale)
+    held = rebuild(jobs, machines, slot).held if recorded and placed is None else None
     load = load_of(jobs, machines, recorded, held)
     chosen = find_problem(problem or BASE, "--problem")
-    maker = Sides(chosen, trace, jobs, recorded, time_limit, memory_limit, seed, bar)
+    maker = Sides(chosen, trace, jobs, recorded, time_limit, memory_limit, seed, bar, slot)
     sides = [maker.side(machines, "as listed" if trace.listed else "as assumed", methods, scheduler, placed)]
     for what, others in changed.items():
         sides.append(maker.side(others, f"what if: {what} GPUs", methods, scheduler, None, what_if=True))
@@ -123,14 +124,13 @@ def audit(
         chosen.id,
         f"{chosen.objective_name}, {chosen.unit}",
         chosen.sense == MINIMISE,
-        len(trace.jobs),
         left_out,
         load,
         tuple(sides),
         maker.clashes,
-        placed or "",
         (*notes, *maker.notes, *(t for t in trace.notes.texts if "left out: " not in t and not t.startswith(ASSUMED))),
         work,
+        slot,
         timed=chosen.id == BASE,
         chosen=tenant is not None or window is not None,
     )

@@ -39,8 +39,8 @@ class _Form:
 
     Attributes
     ----------
-    instance : ``f(name, jobs, servers)``
-    record : ``f(jobs, servers)``, the schedule rebuilt and its clashes; None where the log says too little
+    instance : ``f(name, jobs, servers, slot_length)``
+    record : ``f(jobs, servers, slot_length)``, the schedule rebuilt and its clashes; None where the log says too little
     times : ``f(instance, solution, completion)``, seconds of submission, start and end
     """
 
@@ -68,9 +68,11 @@ class Sides:
         memory_limit: float,
         seed: int,
         bar: Progress,
+        slot: float,
     ) -> None:
         self.problem, self.trace, self.jobs, self.recorded = problem, trace, list(jobs), recorded
         self.time_limit, self.memory, self.seed, self.bar = time_limit, memory_limit, seed, bar
+        self.slot = slot
         self.form = _FORMS.get(problem.id)
         self.clashes: tuple[Clash, ...] = ()
         self.notes: list[str] = []
@@ -131,7 +133,7 @@ class Sides:
     def _instance(self, servers: Sequence[TraceServer]) -> Instance:
         """The jobs with GPUs of their own, or as another problem's importer makes them with its defaults."""
         if self.form is not None:
-            made: Instance = self.form.instance(self.trace.name, self.jobs, servers)
+            made: Instance = self.form.instance(self.trace.name, self.jobs, servers, self.slot)
             return made
         importer = find_importer(self.problem, "csv")
         target: Callable[[Trace], Instance] = importer.function.passes_on_to[0]  # type: ignore[attr-defined]
@@ -159,7 +161,7 @@ class Sides:
     def _record(self, instance: Instance, servers: Sequence[TraceServer]) -> list[Row]:
         """The record's row; none where the log says too little for it."""
         assert self.form is not None
-        rebuilt = self.form.record(self.jobs, servers)
+        rebuilt = self.form.record(self.jobs, servers, self.slot)
         if rebuilt is None:
             self.notes.append("the log does not say on which servers jobs ran, and so on which types: no record")
             return []
@@ -208,9 +210,9 @@ class Sides:
         warm_once(self.problem, method, {})
         began = time.monotonic()
         if method.kind is Kind.SEARCH:
-            return (
-                self._search(instance, method) if bounded else Row(method.id, "not run", reason="there is no bound yet")
-            )
+            if bounded:
+                return self._search(instance, method)
+            return Row(method.id, "not run", reason="there is no bound yet")
         deadline = Deadline.after(self.time_limit)
         given: dict[str, Any] = {"seed": self.seed, **({"deadline": deadline} if method.takes("deadline") else {})}
         answer = self._limited(lambda: method.call(instance, **given), self.time_limit, method.id)
@@ -250,9 +252,8 @@ class Sides:
         )
         result = run_method(self.problem, instance, method, options)
         if result.solution is None:
-            return Row(
-                method.id, "no figure", reason=str(result.info.get("reason", "found nothing")), seconds=result.seconds
-            )
+            why = str(result.info.get("reason", "found nothing"))
+            return Row(method.id, "no figure", reason=why, seconds=result.seconds)
         row = self._judged(instance, method, result.solution, result.seconds or 0.0)
         return replace(row, reason=row.reason or f"search of {self.time_limit:g} s")
 

@@ -94,3 +94,19 @@ def test_no_two_jobs_of_a_chart_share_a_gpu_at_a_time() -> None:
             (left, right) = sorted((one, other), key=lambda bar: bar.get_x())
             apart = left.get_x() + left.get_width() <= right.get_x() + 1e-9
             assert apart or abs(left.get_y() - right.get_y()) > 0.5, row.name
+
+
+def test_times_that_are_no_whole_seconds_stay_exact(tmp_path: Path) -> None:
+    """A tenth of all times gives a tenth of all figures; a log in milliseconds keeps them."""
+    files = FIELD / "sacct.txt", FIELD / "sinfo.txt"
+    found = audit(*files, methods=["sjf"], time_scale=0.1)
+    rows = {row.name: row.objective for row in found.sides[0].rows}
+    assert rows["recorded"] == pytest.approx(6.69093, abs=1e-5) and rows["sjf"] == pytest.approx(1.65940, abs=1e-5)
+    assert found.sides[0].bound == pytest.approx(1.112, abs=0.001) or (found.sides[0].bound or 0) > 1.112
+    assert not found.clashes and found.slot_length == pytest.approx(0.1)
+    (tmp_path / "nodes").write_text("node,gpus\nn1,1\n")
+    (tmp_path / "log.csv").write_text("g,in,from,to\n1,0,0,250\n1,100,250,300\n1,100,300,325\n")
+    columns = {"gpus": "g", "arrival": "in", "start": "from", "end": "to", "unit": "ms"}
+    short = audit(tmp_path / "log.csv", tmp_path / "nodes", columns=columns, methods=["sjf"])
+    assert short.sides[0].rows[0].objective == pytest.approx((0.25 + 0.2 + 0.225) / 3)
+    assert short.sides[0].rows[1].objective == pytest.approx((0.25 + 0.175 + 0.225) / 3)
