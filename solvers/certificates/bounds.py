@@ -21,7 +21,7 @@ from schedgap.formulations.hadar.tables import in_units, tables
 from schedgap.formulations.rar_ddls.bounds import lower_bound
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.solvers.certificates import checker
-from schedgap.solvers.certificates.linear import GRID
+from schedgap.solvers.certificates.linear import GRID, Rejected
 from schedgap.solvers.certificates.make import Certificate, certificate_of, plain
 from schedgap.solvers.certificates.rar_ddls import areas
 from schedgap.solvers.certificates.tree import Unproven
@@ -92,6 +92,12 @@ def _leaves(instance: Instance, given: dict[str, Any]) -> Iterator[Leaf]:
         yield "machines", {}, {"shares": [[_named(names, r), own] for r, own in shares(instance).items()]}
     elif given["problem"] == "comm-contention":
         yield "srpt", {}, {}
+    else:
+        try:
+            rules = checker.rules_of(given["problem"])
+        except Rejected as fault:
+            raise Unproven(str(fault)) from fault
+        yield from rules.bounds(given) if hasattr(rules, "bounds") else ()
 
 
 def _named(names: Sequence[str], resource: Resource) -> str | list[str | int]:

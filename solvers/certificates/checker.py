@@ -52,6 +52,9 @@ RULES = {
     "ddljs": "ring_prices",
 }
 """The file of ``rules/`` that knows a problem."""
+GROUP = "schedgap.certificates"
+"""Entry points of other packages: a problem's id, and the module with its ``FORMS``, ``valid`` and, perhaps, ``point``
+and ``bounds``."""
 LARGEST_FILE = 256 * 2**20
 """Bytes of a file that are read, unpacked."""
 _LARGEST = 10**300
@@ -201,7 +204,20 @@ class Verdict:
 
 
 def rules_of(problem: str) -> Any:
-    """The constraints of one problem: a module of ``rules/``, found beside this file or in its package."""
+    """The constraints of one problem: a module of ``rules/``, beside this file or in its package; or an installed one.
+
+    Raises
+    ------
+    Rejected
+        Nobody has rules for it.
+    """
+    if problem not in RULES:
+        from importlib.metadata import entry_points
+
+        entries = tuple(entry_points(group=GROUP, name=problem))
+        if not entries:
+            reject(f"there are no rules for certificates of {problem[:60]!r}")
+        return entries[0].load()
     name = f"rules.{RULES[problem]}"
     if __package__:
         return importlib.import_module(f"{__package__}.{name}")
@@ -282,15 +298,18 @@ def check(instance: Mapping[str, Any], certificate: Any, solution: Any = None) -
     if certificate.get("certificate") != VERSION:
         reject(f"not a certificate of version {VERSION}")
     problem = instance.get("problem") if isinstance(instance, dict) else None
-    if not isinstance(problem, str) or problem not in RULES or certificate.get("problem") != problem:
+    if not isinstance(problem, str) or certificate.get("problem") != problem:
         reject(f"the certificate is about {certificate.get('problem')!r}, the instance about {problem!r}")
-    valid(instance)
+    if problem in RULES:
+        valid(instance)
     if certificate.get("instance") != digest(instance):
         reject("the certificate is of another instance")
     options = certificate.get("options", {})
     if not isinstance(options, dict):
         reject("options must be an object")
     try:
+        if problem not in RULES:
+            rules_of(problem).valid(instance)
         return _proven(instance, certificate, options, solution)
     except (LookupError, ArithmeticError, TypeError, ValueError, AttributeError, StopIteration) as fault:
         raise Rejected(f"malformed: {type(fault).__name__}: {fault}") from fault

@@ -10,6 +10,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from support import toy
 
 TESTS = Path(__file__).parents[1]
 
@@ -29,6 +30,36 @@ class Eighth(toy.Toy):
 
     def workload(self) -> Workload:
         return Workload(presets=(Preset("random", "random lengths", toy.generate),), suites=SUITES)
+'''
+
+RULES = '''
+"""What every schedule of the toy satisfies, for the checker of certificates."""
+
+
+def valid(instance):
+    numbers = [instance["machines"], *instance["jobs"]]
+    if len(numbers) < 2 or not all(type(k) is int and k >= 1 for k in numbers):
+        raise ValueError("machines and jobs must be whole numbers of at least 1")
+
+
+def rows(instance, options, model):
+    jobs, machines = instance["jobs"], range(instance["machines"])
+    model.step = 1
+    model.var("top", 0, sum(jobs), cost=1)
+    for j in range(len(jobs)):
+        model.row(f"job[{j}]", [(model.var(f"on[{j},{m}]"), 1) for m in machines], "=", 1)
+    for m in machines:
+        model.row(f"load[{m}]", [("top", 1), *((f"on[{j},{m}]", -k) for j, k in enumerate(jobs))], ">=", 0)
+
+
+def point(instance, solution, options):
+    loads = [0] * instance["machines"]
+    for length, m in zip(instance["jobs"], solution["machine"]):
+        loads[m] += length
+    return {"top": max(loads), **{f"on[{j},{m}]": 1 for j, m in enumerate(solution["machine"])}}
+
+
+FORMS = {"rows": rows}
 '''
 
 HEURISTIC_PACKAGE = '''
@@ -85,7 +116,9 @@ def install(folder: Path, package: str, code: str, entries: str) -> None:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with three installed packages."""
     folder = tmp_path_factory.mktemp("site")
-    install(folder, "eighth_problem", PROBLEM_PACKAGE, "[schedgap.problems]\ntoy = eighth_problem:Eighth\n")
+    entries = "[schedgap.problems]\ntoy = eighth_problem:Eighth\n[schedgap.certificates]\ntoy = eighth_rules\n"
+    install(folder, "eighth_problem", PROBLEM_PACKAGE, entries)
+    (folder / "eighth_rules.py").write_text(RULES)
     entries = "[schedgap.methods]\ng-vne/lonely = foreign_heuristic:lonely\n"
     install(folder, "foreign_heuristic", HEURISTIC_PACKAGE, entries)
     install(folder, "again_engine", ENGINE_PACKAGE, "[schedgap.engines]\nagain = again_engine:ENGINE\n")
@@ -135,3 +168,45 @@ def test_an_installed_engine_solves_every_problem_that_has_a_model(site: Path, t
     compared = json.loads(run(site, tmp_path, "compare", file, "--methods", "again,cpsat", "--json"))
     assert len({row["objective"] for row in compared["rows"]}) == 1
     assert "again" not in run(site, tmp_path, "list", "toy")  # which has no model
+
+
+def test_an_installed_problem_is_certified_and_kept_in_a_library(site: Path, tmp_path: Path) -> None:
+    instance = toy.generate(1, machines=3)
+    (tmp_path / "lib" / "toy").mkdir(parents=True)
+    record = {"id": "toy/one", "kind": "reference", "made": {}, "hash": instance.content_hash()}
+    data = {**instance.to_dict(), "reference_record": record}
+    (tmp_path / "lib" / "toy" / "one.json").write_text(json.dumps(data))
+    (tmp_path / "one.json").write_text(json.dumps(instance.to_dict()))
+
+    (tmp_path / "solved.json").write_text(run(site, tmp_path, "solve", "one.json", "--json"))
+    proven = json.loads(run(site, tmp_path, "certify", "one.json", "--out", "one.cert", "--json"))
+    assert (proven["status"], proven["proof"], proven["bound"]) == ("optimal", "certified", proven["objective"])
+    checked = run(site, tmp_path, "check", "one.json", "solved.json", "--certificate", "one.cert", "--json")
+    assert json.loads(checked)["details"]["certificate"]["optimal"] is True
+
+    offered = ("solved.json", "--certificate", "one.cert", "--by", "a test", "--library", "lib")
+    run(site, tmp_path, "library", "submit", "toy/one", *offered)
+    kept = json.loads((tmp_path / "lib" / "toy" / "one.json").read_text())["reference_record"]
+    assert (kept["status"], kept["proof"], kept["objective"]) == ("optimal", "certified", proven["objective"])
+    assert "toy/one" in run(site, tmp_path, "library", "list", "--problem", "toy", "--library", "lib")
+    run(site, tmp_path, "library", "list", "--check", "--problem", "toy", "--library", "lib")
+    solved = json.loads(
+        run(site, tmp_path, "library", "solve", "toy/one", "--method", "list", "--library", "lib", "--json")
+    )
+    assert solved[0]["ratio_to"] == "optimum"
+
+    kept["objective"] -= 1  # a record that lies is named
+    (tmp_path / "lib" / "toy" / "one.json").write_text(json.dumps({**data, "reference_record": kept}))
+    run(site, tmp_path, "library", "list", "--check", "--problem", "toy", "--library", "lib", status=1)
+
+
+def test_a_problem_without_rules_has_no_certificates(site: Path, tmp_path: Path) -> None:
+    (tmp_path / "one.json").write_text(json.dumps(toy.generate(1).to_dict()))
+    metadata = site / "eighth_problem-1.0.dist-info" / "entry_points.txt"
+    entries = metadata.read_text()
+    try:
+        metadata.write_text(entries.partition("[schedgap.certificates]")[0])
+        told = run(site, tmp_path, "certify", "one.json", "--out", "one.cert", status=4)
+        assert "there are no rules for certificates of 'toy'" in told
+    finally:
+        metadata.write_text(entries)

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import all_problems
 from schedgap.cli.main import COMMANDS, _parser, main
+from schedgap.solvers.certificates.make import prove
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -54,8 +56,8 @@ def test_own_heuristic_of_the_docs(
 
 @pytest.mark.parametrize("topic", ["guarantee", "engine", "problem"])
 def test_examples_of_extending(topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each page has a module to save and a script that uses it."""
-    module, script = _python_blocks(f"docs/extending-{topic}.md")
+    """Each page has a module to save and a script that uses it, that of problems the rules of its certificates, too."""
+    module, script, *rules = _python_blocks(f"docs/extending-{topic}.md")
     name = module.split()[1]
     (tmp_path / name).write_text(module, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
@@ -73,6 +75,13 @@ def test_examples_of_extending(topic: str, tmp_path: Path, monkeypatch: pytest.M
     else:
         assert "not refuted here" in names["table"].to_text()
         assert names["found"].value == 1.5
+        (tmp_path / "machines_rules.py").write_text(rules[0], encoding="utf-8")
+        package = tmp_path / "machines-1.0.dist-info"
+        package.mkdir()
+        (package / "METADATA").write_text("Metadata-Version: 2.1\nName: machines\nVersion: 1.0\n")
+        (package / "entry_points.txt").write_text("[schedgap.certificates]\nmachines = machines_rules\n")
+        instance, best = names["machines"].generate(1), names["table"].agreement.optimum
+        assert prove(instance, Fraction(best), None)["claim"] == str(int(best))
 
 
 def test_own_heuristic_hunted_as_in_the_docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

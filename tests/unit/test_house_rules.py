@@ -96,6 +96,7 @@ OF_PROBLEMS = {"solvers/certificates/bounds.py", "solvers/certificates/make.py"}
 """They choose who makes the certificate of an instance."""
 NAMED_ABOVE = {
     "solvers/engines/__init__.py": {"interface"},  # the name of entry points
+    "solvers/certificates/checker.py": {"interface"},  # the same
     "catalogue/registry.py": {"interface"},  # the names of entry points
     "benchmarks/evaluation/package.py": {"interface"},  # the same, written into a new package
     "benchmarks/studies/robustness/processes.py": {"interface"},  # the command line, in a process of its own
