@@ -187,7 +187,8 @@ class Audit:
                 ("of these while too few were idle", number((load.full_queued or 0) / 3600, 4)),
                 ("GPU hours idle while queued", number((load.idle_queued or 0) / 3600, 4)),
             ]
-        for what, (least, most) in (self.avoidable(self.sides[0]) or {}).items():
+        gains = self.avoidable(self.sides[0]) if load.full_queued else None  # without a queue no schedule is at fault
+        for what, (least, most) in (gains or {}).items():
             rows.append(
                 (f"avoidable of {'JCT' if what == 'jct' else 'waiting'}", f"at least {least:.0%}, at most {most:.0%}")
             )

@@ -155,6 +155,7 @@ def test_verdicts_in_their_order(tmp_path: Path) -> None:
     assert observed.sides[0].capacity == 8 and observed.sides[0].recorded is not None
     calm = small(tmp_path, "a,1,0,0,10,n1,x\nb,1,2,5,24,n1,y\n")
     assert calm.verdict.startswith("no queue ever formed: this log cannot judge a policy")
+    assert "avoidable" not in calm.to_text()
     slow = small(tmp_path, "a,4,0,0,10,n1,x\nb,2,1,40,44,n1,y\nc,4,100,100,101,n1,y\n")
     assert slow.verdict.startswith("avoidable: at least ")
     gains = slow.avoidable(slow.sides[0])
