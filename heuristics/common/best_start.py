@@ -19,7 +19,7 @@ from schedgap.solvers.result import Deadline, Result, SolveOptions
 
 SHARE = 0.75
 """Of the time: what all heuristics together may take. Each has an equal part of what those before it leave."""
-SHARE_OF_PROOF = 0.25
+SHARE_OF_PROOF = 0.5
 """The same before a method that proves."""
 
 Improve = Callable[..., Result]
