@@ -88,6 +88,26 @@ class Certified:
 
         write_bytes(Path(path), compressed(self.certificate))
 
+    def write_vipr(self, path: str | Path) -> None:
+        """Write the certificate as a file of VIPR 1.0, which checkers of others read (``docs/certificates.md``).
+
+        Raises
+        ------
+        InputError
+            There is none, or it is of a form without rows.
+        """
+        from schedgap.formulations.common.files import write_bytes
+        from schedgap.solvers.certificates.linear import Rejected
+        from schedgap.solvers.certificates.make import as_vipr
+
+        if self.certificate is None:
+            raise InputError(f"{path}: no certificate to write: {self.reason}")
+        try:
+            text = as_vipr(self.instance, self.certificate)
+        except Rejected as fault:
+            raise InputError(f"{path}: not written: {fault}") from None
+        write_bytes(Path(path), text.encode())
+
     def to_dict(self) -> dict[str, Json]:
         """The object that ``certify --json`` prints."""
         return {
@@ -128,6 +148,7 @@ def certify(
     time_limit: float | None = None,
     memory_limit: float | None = None,
     seed: int = 0,
+    rows: bool = False,
     progress: Sink | None = None,
 ) -> Certified:
     """Solve an instance, and prove what was found in exact rational arithmetic.
@@ -139,6 +160,7 @@ def certify(
     time_limit : seconds; half of them for the schedule, the rest for the proof
     memory_limit : GB that the method may take
     seed : of the method
+    rows : a certificate in form rows or none, so that it can be written as VIPR
     progress : a stream, or a function that is told whole lines
 
     Returns
@@ -175,7 +197,7 @@ def certify(
     try:
         with budget:
             value = None
-            if result.status is not Status.INFEASIBLE:
+            if result.status is not Status.INFEASIBLE and not rows:
                 try:
                     certificate = prove_bound(given)
                     verdict = check(given, certificate)
@@ -185,7 +207,7 @@ def certify(
                 value = exact_value(problem, given, result.solution)
             elif result.status is not Status.INFEASIBLE:
                 raise Unproven(f"the method ends with status {result.status.value}")
-            found = prove(given, value, result.solution, Effort(ends), certificate)
+            found = prove(given, value, result.solution, Effort(ends), certificate, rows=rows)
             certificate, verdict = found, check(given, found)
             reason = ""
             result = result.proven(Proof.CERTIFIED)

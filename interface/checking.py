@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from schedgap.benchmarks.proving import CertificateLike, with_certificate
+from schedgap.benchmarks.proving import CertificateLike, with_certificate, with_vipr
 from schedgap.benchmarks.records import plain_number
 from schedgap.catalogue.method import Method
 from schedgap.catalogue.problem import Problem
@@ -103,13 +103,20 @@ class Checked:
             how = "exactly" if proven["exact"] else "to 1e-9"
             told = f"optimal, {how}" if proven["optimal"] else f"a gap of {proven['gap']:.9g} is left"
             lines.append(f"certificate: accepted, bound {proven['bound']}, {proven['leaves']} leaves; {told}")
+        stated = self.report.details.get("vipr")
+        if stated is not None:
+            aim = "there is no schedule" if stated["claim"] is None else f"no schedule is better than {stated['claim']}"
+            lines.append(f"vipr: its rows are those of the instance; it claims: {aim}; a checker of VIPR judges")
         return "\n".join(lines)
 
 
 def checked_solution(
-    instance: InstanceLike, solution: SolutionLike, certificate: CertificateLike | None = None
+    instance: InstanceLike,
+    solution: SolutionLike,
+    certificate: CertificateLike | None = None,
+    vipr: str | Path | None = None,
 ) -> Checked:
-    """As :func:`check`, with what identifies the solution."""
+    """As :func:`check`, with what identifies the solution; `vipr` is a file whose rows should be the instance's."""
     problem, given = read_instance(instance)
     bare, whole = read_result(solution, problem)
     outside = outside_method(problem, bare, whole)
@@ -118,6 +125,8 @@ def checked_solution(
     report = replace(report, violations=(*report.violations, *claims))
     if certificate is not None:
         report, _ = with_certificate(problem, given, bare, report, certificate)
+    if vipr is not None:
+        report = with_vipr(problem, given, report, vipr)
     return Checked(problem, given, report, outside)
 
 

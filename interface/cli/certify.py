@@ -19,6 +19,9 @@ def add_certify(parser: argparse.ArgumentParser) -> None:
     add_memory_limit(parser, "GB that the method may take (default: three quarters of what is free)")
     add_seed(parser)
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="write the certificate to FILE")
+    parser.add_argument(
+        "--vipr", type=Path, metavar="FILE", help="write it as a file of VIPR 1.0, too, for checkers of others"
+    )
     parser.add_argument("--json", action="store_true", help="print what is proven as one JSON object")
 
 
@@ -27,12 +30,15 @@ def run_certify(arguments: argparse.Namespace) -> int:
     from schedgap.certifying import certify
 
     check_out(arguments.out, arguments.instance)
+    if arguments.vipr is not None:
+        check_out(arguments.vipr, arguments.instance)
     made = certify(
         given(arguments.instance),
         arguments.method,
         time_limit=arguments.time_limit,
         memory_limit=arguments.memory_limit,
         seed=arguments.seed,
+        rows=arguments.vipr is not None,
         progress=sys.stderr,
     )
     print(to_json(made.to_dict()) if arguments.json else made.to_text())
@@ -43,4 +49,6 @@ def run_certify(arguments: argparse.Namespace) -> int:
             kept = Path(tempfile.mkdtemp(prefix="schedgap-")) / "certificate.json.gz"
             made.write(kept)
             raise InputError(f"{error}; the certificate is in {kept}") from None
+        if arguments.vipr is not None:
+            made.write_vipr(arguments.vipr)
     return 4 if made.certificate is None else 3 if made.infeasible else 0

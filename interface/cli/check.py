@@ -16,6 +16,7 @@ def add_check(parser: argparse.ArgumentParser) -> None:
         help="a bare solution, or the object that solve --json prints; - for standard input",
     )
     parser.add_argument("--certificate", metavar="FILE", help="a certificate, as certify writes it")
+    parser.add_argument("--vipr", metavar="FILE", help="a file of VIPR: are its rows those of the instance?")
     parser.add_argument("--json", action="store_true", help="print the report as one JSON object")
 
 
@@ -24,6 +25,7 @@ def run_check(arguments: argparse.Namespace) -> int:
     from schedgap.checking import checked_solution
 
     once(arguments.instance, arguments.solution)
-    checked = checked_solution(given(arguments.instance), given(arguments.solution), arguments.certificate)
+    instance, solution = given(arguments.instance), given(arguments.solution)
+    checked = checked_solution(instance, solution, arguments.certificate, arguments.vipr)
     print(to_json(checked.to_dict()) if arguments.json else checked.to_text())
     return 0 if checked.report.feasible else 1

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from schedgap.formulations.common.instance import Instance, Solution
-from schedgap.solvers.certificates import checker
+from schedgap.solvers.certificates import checker, vipr
 from schedgap.solvers.certificates.checker import Verdict
 from schedgap.solvers.certificates.linear import Model, Rejected
 from schedgap.solvers.certificates.narrowing import NarrowedTree
@@ -55,12 +55,25 @@ def check(instance: Instance, certificate: Mapping[str, Any] | str, solution: So
     return checker.check(plain(instance), checker.parse(text), given)
 
 
+def as_vipr(instance: Instance, certificate: Mapping[str, Any]) -> str:
+    """A certificate as the text of a file of VIPR 1.0.
+
+    Raises
+    ------
+    Rejected
+        The certificate proves nothing, or is of a form that VIPR cannot say.
+    """
+    return vipr.text(plain(instance), checker.parse(json.dumps(certificate)))
+
+
 def prove(
     instance: Instance,
     value: Fraction | None,
     solution: Solution | None,
     effort: Effort = ANY_EFFORT,
     bound: Certificate | None = None,
+    *,
+    rows: bool = False,
 ) -> Certificate:
     """A certificate that no schedule is better than `value`, or that there is none at all.
 
@@ -69,6 +82,7 @@ def prove(
     value, solution : of the best schedule known, by the problem's checker; None where there is said to be none
     effort : when to give up
     bound : the certificate of a bound, where it is known
+    rows : in form rows only, which :mod:`~schedgap.solvers.certificates.vipr` can write
 
     Returns
     -------
@@ -82,7 +96,7 @@ def prove(
     from schedgap.solvers.certificates.bounds import prove_bound
 
     given = plain(instance)
-    if value is not None:
+    if value is not None and not rows:
         try:
             found = prove_bound(instance) if bound is None else bound
             verdict = checker.check(given, checker.parse(json.dumps(found)))
@@ -93,6 +107,8 @@ def prove(
     if given["problem"] == "ddl-cluster" and (value is None or not all(job.get("placement") for job in given["jobs"])):
         raise Unproven("the bound is not the value, and placements are not given")
     form, options, grow = _way(instance, given, value)
+    if rows and form != "rows":
+        raise Unproven(f'certificates of {given["problem"]} are of form "{form}", without rows')
     try:
         model = checker.model_of(given, form, options)
         if len(model.names) + len(model.rows) > effort.size:

@@ -1,0 +1,412 @@
+"""Certificates in form rows as files of VIPR 1.0, which checkers of others read.
+
+Cheung, Gleixner and Steffy, "Verifying integer programming results" (IPCO 2017); format and checker: scipopt/vipr. The
+file states the rows of the model, its bounds, what is to be proven, and one derivation a step: sums of rows (``lin``),
+sums that are rounded because a variable is whole (``rnd``), a case (``asm``), and both cases together (``uns``).
+
+That the rows are those of the instance is no part of such a proof. So the part before the derivations is written from
+the instance alone, and :func:`about` compares it with a file, line by line.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from schedgap.solvers.certificates import checker
+from schedgap.solvers.certificates.linear import Box, Model, Rejected, number, reject
+
+ABSURD = "0"
+"""The left side of 0 >= 1, from which everything follows."""
+_NOTE = "% schedgap "
+
+
+class Bound(NamedTuple):
+    """A bound of a variable, and the number of the line that says so."""
+
+    value: Any
+    line: int
+
+
+Terms = Sequence[tuple[int, "Fraction | None"]]
+"""Lines with their factors, None for cases."""
+
+
+class Step(NamedTuple):
+    """A derivation: what it says, how, and the lines that it rests on, found out for steps that are needed."""
+
+    sense: str
+    right: Any
+    left: str
+    rule: str
+    rests_on: Callable[[], Terms]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What is known of all variables at a node, with the lines that say so."""
+
+    low: dict[int, Bound]
+    high: dict[int, Bound]
+
+    @property
+    def empty(self) -> int | None:
+        """A variable without a value, None where there is none."""
+        return next((j for j, low in self.low.items() if low.value > self.high[j].value), None)
+
+    def within(self, j: int, *, low: Bound | None = None, high: Bound | None = None) -> Bounds:
+        """The same with another bound of one variable."""
+        return Bounds(
+            self.low if low is None else {**self.low, j: low},
+            self.high if high is None else {**self.high, j: high},
+        )
+
+
+class Writer:
+    """Writes one certificate as derivations.
+
+    Parameters
+    ----------
+    instance, certificate : as :func:`~schedgap.solvers.certificates.checker.parse` gives them
+
+    Raises
+    ------
+    Rejected
+        The form is not one of rows.
+    """
+
+    def __init__(self, instance: Mapping[str, Any], certificate: Mapping[str, Any]) -> None:
+        self.form, self.options, self.claim = _about(certificate)
+        self.instance = instance
+        self.model = _rows_model(instance, self.form, self.options)
+        target = None if self.claim is None else self.model.sense * self.claim
+        self.prover = checker.Prover(self.model, target)
+        self.target = None if target is None else target - self.model.constant
+        self.rows = {name: line for line, name in enumerate(self.model.rows)}
+        self.given = len(self.rows) + 2 * len(self.model.names)
+        self.steps: list[Step] = []
+        self.tree = certificate["tree"]
+        self._last: tuple[Any, tuple[dict[int, int], int, int]] = None, ({}, 0, 1)
+        self.rows_of: list[list[str]] = [[] for _ in self.model.names]
+        self.whole_rows: dict[str, list[tuple[int, list[tuple[int, int]], int]]] = {}
+        for name, row in self.model.rows.items():
+            scale = math.lcm(row.right.denominator, *(a.denominator for a in row.terms.values()))
+            self.whole_rows[name] = [
+                (factor, [(j, int(a * factor)) for j, a in row.terms.items()], int(row.right * factor))
+                for factor in ((scale, -scale) if row.equal else (scale,))
+            ]
+            for j in row.terms:
+                self.rows_of[j].append(name)
+
+    def lines(self) -> Iterator[str]:
+        """The file.
+
+        Raises
+        ------
+        Rejected
+            The certificate does not prove what it claims.
+        """
+        last = self._node(self.tree, self._bounds(), narrowing=False)
+        yield from head(self.instance, self.form, self.options, self.claim)
+        yield from self._needed(last)
+
+    def _bounds(self) -> Bounds:
+        """Those of the model."""
+        low, high = {}, {}
+        for j, (least, most) in enumerate(_domains(self.model)):
+            line = len(self.rows) + 2 * j
+            low[j], high[j] = Bound(least, line), Bound(most, line + 1)
+        return Bounds(low, high)
+
+    def _needed(self, last: int) -> Iterator[str]:
+        """The derivations that the last one rests on, numbered anew."""
+        needed: dict[int, Terms] = {}
+        waiting = {last}
+        for line in range(last, self.given - 1, -1):
+            if line in waiting:
+                needed[line] = self.steps[line - self.given].rests_on()
+                waiting.update(other for other, _ in needed[line] if other >= self.given)
+        place = {line: self.given + k for k, line in enumerate(sorted(needed))}
+        yield f"DER {len(needed)}"
+        for line in sorted(needed):
+            step = self.steps[line - self.given]
+            parts = [
+                f"{place.get(other, other)}" + ("" if factor is None else f" {factor}")
+                for other, factor in needed[line]
+            ]
+            count = [str(len(parts))] if step.rule in ("lin", "rnd") else []
+            reason = " ".join([step.rule, *count, *parts])
+            yield f"D{place[line]} {step.sense} {step.right} {step.left} {{ {reason} }} -1"
+
+    def _add(self, sense: str, right: Any, left: str, rule: str, rests_on: Callable[[], Terms] = list) -> int:
+        self.steps.append(Step(sense, right, left, rule, rests_on))
+        return self.given + len(self.steps) - 1
+
+    def _node(self, node: Any, at: Bounds, *, narrowing: bool) -> int:
+        """The line that says what is to be proven at a node."""
+        if (j := at.empty) is not None:
+            return self._no_value(at, j)
+        if "narrow" in node:
+            inside, absurd = self._narrow(at, self.rows)
+            return absurd if absurd is not None else self._node(node["narrow"], inside, narrowing=True)
+        if "fix" in node:
+            return self._fixed(node, at, narrowing=narrowing)
+        if "split" in node:
+            j, k = self.model.index[node["split"]], node["at"]
+            sides = []
+            for sense, value, side in (("L", k, node["low"]), ("G", k + 1, node["high"])):
+                case, part = self._case(at, j, sense, value)
+                proof = None
+                if narrowing and part.empty is None:
+                    part, proof = self._narrow(part, self.rows_of[j])
+                sides.append((self._node(side, part, narrowing=narrowing) if proof is None else proof, case))
+            return self._both(*sides)
+        ((kind, multipliers),) = node.items()
+        if kind == "bound":
+            return self._at_least(multipliers, at)
+        right, terms = self._combined(multipliers, at, use_cost=False)
+        return self._add("G", right, ABSURD, "lin", terms)
+
+    def _case(self, at: Bounds, j: int, sense: str, value: int) -> tuple[int, Bounds]:
+        """The assumption that a variable is at most, or at least, a value; and what is known then."""
+        case = self._add(sense, value, f"1 {j} 1", "asm")
+        bound = Bound(value, case)
+        if sense == "L":
+            return case, at.within(j, high=min(at.high[j], bound, key=lambda known: known.value))
+        return case, at.within(j, low=max(at.low[j], bound, key=lambda known: known.value))
+
+    def _both(self, one: tuple[int, int], other: tuple[int, int]) -> int:
+        """What is proven in two cases of which one holds."""
+        lines: Terms = [(line, None) for pair in (one, other) for line in pair]
+        if self.target is None:
+            return self._add("G", 1, ABSURD, "uns", lambda: lines)
+        return self._add("G", self.target, "OBJ", "uns", lambda: lines)
+
+    def _no_value(self, at: Bounds, j: int) -> int:
+        low, high = at.low[j], at.high[j]
+        terms: Terms = [(low.line, Fraction(1)), (high.line, Fraction(-1))]
+        return self._add("G", low.value - high.value, ABSURD, "lin", lambda: terms)
+
+    def _combined(
+        self, multipliers: Mapping[str, Any], at: Bounds, *, use_cost: bool
+    ) -> tuple[Fraction, Callable[[], Terms]]:
+        """What multiples of rows and of bounds add up to, and which: their left sides are the objective, or nothing."""
+        if self._last[0] is not multipliers:
+            self._last = multipliers, self.prover.adder.combined(multipliers, use_cost)
+        left, right, below = self._last[1]
+        bounds = [(at.low[j] if whole > 0 else at.high[j], whole) for j, whole in left.items() if whole]
+        total = right + sum(whole * bound.value for bound, whole in bounds)
+
+        def terms() -> Terms:
+            rows = ((self.rows[name], number(value, name)) for name, value in multipliers.items())
+            return [
+                *((line, factor) for line, factor in rows if factor),
+                *((bound.line, Fraction(whole, below)) for bound, whole in bounds),
+            ]
+
+        return Fraction(total) / below, terms
+
+    def _at_least(self, multipliers: Mapping[str, Any], at: Bounds) -> int:
+        """The objective is at least the target: by a sum, and where that is less, because it is a multiple of a step.
+
+        Raises
+        ------
+        Rejected
+            Neither shows it.
+        """
+        assert self.target is not None
+        right, terms = self._combined(multipliers, at, use_cost=True)
+        line = self._add("G", right, "OBJ", "lin", terms)
+        if right >= self.target:
+            return line
+        step = self.model.step
+        priced = [(j, c) for j, c in enumerate(self.model.cost) if c]
+        if not step or any(not self.model.whole[j] or (c / step).denominator != 1 for j, c in priced):
+            reject(f"the multiples of {step} that values are do not follow from the rows: VIPR cannot say it")
+        steps = math.ceil(right / step)
+        if steps * step < self.target:
+            reject(f"a leaf proves {float(steps * step):.12g} only")
+        scaled = f"{len(priced)} " + " ".join(f"{j} {c / step}" for j, c in priced)
+        multiple = self._add("G", steps, scaled, "rnd", lambda: [(line, 1 / step)])
+        return self._add("G", steps * step, "OBJ", "lin", lambda: [(multiple, step)])
+
+    def _fixed(self, node: Mapping[str, Any], at: Bounds, *, narrowing: bool) -> int:
+        """Values that cost too much by the multipliers are cases of their own, each with the same sum."""
+        whole = [j for j, integral in enumerate(self.model.whole) if integral]
+        box: Box = {self.model.names[j]: (at.low[j].value, at.high[j].value) for j in whole}
+        less = self.prover.narrowed(node["fix"], box, "")
+        cases: list[tuple[tuple[int, int], int]] = []
+        changed = []
+        for j in whole:
+            low, high = less[self.model.names[j]]
+            if low > at.low[j].value:
+                out, beyond = self._case(at, j, "L", low - 1)
+                case, at_next = self._case(at, j, "G", low)
+            elif high < at.high[j].value:
+                out, beyond = self._case(at, j, "G", high + 1)
+                case, at_next = self._case(at, j, "L", high)
+            else:
+                continue
+            cases.append(((self._at_least(node["fix"], beyond), out), case))
+            changed.append(j)
+            at = at_next
+        line: int | None = None
+        if narrowing and changed:
+            at, line = self._narrow(at, dict.fromkeys(name for j in changed for name in self.rows_of[j]))
+        if line is None:
+            line = self._node(node["then"], at, narrowing=narrowing)
+        for beyond_case, case in reversed(cases):
+            line = self._both((line, case), beyond_case)
+        return line
+
+    def _narrow(self, at: Bounds, names: Iterable[str]) -> tuple[Bounds, int | None]:
+        """What the rows leave of the bounds, each a rounded sum; and the line that says that nothing is left, if so.
+
+        The checker narrows in another order; what is left in the end is the same.
+        """
+        low, high = dict(at.low), dict(at.high)
+        todo = deque(names)
+        waiting = set(todo)
+        while todo:
+            name = todo.popleft()
+            waiting.remove(name)
+            for factor, row, right in self.whole_rows[name]:
+                tops = [high[j] if a > 0 else low[j] for j, a in row]
+                slack = sum(a * top.value for (_, a), top in zip(row, tops, strict=True)) - right
+                if slack < 0:
+                    lines = [(top.line, Fraction(-a)) for (_, a), top in zip(row, tops, strict=True)]
+                    absurd: Callable[[], Terms] = partial(list, [(self.rows[name], Fraction(factor)), *lines])
+                    return Bounds(low, high), self._add("G", -slack, ABSURD, "lin", absurd)
+                for (j, a), top in zip(row, tops, strict=True):
+                    if not self.model.whole[j] or abs(a) * (high[j].value - low[j].value) <= slack:
+                        continue
+                    rests_on = partial(self._narrowing, name, factor, row, tops, j)
+                    room = math.floor(slack / abs(a)) if isinstance(slack, Fraction) else slack // abs(a)
+                    if a > 0:
+                        low[j] = Bound(top.value - room, self._add("G", top.value - room, f"1 {j} 1", "rnd", rests_on))
+                    else:
+                        high[j] = Bound(top.value + room, self._add("L", top.value + room, f"1 {j} 1", "rnd", rests_on))
+                    again = [other for other in self.rows_of[j] if other not in waiting]
+                    todo.extend(again)
+                    waiting.update(again)
+        return Bounds(low, high), None
+
+    def _narrowing(self, name: str, factor: int, row: list[tuple[int, int]], tops: list[Bound], j: int) -> Terms:
+        """A row, and what its other terms are at most: divided by the factor of x_j, they leave x_j alone."""
+        own = next(a for k, a in row if k == j)
+        others = [(top.line, Fraction(-a, own)) for (k, a), top in zip(row, tops, strict=True) if k != j]
+        return [(self.rows[name], Fraction(factor, own)), *others]
+
+
+def head(instance: Mapping[str, Any], form: str, options: Mapping[str, Any], claim: Fraction | None) -> Iterator[str]:
+    """The file up to its derivations: a note of what it is about, variables, objective, rows and what is to be proven.
+
+    The objective is minimised: of a problem that maximises it is minus the value. Its constant is in the note.
+    """
+    model = _rows_model(instance, form, options)
+    about = {
+        "instance": checker.digest(instance),
+        "problem": instance["problem"],
+        "form": form,
+        "options": dict(options),
+        "claim": "infeasible" if claim is None else str(claim),
+        "constant": str(model.constant),
+        "sense": model.sense,
+    }
+    yield _NOTE + json.dumps(about, default=str)
+    for j, name in enumerate(model.names):
+        yield f"% x{j} = {json.dumps(name)}"
+    count, whole = len(model.names), [str(j) for j, integral in enumerate(model.whole) if integral]
+    yield from ("VER 1.0", f"VAR {count}", *(f"x{j}" for j in range(count)))
+    yield from (f"INT {len(whole)}", " ".join(whole), "OBJ min", _sum_of(dict(enumerate(model.cost))))
+    yield f"CON {len(model.rows) + 2 * count} 0"
+    for line, row in enumerate(model.rows.values()):
+        yield f"C{line} {'E' if row.equal else 'G'} {row.right} {_sum_of(row.terms)}"
+    for j, (low, high) in enumerate(_domains(model)):
+        line = len(model.rows) + 2 * j
+        yield f"C{line} G {low} 1 {j} 1"
+        yield f"C{line + 1} L {high} 1 {j} 1"
+    yield "RTP infeas" if claim is None else f"RTP range {model.sense * claim - model.constant} inf"
+    yield "SOL 0"
+
+
+def _sum_of(terms: Mapping[int, Fraction]) -> str:
+    there = [(j, a) for j, a in terms.items() if a]
+    return " ".join([str(len(there)), *(f"{j} {a}" for j, a in there)])
+
+
+def _domains(model: Model) -> Sequence[tuple[Any, Any]]:
+    """Bounds of the variables; those of whole ones are whole."""
+    return [
+        (math.ceil(low), math.floor(high)) if whole else (low, high)
+        for low, high, whole in zip(model.low, model.high, model.whole, strict=True)
+    ]
+
+
+def _about(certificate: Mapping[str, Any]) -> tuple[str, Mapping[str, Any], Fraction | None]:
+    claim = certificate["claim"]
+    return certificate["form"], certificate.get("options", {}), None if claim == "infeasible" else Fraction(claim)
+
+
+def _rows_model(instance: Mapping[str, Any], form: str, options: Mapping[str, Any]) -> Model:
+    model = checker.model_of(instance, form, options)
+    if model.price is not None:
+        reject(f'a certificate of form "{form}" prices whole schedules, for which VIPR has no rows')
+    return model
+
+
+def text(instance: Mapping[str, Any], certificate: Mapping[str, Any]) -> str:
+    """A certificate that our own checker accepts as the text of a file of VIPR.
+
+    Parameters
+    ----------
+    instance, certificate : as :func:`~schedgap.solvers.certificates.checker.parse` gives them
+
+    Raises
+    ------
+    Rejected
+        The certificate proves nothing, or is of a form that VIPR cannot say.
+    """
+    checker.check(instance, certificate)
+    try:
+        return "\n".join(Writer(instance, certificate).lines()) + "\n"
+    except RecursionError:
+        raise Rejected("the tree is too deep") from None
+
+
+def about(instance: Mapping[str, Any], path: str | Path) -> tuple[str, Fraction | None]:
+    """What a file of VIPR says of an instance: its form, and its claim, None where that is that there is no schedule.
+
+    Everything before the derivations is compared with what :func:`head` writes for the instance. Whether the
+    derivations prove it is for a checker of VIPR to say.
+
+    Raises
+    ------
+    Rejected
+        The file is not about this instance; the message names the first line that differs.
+    OSError
+        It cannot be read.
+    """
+    with Path(path).open(encoding="utf-8", errors="replace") as file:
+        first = file.readline().rstrip("\n")
+        if not first.startswith(_NOTE):
+            reject(f"{path}: line 1: is not the note of schedgap, got {first[:60]!r}")
+        try:
+            form, options, claim = _about(checker.parse(first[len(_NOTE) :]))
+        except (LookupError, TypeError, ValueError, AttributeError):
+            reject(f"{path}: line 1: is not the note of schedgap, got {first[:60]!r}")
+        for place, expected in enumerate(head(instance, form, options, claim), start=1):
+            line = first if place == 1 else file.readline().rstrip("\n")
+            if line != expected:
+                reject(f"{path}: line {place}: {expected[:60]!r} by the instance, got {line[:60]!r}")
+        line = file.readline().rstrip("\n")
+        if not line.startswith("DER "):
+            reject(f"{path}: line {place + 1}: the derivations should begin, got {line[:60]!r}")
+    return form, claim

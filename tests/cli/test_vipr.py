@@ -1,0 +1,150 @@
+"""Certificates as files of VIPR: a checker of others accepts them and refuses what is changed; we compare the rows.
+
+The checker is compiled from its source, in the folder ``tools/vipr`` beside the checkout, or is the program that
+``VIPRCHK`` names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.command import Command
+
+from schedgap.benchmarks.library.collection import Entry, entries
+from schedgap.formulations.common.instance import Instance
+from schedgap.solvers.certificates import checker, vipr
+from schedgap.solvers.certificates.linear import Rejected
+from schedgap.solvers.certificates.make import as_vipr, plain
+
+SOURCE = Path(__file__).parents[3] / "shared" / "tools" / "vipr" / "viprchk.cpp"
+ROWS = {
+    entry.id: certificate
+    for entry in entries()
+    if entry.certificate is not None and (certificate := checker.load(str(entry.certificate)))["form"] == "rows"
+}
+LARGE = {"gpu-sharing/contended-1", "gpu-sharing/contended-2", "gpu-sharing/contended-3"}
+"""Files of 4 to 12 MB: accepted too, in 3 s each, see docs/certificates.md."""
+ENTRIES = {entry.id: entry for entry in entries()}
+SMALL = [name for name in ROWS if (path := ENTRIES[name].certificate) is not None and path.stat().st_size < 1500]
+
+Verdict = Callable[[str], bool]
+
+
+@pytest.fixture(scope="session")
+def accepts(tmp_path_factory: pytest.TempPathFactory) -> Verdict:
+    """What scipopt's checker says of a text."""
+    folder = tmp_path_factory.mktemp("vipr")
+    program = os.environ.get("VIPRCHK")
+    if program is None:
+        if shutil.which("g++") is None or not SOURCE.is_file():
+            pytest.skip("there is no g++, or no source of viprchk beside the checkout, and VIPRCHK is not set")
+        program = str(folder / "viprchk")
+        built = ["g++", "-O1", "-std=c++14", "-o", program, str(SOURCE), "-lgmpxx", "-lgmp"]
+        if subprocess.run(built, capture_output=True, check=False).returncode:
+            pytest.skip("viprchk cannot be compiled: is GMP there?")
+
+    def verdict(text: str) -> bool:
+        path = folder / "x.vipr"
+        path.write_text(text)
+        ended = subprocess.run([program, str(path)], capture_output=True, text=True, check=False)
+        return ended.returncode == 0 and "Successfully" in ended.stdout
+
+    return verdict
+
+
+def written(name: str) -> str:
+    return vipr.text(plain(ENTRIES[name].instance), ROWS[name])
+
+
+def test_every_certificate_with_rows_is_accepted(accepts: Verdict) -> None:
+    refused = [name for name in ROWS.keys() - LARGE if not accepts(written(name))]
+    assert not refused
+    problems = {name.partition("/")[0] for name in ROWS}
+    assert len(ROWS) >= 47 and problems == {"rar-ddls", "gpu-sharing", "ddl-cluster", "g-vne"}
+    assert any("narrow" in json.dumps(ROWS[name]["tree"], default=str) for name in ROWS)
+
+
+def test_changed_factors_and_claims_are_refused(accepts: Verdict) -> None:
+    """A factor of a sum that is another, a bound that is larger by one, a claim that is beyond what is derived."""
+    changed = 0
+    for name in SMALL[:3]:
+        text = written(name)
+        lines = text.splitlines()
+        first = next(k for k, line in enumerate(lines) if line.startswith("DER "))
+        for k in range(first + 1, len(lines)):
+            match = re.search(r"\{ (lin|rnd) (\d+) (\d+) (\S+)", lines[k])
+            if match is None or changed > 30:
+                continue
+            factor = Fraction(match[4])
+            other = lines[k].replace(f"{match[3]} {match[4]}", f"{match[3]} {factor + Fraction(1, 2**40)}", 1)
+            if match[1] == "rnd":  # rounding may hide so little
+                other = lines[k].replace(f"{match[3]} {match[4]}", f"{match[3]} {factor * 2}", 1)
+            assert not accepts("\n".join([*lines[:k], other, *lines[k + 1 :]]) + "\n"), (name, lines[k], other)
+            changed += 1
+        more = re.sub(r"RTP range (\S+) inf", lambda found: f"RTP range {Fraction(found[1]) + 1} inf", text)
+        if more != text:
+            assert not accepts(more)
+    assert changed >= 10
+
+
+@pytest.mark.parametrize("name", SMALL[:4])
+def test_rows_of_another_instance_are_told(name: str, tmp_path: Path) -> None:
+    given, path = plain(ENTRIES[name].instance), tmp_path / "c.vipr"
+    text = written(name)
+    path.write_text(text)
+    form, claim = vipr.about(given, path)
+    assert form == "rows" and str(ROWS[name]["claim"]) == ("infeasible" if claim is None else str(claim))
+    lines = text.splitlines()
+    for start, change in (("C0 ", "C0 G 7 0"), ("RTP", "RTP range -1 inf"), ("INT", "INT 0"), ("%", "% nothing")):
+        place = next(k for k, line in enumerate(lines) if line.startswith(start))
+        path.write_text("\n".join([*lines[:place], change, *lines[place + 1 :]]) + "\n")
+        with pytest.raises(Rejected, match=rf"line {place + 1}:"):
+            vipr.about(given, path)
+    other = next(entry for key, entry in ENTRIES.items() if key != name and key.split("/")[0] == name.split("/")[0])
+    path.write_text(text)
+    with pytest.raises(Rejected, match="line 1:"):
+        vipr.about(plain(other.instance), path)
+
+
+def test_a_certificate_that_proves_nothing_is_not_written() -> None:
+    name = SMALL[0]
+    claim = ROWS[name]["claim"]
+    better = claim if claim == "infeasible" else str(Fraction(claim) + ENTRIES[name].problem.sense)
+    with pytest.raises(Rejected):
+        vipr.text(plain(ENTRIES[name].instance), {**ROWS[name], "claim": better, "tree": {"bound": {}}})
+    priced = next(entry for entry in entries("hadar") if entry.certificate is not None)
+    with pytest.raises(Rejected, match="no rows"):
+        as_vipr(priced.instance, json.loads(json.dumps(_loaded(priced), default=str)))
+
+
+def _loaded(entry: Entry) -> Any:
+    assert entry.certificate is not None
+    return checker.load(str(entry.certificate))
+
+
+def test_the_commands(command: Command, tmp_path: Path, accepts: Verdict) -> None:
+    """certify writes it, viprchk proves it, check says that it is about this instance."""
+    instance: Instance = ENTRIES["g-vne/" + next(n for n in ROWS if n.startswith("g-vne/")).partition("/")[2]].instance
+    (tmp_path / "i.json").write_text(json.dumps(instance.to_dict()))
+    where = [str(tmp_path / name) for name in ("i.json", "c.cert", "c.vipr", "s.json")]
+    ran = command("certify", where[0], "--out", where[1], "--vipr", where[2])
+    assert ran.status == 0 and "optimal" in ran.out, ran.err
+    assert accepts(Path(where[2]).read_text())
+    assert command("solve", where[0], "--out", where[3]).status == 0
+    ran = command("check", where[0], where[3], "--certificate", where[1], "--vipr", where[2])
+    assert ran.status == 0 and "its rows are those of the instance" in ran.out
+    Path(where[2]).write_text(Path(where[2]).read_text().replace("RTP range -", "RTP range -1"))
+    ran = command("check", where[0], where[3], "--vipr", where[2])
+    assert ran.status == 1 and "vipr: rejected: " in ran.out
+    hadar = Path(__file__).parents[1] / "data" / "hadar-c03_preempt.json"
+    ran = command("certify", hadar, "--out", where[1], "--vipr", where[2])
+    assert ran.status == 4 and ran.out == 'not certified: certificates of hadar are of form "prices", without rows\n'
