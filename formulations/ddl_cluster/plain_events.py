@@ -44,6 +44,7 @@ def run_events(
 ) -> None:
     """The simulation itself, on arrays or lists; fills `finish`, `placed` and, if asked, the log.
 
+    Jobs are looked up among those that are present: before its arrival and after its finish a job costs nothing.
     A job is before its arrival (0), in the queue (1), running (2) or finished (3). A worker is ready for its
     forward task (0), in it (1), ready for its backward task (2), in it (3), or at the barrier (4), as before
     its job is placed. An all-reduce is none (0), waiting (1), in its latency (2) or transferring (3).
@@ -70,12 +71,15 @@ def run_events(
     for j in range(jobs):
         width = first_worker[j + 1] - first_worker[j]
         service[j] = width * iterations[j] * (forward[j] + backward[j])
+    coming = sorted([(arrival[j], j) for j in range(jobs)])
+    arrived = 0
+    present = [0] * jobs  # by number, the first `count` of the list
+    count = 0
     unfinished = jobs
     while unfinished > 0:
-        now = never
-        for j in range(jobs):
-            if job_state[j] == 0 and arrival[j] < now:
-                now = arrival[j]
+        now = coming[arrived][0] if arrived < jobs else never
+        for k in range(count):
+            j = present[k]
             if link_event[j] < now:
                 now = link_event[j]
         for g in range(gpus):
@@ -101,7 +105,11 @@ def run_events(
                     worker_state[w] = 2
                 task[g] = -1
                 task_end[g] = never
-        for j in range(jobs):
+        kept = 0
+        for k in range(count):
+            j = present[k]
+            present[kept] = j
+            kept += 1
             if job_state[j] != 2:
                 continue
             width = first_worker[j + 1] - first_worker[j]
@@ -130,25 +138,36 @@ def run_events(
                         worker_state[w] = 0
                 else:
                     job_state[j] = 3
+                    kept -= 1
                     finish[j] = now
                     unfinished -= 1
                     queue_changed = True
                     for w in range(first_worker[j], first_worker[j + 1]):
                         free[worker_gpu[w]] += memory[j]
 
+        count = kept
+
         # 2. arrivals
-        for j in range(jobs):
-            if job_state[j] == 0 and arrival[j] == now:
-                job_state[j] = 1
-                queue_changed = True
+        while arrived < jobs and coming[arrived][0] == now:
+            j = coming[arrived][1]
+            arrived += 1
+            place = count
+            while place > 0 and present[place - 1] > j:
+                present[place] = present[place - 1]
+                place -= 1
+            present[place] = j
+            count += 1
+            job_state[j] = 1
+            queue_changed = True
 
         # 3. placement; nothing can have become possible unless a job came or went
         if queue_changed:
-            for j in range(jobs):
-                asked[j] = job_state[j] != 1
+            for k in range(count):
+                asked[present[k]] = job_state[present[k]] != 1
             while True:
                 first = -1
-                for j in range(jobs):
+                for k in range(count):
+                    j = present[k]
                     if not asked[j] and (first < 0 or service[j] < service[first]):
                         first = j
                 if first < 0:
@@ -169,11 +188,12 @@ def run_events(
                         worker_state[w] = 0
 
         # 4. admission
-        for j in range(jobs):
-            asked[j] = link_state[j] != 1
+        for k in range(count):
+            asked[present[k]] = link_state[present[k]] != 1
         while True:
             first = -1
-            for j in range(jobs):
+            for k in range(count):
+                j = present[k]
                 if not asked[j] and (first < 0 or service[j] < service[first]):
                     first = j
             if first < 0:
@@ -185,7 +205,8 @@ def run_events(
             admitted = most < limit
             if adaptive and most == 1:
                 smallest = math.inf
-                for j in range(jobs):
+                for k in range(count):
+                    j = present[k]
                     if link_state[j] >= 2:
                         meets = False
                         for s in range(first_server[j], first_server[j + 1]):
@@ -208,14 +229,16 @@ def run_events(
                     log_admitted[message_base[first] + done[first]] = now
 
         # 5. transfers
-        for j in range(jobs):
+        for k in range(count):
+            j = present[k]
             if link_state[j] == 2 and link_event[j] == now:
                 link_state[j] = 3
                 since[j] = now
                 level[j] = 0
                 for s in range(first_server[j], first_server[j + 1]):
                     transfers[job_server[s]] += 1
-        for j in range(jobs):
+        for k in range(count):
+            j = present[k]
             if link_state[j] == 3:
                 most = 0
                 for s in range(first_server[j], first_server[j + 1]):
