@@ -170,12 +170,13 @@ class ProblemOf(ABC, Generic[I_co]):
 
         It runs in any case, and alone where it has all the time: what it proves then owes nothing to a heuristic.
         """
-        started = from_best(lambda: self._inside()[::-1], self.check, self.sense, exact, share=SHARE_OF_PROOF)
 
         @wraps(exact)
         def method(instance: Instance, options: SolveOptions, **settings: Any) -> Result:
-            limited = options.deadline.moment is not None or options.work_limit is not None
-            return (started if limited else exact)(instance, options, **settings)
+            if options.deadline.moment is None and options.work_limit is None:
+                return exact(instance, options, **settings)
+            started = from_best(lambda: self._inside()[::-1], self.check, self.sense, exact, share=SHARE_OF_PROOF)
+            return started(instance, options, **settings)
 
         return method
 

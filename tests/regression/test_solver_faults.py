@@ -10,6 +10,7 @@ import pytest
 from schedgap.benchmarks.report.compare import run_method
 from schedgap.catalogue.method import Kind
 from schedgap.catalogue.registry import load_instance
+from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.numbers import agrees
 from schedgap.solvers.incumbent import contradicts
 from schedgap.solvers.result import SolveOptions, Status
@@ -27,7 +28,11 @@ def test_every_exact_method_answers_right(name: str, tmp_path: Path) -> None:
     methods = [method for method in problem.methods if method.kind is not Kind.HEURISTIC]
     assert len(methods) >= 3
     for method in methods:
-        result = run_method(problem, instance, method, SolveOptions(threads=1), disagreements=tmp_path)
+        try:
+            result = run_method(problem, instance, method, SolveOptions(threads=1), disagreements=tmp_path)
+        except ModelRefused:  # numbers that the engine would drop
+            assert method.kind is Kind.ENGINE and method is not methods[0]
+            continue
         if "relaxation" in result.info:  # a bound and no more
             assert not contradicts(optimum, result.bound, problem.sense), method.id
             continue

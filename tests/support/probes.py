@@ -323,9 +323,10 @@ def lent_pages() -> int:
 def blinded_hook() -> str:
     """The collector finds the hook's own variables; with others it sees no path, and plain Python reads the card."""
     import gc
+    from types import FunctionType
 
     for found in gc.get_objects():
-        if getattr(found, "__qualname__", "") == "fence.<locals>.hook":
+        if isinstance(found, FunctionType) and found.__qualname__ == "fence.<locals>.hook":
             cells = dict(zip(found.__code__.co_freevars, found.__closure__, strict=True))
             before, cells["named"].cell_contents = cells["named"].cell_contents, lambda *_: []
             try:

@@ -302,7 +302,7 @@ def test_a_command_that_met_with_a_defect_ends_with_status_5(
 def test_what_stored_families_say_is_computed_again(path: Path) -> None:
     family = read_family(path)
     assert family.to_dict() == json.loads(path.read_text())
-    target = find_target(f"{family.problem}/{family.method}")
+    target = find_target(f"{family.problem.id}/{family.method}")
     for known in family.points[:2]:
         made = point(Judge(target, 10.0), known.n, family.generator(known.n), family.options)
         assert made is not None

@@ -41,7 +41,7 @@ class Family:
     stretch : a second parameter, where one makes the ratio larger
     """
 
-    problem: str
+    problem: Problem
     method: str
     options: Mapping[str, Json]
     parameter: str
@@ -56,7 +56,7 @@ class Family:
     @property
     def closed(self) -> Closed | None:
         """The ratio as a function of n, where it has a closed form."""
-        return closed(self.points, find_problem(self.problem).sense)
+        return closed(self.points, self.problem.sense)
 
     @property
     def beyond(self) -> tuple[int, ...]:
@@ -71,9 +71,9 @@ class Family:
         InputError
             There is none.
         """
-        name = f"family-{self.problem}-{self.method}-{n}"
+        name = f"family-{self.problem.id}-{self.method}-{n}"
         data = {**self.generator(n), "name": name}
-        return find_problem(self.problem).instance_class.parse(data, f"n={n}")
+        return self.problem.instance_class.parse(data, f"n={n}")
 
     def to_dict(self) -> dict[str, Json]:
         """JSON-compatible form."""
@@ -84,7 +84,7 @@ class Family:
             values |= {"summed": True} if found.summed else {}
         return {
             KEY: FORM,
-            "problem": self.problem,
+            "problem": self.problem.id,
             "method": self.method,
             "options": dict(self.options),
             "parameter": self.parameter,
@@ -106,9 +106,9 @@ class Family:
 
     def to_text(self) -> str:
         """A few lines for a person."""
-        sense = find_problem(self.problem).sense
+        sense = self.problem.sense
         found = self.closed
-        what = f"{self.problem}/{self.method}, n = {self.parameter}"
+        what = f"{self.problem.id}/{self.method}, n = {self.parameter}"
         if found is None:
             table = ", ".join(f"{fixed(float(p.ratio(sense)))} at n = {p.n}" for p in self.points)
             lines = [f"{what}: ratio {table}; no closed form of low degree"]
@@ -164,7 +164,7 @@ def read_family(path: str | Path) -> Family:
     if not isinstance(data, Mapping) or data.get(KEY) != FORM:
         raise InputError(f"{path}: {KEY}: must be {FORM}: this is no family of schedgap hunt --family")
     try:
-        problem: Problem = find_problem(data["problem"])
+        problem = find_problem(data["problem"])
         points = tuple(
             Point(p["n"], Fraction(p["objective"]), Fraction(p["optimum"]), Proof(p["proof"]), 0)
             for p in data["points"]
@@ -179,7 +179,7 @@ def read_family(path: str | Path) -> Family:
         if more is not None:
             stretch = Stretch(more["times_m"], more["limit"], int(more["growth"]), tuple(more["exact_for"]))
         proof = str(data.get("proof", ""))
-        return Family(problem.id, *texts, generator, points, fitted, hunted, data["command"], proof, stretch)
+        return Family(problem, *texts, generator, points, fitted, hunted, data["command"], proof, stretch)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError, OverflowError) as error:

@@ -201,7 +201,7 @@ class Search:
                 continue
             hunted = {n: self.worst[n] for n in sorted(self.found)}
             family = Family(
-                self.target.problem.id,
+                self.target.problem,
                 method.id,
                 options,
                 self.parameter,

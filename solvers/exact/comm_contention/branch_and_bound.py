@@ -204,7 +204,10 @@ class _Search:
         if not top and kept[SKIPPED] < math.inf:
             self.info["reason"] = f"a set of schedules needed more than {POINTS} points"
             return Termination.FAILED
-        return None if top else Termination.GAP_LIMIT
+        if top or self.best.finished():
+            return None
+        self.info["reason"] = "what is left between value and bound is the rounding of times"
+        return Termination.FINISHED
 
     def _kept(self, best: float) -> NDArray[np.float64]:
         """What a search from the root begins with: the best known, nothing skipped, and the tolerances.
