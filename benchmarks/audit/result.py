@@ -96,6 +96,7 @@ class Audit:
     work, slot_length : mean seconds that a job ran, and of a slot of the record
     timed : the objective is a mean JCT in seconds
     chosen : these are jobs of one tenant or window: others held GPUs, too
+    running : jobs that had not ended when the log was written: they are left out, and held GPUs, too
     """
 
     name: str
@@ -111,10 +112,18 @@ class Audit:
     slot_length: float = 1.0
     timed: bool = True
     chosen: bool = False
+    running: int = 0
 
     @property
     def verdict(self) -> str:
         """One line, computed."""
+        if not self.running:
+            return self._verdict()
+        return (
+            f"{self._verdict()}; but {self.running:,} jobs had not ended, and the GPUs they may have held count as idle"
+        )
+
+    def _verdict(self) -> str:
         side, load = self.sides[0], self.load
         if self.clashes or (load.busy is not None and load.busy.peak > load.capacity):
             peak = load.busy.peak if load.busy is not None else 0.0

@@ -14,6 +14,7 @@ from schedgap.benchmarks.audit.load import load_of, steps
 from schedgap.benchmarks.audit.record import placed_on, rebuild, slot_of
 from schedgap.benchmarks.audit.result import Audit
 from schedgap.benchmarks.audit.sides import Sides
+from schedgap.benchmarks.importers.cells import NOT_ENDED
 from schedgap.benchmarks.importers.formats import TRACES
 from schedgap.benchmarks.importers.rows import Format, opened
 from schedgap.benchmarks.importers.servers import TraceServer
@@ -51,7 +52,11 @@ def detect(path: str | Path) -> Format:
     if not found:
         ids = ", ".join(form.id for form in TRACES)
         raise InputError(f"{path}: line 1: of no known format; name it with --format ({ids}, or csv and its columns)")
-    return max(found, key=lambda one: one[0])[1]
+    most = max(count for count, _ in found)
+    fitting = [form.id for count, form in found if count == most]
+    if len(fitting) > 1:  # the same columns in other units
+        raise InputError(f"{path}: line 1: could be of {' or '.join(fitting)}; name it with --format")
+    return next(form for form in TRACES if form.id == fitting[0])
 
 
 def format_of(name: str | None, path: str | Path, columns: Mapping[str, object]) -> Format:
@@ -133,6 +138,7 @@ def audit(
         slot,
         timed=chosen.id == BASE,
         chosen=tenant is not None or window is not None,
+        running=left_out.get(NOT_ENDED, 0) if recorded else 0,
     )
 
 

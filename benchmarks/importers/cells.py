@@ -15,6 +15,10 @@ MISSING = frozenset({"", "na", "n/a", "nan", "none", "null", "unknown", "-", "no
 _CLOCK = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d{1,2}):(\d{1,2}(?:\.\d+)?)")
 
 
+NOT_ENDED = "has not ended"
+"""Of a job that still ran, or waited, when the log was written."""
+
+
 class LeftOut(ValueError):
     """A row that can be read, but is no job that a problem can have: why, and details."""
 

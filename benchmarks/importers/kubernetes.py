@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from schedgap.benchmarks.importers.cells import LeftOut, between, duration, moment, name, whole
+from schedgap.benchmarks.importers.cells import NOT_ENDED, LeftOut, between, duration, moment, name, whole
 from schedgap.benchmarks.importers.rows import Format, Notes, read_rows
 from schedgap.formulations.common.instance import Json
 
@@ -74,7 +74,7 @@ def _lasted(scheduled: str, finished: str) -> float:
     if not scheduled:
         raise LeftOut("was never scheduled")
     if not finished:
-        raise LeftOut("has not ended")
+        raise LeftOut(NOT_ENDED)
     return between(scheduled, finished)
 
 

@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from schedgap.benchmarks.importers.cells import LeftOut, between, duration, given, host_names, moment, name
+from schedgap.benchmarks.importers.cells import NOT_ENDED, LeftOut, between, duration, given, host_names, moment, name
 from schedgap.benchmarks.importers.rows import Format, opened
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json
 
 _TRES = re.compile(r"gres/gpu(?::([^=,]+))?=(\d+)")
-_GRES = re.compile(r"gpu(?::([A-Za-z][^:,(]*))?(?::(\d+))?")
+_GRES = re.compile(r"(?:^|,)gpu(?::([^:,]*[^:,\d][^:,]*|\d+(?=:)))?(?::(\d+))?(?=,|$)")
+"""A type may be digits alone (``gpu:3090:8``); what is alone and digits is the number (``gpu:8``)."""
 _NODE = re.compile(r"^NodeName=(\S+)(.*?)(?=^NodeName=|\Z)", re.MULTILINE | re.DOTALL)
 
 
@@ -49,7 +50,7 @@ def _nodes(cell: str) -> tuple[tuple[str, None], ...]:
 
 def _seconds(start: str, end: str) -> float:
     if end.strip() in ("", "0", "Unknown", "None"):
-        raise LeftOut("has not ended")
+        raise LeftOut(NOT_ENDED)
     return between(start, end)
 
 

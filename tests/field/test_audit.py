@@ -257,6 +257,23 @@ def test_formats_are_told_by_how_they_begin(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("a,b\n1,2\n")
     with pytest.raises(InputError, match="line 1: of no known format; name it with --format"):
         detect(tmp_path / "log")
+    (tmp_path / "log").write_text("job_id,user,num_gpu,submit_time,iterations,model_name,duration,interval\n")
+    with pytest.raises(InputError, match="line 1: could be of tiresias or chronus; name it with --format"):
+        detect(tmp_path / "log")  # seconds in one, minutes in the other
+
+
+def test_jobs_that_had_not_ended_are_in_the_verdict(tmp_path: Path) -> None:
+    lines = (FIELD / "sacct.txt").read_text().splitlines()
+    titles = lines[0].split("|")
+    cells = lines[1].split("|")
+    for title, cell in (("JobID", "9999"), ("End", "Unknown"), ("State", "RUNNING")):
+        cells[titles.index(title)] = cell
+    if "JobIDRaw" in titles:
+        cells[titles.index("JobIDRaw")] = "9999"
+    (tmp_path / "log.txt").write_text("\n".join([*lines[:9], "|".join(cells)]) + "\n")
+    found = audit(tmp_path / "log.txt", methods=["fifo"])
+    assert found.left_out["has not ended"] == found.running == 1
+    assert found.verdict.endswith("but 1 jobs had not ended, and the GPUs they may have held count as idle")
 
 
 def test_a_scheduler_that_is_cut_has_no_figure(tmp_path: Path) -> None:

@@ -92,6 +92,9 @@ def test_names_of_hosts_and_lists_of_gpus() -> None:
     assert gres("gpu:v100:8(S:0-1),craynetwork:4") == (8, "v100")
     assert gres("gpu:2") == (2, None) and gres("") == (0, None)
     assert gres("gpu:a100:4(S:0),gpu:v100:4(S:1)") == (8, None)
+    assert gres("gpu:3090:8") == (8, "3090") and gres("gpu:2080ti:8(S:0-1)") == (8, "2080ti")
+    assert gres("gpu:1g.10gb:7") == (7, "1g.10gb") and gres("gpu:4(S:0,2),mps:400") == (4, None)
+    assert gres("gpu:a100") == (1, "a100") and gres("gpu") == (1, None) and gres("craynetwork:4") == (0, None)
 
 
 def test_other_formats_keep_their_record(tmp_path: Path) -> None:
