@@ -9,9 +9,10 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from schedgap.formulations.common.numbers import gap
@@ -31,6 +32,9 @@ WHOLE_INCREMENT = 0.999
 
 ASKED_AGAIN = 10
 """Every so many requests to stop, half a second apart, CBC is sent the signal again."""
+
+END_OF_LOG = b"\0"
+"""What CBC never writes."""
 
 KEPT_LINES = 1000
 """The end of the log, from which the answer is read; the whole of it can be long."""
@@ -125,24 +129,17 @@ class CbcRun:
             )
         except BaseException:
             os.close(reader)
-            raise
-        finally:
             os.close(writer)
+            raise
+        threading.Thread(target=_mark_end, args=(self._process, writer), daemon=True).start()
         with os.fdopen(reader, "rb", buffering=0) as stream:
             rest = b""
-            while True:
-                try:
-                    data = stream.read(65536)
-                except OSError:  # a pseudo-terminal whose other end is closed
-                    data = b""
-                if not data:
-                    break
-                *complete, rest = (rest + data).split(b"\n")
+            while END_OF_LOG not in rest:
+                *complete, rest = (rest + stream.read(65536)).split(b"\n")
                 for line in complete:
                     self._line(line.decode("ascii", "replace").rstrip("\r"))
-            if rest:
-                self._line(rest.decode("ascii", "replace"))
-        self._process.wait()
+            if last := rest.removesuffix(END_OF_LOG):
+                self._line(last.decode("ascii", "replace"))
 
     def _line(self, line: str) -> None:
         self.lines.append(line)
@@ -193,6 +190,16 @@ def _files(*names: str) -> Iterator[list[Path]]:
             os.close(handle)
     with tempfile.TemporaryDirectory(prefix="schedgap-cbc-", ignore_cleanup_errors=True) as folder:
         yield [Path(folder) / name for name in names]
+
+
+def _mark_end(process: subprocess.Popen[bytes], writer: int) -> None:
+    """Write the end of the log once the program has ended.
+
+    A pseudo-terminal whose last writer closes it may drop what it still holds; what stands before the mark arrives.
+    """
+    process.wait()
+    with os.fdopen(writer, "wb", buffering=0) as stream, suppress(OSError):  # nobody reads any more
+        stream.write(END_OF_LOG)
 
 
 def _log_channel() -> tuple[int, int]:

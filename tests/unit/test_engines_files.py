@@ -12,8 +12,10 @@ from support.engine_models import ModelMaker, knapsacks, random_model, rows_by_n
 
 from schedgap.solvers.engines import cbc_files
 from schedgap.solvers.engines.arrays import model_arrays
+from schedgap.solvers.engines.cbc_process import CbcRun
 from schedgap.solvers.engines.lp import mps_text
 from schedgap.solvers.engines.whole import whole_model
+from schedgap.solvers.result import SolveOptions
 
 
 def test_arrays_equal_what_pulp_holds() -> None:
@@ -193,3 +195,17 @@ def test_cbc_must_return_the_point_that_it_proved() -> None:
     assert _confirmed(whole, np.array([7.0]), heading) == 7.5
     assert _confirmed(whole, np.array([6.0]), heading) == 7.5  # a bound that 6.5 does not meet
     assert _confirmed(whole, np.array([6.0]), "Optimal") is None
+
+
+def test_the_end_of_a_log_arrives(tmp_path: Path) -> None:
+    """Of a program that ends at once, too, and whose last line has no end."""
+    program = tmp_path / "cbc"
+    lines = [f"line {i}" for i in range(200)]
+    program.write_text("#!/bin/sh\ncat <<'end'\n" + "\n".join(lines) + "\nend\nprintf 'Enumerated nodes: 20'\n")
+    program.chmod(0o755)
+    model = ModelMaker(1)
+    model.var(0, 1)
+    for _ in range(20):
+        run = CbcRun(str(program), whole_model(model_arrays(model.model())), SolveOptions(), None)
+        run.go({})
+        assert list(run.lines) == [*lines, "Enumerated nodes: 20"]

@@ -168,7 +168,11 @@ class _Stages:
             grid = replace(grid, most=min(grid.most, float(best.objective) * len(self.instance.jobs)))
         model = GridModel(grid)
         model.hint(hint)
-        return Termination.FINISHED if self._search(model, grid) else None
+        if not self._search(model, grid):
+            return None
+        if not (best.proven or best.gap_reached):
+            best.info["reason"] = f"solved in steps of {grid.seconds(1):.3g} s: their rounding of times is what is left"
+        return Termination.FINISHED
 
     def _start(self) -> Run | None:
         """Simulate the policies, as far as there is time; the run of srsf-1, which is feasible for the job shop."""
