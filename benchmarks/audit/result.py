@@ -119,9 +119,8 @@ class Audit:
         """One line, computed."""
         if not self.running:
             return self._verdict()
-        return (
-            f"{self._verdict()}; but {self.running:,} jobs had not ended, and the GPUs they may have held count as idle"
-        )
+        jobs, whose = ("1 job", "it") if self.running == 1 else (f"{self.running:,} jobs", "they")
+        return f"{self._verdict()}; but {jobs} had not ended, and GPUs that {whose} may have held count as idle"
 
     def _verdict(self) -> str:
         side, load = self.sides[0], self.load

@@ -273,7 +273,7 @@ def test_jobs_that_had_not_ended_are_in_the_verdict(tmp_path: Path) -> None:
     (tmp_path / "log.txt").write_text("\n".join([*lines[:9], "|".join(cells)]) + "\n")
     found = audit(tmp_path / "log.txt", methods=["fifo"])
     assert found.left_out["has not ended"] == found.running == 1
-    assert found.verdict.endswith("but 1 jobs had not ended, and the GPUs they may have held count as idle")
+    assert found.verdict.endswith("but 1 job had not ended, and GPUs that it may have held count as idle")
 
 
 def test_a_scheduler_that_is_cut_has_no_figure(tmp_path: Path) -> None:
