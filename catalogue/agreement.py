@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -190,13 +189,7 @@ def written(
     return Disagreement(text, solution=error.solution, details=error.details, accepted=known)
 
 
-def certified_bound(problem: Problem, instance: Instance) -> float | None:
-    """The problem's certified bound as a finite number, or None."""
-    value = problem.bound(instance)
-    return None if value is None or not math.isfinite(value) else value
-
-
-def certified(problem: Problem, instance: Instance, result: Result) -> Result:
+def with_certificate(problem: Problem, instance: Instance, result: Result) -> Result:
     """The result, its proof ``certified`` where a small certificate of its optimum is found and accepted.
 
     Small is :data:`~schedgap.solvers.certificates.make.FEW`: counted, not timed, so the same on every run.

@@ -30,7 +30,7 @@ def _heuristics() -> Mapping[str, Function]:
 def _events(instance: Instance, tighten: bool) -> DeclarativeModel:
     from schedgap.formulations.comm_contention.models.events import build_ilp
 
-    return build_ilp(PROBLEM.own(instance), tighten)
+    return build_ilp(PROBLEM.cast_instance(instance), tighten)
 
 
 _heuristic = partial(Method, kind=Kind.HEURISTIC, load=_heuristics)
@@ -69,22 +69,22 @@ class CommContention(ProblemOf[CommContentionInstance]):
     def check(self, instance: Instance, solution: Solution) -> CheckReport:
         from schedgap.formulations.comm_contention.check import check
 
-        return check(self.own(instance), CommContentionSolution.parse(solution))
+        return check(self.cast_instance(instance), CommContentionSolution.parse(solution))
 
     def model_size(self, instance: Instance) -> int:
         from schedgap.formulations.comm_contention.models.events import ilp_nonzeros
 
-        return ilp_nonzeros(self.own(instance))
+        return ilp_nonzeros(self.cast_instance(instance))
 
     def bound(self, instance: Instance) -> float | None:
         from schedgap.formulations.comm_contention.bounds import lower_bound
 
-        return lower_bound(self.own(instance))
+        return lower_bound(self.cast_instance(instance))
 
     def quick(self, instance: Instance) -> Solution | None:
         from schedgap.formulations.comm_contention.writing import one_at_a_time
 
-        return one_at_a_time(self.own(instance))
+        return one_at_a_time(self.cast_instance(instance))
 
     def guarantees(self) -> tuple[Guarantee, ...]:
         from schedgap.heuristics.comm_contention.guarantees import GUARANTEES

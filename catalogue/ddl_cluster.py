@@ -36,14 +36,14 @@ def _job_shop(instance: Instance, tighten: bool) -> DeclarativeModel:
     from schedgap.formulations.ddl_cluster.models.job_shop import build_model
 
     del tighten  # its windows come from a policy's run, so it cannot be changed
-    return build_model(PROBLEM.own(instance))
+    return build_model(PROBLEM.cast_instance(instance))
 
 
 def _events(instance: Instance, tighten: bool) -> DeclarativeModel:
     from schedgap.formulations.ddl_cluster.models.events import build_events
 
     del tighten
-    return build_events(PROBLEM.own(instance))
+    return build_events(PROBLEM.cast_instance(instance))
 
 
 def _heuristics() -> Mapping[str, Function]:
@@ -103,27 +103,27 @@ class DdlCluster(ProblemOf[DdlClusterInstance]):
     def check(self, instance: Instance, solution: Solution) -> CheckReport:
         from schedgap.formulations.ddl_cluster.check import check
 
-        return check(self.own(instance), DdlClusterSolution.parse(solution))
+        return check(self.cast_instance(instance), DdlClusterSolution.parse(solution))
 
     def default_method(self, instance: Instance | None = None) -> Method:
-        if instance is not None and not all(self.own(instance).given):
+        if instance is not None and not all(self.cast_instance(instance).given):
             return next(method for method in self.methods if method.id == "placement")
         return super().default_method(instance)
 
     def model_size(self, instance: Instance) -> int:
         from schedgap.formulations.ddl_cluster.models.job_shop import model_nonzeros
 
-        return model_nonzeros(self.own(instance))
+        return model_nonzeros(self.cast_instance(instance))
 
     def bound(self, instance: Instance) -> float | None:
         from schedgap.formulations.ddl_cluster.bounds import lower_bound
 
-        return lower_bound(self.own(instance))
+        return lower_bound(self.cast_instance(instance))
 
     def quick(self, instance: Instance) -> Solution | None:
         from schedgap.formulations.ddl_cluster.models.job_shop import quick
 
-        return quick(self.own(instance))
+        return quick(self.cast_instance(instance))
 
     def guarantees(self) -> tuple[Guarantee, ...]:
         from schedgap.heuristics.ddl_cluster.guarantees import GUARANTEES

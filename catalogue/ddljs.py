@@ -39,7 +39,7 @@ def _check_loads() -> Checker:
 def _slots(instance: Instance, tighten: bool) -> DeclarativeModel:
     from schedgap.formulations.ddljs.models.slots import build_ilp
 
-    return build_ilp(PROBLEM.own(instance), tighten)
+    return build_ilp(PROBLEM.cast_instance(instance), tighten)
 
 
 _heuristic = partial(Method, kind=Kind.HEURISTIC, load=_heuristics)
@@ -96,17 +96,17 @@ class Ddljs(ProblemOf[DdljsInstance]):
     def check(self, instance: Instance, solution: Solution) -> CheckReport:
         from schedgap.formulations.ddljs.check import check
 
-        return check(self.own(instance), DdljsSolution.parse(solution))
+        return check(self.cast_instance(instance), DdljsSolution.parse(solution))
 
     def model_size(self, instance: Instance) -> int:
         from schedgap.formulations.ddljs.models.slots import ilp_nonzeros
 
-        return ilp_nonzeros(self.own(instance))
+        return ilp_nonzeros(self.cast_instance(instance))
 
     def bound(self, instance: Instance) -> float | None:
         from schedgap.solvers.exact.ddljs.bound import upper_bound
 
-        return upper_bound(self.own(instance))
+        return upper_bound(self.cast_instance(instance))
 
     def guarantees(self) -> tuple[Guarantee, ...]:
         from schedgap.heuristics.ddljs.guarantees import GUARANTEES

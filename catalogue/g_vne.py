@@ -30,28 +30,28 @@ def _exact() -> Mapping[str, Function]:
 def _arcs(instance: Instance, tighten: bool) -> DeclarativeModel:
     from schedgap.formulations.g_vne.models.arcs import build_ilp
 
-    return build_ilp(PROBLEM.own(instance), tighten)
+    return build_ilp(PROBLEM.cast_instance(instance), tighten)
 
 
 def _mcf(instance: Instance, tighten: bool) -> DeclarativeModel:
     from schedgap.formulations.g_vne.models.relaxations import build_flows
 
     del tighten
-    return build_flows(PROBLEM.own(instance), augmented=False)
+    return build_flows(PROBLEM.cast_instance(instance), augmented=False)
 
 
 def _augmented(instance: Instance, tighten: bool) -> DeclarativeModel:
     from schedgap.formulations.g_vne.models.relaxations import build_flows
 
     del tighten
-    return build_flows(PROBLEM.own(instance), augmented=True)
+    return build_flows(PROBLEM.cast_instance(instance), augmented=True)
 
 
 def _columns(instance: Instance, tighten: bool) -> DeclarativeModel:
     from schedgap.formulations.g_vne.models.relaxations import build_columns
 
     del tighten  # only rings whose workers are next to each other, so it cannot be changed
-    return build_columns(PROBLEM.own(instance))
+    return build_columns(PROBLEM.cast_instance(instance))
 
 
 def _heuristics() -> Mapping[str, Function]:
@@ -121,22 +121,22 @@ class GVne(ProblemOf[GVneInstance]):
     def check(self, instance: Instance, solution: Solution) -> CheckReport:
         from schedgap.formulations.g_vne.check import check
 
-        return check(self.own(instance), GVneSolution.parse(solution))
+        return check(self.cast_instance(instance), GVneSolution.parse(solution))
 
     def model_size(self, instance: Instance) -> int:
         from schedgap.formulations.g_vne.models.arcs import ilp_nonzeros
 
-        return ilp_nonzeros(self.own(instance))
+        return ilp_nonzeros(self.cast_instance(instance))
 
     def bound(self, instance: Instance) -> float | None:
         from schedgap.solvers.exact.g_vne.bound import upper_bound
 
-        return upper_bound(self.own(instance))
+        return upper_bound(self.cast_instance(instance))
 
     def warm_up(self, instance: Instance) -> None:
         from schedgap.solvers.exact.g_vne import graph_pricing, tree
 
-        graph_pricing.warm_up(self.own(instance))
+        graph_pricing.warm_up(self.cast_instance(instance))
         tree.warm_up()
 
     def guarantees(self) -> tuple[Guarantee, ...]:

@@ -57,17 +57,17 @@ def _time_indexed(instance: Instance, tighten: bool) -> DeclarativeModel:
     if tighten:
         from schedgap.formulations.gpu_sharing.models.time_indexed import build_ilp
 
-        return build_ilp(PROBLEM.own(instance))
+        return build_ilp(PROBLEM.cast_instance(instance))
     from schedgap.formulations.gpu_sharing.models.equations import build_equations
 
-    return build_equations(PROBLEM.own(instance))
+    return build_equations(PROBLEM.cast_instance(instance))
 
 
 def _job_pair(instance: Instance, tighten: bool) -> DeclarativeModel:
     from schedgap.formulations.gpu_sharing.pair import pair_milp, pair_of
 
     del tighten
-    return replace(pair_milp(pair_of(PROBLEM.own(instance))), abstract=True)
+    return replace(pair_milp(pair_of(PROBLEM.cast_instance(instance))), abstract=True)
 
 
 _heuristic = partial(Method, kind=Kind.HEURISTIC, load=_heuristics)
@@ -145,22 +145,22 @@ class GpuSharing(ProblemOf[GpuSharingInstance]):
     def check(self, instance: Instance, solution: Solution) -> CheckReport:
         from schedgap.formulations.gpu_sharing.check import check
 
-        return check(self.own(instance), GpuSharingSolution.parse(solution))
+        return check(self.cast_instance(instance), GpuSharingSolution.parse(solution))
 
     def model_size(self, instance: Instance) -> int:
         from schedgap.formulations.gpu_sharing.models.time_indexed import ilp_nonzeros
 
-        return ilp_nonzeros(self.own(instance))
+        return ilp_nonzeros(self.cast_instance(instance))
 
     def quick(self, instance: Instance) -> Solution | None:
         from schedgap.heuristics.gpu_sharing.sharing import fifo
 
-        return fifo(self.own(instance)).solution
+        return fifo(self.cast_instance(instance)).solution
 
     def bound(self, instance: Instance) -> float | None:
         from schedgap.solvers.exact.gpu_sharing.bound import lower_bound
 
-        return lower_bound(self.own(instance))
+        return lower_bound(self.cast_instance(instance))
 
     def guarantees(self) -> tuple[Guarantee, ...]:
         from schedgap.heuristics.gpu_sharing.guarantees import GUARANTEES

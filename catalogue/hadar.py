@@ -59,24 +59,24 @@ def _time_indexed(instance: Instance, tighten: bool) -> DeclarativeModel:
     if tighten:
         from schedgap.formulations.hadar.models.time_indexed import build_ilp
 
-        return build_ilp(PROBLEM.own(instance))
+        return build_ilp(PROBLEM.cast_instance(instance))
     from schedgap.formulations.hadar.models.equations import build_equations
 
-    return build_equations(PROBLEM.own(instance))
+    return build_equations(PROBLEM.cast_instance(instance))
 
 
 def _p2(instance: Instance, tighten: bool) -> DeclarativeModel:
     from schedgap.formulations.hadar.models.schedules import build_p2
 
     del tighten
-    return build_p2(PROBLEM.own(instance))
+    return build_p2(PROBLEM.cast_instance(instance))
 
 
 def _p3(instance: Instance, tighten: bool) -> DeclarativeModel:
     from schedgap.formulations.hadar.models.schedules import build_p3
 
     del tighten
-    return build_p3(PROBLEM.own(instance))
+    return build_p3(PROBLEM.cast_instance(instance))
 
 
 _heuristic = partial(Method, kind=Kind.HEURISTIC, load=_heuristics)
@@ -163,22 +163,22 @@ class Hadar(ProblemOf[HadarInstance]):
     def check(self, instance: Instance, solution: Solution) -> CheckReport:
         from schedgap.formulations.hadar.check import check
 
-        return check(self.own(instance), HadarSolution.parse(solution))
+        return check(self.cast_instance(instance), HadarSolution.parse(solution))
 
     def model_size(self, instance: Instance) -> int:
         from schedgap.formulations.hadar.models.time_indexed import ilp_nonzeros
 
-        return ilp_nonzeros(self.own(instance))
+        return ilp_nonzeros(self.cast_instance(instance))
 
     def bound(self, instance: Instance) -> float | None:
         from schedgap.solvers.exact.hadar.bound import upper_bound
 
-        return upper_bound(self.own(instance))
+        return upper_bound(self.cast_instance(instance))
 
     def warm_up(self, instance: Instance) -> None:
         from schedgap.solvers.exact.hadar.bound import warm_up
 
-        warm_up(self.own(instance))
+        warm_up(self.cast_instance(instance))
 
     def guarantees(self) -> tuple[Guarantee, ...]:
         from schedgap.heuristics.hadar.guarantees import GUARANTEES

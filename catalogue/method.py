@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeAlias
 
+from typing_extensions import deprecated
+
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.options import Option, options_of
@@ -47,7 +49,7 @@ class Method:
     solution_key : a key by which its solutions are known where they are not of the problem's form
     repairs : the id of the published form that this one repairs; empty where it is no repaired form
     printed : the options that make it the algorithm as its paper prints it, where they are not the defaults
-    users : it is a user's own, and its errors are theirs
+    is_user_defined : it is a user's own, and its errors are theirs
     engines : what it rests on beside the engine that its results name; none of them confirms its answers
     """
 
@@ -61,7 +63,7 @@ class Method:
     solution_key: str = ""
     repairs: str = ""
     printed: Mapping[str, Any] = field(default_factory=dict)
-    users: bool = False
+    is_user_defined: bool = False
     engines: tuple[str, ...] = ()
 
     @property
@@ -86,9 +88,20 @@ class Method:
         """What ``--set`` accepts: the function's annotated keywords."""
         return {} if self.load is None else options_of(self.call)
 
-    def takes(self, keyword: str) -> bool:
+    def has_keyword(self, keyword: str) -> bool:
         """Whether the function has this keyword, such as ``deadline``."""
         return keyword in inspect.signature(self.call).parameters
+
+    @property
+    @deprecated("Method.users is called is_user_defined")
+    def users(self) -> bool:
+        """The former name of `is_user_defined`."""
+        return self.is_user_defined
+
+    @deprecated("Method.takes is called has_keyword")
+    def takes(self, keyword: str) -> bool:
+        """The former name of `has_keyword`."""
+        return self.has_keyword(keyword)
 
 
 ENGINES = (
@@ -115,7 +128,7 @@ def own_method(function: Function, name: str | None = None) -> Method:
     module = getattr(function, "__module__", None) or "callable"
     chosen = name or f"{module}:{getattr(function, '__qualname__', type(function).__name__)}"
     title = (inspect.getdoc(function) or "a user's own heuristic").splitlines()[0]
-    return Method(chosen, title, Kind.HEURISTIC, Given(chosen, function), source="user", users=True)
+    return Method(chosen, title, Kind.HEURISTIC, Given(chosen, function), source="user", is_user_defined=True)
 
 
 def full_settings(method: Method, given: Mapping[str, Json]) -> dict[str, Json]:

@@ -41,7 +41,7 @@ def find_method(problem: Problem, method: str | Method | Function) -> Method:
     if ":" in method:
         load = _Named(method)
         load()
-        return Method(method, "a user's own heuristic", Kind.HEURISTIC, load, source="user", users=True)
+        return Method(method, "a user's own heuristic", Kind.HEURISTIC, load, source="user", is_user_defined=True)
     ids = [known.id for known in problem.methods]
     known_ones = f"one of: {', '.join(ids)}, or {SHAPE}"
     raise InputError(f"method: unknown method {method!r} for {problem.id}, {known_ones}{near(method, ids)}")

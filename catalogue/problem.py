@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import wraps
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
+
+from typing_extensions import deprecated
 
 from schedgap.catalogue.method import Function, Kind, Method
 from schedgap.catalogue.workload import Workload
@@ -91,7 +94,7 @@ class ProblemOf(ABC, Generic[I_co]):
         if not tighten and not chosen.opens:
             raise InputError(f"form: {chosen.id} of {self.id} is a tightened model only; use tighten=True (--tighten)")
         options = parse_settings(chosen.options, settings, f"form {chosen.id}")
-        return chosen.build(self.own(instance), tighten, **options)
+        return chosen.build(self.cast_instance(instance), tighten, **options)
 
     def default_form(self, tighten: bool) -> Form | None:
         """The first form that has the variant; None where there is none."""
@@ -104,6 +107,11 @@ class ProblemOf(ABC, Generic[I_co]):
     def bound(self, instance: Instance) -> float | None:
         """A certified bound on the optimum at any size (an upper one when maximising); None where there is none."""
         return None
+
+    def certified_bound(self, instance: Instance) -> float | None:
+        """The certified bound as a finite number, or None."""
+        value = self.bound(instance)
+        return None if value is None or not math.isfinite(value) else value
 
     def quick(self, instance: Instance) -> Solution | None:
         """A quick solution for where the model is too large to build; None where there is none."""
@@ -123,7 +131,7 @@ class ProblemOf(ABC, Generic[I_co]):
         """
         return None
 
-    def own(self, instance: Instance) -> I_co:
+    def cast_instance(self, instance: Instance) -> I_co:
         """`instance` as one of this problem.
 
         Raises
@@ -134,6 +142,11 @@ class ProblemOf(ABC, Generic[I_co]):
         if not isinstance(instance, self.instance_class):
             raise InputError(f"instance: is of {instance.problem_id}, not of {self.id}")
         return instance
+
+    @deprecated("Problem.own is called cast_instance")
+    def own(self, instance: Instance) -> I_co:
+        """The former name of `cast_instance`."""
+        return self.cast_instance(instance)
 
     def default_method(self, instance: Instance | None = None) -> Method:
         """The strongest exact method, of an instance where one is given: the first that is exact or an engine.
@@ -182,7 +195,7 @@ class ProblemOf(ABC, Generic[I_co]):
 
     def _inside(self) -> list[Function]:
         """The heuristics whose schedules are the problem's own."""
-        return [method.call for method in self.heuristics() if not (method.outside_model or method.users)]
+        return [method.call for method in self.heuristics() if not (method.outside_model or method.is_user_defined)]
 
     def heuristics(self) -> tuple[Method, ...]:
         """Its heuristics, in order."""

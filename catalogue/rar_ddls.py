@@ -41,16 +41,16 @@ def _time_indexed(instance: Instance, tighten: bool) -> DeclarativeModel:
     if tighten:
         from schedgap.formulations.rar_ddls.models.time_indexed import build_ilp
 
-        return build_ilp(PROBLEM.own(instance))
+        return build_ilp(PROBLEM.cast_instance(instance))
     from schedgap.formulations.rar_ddls.models.equations import build_equations
 
-    return build_equations(PROBLEM.own(instance))
+    return build_equations(PROBLEM.cast_instance(instance))
 
 
 def _schedule_set(instance: Instance, tighten: bool) -> DeclarativeModel:
     from schedgap.formulations.rar_ddls.models.reformulation import build_reformulation
 
-    return build_reformulation(PROBLEM.own(instance), tighten=tighten)
+    return build_reformulation(PROBLEM.cast_instance(instance), tighten=tighten)
 
 
 def _theta(
@@ -67,7 +67,7 @@ def _theta(
     from schedgap.formulations.rar_ddls.models.reformulation import build_theta
 
     del tighten  # the program has no objective that could rule a schedule out
-    own = PROBLEM.own(instance)
+    own = PROBLEM.cast_instance(instance)
     estimates = None if rho_hat == "realised" else rho_hat
     return build_theta(own, exact(own.horizon if theta is None else theta), rho_hat=estimates, u=u)
 
@@ -148,22 +148,22 @@ class RarDdls(ProblemOf[RarDdlsInstance]):
     def check(self, instance: Instance, solution: Solution) -> CheckReport:
         from schedgap.formulations.rar_ddls.check import check
 
-        return check(self.own(instance), RarDdlsSolution.parse(solution))
+        return check(self.cast_instance(instance), RarDdlsSolution.parse(solution))
 
     def model_size(self, instance: Instance) -> int:
         from schedgap.formulations.rar_ddls.models.time_indexed import ilp_nonzeros
 
-        return ilp_nonzeros(self.own(instance))
+        return ilp_nonzeros(self.cast_instance(instance))
 
     def bound(self, instance: Instance) -> float | None:
         from schedgap.formulations.rar_ddls.bounds import lower_bound
 
-        return lower_bound(self.own(instance))
+        return lower_bound(self.cast_instance(instance))
 
     def quick(self, instance: Instance) -> Solution | None:
         from schedgap.formulations.rar_ddls.models.time_indexed import quick_solution
 
-        return quick_solution(self.own(instance))
+        return quick_solution(self.cast_instance(instance))
 
     def guarantees(self) -> tuple[Guarantee, ...]:
         from schedgap.heuristics.rar_ddls.guarantees import GUARANTEES

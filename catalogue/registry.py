@@ -77,7 +77,7 @@ def _installed() -> tuple[Mapping[str, Problem], Mapping[str, tuple[Method, ...]
         if problem_id not in ids or not method_id:
             raise InputError(f"entry point {entry.name}: must be PROBLEM/METHOD, problems: {', '.join(ids)}")
         title, source = f"installed with {_owner(entry)}", _owner(entry)
-        method = Method(method_id, title, Kind.HEURISTIC, _Installed(entry), source=source, users=True)
+        method = Method(method_id, title, Kind.HEURISTIC, _Installed(entry), source=source, is_user_defined=True)
         methods[problem_id] = (*methods.get(problem_id, ()), method)
     return found, methods
 

@@ -14,7 +14,6 @@ from schedgap.catalogue.agreement import (
     DISAGREEMENTS,
     Check,
     best_accepted,
-    certified_bound,
     tighter,
     written,
 )
@@ -89,7 +88,7 @@ def run_method(
             return result
         if result.solution is not None:
             known.append(result.solution)
-        return _certified(problem, instance, _confirmed(problem, chosen, result, check))
+        return _apply_certified_bound(problem, instance, _rescored(problem, chosen, result, check))
     except Disagreement as error:
         candidates = [] if chosen.outside_model else [*known, error.solution]
         raise written(error, instance, candidates, check, problem.sense, disagreements) from error
@@ -107,7 +106,7 @@ def load(problem: Problem, method: Method) -> None:
     _ = method.call
     if method.kind is not Kind.HEURISTIC:  # most of them start from the best of the heuristics
         for heuristic in problem.heuristics():
-            _ = None if heuristic.users else heuristic.call
+            _ = None if heuristic.is_user_defined else heuristic.call
 
 
 def checker_of(problem: Problem, instance: Instance) -> Check:
@@ -156,7 +155,7 @@ def _within_budget(
                 if method.kind is Kind.EXACT and not known:  # checked now: at the end there is no time for that either
                     quick = best_accepted([problem.quick(instance)], check, problem.sense)
                     known.extend([] if quick is None else [quick[0]])
-                certified_bound(problem, instance)  # kept with the instance; at the end there is no time for it
+                problem.certified_bound(instance)  # kept with the instance; at the end there is no time for it
             bounded = True
             result = work(replace(options, report=report))
     except OutOfBudgetError:  # nothing in it took this for Ctrl-C
@@ -171,7 +170,7 @@ def _within_budget(
         return result
     if method.kind is Kind.HEURISTIC:
         known_bound = bounded and not method.outside_model
-        return replace(result, bound=certified_bound(problem, instance) if known_bound else None)
+        return replace(result, bound=problem.certified_bound(instance) if known_bound else None)
     late = budget.over is Termination.TIME_LIMIT
     quick = _quickly(problem, instance, known, LAST_GRACE if late else PATIENCE, check)
     if quick is None:
@@ -229,17 +228,11 @@ def _run_engine(problem: Problem, instance: Instance, method: Method, options: S
             raise InputError(f"method {method.id}: {problem.id} has no declarative model")
         return model
 
-    return solve_declarative(
-        build,
-        method.id,
-        options,
-        check,
-        problem.model_size(instance),
-        lambda: problem.quick(instance),
-    )
+    size = problem.model_size(instance)
+    return solve_declarative(build, method.id, options, check, size, lambda: problem.quick(instance))
 
 
-def _confirmed(problem: Problem, method: Method, result: Result, check: Check) -> Result:
+def _rescored(problem: Problem, method: Method, result: Result, check: Check) -> Result:
     """The result of an exact method with the checker's objective; a real mismatch is a Disagreement."""
     if result.solution is None:
         return result
@@ -256,15 +249,15 @@ def _confirmed(problem: Problem, method: Method, result: Result, check: Check) -
     return replace(result, objective=objective)
 
 
-def _certified(problem: Problem, instance: Instance, result: Result) -> Result:
+def _apply_certified_bound(problem: Problem, instance: Instance, result: Result) -> Result:
     """The result with the certified bound where that is better than the method's own."""
     if result.info.get("relaxation") or result.info.get("unbounded"):  # its own value, or no time for a certified one
         return result
     if result.status not in (Status.FEASIBLE, Status.UNKNOWN):
         if result.status is Status.OPTIMAL:
-            _not_beyond("the optimum", result.objective, certified_bound(problem, instance), problem.sense)
+            _not_beyond("the optimum", result.objective, problem.certified_bound(instance), problem.sense)
         return result
-    certified = certified_bound(problem, instance)
+    certified = problem.certified_bound(instance)
     bound = tighter(result.bound, certified, problem.sense)
     _not_beyond("the solution found", result.objective, certified, problem.sense)
     if bound is None or bound == result.bound:
@@ -293,11 +286,11 @@ def run_heuristic(
     InputError, Disagreement
         As :func:`run_method`, but no file is written.
     """
-    users, call = method.users, method.call
+    users, call = method.is_user_defined, method.call
     # What a user's method changes is a copy: the checker and other methods do not see it.
     handed = type(instance).parse(instance.to_dict()) if users else instance
     given: dict[str, Any] = {**keywords(settings), "seed": options.seed}
-    if method.takes("deadline"):
+    if method.has_keyword("deadline"):
         given["deadline"] = options.deadline
     began = clock()
     try:
@@ -314,7 +307,7 @@ def run_heuristic(
     outside = method.outside_model or bool(info.get("outside_model"))
     if outside:
         return _outside(instance, method, run, {**info, "outside_model": True}, seconds)
-    bound = tighter(run.bound, certified_bound(problem, instance), problem.sense)
+    bound = tighter(run.bound, problem.certified_bound(instance), problem.sense)
     stopped = info.get("stopped") == "time limit"
     if run.solution is None:
         late = stopped or options.deadline.passed

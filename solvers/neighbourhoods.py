@@ -178,14 +178,14 @@ class NeighbourhoodSearch:
             kind.size = min(float(self.neighbourhoods.parts), kind.size * GROWTH)
 
 
-def proposed_before(incumbent: Incumbent, solution: Solution, kind: str, parts: int) -> None:
+def propose_initial(incumbent: Incumbent, solution: Solution, kind: str, parts: int) -> None:
     """Propose what was found before the first step; a gain is an event, too."""
     before = incumbent.objective
     incumbent.propose(solution, kind)
-    gained_before(incumbent, before, kind, parts)
+    record_gain(incumbent, before, kind, parts)
 
 
-def gained_before(incumbent: Incumbent, objective: Number | None, kind: str, parts: int) -> None:
+def record_gain(incumbent: Incumbent, objective: Number | None, kind: str, parts: int) -> None:
     """An event before the first step, where there is a gain on this objective."""
     if incumbent.objective != objective:
         events = incumbent.info.setdefault("events", [])

@@ -14,6 +14,8 @@ from functools import cache
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, cast
 
+from typing_extensions import deprecated
+
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import gap
@@ -33,9 +35,15 @@ class Status(StrEnum):
     ERROR = "error"
 
     @property
-    def settled(self) -> bool:
+    def needs_proof(self) -> bool:
         """Whether it is an answer that needs a proof."""
         return self in (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED)
+
+    @property
+    @deprecated("Status.settled is called needs_proof")
+    def settled(self) -> bool:
+        """The former name of `needs_proof`."""
+        return self.needs_proof
 
 
 @cache
@@ -316,7 +324,7 @@ class Result:
         ``certified``: in exact rationals, by the checker of certificates; ``agreed``: by two engines of different
         makes; ``claimed``: by one program.
         """
-        return Proof(self.info.get("proof", Proof.CLAIMED)) if self.status.settled else None
+        return Proof(self.info.get("proof", Proof.CLAIMED)) if self.status.needs_proof else None
 
     def proven(self, level: Proof) -> Result:
         """The same with this level of proof."""

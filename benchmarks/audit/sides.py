@@ -21,7 +21,6 @@ from schedgap.benchmarks.importers.servers import TraceServer
 from schedgap.benchmarks.importers.traces import Trace, TraceJob
 from schedgap.benchmarks.sweep.progress import Progress
 from schedgap.benchmarks.sweep.warm import warm_once
-from schedgap.catalogue.agreement import certified_bound
 from schedgap.catalogue.method import Kind, Method
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.run import run_method
@@ -119,7 +118,7 @@ class Sides:
         return Side(capacity, what, tuple(servers), tuple(rows), certified, self.problem.sense == MINIMISE, ids)
 
     def _methods(self, names: Sequence[str] | None) -> list[Method]:
-        heuristics = [method for method in self.problem.heuristics() if not method.users]
+        heuristics = [method for method in self.problem.heuristics() if not method.is_user_defined]
         every = [*heuristics[::-1], *(method for method in self.problem.methods if method.kind is Kind.SEARCH)]
         inside_first = sorted(every, key=lambda method: method.outside_model)
         if names is None:
@@ -189,7 +188,7 @@ class Sides:
 
     def _bound(self, instance: Instance) -> float | None:
         """The certified bound; None where it takes more than the time of three schedulers, or the memory."""
-        found = self._limited(lambda: certified_bound(self.problem, instance), 3 * self.time_limit, "the bound")
+        found = self._limited(lambda: self.problem.certified_bound(instance), 3 * self.time_limit, "the bound")
         return None if isinstance(found, str) else found
 
     def _limited(self, work: Callable[[], Any], seconds: float, what: str) -> Any:
@@ -214,7 +213,8 @@ class Sides:
                 return self._search(instance, method)
             return Row(method.id, "not run", reason="there is no bound yet")
         deadline = Deadline.after(self.time_limit)
-        given: dict[str, Any] = {"seed": self.seed, **({"deadline": deadline} if method.takes("deadline") else {})}
+        limit = {"deadline": deadline} if method.has_keyword("deadline") else {}
+        given: dict[str, Any] = {"seed": self.seed, **limit}
         answer = self._limited(lambda: method.call(instance, **given), self.time_limit, method.id)
         seconds = time.monotonic() - began
         if isinstance(answer, str) or answer is None:

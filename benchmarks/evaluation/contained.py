@@ -107,7 +107,11 @@ class Contained:
     def method(self) -> Method:
         """As a method of the problem, for claims and hunts."""
         return Method(
-            self.name, "a scheduler in a process of its own", Kind.HEURISTIC, Given(self.name, self), users=True
+            self.name,
+            "a scheduler in a process of its own",
+            Kind.HEURISTIC,
+            Given(self.name, self),
+            is_user_defined=True,
         )
 
     def __call__(self, instance: Instance, *, seed: int, deadline: Deadline = NO_DEADLINE) -> Solution | None:

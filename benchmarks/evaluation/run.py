@@ -22,7 +22,7 @@ from schedgap.benchmarks.library.collection import entries
 from schedgap.benchmarks.sweep.cluster import check_cluster
 from schedgap.benchmarks.sweep.progress import Progress, Sink
 from schedgap.benchmarks.sweep.sweep import sweep
-from schedgap.catalogue.agreement import Answer, agree, certified_bound, write_disagreement
+from schedgap.catalogue.agreement import Answer, agree, write_disagreement
 from schedgap.catalogue.methods import one_line
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.run import run_method
@@ -120,7 +120,7 @@ def evaluate(
 def _given(problem: Problem, on: Sequence[Instance]) -> tuple[list[tuple[str, int, Instance]], list[str]]:
     """The instances that a user names, each a family of its own."""
     for instance in on:
-        problem.own(instance)
+        problem.cast_instance(instance)
     return [(instance.name or "given", place, instance) for place, instance in enumerate(on)], []
 
 
@@ -225,7 +225,7 @@ def _reference(question: _Question) -> _Reference:
         others: dict[str, float | None] = {}
         cut: list[str] = []
         for method in problem.heuristics():
-            if method.outside_model or method.users:
+            if method.outside_model or method.is_user_defined:
                 continue
             run = run_method(problem, instance, method, SolveOptions(seed=seed))
             if run.info.get("outside_model"):
@@ -289,7 +289,7 @@ def _judged(question: _Question, reference: _Reference, scheduler: str, answer: 
     found = list(reference.answers)
     if objective is not None:
         found.append(Answer(scheduler, Status.FEASIBLE, objective, None))
-    known = agree(found, problem.sense, certified_bound(problem, instance))
+    known = agree(found, problem.sense, problem.certified_bound(instance))
     if known.contradictions:
         path = write_disagreement(instance, message="; ".join(known.contradictions), solution=solution)
         raise Disagreement(f"{'; '.join(known.contradictions)}; the instance is in {path}")

@@ -19,20 +19,20 @@ def removed(data: Mapping[str, Json], group: Group, key: Json) -> Data:
     item = value_at(result, (*group.path, key))
     del value_at(result, group.path)[key]
     if isinstance(item, Mapping) and isinstance(item.get("id"), str):
-        _forget(result, item["id"])
+        _drop_references(result, item["id"])
     return result
 
 
-def _forget(node: Any, name: str) -> None:
+def _drop_references(node: Any, name: str) -> None:
     """Drop keys equal to `name`, list entries equal to it, and objects in lists that refer to it."""
     if isinstance(node, dict):
         node.pop(name, None)
         for below in node.values():
-            _forget(below, name)
+            _drop_references(below, name)
     elif isinstance(node, list):
         node[:] = [one for one in node if not (one == name or (isinstance(one, dict) and _refers(one, name)))]
         for below in node:
-            _forget(below, name)
+            _drop_references(below, name)
 
 
 def _refers(item: Mapping[str, Any], name: str) -> bool:
@@ -53,7 +53,7 @@ def duplicated(data: Mapping[str, Json], group: Group, item: Json, source: str |
     if isinstance(new, dict) and isinstance(new.get("id"), str):
         new["id"] = _fresh(new["id"], {one.get("id") for one in entries if isinstance(one, dict)})
         if source is not None:
-            _like(result, source, new["id"])
+            _copy_references(result, source, new["id"])
     entries.append(new)
     return result
 
@@ -63,16 +63,16 @@ def _fresh(name: str, taken: set[Any]) -> str:
     return next(f"{stem}{k}" for k in range(len(taken) + 1) if f"{stem}{k}" not in taken)
 
 
-def _like(node: Any, old: str, new: str) -> None:
+def _copy_references(node: Any, old: str, new: str) -> None:
     """Give `new` a copy of everything that stands under the key `old`; links that name `old` get a twin."""
     if isinstance(node, dict):
         for below in node.values():
-            _like(below, old, new)
+            _copy_references(below, old, new)
         if old in node:
             node[new] = copy.deepcopy(node[old])
     elif isinstance(node, list):
         for below in node:
-            _like(below, old, new)
+            _copy_references(below, old, new)
         twins = [one for one in node if isinstance(one, dict) and _refers(one, old)]
         node += [{key: new if value == old else value for key, value in one.items()} for one in twins]
 

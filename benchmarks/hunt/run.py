@@ -174,7 +174,7 @@ class _Hunt:
     def _died(self, work: Work, reason: str, seconds: float) -> None:
         method = self.target.method
         told = f"{kept(work, reason, reason)}; --resume goes on"
-        raise (InputError if method is not None and method.users else Disagreement)(told)
+        raise (InputError if method is not None and method.is_user_defined else Disagreement)(told)
 
     def _collect(self, work: Work, done: Done) -> None:
         if done.error is not None:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from schedgap.benchmarks.judging.claims import claims_of
 from schedgap.benchmarks.judging.judge import evaluate
-from schedgap.catalogue.agreement import Answer, agree, certified_bound, write_disagreement
+from schedgap.catalogue.agreement import Answer, agree, write_disagreement
 from schedgap.catalogue.method import Kind, Method, full_settings, own_method
 from schedgap.catalogue.methods import find_method, one_line
 from schedgap.catalogue.problem import Problem, ProblemOf
@@ -214,7 +214,7 @@ class Judge:
             self._defect(instance, str(error), str(error))
         except InputError as error:
             method, claim = target.method, target.guarantee
-            if not (method is not None and method.users) and not (claim is not None and claim.kind == OWN):
+            if not (method is not None and method.is_user_defined) and not (claim is not None and claim.kind == OWN):
                 return None  # the heuristic says that it is not made for this instance
             if self._until().passed:
                 return None  # it was not given its time
@@ -286,7 +286,7 @@ class Judge:
         # A claim that needs no optimum is decided at once; a bound can show that it is not tight enough here.
         judged = judged_with(None, None)
         if judged.verdict is Verdict.NOT_APPLICABLE:
-            bound = certified_bound(self.target.problem, instance)
+            bound = self.target.problem.certified_bound(instance)
             stand_in = next((value for value in (bound, objective) if value is not None), 1.0)
             if judged_with(stand_in, stand_in).verdict is Verdict.NOT_APPLICABLE:
                 return None  # whatever the optimum is

@@ -16,7 +16,7 @@ from schedgap.benchmarks.ledger.rows import Ledger, LedgerRow, Tally
 from schedgap.benchmarks.sweep.progress import Progress, Sink
 from schedgap.benchmarks.sweep.sweep import sweep
 from schedgap.benchmarks.text import refuting
-from schedgap.catalogue.agreement import Answer, agree, certified, certified_bound, write_disagreement
+from schedgap.catalogue.agreement import Answer, agree, with_certificate, write_disagreement
 from schedgap.catalogue.method import Method, full_settings
 from schedgap.catalogue.methods import find_method
 from schedgap.catalogue.problem import Problem
@@ -197,7 +197,7 @@ class _Trials:
             SolveOptions(threads=1, work_limit=WORK_LIMIT, seed=seed),
         )
         if self.certify:
-            exact = certified(self.problem, instance, exact)
+            exact = with_certificate(self.problem, instance, exact)
         answers = [Answer("the exact method", exact.status, exact.objective, exact.bound, exact=True)]
         result: Result | None = None
         lost = ""
@@ -211,13 +211,13 @@ class _Trials:
                 path = write_disagreement(instance, message=str(error))
                 raise Disagreement(f"{error}; the instance is in {path}") from error
             except InputError as error:
-                if not self.method.users:
+                if not self.method.is_user_defined:
                     raise
                 lost = str(error)
         if self.method is not None and result is not None:
             outside = bool(result.info.get("outside_model"))
             answers.append(Answer(self.method.id, result.status, result.objective, result.bound, outside_model=outside))
-        known = agree(answers, self.problem.sense, certified_bound(self.problem, instance))
+        known = agree(answers, self.problem.sense, self.problem.certified_bound(instance))
         if known.contradictions:
             path = write_disagreement(instance, message="; ".join(known.contradictions))
             raise Disagreement(f"{'; '.join(known.contradictions)}; the instance is in {path}")

@@ -204,5 +204,5 @@ def _method(problem: Problem, row: Record) -> Method:
     if own:
         return own[0]
     if ":" in row.method:
-        return Method(row.method, "a user's own heuristic", Kind.HEURISTIC, users=True)
+        return Method(row.method, "a user's own heuristic", Kind.HEURISTIC, is_user_defined=True)
     return Method(row.method, "known to a suite only", Kind.EXACT)

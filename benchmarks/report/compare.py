@@ -13,7 +13,7 @@ from schedgap.benchmarks.records import Record, mean_metrics, metrics_of
 from schedgap.benchmarks.report.comparison import comparison_text
 from schedgap.benchmarks.sweep.progress import Watcher
 from schedgap.benchmarks.sweep.warm import warm_once
-from schedgap.catalogue.agreement import DISAGREEMENTS, Agreement, Answer, agree, certified_bound, write_disagreement
+from schedgap.catalogue.agreement import DISAGREEMENTS, Agreement, Answer, agree, write_disagreement
 from schedgap.catalogue.method import Kind, Method
 from schedgap.catalogue.methods import find_method
 from schedgap.catalogue.problem import Problem
@@ -25,7 +25,7 @@ from schedgap.solvers.result import NO_DEADLINE, Proof, Result, SolveOptions, St
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Comparison", "MethodRuns", "certified_bound", "compare", "run_method"]
+__all__ = ["Comparison", "MethodRuns", "compare", "run_method"]
 
 
 @dataclass(frozen=True)
@@ -307,7 +307,8 @@ def compare(
                 result = run_method(problem, instance, method, asked, own, disagreements=disagreements)
                 records.append(replace(record, result=result))
             except InputError as failure:
-                users = method.users or (printed and method.printed)  # what is printed need not work on every instance
+                # What is printed need not work on every instance.
+                users = method.is_user_defined or (printed and method.printed)
                 if not (users or isinstance(failure, EngineMissing | ModelRefused)):
                     raise
                 records.append(replace(record, result=Result(Status.ERROR), error=str(failure)))
@@ -320,7 +321,7 @@ def _side_by_side(
     problem: Problem, instance: Instance, runs: Sequence[tuple[Method, list[Record]]], disagreements: Path
 ) -> Comparison:
     answers = [answer_of(method, one.result) for method, records in runs for one in records if not one.error]
-    agreement = agree(answers, problem.sense, certified_bound(problem, instance))
+    agreement = agree(answers, problem.sense, problem.certified_bound(instance))
     if agreement.contradictions:
         message = "; ".join(agreement.contradictions)
         path = write_disagreement(instance, disagreements, message=message)

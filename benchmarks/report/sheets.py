@@ -104,7 +104,7 @@ def answer_sheet(analysis: Analysis) -> Sheet:
     for problem in analysis.problems:
         runs = analysis.runs[analysis.runs.problem == problem.id]
         mine, found = runs[runs.heuristic & ~runs.outside_model & ~runs.infeasible], claims(runs)
-        ours = {method.id for method in problem.methods if not method.users}
+        ours = {method.id for method in problem.methods if not method.is_user_defined}
         claimed = {claim.label for claim in found if claim.guarantee.ratio_bound is not None}
         named = mine.drop_duplicates("label")
         kept = named[named.label.isin(claimed) | ~named.method.isin(ours)]

@@ -11,7 +11,7 @@ from pathlib import Path
 from schedgap.benchmarks.records import Record, failed, plain
 from schedgap.benchmarks.suites.plan import Item
 from schedgap.benchmarks.sweep.warm import warm_once
-from schedgap.catalogue.agreement import certified
+from schedgap.catalogue.agreement import with_certificate
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import Disagreement, SchedgapError
 from schedgap.solvers.result import Deadline, Result, SolveOptions
@@ -49,4 +49,4 @@ def _solve(item: Item, disagreements: Path) -> Result:
     settings = item.record.settings
     result = run_method(item.problem, item.instance, item.method, options, settings, disagreements=disagreements)
     exact = limits.get("certify") and item.method.proves
-    return certified(item.problem, item.instance, result) if exact else result
+    return with_certificate(item.problem, item.instance, result) if exact else result

@@ -38,7 +38,7 @@ def warm_up(
     """
     from schedgap.catalogue.run import run_method
 
-    if method.users:
+    if method.is_user_defined:
         return
     if method.kind is not Kind.HEURISTIC:
         load_engines()

@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-
-
-def asked_for() -> list[str] | None:
-    """The words of the line that a shell wants to have completed; None where none does."""
-    return os.environ.get("COMP_LINE", "").split() if "_ARGCOMPLETE" in os.environ else None
 
 
 def complete(parser: argparse.ArgumentParser, command: str | None) -> None:

@@ -13,7 +13,6 @@ from contextlib import redirect_stderr, redirect_stdout
 from typing import TextIO, cast
 
 from schedgap import SchedgapError
-from schedgap.cli import completion
 from schedgap.cli.arguments import Parser, split_settings
 from schedgap.interrupt import INTERRUPTED, Door, at_once, at_work, engines_left, leave, terminate_like_ctrl_c
 
@@ -124,12 +123,14 @@ def _fail(message: str, status: int) -> int:
 
 def _dispatch(arguments: list[str]) -> int:
     with at_once():
-        asked = completion.asked_for()
-        line = arguments if asked is None else asked[1:]
+        completing = "_ARGCOMPLETE" in os.environ
+        line = os.environ.get("COMP_LINE", "").split()[1:] if completing else arguments
         name = next((argument for argument in line if not argument.startswith("-")), None)
         parser = _parser(name)
-        if asked is not None:
-            completion.complete(parser, name)
+        if completing:
+            from schedgap.cli.completion import complete
+
+            complete(parser, name)
         try:
             parsed = parser.parse_args(split_settings(arguments))
         except SystemExit as ending:  # --help and --version

@@ -75,8 +75,8 @@ def printed(record: Record, path: Path, command: Command) -> None:
     """What ``solve`` prints of it, and ``check`` of what ``solve --json`` printed."""
     text, data = record.to_text(find_problem(record.problem)), json.dumps(record.to_dict())
     result = record.result
-    assert json.loads(data)["proof"] == result.proof and (result.proof is not None) == result.status.settled
-    assert ("  proof " in text) == result.status.settled
+    assert json.loads(data)["proof"] == result.proof and (result.proof is not None) == result.status.needs_proof
+    assert ("  proof " in text) == result.status.needs_proof
     if result.solution is not None and not result.info.get("outside_model"):
         assert command("check", path, "-", stdin=data).status == 0
 

@@ -14,7 +14,7 @@ from support.checks import comm_contention as check
 
 from schedgap.benchmarks.instances import find_preset, workload_of
 from schedgap.benchmarks.report.compare import answer_of
-from schedgap.catalogue.agreement import Answer, agree, certified_bound
+from schedgap.catalogue.agreement import Answer, agree
 from schedgap.catalogue.methods import find_method
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import all_problems
@@ -63,7 +63,7 @@ def answers_to(problem: Problem, batch: Batch, seed: int) -> list[Answer]:
             answers.append(answer_of(method, run_method(problem, instance, method, options)))
         except ModelRefused:
             assert name == "cpsat"
-    found = agree(answers, problem.sense, certified_bound(problem, instance))
+    found = agree(answers, problem.sense, problem.certified_bound(instance))
     assert found.contradictions == (), instance.name
     known = found.infeasible or found.optimum is not None
     assert known or answers[0].status is Status.UNKNOWN  # too many orders for the search

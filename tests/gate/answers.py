@@ -184,7 +184,7 @@ class Examination:
         reason = str(result.info.get("reason") or result.info.get("doubt") or "")
         if result.status is Status.ERROR:
             self._fault(f"{label}: ends with an error: {reason}")
-        elif result.status.settled:
+        elif result.status.needs_proof:
             self.record.decided[str(result.info.get("decided by", "before any stage"))] += 1
         elif owed and not reason:
             self._fault(f"{label}: ends with {result.status.value} ({result.termination}) and no reason")

@@ -278,7 +278,7 @@ def test_gpu_sharing_every_policy_is_in_the_table_of_methods() -> None:
 @pytest.mark.parametrize("method", [m for m in GPU_SHARING.methods if m.kind == "heuristic"], ids=lambda m: m.id)
 def test_gpu_sharing_the_time_limit_ends_a_policy(method) -> None:
     instance = small(5, horizon=300)
-    assert method.takes("deadline")
+    assert method.has_keyword("deadline")
     stopped = method.call(instance, seed=0, deadline=PASSED)
     assert stopped.solution is None and stopped.info["stopped"] == "time limit" and "16 jobs" in stopped.info["reason"]
     assert (

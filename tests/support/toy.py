@@ -382,16 +382,16 @@ class Toy(ProblemOf[ToyInstance]):
         )
 
     def check(self, instance: Instance, solution: Solution) -> CheckReport:
-        return check(self.own(instance), solution)
+        return check(self.cast_instance(instance), solution)
 
     def model(self, instance: Instance) -> DeclarativeModel:
-        return model(self.own(instance))
+        return model(self.cast_instance(instance))
 
     def model_size(self, instance: Instance) -> int:
-        return size(self.own(instance))
+        return size(self.cast_instance(instance))
 
     def bound(self, instance: Instance) -> float | None:
-        return lower_bound(self.own(instance))
+        return lower_bound(self.cast_instance(instance))
 
     def guarantees(self) -> tuple[Guarantee, ...]:
         return GUARANTEES if self.rows is None else self.rows

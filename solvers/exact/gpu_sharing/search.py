@@ -16,7 +16,7 @@ from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import Choices, choices, placed
 from schedgap.solvers.incumbent import Incumbent
-from schedgap.solvers.neighbourhoods import proposed_before
+from schedgap.solvers.neighbourhoods import propose_initial
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -358,7 +358,7 @@ def from_orders(
             best.work += one * leg
         found = search.found
         if found is not None and found.total < least:
-            proposed_before(best, found.solution(instance, options), "orders", n)
+            propose_initial(best, found.solution(instance, options), "orders", n)
             given, least = found, found.total
         over = seconds is not None and time.monotonic() - began > seconds
         if over or best.finished() or (work is not None and used >= work - 4 * one):

@@ -21,7 +21,7 @@ from schedgap.solvers.exact.hadar.bound import upper_bound
 from schedgap.solvers.exact.hadar.list_search import LARGEST, ListSearch
 from schedgap.solvers.exact.hadar.primal import MOST_TYPES, Packing
 from schedgap.solvers.incumbent import Incumbent
-from schedgap.solvers.neighbourhoods import Neighbourhoods, Outcome, proposed_before, searched
+from schedgap.solvers.neighbourhoods import Neighbourhoods, Outcome, propose_initial, searched
 from schedgap.solvers.result import Result, SolveOptions, Termination
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _after_orders(instance: HadarInstance, best: Incumbent) -> WindowNeighbourho
     def found(levels: Mapping[int, Levels]) -> None:
         solution = solution_from_levels(instance, data, trimmed(levels, data))
         if solution is not None:
-            proposed_before(best, solution, "orders", len(data.jobs))
+            propose_initial(best, solution, "orders", len(data.jobs))
 
     if len(data.jobs) * (data.horizon + 1) <= LARGEST:
         ListSearch(data, instance.all_jobs_must_finish).run(best, found)

@@ -13,7 +13,7 @@ from schedgap.formulations.rar_ddls.job_options import job_options
 from schedgap.solvers.exact.rar_ddls.incumbent import BestSchedule, contention_grades
 from schedgap.solvers.exact.rar_ddls.intervals import Fixed, IntervalModel, Overlaps
 from schedgap.solvers.exact.rar_ddls.search import LocalSearch
-from schedgap.solvers.neighbourhoods import Neighbourhoods, Outcome, gained_before, searched, with_companions
+from schedgap.solvers.neighbourhoods import Neighbourhoods, Outcome, record_gain, searched, with_companions
 from schedgap.solvers.result import Result, SolveOptions
 
 SHARE = 0.5
@@ -43,7 +43,7 @@ def _after_orders(incumbent: BestSchedule) -> JobNeighbourhoods:
     """The neighbourhoods of the start, or of what annealed orders of the jobs make better than it."""
     before = incumbent.objective
     LocalSearch(incumbent.instance, incumbent.options.seed).refine(incumbent, SHARE)
-    gained_before(incumbent, before, "orders", len(incumbent.instance.jobs))
+    record_gain(incumbent, before, "orders", len(incumbent.instance.jobs))
     incumbent.log("annealed orders")
     return JobNeighbourhoods(incumbent)
 
