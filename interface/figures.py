@@ -16,7 +16,8 @@ from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.files import check_writable
 from schedgap.formulations.common.instance import Instance, Solution
-from schedgap.reading import InstanceLike, SolutionLike, checked, name_of, read_instance, read_result
+from schedgap.reading import InstanceLike, SolutionLike, Text, checked, name_of, read_instance, read_result
+from schedgap.solvers.result import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,7 +32,7 @@ def plot(
     solution: SolutionLike,
     out: str | Path | None = None,
     *,
-    compare: Sequence[SolutionLike] = (),
+    compare: SolutionLike | Sequence[SolutionLike] = (),
     progress: Sink | None = None,
 ) -> Figure:
     """The problem's figure of a solution (a Gantt chart, say), saved where `out` is given.
@@ -40,7 +41,7 @@ def plot(
     ----------
     instance, solution : what is drawn; a solution that is not feasible too
     out : a file ending in .svg, .png or .pdf
-    compare : further solutions of the instance, drawn below it on the same time axis
+    compare : a further solution of the instance, or several, drawn below it on the same time axis
     progress : told of solutions that are not feasible
 
     Raises
@@ -52,10 +53,11 @@ def plot(
     if path is not None:
         check_ending(path)
     problem, given = read_instance(instance)
+    further = [compare] if isinstance(compare, Result | Mapping | str | Path | Text) else compare
     drawn = []
-    for k, one in enumerate([solution, *compare], 1):
+    for k, one in enumerate([solution, *further], 1):
         chosen, whole = read_result(one, problem)
-        source = name_of(one, f"solution {k}" if compare else "solution")
+        source = name_of(one, f"solution {k}" if further else "solution")
         made = Drawn.of(problem, given, chosen, whole, source)
         if made.report.violations:
             note = f"{made.maker}: not feasible ({made.report.violations[0].message}); drawn all the same"

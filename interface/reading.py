@@ -17,6 +17,7 @@ from schedgap.formulations.common.files import check_writable as check_writable
 from schedgap.formulations.common.files import decoded as decoded
 from schedgap.formulations.common.files import write_text as write_text
 from schedgap.formulations.common.instance import Instance, Json, Solution, read_json
+from schedgap.solvers.result import Result
 
 if TYPE_CHECKING:
     from schedgap.catalogue.agreement import Check
@@ -35,8 +36,8 @@ class Text:
 
 InstanceLike = Instance | Mapping[str, Json] | str | Path | Text
 """An instance, its JSON object, or the path of its file."""
-SolutionLike = Mapping[str, Json] | str | Path | Text
-"""A bare solution object, the whole object that ``solve --json`` prints, or the path of a file with either."""
+SolutionLike = Result | Mapping[str, Json] | str | Path | Text
+"""What ``solve`` returns, a bare solution object, the object that ``solve --json`` prints, or the path of a file."""
 
 
 def as_instance(instance: InstanceLike) -> Instance:
@@ -78,7 +79,10 @@ def read_solution(solution: SolutionLike, problem: Problem) -> Solution:
 def read_result(solution: SolutionLike, problem: Problem) -> tuple[Solution, Mapping[str, Json] | None]:
     """As :func:`read_solution`, with the whole object of ``solve --json`` where it was one."""
     source = name_of(solution, "solution")
-    if isinstance(solution, Text):
+    data: object
+    if isinstance(solution, Result):
+        data = solution.to_dict()
+    elif isinstance(solution, Text):
         data = read_json(solution.name, solution.content)
     else:
         data = read_json(solution) if isinstance(solution, str | Path) else solution

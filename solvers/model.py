@@ -127,6 +127,8 @@ class Model:
         """Replace the objective; refused like a row."""
         self._objective(expression, MAXIMISE)
 
+    minimize, maximize = minimise, maximise
+
     def solve(
         self, engine: str = "highs", *, time_limit: float | None = None, seed: int = 0, threads: int | None = None
     ) -> Result:

@@ -306,6 +306,10 @@ class Result:
 
         return pd.DataFrame([self._summary()])
 
+    def to_dict(self) -> dict[str, str | float | Solution | None]:
+        """JSON-compatible: as :meth:`to_frame`, with the level of proof and the solution."""
+        return {**self._summary(), "proof": None if self.proof is None else self.proof.value, "solution": self.solution}
+
     def _summary(self) -> dict[str, str | float | None]:
         """What a person wants to see of a run."""
         return {

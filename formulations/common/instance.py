@@ -133,6 +133,11 @@ class Instance(Part):
 
     __str__ = __repr__
 
+    def __dir__(self) -> list[str]:
+        """Its own names, not those of pydantic."""
+        theirs = {n for n in dir(BaseModel) if n[0] != "_"}
+        return sorted({*super().__dir__()} - theirs)
+
     @classmethod
     def parse(cls, data: Json, source: str = "instance") -> Self:
         """Validate `data` (a decoded JSON object) as a whole.
@@ -377,6 +382,10 @@ def _first_error(error: ValidationError) -> str:
         words = _PLAIN.get(kind) or re.sub(r"^\w+ should", "must", words)
         text = f"{where}: {words[0].lower()}{words[1:]}, got {_shown(first['input'])}"
     more = len(errors) - 1
+    absent = [e["loc"] for e in errors if e["type"] == "missing"]
+    if 1 < len(absent) == len(errors) <= 12:
+        rest = ", ".join(map(location, absent[1:]))
+        return f"{text}, and so are {rest}"
     return text + (f" (and {more} more)" if more else "")
 
 

@@ -5,6 +5,7 @@ import json
 import os
 import stat
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -289,3 +290,57 @@ def test_a_ledger_and_a_hunt_are_shown_in_a_line(tmp_path: Path) -> None:
     assert "<td>held (1 instances)</td>" in ledger._repr_html_()
     found = schedgap.hunt("rar-ddls/ff", limits={"jobs": 2, "servers": 1, "evaluations": 4}, out=tmp_path / "hunt")
     assert repr(found).startswith("<hunt for rar-ddls/ff: ratio ") and "\n" not in repr(found)
+
+
+def test_results_are_taken_wherever_solutions_are(tmp_path: Path) -> None:
+    given = schedgap.load(MIXED)
+    plain, best = schedgap.solve(given, "sjf-bco"), schedgap.solve(given, "cp")
+    assert best.objective is not None and plain.objective is not None and plain.solution is not None
+    assert schedgap.check(given, plain).objective == plain.objective
+    assert schedgap.solve(given, "sjf-bco", start=best).objective == best.objective
+    for further in (best, best.solution, [best, plain]):  # one, of either kind, or several
+        schedgap.plot(given, plain, tmp_path / "figure.svg", compare=further)
+        drawn = 1 + (len(further) if isinstance(further, list) else 1)
+        assert (tmp_path / "figure.svg").read_text().count(": makespan") == drawn  # a heading each
+
+
+def test_a_result_that_claims_too_much_is_told() -> None:
+    given = schedgap.load(MIXED)
+    best = schedgap.solve(given, "cp")
+    assert best.objective is not None
+    told = replace(best, objective=best.objective - 1)
+    assert [one.constraint for one in schedgap.check(given, told).violations]
+    with pytest.raises(InputError, match="there is nothing to check"):
+        schedgap.check(given, replace(best, solution=None))
+
+
+def test_a_result_is_written_and_read() -> None:
+    given = schedgap.load(MIXED)
+    best = schedgap.solve(given, "cp")
+    written = json.loads(json.dumps(best.to_dict()))
+    assert (written["status"], written["objective"], written["proof"]) == ("optimal", best.objective, best.proof)
+    assert schedgap.check(given, written).feasible
+
+
+def test_dir_of_an_instance_names_its_fields() -> None:
+    shown = [name for name in dir(schedgap.load(MIXED)) if not name.startswith("_")]
+    assert {"jobs", "servers", "to_dict"} <= set(shown)
+    assert not [name for name in shown if name.startswith("model_") or name in ("copy", "dict", "json")]
+
+
+def test_both_spellings_of_minimise() -> None:
+    made = []
+    for name in ("minimise", "minimize", "maximise", "maximize"):
+        model = schedgap.model(schedgap.load(MIXED))
+        getattr(model, name)(sum(model.variables["start"].values()))
+        made.append((model.problem.sense, str(model.problem.objective)))
+    assert made[0] == made[1] != made[2] == made[3]
+
+
+def test_all_missing_keys_of_an_instance_are_named_at_once() -> None:
+    data = json.loads(MIXED.read_text())
+    for key in ("jobs", "servers", "horizon"):
+        del data[key]
+    with pytest.raises(InputError, match=r"instance: (\w+): is missing, and so are (\w+), (\w+)$") as told:
+        schedgap.parse(data)
+    assert all(key in str(told.value) for key in ("jobs", "servers", "horizon"))
