@@ -26,14 +26,16 @@ def _exact() -> Mapping[str, Function]:
 
 def _heuristics() -> Mapping[str, Function]:
     from schedgap.heuristics.gpu_sharing.preemptive import pollux, tiresias
-    from schedgap.heuristics.gpu_sharing.sharing import fifo, sjf, sjf_bsbf, sjf_bsbf_plus, sjf_ffs
+    from schedgap.heuristics.gpu_sharing.sharing import easy, fifo, sjf, sjf_bsbf, sjf_bsbf_plus, sjf_ffs, sjf_reserve
 
     return {
         "sjf-bsbf": sjf_bsbf,
         "sjf-bsbf+": sjf_bsbf_plus,
         "sjf-ffs": sjf_ffs,
         "sjf": sjf,
+        "sjf-reserve": sjf_reserve,
         "fifo": fifo,
+        "easy": easy,
         "tiresias": tiresias,
         "pollux": pollux,
     }
@@ -116,7 +118,9 @@ class GpuSharing(ProblemOf[GpuSharingInstance]):
         _heuristic("sjf-bsbf+", "sjf-bsbf whose alternative is the first start on free GPUs"),
         _heuristic("sjf-ffs", "shortest job first with first-fit sharing", source="paper 003, section VI"),
         _heuristic("sjf", "shortest job first, one job per GPU", source="paper 003, section VI"),
+        _heuristic("sjf-reserve", "shortest job first, longer jobs leave GPUs free for shorter ones"),
         _heuristic("fifo", "first in first out, one job per GPU", source="paper 003, section VI"),
+        _heuristic("easy", "first in first out with EASY backfilling, one job per GPU", source="Lifka, JSSPP 1995"),
         _heuristic(
             "tiresias",
             "two queues by attained service, preemptive",

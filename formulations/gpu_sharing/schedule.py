@@ -323,14 +323,20 @@ def run_policy(data: Tables, decide: Decide, priority: Callable[[int], float], s
     return Run(cluster, decisions, len(coming) + len(queue), stopped)
 
 
-def start_alone(cluster: Cluster, waiting: Sequence[int], backfill: bool) -> list[int]:
-    """Start what fits on free GPUs, in order; without `backfill` the first that does not fit holds up the rest."""
+def start_alone(
+    cluster: Cluster, waiting: Sequence[int], backfill: bool, left_free: Sequence[int] | None = None
+) -> list[int]:
+    """Start what fits on free GPUs, in order; without `backfill` the first that does not fit holds up the rest.
+
+    A job fits if ``left_free[job]`` GPUs stay free, or nothing runs.
+    """
     started = []
     for job in waiting:
         if cluster.free == 0:
             break
         size = int(cluster.tables.gpus[job])
-        if size <= cluster.free:
+        margin = left_free[job] if left_free is not None and cluster.running else 0
+        if size + margin <= cluster.free:
             cluster.begin(job, 0, cluster.free_gpus(size))
             started.append(job)
         elif not backfill:

@@ -19,11 +19,19 @@ from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.gpu_sharing.dynamics import tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.heuristics.gpu_sharing.preemptive import pollux, tiresias
-from schedgap.heuristics.gpu_sharing.sharing import fifo, sjf, sjf_bsbf, sjf_bsbf_plus, sjf_ffs
+from schedgap.heuristics.gpu_sharing.sharing import easy, fifo, sjf, sjf_bsbf, sjf_bsbf_plus, sjf_ffs, sjf_reserve
 from schedgap.solvers.exact.gpu_sharing.bound import capacity_weights, lower_bound, sharing_factor
 from schedgap.solvers.result import Deadline
 
-INSIDE = {"fifo": fifo, "sjf": sjf, "sjf-ffs": sjf_ffs, "sjf-bsbf": sjf_bsbf, "sjf-bsbf+": sjf_bsbf_plus}
+INSIDE = {
+    "fifo": fifo,
+    "easy": easy,
+    "sjf": sjf,
+    "sjf-reserve": sjf_reserve,
+    "sjf-ffs": sjf_ffs,
+    "sjf-bsbf": sjf_bsbf,
+    "sjf-bsbf+": sjf_bsbf_plus,
+}
 OUTSIDE = {"tiresias": tiresias, "pollux": pollux}
 
 
@@ -222,6 +230,76 @@ def test_gpu_sharing_fifo_blocks_and_sjf_passes_over() -> None:
     assert fifo(instance, backfill=True).solution["start"] == {"o": 1, "n": 11, "late": 3}
     assert sjf(instance).solution["start"] == {"o": 1, "n": 11, "late": 3}
     assert sjf(instance, backfill=False).solution["start"]["late"] == 3
+
+
+def plain_easy(instance: GpuSharingInstance) -> tuple[dict[str, int], bool]:
+    """Slot by slot, with the definition's own words; and whether each kept the first reservation that it got."""
+    jobs, solo = instance.jobs, tables(instance).solo_slots.tolist()
+    start, promised, kept, slot = {}, {}, True, 0
+    while len(start) < len(jobs):
+        slot += 1
+
+        def free(moment: int) -> int:
+            return instance.total_gpus - sum(jobs[j].gpus for j, s in start.items() if moment < s + solo[j])
+
+        waiting = [j for j in range(len(jobs)) if j not in start and jobs[j].arrival <= slot]
+        waiting.sort(key=lambda j: jobs[j].arrival)
+        while waiting and jobs[waiting[0]].gpus <= free(slot):
+            kept &= promised.get(waiting[0], slot) >= slot
+            start[waiting.pop(0)] = slot
+        if not waiting:
+            continue
+        first = waiting.pop(0)
+        moment = next(m for m in range(slot, 10**6) if free(m) >= jobs[first].gpus)
+        promised.setdefault(first, moment)
+        for j in waiting:
+            if jobs[j].gpus <= free(slot):
+                start[j] = slot
+                if free(moment) < jobs[first].gpus:  # it would delay the first
+                    del start[j]
+    return {jobs[j].id: s for j, s in start.items()}, kept
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=40, deadline=None)
+def test_gpu_sharing_easy_is_its_definition_slot_by_slot(seed: int) -> None:
+    instance = small(seed, jobs=6 + seed % 20, gpus=4 + seed % 5, horizon=3000, spread=(seed % 7) / 6, arrivals=8)
+    found = easy(instance).solution
+    assume(found is not None)
+    start, kept = plain_easy(instance)
+    assert found["start"] == start and kept
+
+
+def test_gpu_sharing_easy_passes_over_without_a_delay() -> None:
+    """Two of three GPUs are busy for ten slots, then three are wanted: only what ends by then may pass."""
+    data = two_jobs(1.0, max_jobs_per_gpu=1).to_dict()
+    data["servers"][0]["gpus"] = 3
+    data["jobs"][0].update(gpus=2)
+    data["jobs"][1].update(gpus=3, arrival=2)
+    more = [
+        {**data["jobs"][0], "gpus": 1, "id": name, "arrival": 3, "iterations": n} for name, n in (("x", 9), ("y", 8))
+    ]
+    instance = GpuSharingInstance.parse({**data, "jobs": [*data["jobs"], *more], "interference": {}})
+    assert easy(instance).solution["start"] == {"o": 1, "n": 11, "x": 15, "y": 3}
+    assert fifo(instance, backfill=True).solution["start"]["n"] > 11
+
+
+def test_gpu_sharing_a_reserve_keeps_room_for_short_jobs() -> None:
+    """Of four GPUs, two long jobs take all at once; with a reserve one GPU waits for what is short."""
+    data = two_jobs(1.0, max_jobs_per_gpu=1).to_dict()
+    data["servers"][0]["gpus"] = 4
+    base = data["jobs"][0]
+    short = [{**base, "id": f"s{k}", "gpus": 1, "iterations": 2, "arrival": 2 + 3 * k} for k in range(7)]
+    long = [{**base, "id": f"l{k}", "gpus": 2, "iterations": 20 + k, "arrival": 1} for k in range(2)]
+    instance = GpuSharingInstance.parse({**data, "jobs": [*long, *short], "interference": {}})
+    plain, reserved = sjf(instance).solution["start"], sjf_reserve(instance, reserve=0.99).solution["start"]
+    assert plain["l0"] == plain["l1"] == 1 and plain["s0"] == 21
+    assert reserved["l0"] == 1 and reserved["l1"] == 21
+    assert all(reserved[job["id"]] == job["arrival"] for job in short)
+    data["jobs"] = [{**base, "gpus": 4, "arrival": 1}]
+    assert sjf_reserve(GpuSharingInstance.parse({**data, "interference": {}}), reserve=0.99).solution["start"] == {
+        "o": 1
+    }
 
 
 def test_gpu_sharing_policies_say_why_they_found_nothing() -> None:
