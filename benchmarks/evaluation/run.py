@@ -103,7 +103,7 @@ def evaluate(
             if any(trial.objective is not None for trial in trials) and (budget is not None or not on):
                 bar.say("evaluate: hunts for its worst instance")
                 limits = {} if budget is not None else {"evaluations": EVALUATIONS}
-                target = Target(problem, contained.method())
+                target = Target(problem, contained.method(), goes_on="")
                 _set_aside(out / "hunt")
                 try:
                     hunted = hunt(target, budget=budget, limits=limits, seed=seed, out=out / "hunt", progress=bar.say)

@@ -173,7 +173,7 @@ class _Hunt:
 
     def _died(self, work: Work, reason: str, seconds: float) -> None:
         method = self.target.method
-        told = f"{kept(work, reason, reason)}; --resume goes on"
+        told = f"{kept(work, reason, reason)}{self.target.goes_on}"
         raise (InputError if method is not None and method.is_user_defined else Disagreement)(told)
 
     def _collect(self, work: Work, done: Done) -> None:
@@ -238,7 +238,7 @@ class _Hunt:
             with self.bar.at_work("shrinking"):
                 shrunk(shrinking.start, space, tried, tell)
         except _Late:
-            self.bar.say("hunt: the budget ended the shrinking; --resume goes on")
+            self.bar.say(f"hunt: the budget ended the shrinking{self.target.goes_on}")
         write_found(self.folder / WORST, self.target, self.smallest)
 
 

@@ -41,11 +41,13 @@ class Target:
     problem : whose instances are tried
     method : the heuristic; None for a claim about the problem itself
     guarantee : the claim, or None where the ratio is hunted
+    goes_on : what a line about an unfinished hunt ends with; empty where the command has no ``--resume``
     """
 
     problem: Problem
     method: Method | None
     guarantee: Guarantee | None = None
+    goes_on: str = "; --resume goes on"
 
     @property
     def id(self) -> str:

@@ -22,6 +22,7 @@ from schedgap import InputError
 from schedgap.benchmarks.evaluation import run as runs
 from schedgap.benchmarks.evaluation.card import Card, Trial
 from schedgap.benchmarks.evaluation.contained import Bounds, Contained, Failed
+from schedgap.benchmarks.hunt import run as hunts
 from schedgap.benchmarks.hunt.result import Hunted
 from schedgap.benchmarks.instances import make_instance
 from schedgap.catalogue.agreement import Agreement
@@ -316,6 +317,20 @@ def test_ctrl_c_in_its_hunt_leaves_no_card_that_looks_whole(
         "hunt-unfinished-1",
     ]
     assert again["worst"]["ratio"] == whole["worst"]["ratio"] and again["worst"]["file"] == "card/hunt/worst.json"
+
+
+def test_its_hunt_promises_no_option_that_it_has_not(
+    command: Command, folder: Path, small: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A budget that ends while the worst instance is made smaller: ``evaluate`` has no ``--resume``."""
+
+    def late(*_: object) -> None:
+        raise hunts._Late
+
+    monkeypatch.setattr(hunts, "shrunk", late)
+    options = ("--instances", "1", "--workers", "1", "--seed", "0")
+    ran = command("evaluate", f"{FILE}:good", "--problem", "rar-ddls", *options)
+    assert ran.status == 0 and "hunt: the budget ended the shrinking" in ran.err and "--resume" not in ran.err
 
 
 def test_a_fault_of_a_shipped_method_ends_the_evaluation(
