@@ -119,8 +119,8 @@ class GpuSharing(ProblemOf[GpuSharingInstance]):
         _heuristic("sjf-ffs", "shortest job first with first-fit sharing", source="paper 003, section VI"),
         _heuristic("sjf", "shortest job first, one job per GPU", source="paper 003, section VI"),
         _heuristic("sjf-reserve", "shortest job first, longer jobs leave GPUs free for shorter ones"),
-        _heuristic("fifo", "first in first out, one job per GPU", source="paper 003, section VI"),
         _heuristic("easy", "first in first out with EASY backfilling, one job per GPU", source="Lifka, JSSPP 1995"),
+        _heuristic("fifo", "first in first out, one job per GPU", source="paper 003, section VI"),
         _heuristic(
             "tiresias",
             "two queues by attained service, preemptive",

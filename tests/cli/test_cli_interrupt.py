@@ -130,7 +130,7 @@ def test_ctrl_c_waits_until_an_import_has_ended(tmp_path: Path, monkeypatch: pyt
         signal.raise_signal(signal.SIGINT)
 
 
-@pytest.mark.parametrize("module", ["schedgap.cli.main", "argparse", "schedgap.cli.completion", "schedgap.cli.check"])
+@pytest.mark.parametrize("module", ["schedgap.cli.main", "argparse", "schedgap.cli.check"])
 def test_ctrl_c_in_the_first_moments(module: str) -> None:
     """While the command line itself is being imported: one line and 130, as later."""
     code = f"""
