@@ -131,15 +131,21 @@ class CbcRun:
             os.close(reader)
             os.close(writer)
             raise
-        threading.Thread(target=_mark_end, args=(self._process, writer), daemon=True).start()
-        with os.fdopen(reader, "rb", buffering=0) as stream:
-            rest = b""
-            while END_OF_LOG not in rest:
-                *complete, rest = (rest + stream.read(65536)).split(b"\n")
-                for line in complete:
-                    self._line(line.decode("ascii", "replace").rstrip("\r"))
-            if last := rest.removesuffix(END_OF_LOG):
-                self._line(last.decode("ascii", "replace"))
+        marking = threading.Thread(target=_mark_end, args=(self._process, writer), daemon=True)
+        marking.start()
+        try:
+            with os.fdopen(reader, "rb", buffering=0) as stream:
+                rest = b""
+                while END_OF_LOG not in rest:
+                    *complete, rest = (rest + stream.read(65536)).split(b"\n")
+                    for line in complete:
+                        self._line(line.decode("ascii", "replace").rstrip("\r"))
+                if last := rest.removesuffix(END_OF_LOG):
+                    self._line(last.decode("ascii", "replace"))
+        finally:
+            self._kill()
+            marking.join()
+            os.close(writer)  # not before the mark is read: without a writer a pseudo-terminal's reader gets EIO
 
     def _line(self, line: str) -> None:
         self.lines.append(line)
@@ -198,8 +204,8 @@ def _mark_end(process: subprocess.Popen[bytes], writer: int) -> None:
     A pseudo-terminal whose last writer closes it may drop what it still holds; what stands before the mark arrives.
     """
     process.wait()
-    with os.fdopen(writer, "wb", buffering=0) as stream, suppress(OSError):  # nobody reads any more
-        stream.write(END_OF_LOG)
+    with suppress(OSError):  # nobody reads any more
+        os.write(writer, END_OF_LOG)
 
 
 def _log_channel() -> tuple[int, int]:
