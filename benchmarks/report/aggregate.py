@@ -105,7 +105,8 @@ def survivors(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def exact_methods(runs: pd.DataFrame) -> pd.DataFrame:
-    """Per group and exact method: runs, how many of each outcome, mean and largest seconds of those without error."""
+    """Per group and exact method: runs, how many of each outcome, mean and largest seconds of those without error, and
+    the mean primal integral of those on instances with a schedule."""
     mine = runs[~runs.heuristic]
     status = mine.status
     counts = mine.assign(
@@ -127,6 +128,7 @@ def exact_methods(runs: pd.DataFrame) -> pd.DataFrame:
             **{level: (level, "sum") for level in Proof},
             mean=("timed", "mean"),
             worst=("timed", "max"),
+            integral=("primal_integral", "mean"),
         )
         .reset_index()
     )

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from schedgap.benchmarks.anytime import curve_of, horizon, primal_integral
 from schedgap.benchmarks.judging.judge import Judgement, judge
 from schedgap.benchmarks.records import Record
 from schedgap.benchmarks.sweep.store import reading
@@ -26,11 +27,11 @@ COLUMNS = (
     "build_seconds", "solve_seconds", "seconds", "error", "metrics",
 )  # fmt: skip
 """Of the table, what is exported."""
-_NUMBERS = ("objective", "bound", "optimum", "best_bound", "ratio", "own_ratio", "to_best", "build_seconds",
-            "solve_seconds", "seconds")  # fmt: skip
+_NUMBERS = ("objective", "bound", "optimum", "best_bound", "ratio", "own_ratio", "to_best", "best", "primal_integral",
+            "build_seconds", "solve_seconds", "seconds")  # fmt: skip
 _FLAGS = ("heuristic", "infeasible", "outside_model")
-_MORE = ("one", "label", "heuristic", "infeasible", "own_ratio", "to_best", "proven",
-         "position", "disagreement", "record", "judgements")  # fmt: skip
+_MORE = ("one", "label", "heuristic", "infeasible", "own_ratio", "to_best", "best",
+         "primal_integral", "proven", "position", "disagreement", "record", "judgements")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,9 @@ class Analysis:
         number of its instance in the run (`one`), what is proven about the instance by all methods together
         (`optimum`, `best_bound`, `infeasible`) and how far (`proven`: certified, agreed or claimed), `label` (the
         method with its settings), `heuristic`, `outside_model`, `ratio` and what it is to (`ratio_to`), `own_ratio` (to
-        a bound of its own, outside the model), `to_best` (to the best schedule known) and `judgements` (its guarantees
-        on this run); NaN is unknown
+        a bound of its own, outside the model), `to_best` (to `best`, the best schedule known), `primal_integral` (of
+        exact methods and searches, over the longest of their runs on the instance) and `judgements` (its guarantees on
+        this run); NaN is unknown
     disagreements, failures : one line each, with the place of the instance
     problems : those that take part
     items, planned : how many records there are, and should be; `planned` is None where that is not known
@@ -161,10 +163,12 @@ def _one(problem: Problem, members: Sequence[Record], folder: Path) -> tuple[lis
     best = agreement.optimum
     if best is None:
         best = min(inside, key=lambda value: problem.sense * value, default=None)
+    curves = [None if out else curve_of(row.result) for row, out in zip(members, outside, strict=True)]
+    until = horizon(curve for curve in curves if curve)
     instance: Instance | None = None
     proven = joint_proof([row.result for row in members]) or ""
     rows = []
-    for row, method, out in zip(members, methods, (a.outside_model for a in answers), strict=True):
+    for row, method, out, curve in zip(members, methods, outside, curves, strict=True):
         value = None if row.result.cut else row.result.objective  # what was cut is in no mean
         found, to = (None, "") if out else agreement.ratio(value, problem.sense)
         own = row.result.info.get("own_ratio") if out else None
@@ -191,6 +195,8 @@ def _one(problem: Problem, members: Sequence[Record], folder: Path) -> tuple[lis
                 "ratio_to": to if found is not None else "",
                 "own_ratio": own if isinstance(own, int | float) else None,
                 "to_best": ratio(value, best, problem.sense),
+                "best": best,
+                "primal_integral": primal_integral(curve, best, until) if curve and best is not None else None,
                 "proven": proven,
                 "judgements": judgements,
             }

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from schedgap.benchmarks.anytime import Curve, Recorder, best_objective, curve_of, horizon, primal_integral
 from schedgap.benchmarks.judging.judge import Judgement, finite, judge, unjudged
 from schedgap.benchmarks.records import Record, mean_metrics, metrics_of
 from schedgap.benchmarks.report.comparison import comparison_text
@@ -118,6 +119,11 @@ class MethodRuns:
         return statistics.fmean(times) if times else None
 
     @property
+    def curve(self) -> Curve | None:
+        """When each better schedule came, of an exact method or a search."""
+        return curve_of(self.results[0]) if self.results else None
+
+    @property
     def reason(self) -> str:
         """Why there is no solution, or none that is certain; empty where there is nothing to tell."""
         if self.error:
@@ -216,8 +222,30 @@ class Comparison:
             "instance": self.instance.name,
             "optimum": self.agreement.optimum,
             "bound": self.agreement.bound,
-            "rows": [{**row.to_dict(), "metrics": self.metrics(row)} for row in self.rows],
+            "horizon": self.horizon or None,
+            "rows": [
+                {
+                    **row.to_dict(),
+                    "metrics": self.metrics(row),
+                    "anytime": row.curve,
+                    "primal_integral": self.primal_integral(row),
+                }
+                for row in self.rows
+            ],
         }
+
+    @property
+    def horizon(self) -> float:
+        """Seconds over which primal integrals are taken: the longest run of an exact method or a search."""
+        return horizon(curve for row in self.rows if (curve := row.curve))
+
+    def primal_integral(self, row: MethodRuns) -> float | None:
+        """Of a method with an anytime curve, against the optimum or else the best objective of all methods."""
+        curves = [[[0.0, value, None]] for one in self.rows if not one.outside_model for value in one.objectives]
+        reference = best_objective(self.agreement.optimum, curves, self.problem.sense)
+        if row.curve is None or row.outside_model or reference is None:
+            return None
+        return primal_integral(row.curve, reference, self.horizon)
 
     def to_text(self) -> str:
         """As ``compare`` prints it."""
@@ -299,13 +327,13 @@ def compare(
         if isinstance(options.report, Watcher):
             options.report.running(method.id)
         for k in range(repeat if method.kind is Kind.HEURISTIC else 1):
-            asked = replace(
-                options, deadline=NO_DEADLINE if limit is None else NO_DEADLINE.capped(limit), seed=options.seed + k
-            )
+            recorder = Recorder(problem.sense, options.report)
+            deadline = NO_DEADLINE if limit is None else NO_DEADLINE.capped(limit)
+            asked = replace(options, deadline=deadline, seed=options.seed + k, report=recorder)
             record = Record(problem.id, method.id, own, asked.seed, instance.name)
             try:
                 result = run_method(problem, instance, method, asked, own, disagreements=disagreements)
-                records.append(replace(record, result=result))
+                records.append(replace(record, result=recorder.kept(method, result)))
             except InputError as failure:
                 # What is printed need not work on every instance.
                 users = method.is_user_defined or (printed and method.printed)

@@ -97,6 +97,10 @@ def _notes(found: Comparison) -> list[str]:
         notes.append("* a bound on what the method's own model allows, not on this problem")
     if any(row.seconds is not None for row in found.rows):
         notes.append("seconds hold no import or compilation: before its clock each method ran on a tiny instance")
+    soon = [(row.method.id, value) for row in found.rows if (value := found.primal_integral(row)) is not None]
+    if len(soon) > 1:  # one alone says nothing
+        line = f"primal integral over {seconds(found.horizon)} s, less is sooner: "
+        notes.append(line + ", ".join(f"{name} {seconds(value)}" for name, value in soon))
     if any(j.verdict is Verdict.HELD for j in judged):
         notes.append("not refuted here: left <= right on this instance, which proves nothing beyond it")
     return notes + [

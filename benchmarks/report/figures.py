@@ -1,4 +1,4 @@
-"""Figures of a report: ratios against the bounds, how fast exact methods prove."""
+"""Figures of a report: ratios against the bounds, how fast exact methods prove, how soon they have good schedules."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from schedgap.benchmarks.anytime import curve_of, gap_at
 from schedgap.benchmarks.figures.palette import GRID, INK, MARK, PALETTE
 from schedgap.benchmarks.figures.style import new_figure, plain_axes, whole_numbers
 from schedgap.benchmarks.report.aggregate import Block, Claim, blocks, claims, headline
-from schedgap.benchmarks.text import number
+from schedgap.benchmarks.text import number, seconds
 from schedgap.catalogue.problem import Problem
 
 REPAIRED = "#0072B2"
@@ -232,16 +233,10 @@ def proof_figure(problem: Problem, runs: pd.DataFrame, places: Mapping[str, int]
         xs = [fastest * 0.8, *ordered, slowest * 1.3]
         ys = [0, *range(1, len(ordered) + 1), len(ordered)]
         _staircase(axes, places[name], xs, ys, f"{name} ({len(ordered)} of {tried[name]})")
-    axes.set_xscale("log")
+    _log_seconds(axes)
     axes.set_xlim(fastest * 0.8, slowest * 1.3)
-    axes.xaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_ylim(bottom=0)
     whole_numbers(axes.yaxis)
-    axes.grid(color=GRID, linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.set_xlabel("seconds, one thread, building included", fontsize=10, color=INK)
     axes.set_ylabel("instances proven", fontsize=10, color=INK)
     axes.set_title(
         f"{problem.id}: instances proven within t seconds by each exact method", fontsize=11, loc="left", color=INK
@@ -249,6 +244,51 @@ def proof_figure(problem: Problem, runs: pd.DataFrame, places: Mapping[str, int]
     plain_axes(axes)
     _legend(figure, axes)
     return figure
+
+
+def anytime_figure(problem: Problem, runs: pd.DataFrame, places: Mapping[str, int]) -> Figure | None:
+    """The mean primal gap of each exact method and search after t seconds, where all of them ran.
+
+    A method that proves early keeps what it has. None where fewer than two methods have curves on the same instances.
+    """
+    curves = runs.assign(curve=runs.record.map(lambda record: curve_of(record.result)))
+    curves = curves[curves.primal_integral.notna()].drop_duplicates(["one", "label"])
+    labels = list(dict.fromkeys(curves.label))
+    shared = curves[curves.groupby("one").label.transform("size") == len(labels)]
+    if len(labels) < 2 or shared.empty:
+        return None
+    moments = sorted({max(1e-3, row[0]) for curve in shared.curve for row in curve})
+    figure = new_figure(9.0, 3.9)
+    axes = figure.add_subplot()
+    for name, mine in shared.groupby("label", sort=False):
+        known = list(zip(mine.curve, mine.best, strict=True))
+        gaps = [math.fsum(gap_at(curve, best, t) for curve, best in known) / len(known) for t in moments]
+        _staircase(
+            axes, places[str(name)], moments, gaps, f"{name} (integral {seconds(mine.primal_integral.mean())} s)"
+        )
+    _log_seconds(axes)
+    axes.set_ylim(-0.02, 1.02)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f}%"))
+    axes.set_ylabel("mean gap to the best schedule known", fontsize=10, color=INK)
+    axes.set_title(
+        f"{problem.id}: how soon {shared.one.nunique()} instances had good schedules",
+        fontsize=11,
+        loc="left",
+        color=INK,
+    )
+    plain_axes(axes)
+    _legend(figure, axes)
+    return figure
+
+
+def _log_seconds(axes: Axes) -> None:
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.grid(color=GRID, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.set_xlabel("seconds, one thread, building included", fontsize=10, color=INK)
 
 
 def _legend(figure: Figure, axes: Axes) -> None:

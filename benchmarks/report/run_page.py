@@ -10,12 +10,14 @@ from typing import Any
 
 import pandas as pd
 
+from schedgap.benchmarks.anytime import PRIMAL_INTEGRAL
 from schedgap.benchmarks.instances import figure_of, workload_of
 from schedgap.benchmarks.judging.verdicts import FOLDER, write_counterexamples
 from schedgap.benchmarks.records import Record
 from schedgap.benchmarks.report.aggregate import claims
 from schedgap.benchmarks.report.analysis import Analysis, analyse, claimed_only, instance_path, instances, load
 from schedgap.benchmarks.report.figures import (
+    anytime_figure,
     places_of,
     profile_figures,
     proof_figure,
@@ -185,6 +187,7 @@ def _section(folder: Path, analysis: Analysis, suite: str, problem: Problem) -> 
     dots = "Each dot is one instance. The thin bars span the values that the bounds take here."
     profile = "Performance profiles after Dolan and More (2002). What found no schedule is never counted as solved."
     ratios, proofs = ratio_figure(problem, plain, places), proof_figure(problem, plain, places)
+    soon = anytime_figure(problem, plain, places)
     figures = (
         []
         if ratios is None
@@ -201,6 +204,7 @@ def _section(folder: Path, analysis: Analysis, suite: str, problem: Problem) -> 
         "worst": _worst_cases(folder, problem, plain),
         "exact": exact_sheet(plain, times=True),
         "proofs": None if proofs is None else picture(proofs, words),
+        "anytime": None if soon is None else picture(soon, f"Primal integral: {PRIMAL_INTEGRAL}; {CLOCK}."),
         "instances": [_instance_row(folder, row) for row in instances(plain).itertuples()],
     }
 

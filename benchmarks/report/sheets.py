@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pandas as pd
 
+from schedgap.benchmarks.anytime import PRIMAL_INTEGRAL
 from schedgap.benchmarks.judging.verdicts import FOLDER
 from schedgap.benchmarks.library import known
 from schedgap.benchmarks.report.aggregate import (
@@ -234,9 +235,10 @@ def exact_sheet(runs: pd.DataFrame, times: bool) -> Sheet:
     ]
     if times:
         columns += [Column("mean s", f"seconds of a run, building included; {CLOCK}"), Column("worst s")]
+        columns.append(Column("integral s", f"mean primal integral: {PRIMAL_INTEGRAL}"))
     rows = []
-    for batch, name, *counts, mean, worst in exact_methods(runs).itertuples(index=False):
-        timed = [seconds(mean), seconds(worst)] if times else []
+    for batch, name, *counts, mean, worst, integral in exact_methods(runs).itertuples(index=False):
+        timed = [seconds(mean), seconds(worst), seconds(integral)] if times else []
         rows.append([batch, name, *map(str, counts), *timed])
     return Sheet("Exact methods", tuple(columns), rows)
 

@@ -8,6 +8,7 @@ import traceback
 from dataclasses import replace
 from pathlib import Path
 
+from schedgap.benchmarks.anytime import Recorder
 from schedgap.benchmarks.records import Record, failed, plain
 from schedgap.benchmarks.suites.plan import Item
 from schedgap.benchmarks.sweep.warm import warm_once
@@ -42,11 +43,10 @@ def execute(item: Item, disagreements: Path) -> Record:
 
 
 def _solve(item: Item, disagreements: Path) -> Result:
-    limits = item.record.limits
-    options = SolveOptions(
-        deadline=Deadline.after(limits["time"]), seed=item.record.seed, threads=1, work_limit=limits["work"]
-    )
-    settings = item.record.settings
+    limits, settings, recorder = item.record.limits, item.record.settings, Recorder(item.problem.sense)
+    deadline, work = Deadline.after(limits["time"]), limits["work"]
+    options = SolveOptions(deadline, seed=item.record.seed, threads=1, work_limit=work, report=recorder)
     result = run_method(item.problem, item.instance, item.method, options, settings, disagreements=disagreements)
-    exact = limits.get("certify") and item.method.proves
-    return with_certificate(item.problem, item.instance, result) if exact else result
+    result = recorder.kept(item.method, result)
+    certify = limits.get("certify") and item.method.proves
+    return with_certificate(item.problem, item.instance, result) if certify else result

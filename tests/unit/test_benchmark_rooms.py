@@ -9,7 +9,7 @@ import pytest
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("text", "figures", "proving"),
+    ("text", "figures", "proving", "anytime"),
     ("records", "confirming", "instances"),
     ("importers", "judging", "sweep", "library"),
     ("workload", "report"),

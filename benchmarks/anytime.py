@@ -1,0 +1,104 @@
+"""How soon a method had good schedules: its anytime curve, and the primal integral that sums it up.
+
+T. Berthold, *Measuring the impact of primal heuristics*, Operations Research Letters 41, 2013.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from schedgap.catalogue.method import Kind, Method
+from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.common.numbers import better
+from schedgap.solvers.result import Listener, Result, clock
+
+PRIMAL_INTEGRAL = "the gap to the best schedule known, 1 before the first, summed over the longest run's seconds"
+"""In a table's words."""
+
+Curve = Sequence[Sequence[float | None]]
+"""Rows of seconds, the best objective from then on, and the bound that was known; the last row is the run's end."""
+
+
+class Recorder:
+    """A listener that keeps when each better objective came, and hands on what it hears.
+
+    Its clock begins when it is made and holds no compilation.
+    """
+
+    def __init__(self, sense: int, listener: Listener | None = None) -> None:
+        self._sense, self._listener = sense, listener
+        self._began = clock()
+        self._rows: list[list[float | None]] = []
+
+    def __call__(self, solution: Solution | None, objective: float | None, bound: float | None) -> None:
+        """Something new."""
+        best = self._rows[-1][1] if self._rows else None
+        if objective is not None and (best is None or self._sense * objective < self._sense * best):
+            self._rows.append([round(clock() - self._began, 6), objective, bound])
+        if self._listener is not None:
+            self._listener(solution, objective, bound)
+
+    def kept(self, method: Method, result: Result) -> Result:
+        """The result with its curve, where the method is exact or a search; its own objective is the last row's."""
+        if method.kind is Kind.HEURISTIC:
+            return result
+        rows = [*self._rows, [round(clock() - self._began, 6), result.objective, result.bound]]
+        return replace(result, info={**result.info, "anytime": rows})
+
+
+def curve_of(result: Result) -> Curve | None:
+    """The curve of an exact method or a search; None where the run has none, as a heuristic's."""
+    curve = result.info.get("anytime")
+    return curve if isinstance(curve, list) and curve else None
+
+
+def primal_gap(objective: float | None, reference: float) -> float:
+    """|objective - reference| / max(|objective|, |reference|); 1 without an objective or where signs differ."""
+    if objective is None:
+        return 1.0
+    if objective == reference:
+        return 0.0
+    if objective * reference < 0:
+        return 1.0
+    return abs(objective - reference) / max(abs(objective), abs(reference))
+
+
+def horizon(curves: Iterable[Curve]) -> float:
+    """Seconds over which these runs are compared: the longest of them."""
+    return max((float(curve[-1][0] or 0.0) for curve in curves), default=0.0)
+
+
+def gap_at(curve: Curve, reference: float, moment: float) -> float:
+    """:func:`primal_gap` of the best schedule that a run had at a moment."""
+    known = [row[1] for row in curve if (row[0] or 0.0) <= moment]
+    return min((primal_gap(objective, reference) for objective in known), default=1.0)
+
+
+def primal_integral(curve: Curve, reference: float, until: float) -> float:
+    """The integral of :func:`primal_gap` over the seconds from 0 to `until`; what a run ends with stays.
+
+    Between 0 (the reference from the first moment on) and `until` (no schedule at all).
+
+    Parameters
+    ----------
+    curve : of one run
+    reference : the optimum, or the best objective known
+    until : seconds, the same for all runs that are compared
+    """
+    total, since, distance = 0.0, 0.0, 1.0
+    for seconds, objective, _ in curve:
+        at = min(float(seconds or 0.0), until)
+        total += distance * (at - since)
+        since, distance = at, min(distance, primal_gap(objective, reference))
+    return total + distance * (until - since)
+
+
+def best_objective(optimum: float | None, curves: Iterable[Curve], sense: int) -> float | None:
+    """What gaps are to: the optimum where it is proven, else the best objective of these runs; None without any."""
+    best = optimum
+    for curve in curves if optimum is None else ():
+        last = curve[-1][1]
+        if last is not None and (best is None or better(last, best, sense)):
+            best = last
+    return best
