@@ -12,18 +12,16 @@ from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import Disagreement, EngineMissing, ModelRefused
 from schedgap.formulations.common.instance import Instance
 from schedgap.formulations.common.numbers import agrees, better
-from schedgap.solvers.budget import Budget, OutOfBudgetError
+from schedgap.solvers.budget import Budget, OutOfBudgetError, too_large
 from schedgap.solvers.certificates.linear import Rejected
 from schedgap.solvers.certificates.make import Effort, prove
 from schedgap.solvers.certificates.tree import Unproven
-from schedgap.solvers.declarative import second_engines
-from schedgap.solvers.engine_run import ModelSearch, disagreement, run_engine
 from schedgap.solvers.engines import engine
 from schedgap.solvers.engines.arrays import model_arrays
+from schedgap.solvers.engines.declarative import ModelSearch, disagreement, run_engine, second_engines
 from schedgap.solvers.engines.whole import whole_model
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.result import Deadline, Proof, Result, SolveOptions, Status
-from schedgap.solvers.size import too_large
 
 SECONDS = 1.0
 """What a confirmation may take however quick the solve was; it may take as long as the solve did."""

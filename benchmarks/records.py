@@ -15,7 +15,7 @@ from typing import Annotated, Any, get_type_hints
 from pydantic import ConfigDict, Field, create_model
 
 from schedgap.benchmarks.text import number, seconds
-from schedgap.catalogue.methods import label
+from schedgap.catalogue.method import label
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import shown_method
 from schedgap.formulations.common.instance import Json, Line, Moment, Part, Positive, validated

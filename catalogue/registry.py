@@ -1,17 +1,19 @@
-"""Problems and methods by id, by entry point, or handed over as objects."""
+"""Problems, methods and instances as a caller names them: by id, by entry point, as objects or as files."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
-from schedgap.catalogue.method import Function, Kind, Method
+from schedgap.catalogue.method import SHAPE, Function, Kind, Method, Named, own_method
 from schedgap.catalogue.problem import Problem, ProblemOf
 from schedgap.formulations.common.errors import InputError, near
-from schedgap.formulations.common.instance import Instance, read_json
+from schedgap.formulations.common.instance import Instance, Json, read_json
+from schedgap.formulations.common.options import parse_settings
 from schedgap.solvers.engines import installed_engines
 
 BUILT_IN = {
@@ -144,6 +146,44 @@ def find_problem(problem: object, source: str = "problem") -> Problem:
     raise InputError(f"{source}: unknown problem {problem!r}, one of: {', '.join(ids)}{near(problem, ids)}")
 
 
+def find_method(problem: Problem, method: str | Method | Function) -> Method:
+    """The method of `problem` that is meant: its id, ``package.module:function``, a callable, or a method itself.
+
+    Raises
+    ------
+    InputError
+        There is no such method (the line lists those there are), or a user's module or function is not
+        there.
+    """
+    if isinstance(method, Method):
+        return method
+    if not isinstance(method, str):
+        if not callable(method):
+            raise InputError(f"method: must be an id or a callable, got {type(method).__name__}")
+        return own_method(method)
+    for known in problem.methods:
+        if known.id == method:
+            return known
+    if ":" in method:
+        load = Named(method)
+        load()
+        return Method(method, "a user's own heuristic", Kind.HEURISTIC, load, source="user", is_user_defined=True)
+    ids = [known.id for known in problem.methods]
+    known_ones = f"one of: {', '.join(ids)}, or {SHAPE}"
+    raise InputError(f"method: unknown method {method!r} for {problem.id}, {known_ones}{near(method, ids)}")
+
+
+def method_settings(method: Method, given: Mapping[str, Json] | None) -> dict[str, Json]:
+    """The options in `given`, as text or as values, validated against those the method has.
+
+    Raises
+    ------
+    InputError
+        An unknown option or a value out of range.
+    """
+    return parse_settings(method.options, given or {}, f"method {method.id}") if given else {}
+
+
 def shown_method(problem: str, method: str) -> str:
     """How tables name a method: :attr:`~schedgap.catalogue.method.Method.shown`, its id where it is not registered."""
     methods = _problem(problem).methods if problem in problem_ids() else ()
@@ -182,3 +222,33 @@ def load_instance(path: str | Path, text: str | None = None) -> tuple[Problem, I
         The file cannot be read, is not JSON, or is not a valid instance.
     """
     return parse_instance(read_json(path, text), str(path))
+
+
+@dataclass(frozen=True)
+class Text:
+    """What was read already, as from standard input: its name in messages, and its content."""
+
+    name: str
+    content: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+InstanceLike = Instance | Mapping[str, Json] | str | Path | Text
+"""An instance, its JSON object, or the path of its file."""
+
+
+def as_instance(instance: InstanceLike) -> Instance:
+    """The instance itself, parsed or read where it has to be."""
+    if isinstance(instance, Instance):
+        return instance
+    if isinstance(instance, Text):
+        return load_instance(instance.name, instance.content)[1]
+    return load_instance(instance)[1] if isinstance(instance, str | Path) else parse_instance(instance)[1]
+
+
+def read_instance(instance: InstanceLike) -> tuple[Problem, Instance]:
+    """The problem and the instance of it."""
+    given = as_instance(instance)
+    return find_problem(given.problem_id), given

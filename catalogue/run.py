@@ -17,9 +17,9 @@ from schedgap.catalogue.agreement import (
     tighter,
     written,
 )
-from schedgap.catalogue.method import Function, Kind, Method
-from schedgap.catalogue.methods import find_method, last_line_of, method_settings, one_line, users_code
+from schedgap.catalogue.method import Function, Kind, Method, last_line_of, one_line, users_code
 from schedgap.catalogue.problem import Problem
+from schedgap.catalogue.registry import find_method, method_settings
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import Disagreement, EngineMissing, InputError
@@ -99,7 +99,7 @@ def load(problem: Problem, method: Method) -> None:
     for part in problem.parts:
         importlib.import_module(part)
     if method.kind is Kind.ENGINE:
-        importlib.import_module("schedgap.solvers.declarative")
+        importlib.import_module("schedgap.solvers.engines.declarative")
         with suppress(EngineMissing):
             engine(method.id)
         return
@@ -220,7 +220,7 @@ def _run_exact(method: Method, instance: Instance, options: SolveOptions, settin
 
 
 def _run_engine(problem: Problem, instance: Instance, method: Method, options: SolveOptions, check: Check) -> Result:
-    from schedgap.solvers.declarative import solve_declarative
+    from schedgap.solvers.engines.declarative import solve_declarative
 
     def build() -> DeclarativeModel:
         model = problem.model(instance)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from schedgap.benchmarks.proving import closed_by, compressed, exact_value
 from schedgap.benchmarks.records import plain_number
-from schedgap.catalogue.methods import find_method
 from schedgap.catalogue.problem import Problem
+from schedgap.catalogue.registry import find_method
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance, Json
 from schedgap.interrupt import at_work

@@ -12,7 +12,7 @@ from schedgap.benchmarks.library.improve import Judged, Offer, credit, judge, ne
 from schedgap.benchmarks.proving import CertificateLike, read_certificate
 from schedgap.benchmarks.records import Record, plain, plain_number
 from schedgap.benchmarks.text import fixed, number, table
-from schedgap.catalogue.methods import find_method
+from schedgap.catalogue.registry import find_method
 from schedgap.formulations.common.errors import Disagreement, InputError, SchedgapError
 from schedgap.formulations.common.files import check_folder, write_text
 from schedgap.formulations.common.instance import Json

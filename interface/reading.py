@@ -1,15 +1,17 @@
-"""Instances and solutions as a caller gives them: objects, JSON objects, files."""
+"""Instances and solutions as a caller gives them: objects, JSON objects, files; instances are the registry's."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schedgap.catalogue.method import Method
 from schedgap.catalogue.problem import Problem
-from schedgap.catalogue.registry import find_problem, load_instance, parse_instance
+from schedgap.catalogue.registry import InstanceLike as InstanceLike
+from schedgap.catalogue.registry import Text as Text
+from schedgap.catalogue.registry import as_instance as as_instance
+from schedgap.catalogue.registry import read_instance as read_instance
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.errors import near as near
@@ -23,36 +25,8 @@ if TYPE_CHECKING:
     from schedgap.catalogue.agreement import Check
 
 
-@dataclass(frozen=True)
-class Text:
-    """What was read already, as from standard input: its name in messages, and its content."""
-
-    name: str
-    content: str
-
-    def __str__(self) -> str:
-        return self.name
-
-
-InstanceLike = Instance | Mapping[str, Json] | str | Path | Text
-"""An instance, its JSON object, or the path of its file."""
 SolutionLike = Result | Mapping[str, Json] | str | Path | Text
 """What ``solve`` returns, a bare solution object, the object that ``solve --json`` prints, or the path of a file."""
-
-
-def as_instance(instance: InstanceLike) -> Instance:
-    """The instance itself, parsed or read where it has to be."""
-    if isinstance(instance, Instance):
-        return instance
-    if isinstance(instance, Text):
-        return load_instance(instance.name, instance.content)[1]
-    return load_instance(instance)[1] if isinstance(instance, str | Path) else parse_instance(instance)[1]
-
-
-def read_instance(instance: InstanceLike) -> tuple[Problem, Instance]:
-    """The problem and the instance of it."""
-    given = as_instance(instance)
-    return find_problem(given.problem_id), given
 
 
 def name_of(given: InstanceLike | SolutionLike, otherwise: str) -> str:

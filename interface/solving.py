@@ -12,9 +12,8 @@ from schedgap.benchmarks.records import Record
 from schedgap.benchmarks.sweep.progress import SolveProgress
 from schedgap.catalogue.agreement import write_disagreement
 from schedgap.catalogue.method import Kind
-from schedgap.catalogue.methods import find_method, method_settings
 from schedgap.catalogue.problem import Problem
-from schedgap.catalogue.registry import find_problem
+from schedgap.catalogue.registry import find_method, find_problem, method_settings
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import better

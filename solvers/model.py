@@ -18,10 +18,9 @@ from schedgap.formulations.common.files import check_writable
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.layout import Key, Layout, NamedRow
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, MAXIMISE, MINIMISE, exact
-from schedgap.solvers.declarative import solve_declarative
-from schedgap.solvers.engine_run import Check
 from schedgap.solvers.engines import engine as find_engine
 from schedgap.solvers.engines.arrays import drop_row, rows_of
+from schedgap.solvers.engines.declarative import Check, solve_declarative
 from schedgap.solvers.engines.lp import write_model
 from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, Termination
 
@@ -143,7 +142,7 @@ class Model:
         Raises
         ------
         InputError, EngineMissing, ModelRefused, Disagreement
-            As :func:`~schedgap.solvers.declarative.solve_declarative`.
+            As :func:`~schedgap.solvers.engines.declarative.solve_declarative`.
         """
         options = SolveOptions(deadline=Deadline.after(time_limit), seed=seed, threads=threads)
         if self._declarative.abstract:

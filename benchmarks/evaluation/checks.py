@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from schedgap.benchmarks.instances import workload_of
-from schedgap.catalogue.methods import one_line
+from schedgap.catalogue.method import one_line
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import InputError

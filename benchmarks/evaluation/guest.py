@@ -23,7 +23,7 @@ from typing import IO, Any
 from schedgap.benchmarks.evaluation.landlock import restrict
 from schedgap.benchmarks.evaluation.seccomp import give_up_rights, refuse_calls
 from schedgap.benchmarks.instances import workload_of
-from schedgap.catalogue.methods import import_users, one_line, users_code
+from schedgap.catalogue.method import import_users, one_line, users_code
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.instance import Json

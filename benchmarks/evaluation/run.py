@@ -23,7 +23,7 @@ from schedgap.benchmarks.sweep.cluster import check_cluster
 from schedgap.benchmarks.sweep.progress import Progress, Sink
 from schedgap.benchmarks.sweep.sweep import sweep
 from schedgap.catalogue.agreement import Answer, agree, write_disagreement
-from schedgap.catalogue.methods import one_line
+from schedgap.catalogue.method import one_line
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import Disagreement, InputError, SchedgapError, printable

@@ -13,10 +13,9 @@ from typing import Any, TypeVar
 from schedgap.benchmarks.judging.claims import claims_of
 from schedgap.benchmarks.judging.judge import evaluate
 from schedgap.catalogue.agreement import Answer, agree, write_disagreement
-from schedgap.catalogue.method import Kind, Method, full_settings, own_method
-from schedgap.catalogue.methods import find_method, one_line
+from schedgap.catalogue.method import Kind, Method, full_settings, one_line, own_method
 from schedgap.catalogue.problem import Problem, ProblemOf
-from schedgap.catalogue.registry import all_problems, find_problem
+from schedgap.catalogue.registry import all_problems, find_method, find_problem
 from schedgap.catalogue.run import run_heuristic, run_method
 from schedgap.formulations.common.errors import Disagreement, InputError, near
 from schedgap.formulations.common.instance import Instance, Json

@@ -13,7 +13,7 @@ from schedgap.benchmarks.hunt.journal import Journal
 from schedgap.benchmarks.hunt.starts import Starts
 from schedgap.benchmarks.hunt.target import Found, Judge, Target
 from schedgap.benchmarks.sweep.warm import warm_once
-from schedgap.catalogue.methods import one_line
+from schedgap.catalogue.method import one_line
 from schedgap.formulations.common.errors import Disagreement, InputError, SchedgapError
 from schedgap.formulations.common.files import write_text
 

@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-from schedgap.catalogue.methods import one_line, users_code, users_file
+from schedgap.catalogue.method import one_line, users_code, users_file
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import InputError
 from schedgap.heuristics.common.guarantee import OWN, Guarantee

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from schedgap.benchmarks.judging.claims import claims_of
 from schedgap.benchmarks.judging.verdicts import ledger_verdict
 from schedgap.catalogue.agreement import Agreement
-from schedgap.catalogue.method import Method, full_settings
-from schedgap.catalogue.methods import last_line_of, one_line
+from schedgap.catalogue.method import Method, full_settings, last_line_of, one_line
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance, Json

@@ -10,8 +10,7 @@ from typing import Any
 
 from schedgap.benchmarks.instances import make_instance
 from schedgap.benchmarks.laboratory.metrics import measured
-from schedgap.catalogue.methods import find_method
-from schedgap.catalogue.registry import find_problem
+from schedgap.catalogue.registry import find_method, find_problem
 from schedgap.catalogue.run import checker_of, run_method
 from schedgap.formulations.common.instance import Instance, Json
 from schedgap.formulations.common.numbers import ratio

@@ -13,9 +13,8 @@ from schedgap.benchmarks.report.page import Picture, picture, render
 from schedgap.benchmarks.report.sheet import Marked
 from schedgap.benchmarks.text import fixed, number
 from schedgap.catalogue.method import Kind
-from schedgap.catalogue.methods import find_method
 from schedgap.catalogue.problem import Problem
-from schedgap.catalogue.registry import all_problems, parse_instance
+from schedgap.catalogue.registry import all_problems, find_method, parse_instance
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.instance import Instance, Solution, read_json

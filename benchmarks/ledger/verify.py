@@ -18,9 +18,8 @@ from schedgap.benchmarks.sweep.sweep import sweep
 from schedgap.benchmarks.text import refuting
 from schedgap.catalogue.agreement import Answer, agree, with_certificate, write_disagreement
 from schedgap.catalogue.method import Method, full_settings
-from schedgap.catalogue.methods import find_method
 from schedgap.catalogue.problem import Problem
-from schedgap.catalogue.registry import all_problems
+from schedgap.catalogue.registry import all_problems, find_method
 from schedgap.catalogue.run import run_heuristic, run_method
 from schedgap.formulations.common.errors import Disagreement, InputError, near
 from schedgap.formulations.common.files import check_folder

@@ -16,8 +16,8 @@ from schedgap.benchmarks.sweep.progress import Watcher
 from schedgap.benchmarks.sweep.warm import warm_once
 from schedgap.catalogue.agreement import DISAGREEMENTS, Agreement, Answer, agree, write_disagreement
 from schedgap.catalogue.method import Kind, Method
-from schedgap.catalogue.methods import find_method
 from schedgap.catalogue.problem import Problem
+from schedgap.catalogue.registry import find_method
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import Disagreement, EngineMissing, InputError, ModelRefused, near
 from schedgap.formulations.common.instance import Instance, Json

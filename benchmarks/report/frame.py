@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pandas as pd
 
 from schedgap.benchmarks.report.compare import Comparison
-from schedgap.catalogue.methods import label
+from schedgap.catalogue.method import label
 from schedgap.formulations.common.instance import Json
 
 NUMBERS = ("objective", "bound", "optimum", "best_bound", "ratio", "seconds")

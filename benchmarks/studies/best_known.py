@@ -53,7 +53,7 @@ def best_known(problem: str, preset: str, settings: Settings, seed: int, limit: 
     heuristic has, and of gaps |objective - bound| / |objective|; None where unknown.
     """
     from schedgap.benchmarks.sweep.warm import warm_once
-    from schedgap.catalogue.methods import find_method
+    from schedgap.catalogue.registry import find_method
 
     known = find_problem(problem)
     instance = make_instance(known, preset, seed, settings)

@@ -12,9 +12,8 @@ from schedgap.benchmarks.records import Record
 from schedgap.benchmarks.sweep.store import row_key
 from schedgap.benchmarks.sweep.versions import relevant_versions
 from schedgap.catalogue.method import Method
-from schedgap.catalogue.methods import find_method
 from schedgap.catalogue.problem import Problem
-from schedgap.catalogue.registry import all_problems, parse_instance
+from schedgap.catalogue.registry import all_problems, find_method, parse_instance
 from schedgap.catalogue.workload import Batch
 from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.instance import Instance, Json, read_json

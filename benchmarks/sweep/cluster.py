@@ -17,10 +17,10 @@ from typing import Any, Generic, TypeVar
 from schedgap.benchmarks.sweep.pool import GRACE, Pool
 from schedgap.benchmarks.sweep.progress import TICK
 from schedgap.benchmarks.sweep.versions import relevant_versions
-from schedgap.catalogue.methods import one_line
+from schedgap.catalogue.method import one_line
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json
-from schedgap.solvers.size import share_memory
+from schedgap.solvers.budget import share_memory
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")

@@ -16,9 +16,9 @@ from typing import Generic, Self, TypeVar
 from joblib.externals.loky import ProcessPoolExecutor
 
 from schedgap.benchmarks.sweep.progress import TICK, ticking
-from schedgap.catalogue.methods import one_line
+from schedgap.catalogue.method import one_line
 from schedgap.formulations.common.parent import end_with_parent
-from schedgap.solvers.size import share_memory
+from schedgap.solvers.budget import share_memory
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")

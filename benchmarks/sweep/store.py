@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Self
 
 from schedgap.benchmarks.records import Record, RunFacts
-from schedgap.catalogue.methods import one_line
+from schedgap.catalogue.method import one_line
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json, read_json, validated
 

@@ -108,7 +108,7 @@ def idle_servers(case: Case) -> Evaluation:
     from schedgap.formulations.ddljs.check import check
     from schedgap.formulations.ddljs.instance import DdljsSolution
     from schedgap.formulations.ddljs.models.slots import build_ilp
-    from schedgap.solvers.declarative import solve_declarative
+    from schedgap.solvers.engines.declarative import solve_declarative
 
     if case.optimum is None:
         return not_applicable("the optimum is not proven")

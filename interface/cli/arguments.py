@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from schedgap import InputError
+from schedgap.formulations.common.errors import InputError
 
 if TYPE_CHECKING:
     from schedgap.reading import Text

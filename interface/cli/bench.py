@@ -6,8 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from schedgap import InputError
 from schedgap.cli.arguments import add_cluster, add_seed, add_time_limit, count, factor, names, room
+from schedgap.formulations.common.errors import InputError
 
 _BESIDE = ""
 """The value of ``--csv`` and ``--parquet`` without a file: beside the run."""

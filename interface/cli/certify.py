@@ -7,8 +7,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from schedgap import InputError
 from schedgap.cli.arguments import add_memory_limit, add_seed, add_time_limit, check_out, given, to_json
+from schedgap.formulations.common.errors import InputError
 
 
 def add_certify(parser: argparse.ArgumentParser) -> None:

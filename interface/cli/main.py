@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from typing import TextIO, cast
 
-from schedgap import SchedgapError
 from schedgap.cli.arguments import Parser, split_settings
+from schedgap.formulations.common.errors import SchedgapError
 from schedgap.interrupt import INTERRUPTED, Door, at_once, at_work, engines_left, leave, terminate_like_ctrl_c
 
 PIPE_CLOSED = 141

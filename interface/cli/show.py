@@ -6,8 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from schedgap import InputError
 from schedgap.cli.arguments import given, once, to_json
+from schedgap.formulations.common.errors import InputError
 
 
 def add_plot(parser: argparse.ArgumentParser) -> None:

@@ -6,7 +6,6 @@ import argparse
 import sys
 from pathlib import Path
 
-from schedgap import Disagreement, InputError
 from schedgap.cli.arguments import (
     add_memory_limit,
     add_seed,
@@ -22,6 +21,7 @@ from schedgap.cli.arguments import (
     to_json,
     write_or_print,
 )
+from schedgap.formulations.common.errors import Disagreement, InputError
 
 MEMORY = "GB that a method may take (default: three quarters of what is free)"
 

@@ -127,7 +127,8 @@ def _ended(found: _Hunted, any_found: bool) -> int:
 
 def _run_family(arguments: argparse.Namespace) -> int:
     """A family; 4 where none was found, 5 where parts disagreed on some instance."""
-    from schedgap import InputError, api
+    from schedgap import api
+    from schedgap.formulations.common.errors import InputError
 
     for name in ("budget", "claims", "around"):
         if getattr(arguments, name) is not None:

@@ -20,8 +20,7 @@ from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import EngineMissing
 from schedgap.solvers.engines.answer import EngineAnswer, Progress, conclude, settled, sizes
 from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, model_arrays
-from schedgap.solvers.engines.cbc_files import read_log
-from schedgap.solvers.engines.cbc_process import CbcRun
+from schedgap.solvers.engines.cbc_process import CbcRun, read_log
 from schedgap.solvers.engines.whole import BOUND_TOLERANCE, FLOATING_RANGE, WholeModel, whole_model
 from schedgap.solvers.result import SolveOptions, Status, Termination
 

@@ -26,7 +26,7 @@ from schedgap.benchmarks.hunt import run as hunts
 from schedgap.benchmarks.hunt.result import Hunted
 from schedgap.benchmarks.instances import make_instance
 from schedgap.catalogue.agreement import Agreement
-from schedgap.catalogue.methods import users_file
+from schedgap.catalogue.method import users_file
 from schedgap.catalogue.rar_ddls import PROBLEM
 from schedgap.catalogue.registry import all_problems
 from schedgap.catalogue.run import run_method

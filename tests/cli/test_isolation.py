@@ -25,9 +25,8 @@ from schedgap.benchmarks.hunt import target
 from schedgap.benchmarks.hunt.target import Judge, Target
 from schedgap.benchmarks.instances import make_instance, workload_of
 from schedgap.benchmarks.library.collection import entries
-from schedgap.catalogue.methods import find_method
 from schedgap.catalogue.rar_ddls import PROBLEM
-from schedgap.catalogue.registry import all_problems
+from schedgap.catalogue.registry import all_problems, find_method
 from schedgap.catalogue.run import run_method
 from schedgap.solvers.result import Deadline
 

@@ -21,7 +21,7 @@ from schedgap.formulations.ddl_cluster.bounds import lower_bound
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.models.job_shop import build_model, model_nonzeros
 from schedgap.solvers.cp_sat.session import CpAnswer, search_cp
-from schedgap.solvers.declarative import solve_declarative
+from schedgap.solvers.engines.declarative import solve_declarative
 from schedgap.solvers.exact.ddl_cluster import methods, placement
 from schedgap.solvers.exact.ddl_cluster.methods import solve_cp, solve_job_shop
 from schedgap.solvers.incumbent import Incumbent

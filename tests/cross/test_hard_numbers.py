@@ -15,9 +15,8 @@ from support.checks import comm_contention as check
 from schedgap.benchmarks.instances import find_preset, workload_of
 from schedgap.benchmarks.report.compare import answer_of
 from schedgap.catalogue.agreement import Answer, agree
-from schedgap.catalogue.methods import find_method
 from schedgap.catalogue.problem import Problem
-from schedgap.catalogue.registry import all_problems
+from schedgap.catalogue.registry import all_problems, find_method
 from schedgap.catalogue.run import run_method
 from schedgap.catalogue.workload import Batch
 from schedgap.formulations.common.errors import InputError, ModelRefused

@@ -11,7 +11,7 @@ from schedgap.formulations.rar_ddls.bounds import lower_bound
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.models.reformulation import build_reformulation
 from schedgap.formulations.rar_ddls.models.time_indexed import build_ilp, ilp_nonzeros
-from schedgap.solvers.declarative import solve_declarative
+from schedgap.solvers.engines.declarative import solve_declarative
 from schedgap.solvers.exact.rar_ddls.cp import solve_cp
 from schedgap.solvers.result import Result, SolveOptions, Status
 

@@ -7,8 +7,7 @@ import pytest
 from schedgap.benchmarks.judging.judge import evaluate
 from schedgap.benchmarks.judging.verdicts import all_verdicts
 from schedgap.benchmarks.ledger.verify import _Trials
-from schedgap.catalogue.methods import find_method
-from schedgap.catalogue.registry import parse_instance
+from schedgap.catalogue.registry import find_method, parse_instance
 from schedgap.heuristics.common.guarantee import Verdict
 
 UNIT = 2.0**-40

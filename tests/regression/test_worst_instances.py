@@ -11,8 +11,7 @@ from schedgap.benchmarks.judging.judge import finite
 from schedgap.benchmarks.library import file_name, known
 from schedgap.benchmarks.studies.library.renew import renew
 from schedgap.catalogue.method import Kind
-from schedgap.catalogue.methods import find_method
-from schedgap.catalogue.registry import all_problems, load_instance, parse_instance
+from schedgap.catalogue.registry import all_problems, find_method, load_instance, parse_instance
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.numbers import ratio
 from schedgap.solvers.result import SolveOptions, Status

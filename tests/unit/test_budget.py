@@ -17,7 +17,7 @@ from support.work import PASSED, PATIENCE
 
 from schedgap.catalogue.method import Kind, Method
 from schedgap.catalogue.run import run_method
-from schedgap.solvers import size
+from schedgap.solvers import budget
 from schedgap.solvers.budget import Budget, OutOfBudgetError, used_bytes
 from schedgap.solvers.result import NO_DEADLINE, Result, SolveOptions, Status, Termination
 
@@ -235,8 +235,8 @@ budget.end()
 
 
 def test_processes_that_work_side_by_side_share_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(size, "available_bytes", lambda: 800)
-    monkeypatch.setattr(size, "_sharers", 1)
-    assert (size.memory_budget(), size.memory_budget(7)) == (600, 7)
-    size.share_memory(3)
-    assert (size.memory_budget(), size.memory_budget(7)) == (200, 7)
+    monkeypatch.setattr(budget, "available_bytes", lambda: 800)
+    monkeypatch.setattr(budget, "_sharers", 1)
+    assert (budget.memory_budget(), budget.memory_budget(7)) == (600, 7)
+    budget.share_memory(3)
+    assert (budget.memory_budget(), budget.memory_budget(7)) == (200, 7)

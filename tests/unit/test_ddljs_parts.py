@@ -21,7 +21,7 @@ from schedgap.formulations.ddljs.utility import contiguous, reaches, resolution,
 from schedgap.heuristics.ddljs.baselines import drf, fifo, las
 from schedgap.heuristics.ddljs.gadget import by_marginals, gadget
 from schedgap.heuristics.ddljs.inner import Progress, slot_problem
-from schedgap.solvers import size
+from schedgap.solvers import budget
 from schedgap.solvers.exact.ddljs.bound import upper_bound
 from schedgap.solvers.exact.g_vne.colgen import solve_colgen
 from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
@@ -68,7 +68,7 @@ def test_the_program_is_as_large_as_estimated() -> None:
 
 
 def test_too_large_a_program_is_said_to_be_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(size, "seconds_per_nonzero", lambda: 1e6)
+    monkeypatch.setattr(budget, "seconds_per_nonzero", lambda: 1e6)
     found = run_method(DDLJS, paper(0), "highs", SolveOptions(deadline=Deadline.after(PATIENCE)))
     assert found.termination is Termination.TOO_LARGE and found.bound is not None
 

@@ -13,7 +13,7 @@ import pytest
 from support.engine_models import ModelMaker, checker_of, knapsacks, market_split, rows_by_name, staircase
 from support.work import PATIENCE, calls, with_growing_limit
 
-import schedgap.solvers.declarative as declarative
+import schedgap.solvers.engines.declarative as declarative
 from schedgap.benchmarks.instances.rar_ddls.random import paper, small
 from schedgap.benchmarks.report.compare import run_method
 from schedgap.benchmarks.studies.engine_handoff import sparse_model
@@ -22,12 +22,11 @@ from schedgap.formulations.common.check import CheckReport, Violation
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.rar_ddls.models.time_indexed import build_ilp, ilp_nonzeros
-from schedgap.solvers import size
-from schedgap.solvers.declarative import solve_declarative
+from schedgap.solvers import budget
 from schedgap.solvers.engines import NAMES, engine, installed_engines, watch
 from schedgap.solvers.engines.answer import EngineAnswer
+from schedgap.solvers.engines.declarative import add_no_good_cut, solve_declarative, worst_broken_row
 from schedgap.solvers.engines.whole import FLOATING_RANGE
-from schedgap.solvers.no_good_cuts import add_no_good_cut, worst_broken_row
 from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, Termination
 
 ONE = SolveOptions(threads=1)
@@ -233,7 +232,7 @@ def test_a_model_too_large_to_build_leaves_the_start_or_the_fallback() -> None:
 
 def test_rar_ddls_has_its_quick_schedule_where_the_model_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     instance = paper(3)
-    monkeypatch.setattr(size, "seconds_per_nonzero", lambda: 1e6)
+    monkeypatch.setattr(budget, "seconds_per_nonzero", lambda: 1e6)
     result = run_method(RAR_DDLS, instance, "highs", replace(ONE, deadline=Deadline.after(PATIENCE)))
     assert (result.status, result.termination) == (Status.FEASIBLE, Termination.TOO_LARGE)
     assert result.objective is not None and result.bound is not None and result.bound <= result.objective
@@ -247,24 +246,24 @@ def test_a_model_too_large_for_memory_is_not_built() -> None:
 
 def test_the_estimate_is_the_best_of_its_measurements(monkeypatch: pytest.MonkeyPatch) -> None:
     """Other work on the machine makes measurements too long, never too short."""
-    took = [9.0, 3.0, 0.5, *[50.0] * (size.MEASUREMENTS - 3)]
+    took = [9.0, 3.0, 0.5, *[50.0] * (budget.MEASUREMENTS - 3)]
     clock = iter([moment for k, seconds in enumerate(took) for moment in (100.0 * k, 100.0 * k + seconds)])
-    assert size.measured(lambda: next(clock)) == size.BUILDER_FACTOR * 0.5 / size.SAMPLE_NONZEROS
+    assert budget.measured(lambda: next(clock)) == budget.BUILDER_FACTOR * 0.5 / budget.SAMPLE_NONZEROS
     assert next(clock, None) is None
-    monkeypatch.setattr(size, "seconds_per_nonzero", lambda: 0.001)
-    assert size.too_large(1000, Deadline.after(3600)) is None
-    assert size.too_large(3_600_000, Deadline.after(3600)) is not None
+    monkeypatch.setattr(budget, "seconds_per_nonzero", lambda: 0.001)
+    assert budget.too_large(1000, Deadline.after(3600)) is None
+    assert budget.too_large(3_600_000, Deadline.after(3600)) is not None
 
 
 def test_what_is_measured_is_near_what_building_takes() -> None:
     """In calls per nonzero, which are the same on every machine; within a factor of 2 and of 8."""
-    sample = calls(size.build_sample) / size.SAMPLE_NONZEROS
+    sample = calls(budget.build_sample) / budget.SAMPLE_NONZEROS
     plain = calls(sparse_model, 2000, 5) / 2000
     assert sample / 2 < plain < 2 * sample
     instance = small(0)
     build_ilp(instance)  # fills what is cached
     built = calls(build_ilp, instance) / ilp_nonzeros(instance)
-    assert sample * size.BUILDER_FACTOR / 8 < built < sample * size.BUILDER_FACTOR * 8
+    assert sample * budget.BUILDER_FACTOR / 8 < built < sample * budget.BUILDER_FACTOR * 8
 
 
 def test_time_spent_on_building_counts(name: str) -> None:

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from support.engine_models import ModelMaker, checker_of, enumerate_optimum, random_model
 
-import schedgap.solvers.declarative as declarative
+import schedgap.solvers.engines.declarative as declarative
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import EngineMissing
-from schedgap.solvers.declarative import solve_declarative
 from schedgap.solvers.engines import engine
 from schedgap.solvers.engines.answer import EngineAnswer
 from schedgap.solvers.engines.arrays import model_arrays
+from schedgap.solvers.engines.declarative import solve_declarative
 from schedgap.solvers.engines.dual_bound import GRID, evaluated, exact_bound
 from schedgap.solvers.engines.integers import exact_decimal
 from schedgap.solvers.engines.whole import FLOATING_RANGE, whole_model

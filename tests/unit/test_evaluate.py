@@ -21,9 +21,9 @@ from schedgap.benchmarks.report.compare import compare, run_method
 from schedgap.benchmarks.suites.plan import plan
 from schedgap.benchmarks.sweep.progress import SolveProgress
 from schedgap.catalogue.agreement import Answer, agree
-from schedgap.catalogue.methods import find_method, label, method_settings
+from schedgap.catalogue.method import label
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
-from schedgap.catalogue.registry import all_problems
+from schedgap.catalogue.registry import all_problems, find_method, method_settings
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.numbers import MAXIMISE, MINIMISE
 from schedgap.formulations.common.options import options_of

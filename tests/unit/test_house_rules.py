@@ -134,7 +134,6 @@ def test_files_for_people_are_written_whole_or_not_at_all() -> None:
     direct = {str(p.relative_to(ROOT)) for p in FILES if "studies" not in p.parts and writes.search(p.read_text())}
     assert direct == {
         "formulations/common/files.py",
-        "solvers/engines/cbc_files.py",
         "solvers/engines/cbc_process.py",
         "benchmarks/hunt/target.py",
     }

@@ -11,8 +11,8 @@ from support.toy import toy
 from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.judging.judge import evaluate, finite, guarantees_of, judge
 from schedgap.catalogue.agreement import Agreement
-from schedgap.catalogue.methods import find_method
 from schedgap.catalogue.problem import Problem
+from schedgap.catalogue.registry import find_method
 from schedgap.heuristics.common.guarantee import Assumption, Case, Evaluation, Guarantee, Measured, Verdict, at_most
 
 

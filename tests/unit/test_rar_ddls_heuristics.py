@@ -23,9 +23,8 @@ from support.work import PASSED, Looks
 
 from schedgap.benchmarks.instances.rar_ddls.random import contended, large, paper, tiny
 from schedgap.benchmarks.report.compare import run_method
-from schedgap.catalogue.methods import find_method, method_settings
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
-from schedgap.catalogue.registry import load_instance
+from schedgap.catalogue.registry import find_method, load_instance, method_settings
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.options import keywords
 from schedgap.formulations.rar_ddls.dynamics import simulate

@@ -20,8 +20,8 @@ from schedgap.formulations.rar_ddls.models.rows import ROWS, VARIABLES, Frame, V
 from schedgap.formulations.rar_ddls.models.time_indexed import add_links, build_ilp, ilp_nonzeros
 from schedgap.formulations.rar_ddls.rates import rate_table
 from schedgap.formulations.rar_ddls.schedule import quick_schedule
-from schedgap.solvers.declarative import solve_declarative
 from schedgap.solvers.engines.arrays import rows_of
+from schedgap.solvers.engines.declarative import solve_declarative
 from schedgap.solvers.result import SolveOptions, Status
 
 

@@ -26,9 +26,9 @@ from schedgap.formulations.rar_ddls.models.reformulation import (
     smallest_theta,
 )
 from schedgap.formulations.rar_ddls.rates import rate_table
-from schedgap.solvers.declarative import solve_declarative
 from schedgap.solvers.engines import engine
 from schedgap.solvers.engines.arrays import rows_of
+from schedgap.solvers.engines.declarative import solve_declarative
 from schedgap.solvers.result import SolveOptions, Status
 
 

@@ -11,7 +11,7 @@ from support.work import PATIENCE
 from schedgap.benchmarks.instances.rar_ddls.grid import FAMILIES, contended_grid
 from schedgap.benchmarks.studies.speed.rar_ddls_reach import contended_slots, cp_reach, method_reach
 from schedgap.formulations.rar_ddls.bounds import is_infeasible, lower_bound
-from schedgap.solvers import size
+from schedgap.solvers import budget
 from schedgap.solvers.exact.rar_ddls.cp import solve_cp
 from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
 
@@ -57,7 +57,7 @@ def test_a_limit_leaves_a_checked_schedule_and_a_bound() -> None:
 
 
 def test_the_interval_model_is_left_out_where_it_cannot_be_built(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(size, "seconds_per_nonzero", lambda: 1e6)
+    monkeypatch.setattr(budget, "seconds_per_nonzero", lambda: 1e6)
     instance = contended_grid(0, jobs=20, servers=6, family="pairs")
     result = solve_cp(instance, SolveOptions(deadline=Deadline.after(PATIENCE), threads=1))
     assert result.termination is Termination.TOO_LARGE and result.info["reason"].startswith("interval model: ")

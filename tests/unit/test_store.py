@@ -35,8 +35,7 @@ from schedgap.benchmarks.sweep.store import (
     row_key,
 )
 from schedgap.benchmarks.sweep.versions import environment
-from schedgap.catalogue.methods import find_method
-from schedgap.catalogue.registry import find_problem
+from schedgap.catalogue.registry import find_method, find_problem
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.files import write_text

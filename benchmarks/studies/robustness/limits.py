@@ -21,8 +21,7 @@ from pathlib import Path
 from schedgap.benchmarks.instances import make_instance, workload_of
 from schedgap.benchmarks.sweep.warm import warm_once
 from schedgap.catalogue.method import Kind
-from schedgap.catalogue.methods import find_method
-from schedgap.catalogue.registry import all_problems, find_problem
+from schedgap.catalogue.registry import all_problems, find_method, find_problem
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.instance import Json
 from schedgap.solvers.budget import used_bytes

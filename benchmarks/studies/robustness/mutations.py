@@ -31,9 +31,8 @@ from schedgap.benchmarks.sweep.pool import Pool
 from schedgap.benchmarks.sweep.store import Store
 from schedgap.benchmarks.sweep.warm import warm_once
 from schedgap.catalogue.method import Kind
-from schedgap.catalogue.methods import method_settings
 from schedgap.catalogue.problem import Problem
-from schedgap.catalogue.registry import all_problems, find_problem, load_instance
+from schedgap.catalogue.registry import all_problems, find_problem, load_instance, method_settings
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.instance import Instance, Json, Solution, read_json

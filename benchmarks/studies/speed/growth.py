@@ -25,8 +25,7 @@ from schedgap.benchmarks.figures.style import log_scale, new_figure, plain_axes,
 from schedgap.benchmarks.instances import make_instance
 from schedgap.benchmarks.sweep.warm import warm_up
 from schedgap.catalogue.method import Kind
-from schedgap.catalogue.methods import find_method
-from schedgap.catalogue.registry import find_problem
+from schedgap.catalogue.registry import find_method, find_problem
 from schedgap.formulations.common.instance import Instance, Json
 
 SIZES = (100, 316, 1000, 3162, 10_000, 31_623, 100_000)

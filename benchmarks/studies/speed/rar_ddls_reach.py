@@ -11,7 +11,7 @@ from schedgap.formulations.rar_ddls.check import check
 from schedgap.formulations.rar_ddls.dynamics import simulate
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance, RarDdlsSolution
 from schedgap.formulations.rar_ddls.models.time_indexed import build_ilp, ilp_nonzeros
-from schedgap.solvers.declarative import solve_declarative
+from schedgap.solvers.engines.declarative import solve_declarative
 from schedgap.solvers.exact.rar_ddls.cp import solve_cp
 from schedgap.solvers.result import Deadline, Result, SolveOptions, Status
 

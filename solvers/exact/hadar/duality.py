@@ -35,7 +35,7 @@ def solve_p2(instance: HadarInstance, options: SolveOptions) -> Result:
     Exponential: for tiny instances. Source: paper 002, (2) to (3a).
     """
     from schedgap.formulations.hadar.models.schedules import build_p2
-    from schedgap.solvers.declarative import solve_declarative
+    from schedgap.solvers.engines.declarative import solve_declarative
 
     began = time.monotonic()
     try:

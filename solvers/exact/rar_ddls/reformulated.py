@@ -35,7 +35,7 @@ def solve_schedule_set(instance: RarDdlsInstance, options: SolveOptions) -> Resu
     Exponential: for tiny instances. Source: paper 000, section 5.
     """
     from schedgap.formulations.rar_ddls.models.reformulation import LIMIT, build_reformulation
-    from schedgap.solvers.declarative import solve_declarative
+    from schedgap.solvers.engines.declarative import solve_declarative
 
     began = time.monotonic()
     try:
