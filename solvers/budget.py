@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Self
+from typing import Any, Self
 
 from schedgap.solvers.result import Deadline, Termination, clock
 
@@ -139,12 +139,14 @@ def too_large(
 POLL = 0.05
 """Seconds between two looks at the clock and at the memory in use."""
 AGAIN = 40
-"""Looks after which whoever has not ended by then is asked once more: what is raised in a finaliser or in a callback
-of native code is lost."""
+"""Looks after which whoever has not ended by then is asked once more: what is raised in a callback of native code may
+be lost without a trace."""
 LOADERS = frozenset({"importlib", "_frozen_importlib", "_frozen_importlib_external"})
 """What imports: a package that is interrupted then stays half made for whoever imports it next."""
 COMPILERS = frozenset({"numba", "llvmlite"})
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+_lost: set[int] = set()
+"""Threads in which Python dropped what was raised, in a finaliser or in the callback of a weak reference."""
 
 
 class OutOfBudgetError(KeyboardInterrupt):
@@ -176,11 +178,27 @@ def _children() -> list[str]:
     return found
 
 
+def _notice_lost() -> None:
+    """From now on Python tells, in place of a warning, that it dropped an :class:`OutOfBudgetError`."""
+    before = sys.unraisablehook
+    if getattr(before, "__name__", "") == "notice_lost":
+        return
+
+    def notice_lost(dropped: Any) -> None:
+        if isinstance(dropped.exc_value, OutOfBudgetError):
+            _lost.add(threading.get_ident())
+        else:
+            before(dropped)
+
+    sys.unraisablehook = notice_lost
+
+
 class Budget:
     """Ends what runs inside of it by :class:`OutOfBudgetError`, when its time or memory is over.
 
     Python code notices at its next step. Compiled code is not interrupted, nor is an import, nor compilation (numba's),
-    which no time limit counts. Whatever has not ended :data:`AGAIN` looks later is asked again.
+    which no time limit counts. Where a finaliser swallowed it, or whoever was asked has not ended :data:`AGAIN` looks
+    later, it is raised again.
 
     Parameters
     ----------
@@ -212,6 +230,7 @@ class Budget:
     def __enter__(self) -> Self:
         self._within = id(sys._getframe(1))
         if self._moment is not None or self._most is not None:
+            _notice_lost()
             threading.Thread(target=self._watch, daemon=True, name="budget").start()
         return self
 
@@ -234,7 +253,7 @@ class Budget:
     def _watch(self) -> None:
         looks = 0
         while not self._ended.wait(POLL):
-            if looks % AGAIN == 0 and not self.look():
+            if (looks % AGAIN == 0 or self._thread in _lost) and not self.look():
                 continue
             looks += 1
 
@@ -248,6 +267,7 @@ class Budget:
         with self._lock:
             if not self._ended.is_set():
                 self.over = over
+                _lost.discard(self._thread)
                 # Never taken back by raising None: that alone tells every thread to look for something, for ever,
                 # which slows each call of Python and makes a profiler wait without end.
                 error = ctypes.py_object(OutOfBudgetError)

@@ -37,8 +37,8 @@ def optimal(objective: Number | None, bound: Number | None, sense: int) -> bool:
         return False
     if sense * objective <= sense * bound:
         return True
-    if objective == 0 or (isinstance(objective, int | Fraction) and isinstance(bound, int | Fraction)):
-        return False  # of an objective of 0 a bound that is not 0 proves nothing, however small it is
+    if isinstance(objective, int | Fraction) and isinstance(bound, int | Fraction):
+        return False
     return agrees(float(objective), float(bound))
 
 

@@ -9,8 +9,6 @@ from functools import lru_cache
 
 RELATIVE_TOLERANCE = 1e-9
 """Objective values are equal within this, relative to the larger."""
-ABSOLUTE_TOLERANCE = 1e-18
-"""Of objectives below 1e-9, as in :func:`gap`: dust of floating-point numbers beside a 0."""
 CHECK_TOLERANCE = Fraction(1, 10**9)
 LARGEST_SLACK = Fraction(1, 10**6)
 """Limits of a model's rows give way by the tolerance, but by no more than this: large whole numbers stay apart."""
@@ -37,8 +35,8 @@ def common_divisor(numbers: Iterable[Fraction]) -> Fraction:
 
 
 def agrees(a: float, b: float) -> bool:
-    """Whether two objective values are equal: within 1e-9 relative, whatever their size."""
-    return math.isclose(a, b, rel_tol=RELATIVE_TOLERANCE, abs_tol=ABSOLUTE_TOLERANCE)
+    """Whether two objective values are equal: within 1e-9 relative, whatever their size; only 0 agrees with 0."""
+    return math.isclose(a, b, rel_tol=RELATIVE_TOLERANCE)
 
 
 def gap(objective: float | None, bound: float | None) -> float | None:

@@ -18,13 +18,15 @@ from numpy.typing import NDArray
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.common.numbers import CHECK_TOLERANCE, LARGEST_SLACK, exact
+from schedgap.formulations.common.numbers import CHECK_TOLERANCE, LARGEST_SLACK, exact, unit_of
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
 
 INTEGRALITY_TOLERANCE = 1e-5
 """Engines accept integer variables this close to a whole number; such values are rounded."""
+LEAST_LARGEST = 1.0
+"""Continuous variables go at least up to here, or are measured in another unit."""
 NEAR = 1e-12
 """Sums of floats this near to a whole number, relatively, are computed again exactly."""
 
@@ -45,6 +47,7 @@ class ModelArrays:
     row_lower, row_upper : (m,), infinite where a row is one-sided
     starts : (m + 1,), `indices`, `coefficients` : (nonzeros,) the rows of A, compressed; no explicit zeros
     contradiction : what makes the model infeasible at sight (crossed bounds, a row 0 >= 1), or ""
+    units : (n,) or one for all: a variable of 1 here is so much of the model's own
 
     Bounds of integer variables are whole numbers: HiGHS 1.13 calls a point optimal that lies at a fractional
     bound of an integer variable.
@@ -65,6 +68,7 @@ class ModelArrays:
     coefficients: FloatArray
     restated: NDArray[np.bool_]
     contradiction: str = ""
+    units: FloatArray | float = 1.0
 
     @property
     def is_mip(self) -> bool:
@@ -126,16 +130,43 @@ class ModelArrays:
         return bool(((activity >= self.row_lower - allowed) & (activity <= self.row_upper + allowed)).all())
 
     def by_variable(self, values: FloatArray) -> dict[pulp.LpVariable, float]:
-        """`values` (n,) as a mapping by variable."""
-        return dict(zip(self.variables, values.tolist(), strict=True))
+        """`values` (n,) as a mapping by variable, in the model's own units."""
+        return dict(zip(self.variables, (values * self.units).tolist(), strict=True))
 
     def start(self, model: DeclarativeModel, solution: Solution | None) -> dict[int, float]:
         """The warm start that `solution` means, by position; empty where there is none."""
         if solution is None or model.assign is None:
             return {}
         assigned: Mapping[pulp.LpVariable, float] = model.assign(solution)
-        places = self.position
-        return {places[id(v)]: float(value) for v, value in assigned.items() if id(v) in places}
+        places, units = self.position, np.broadcast_to(self.units, len(self.variables))
+        here = [(places[id(v)], float(value)) for v, value in assigned.items() if id(v) in places]
+        return {place: float(value / units[place]) for place, value in here}
+
+    def in_ordinary_units(self) -> ModelArrays:
+        """The same model; where nothing continuous gets as far as :data:`LEAST_LARGEST`, in units in which it does.
+
+        Tolerances of engines are absolute: moments within 1e-6 s of each other are one moment to them.
+        """
+        continuous = ~self.whole
+        largest = float(np.maximum(np.abs(self.lower), np.abs(self.upper))[continuous].max(initial=0.0))
+        unit = unit_of(largest, (LEAST_LARGEST, math.inf))
+        if unit == 1.0:
+            return self
+        units = np.where(continuous, unit, 1.0)
+        coefficients, begin = self.coefficients * units[self.indices], self.starts[:-1]
+        size = np.frexp(np.maximum.reduceat(np.abs(coefficients), begin))[1]
+        loose = np.logical_or.reduceat(continuous[self.indices], begin)
+        rows = np.where(loose, np.ldexp(1.0, size), 1.0)
+        return replace(
+            self,
+            cost=self.cost * units,
+            lower=self.lower / units,
+            upper=self.upper / units,
+            row_lower=self.row_lower / rows,
+            row_upper=self.row_upper / rows,
+            coefficients=coefficients / np.repeat(rows, np.diff(self.starts)),
+            units=self.units * units,
+        )
 
 
 def rows_of(problem: pulp.LpProblem) -> list[tuple[str, Any]]:

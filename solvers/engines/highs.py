@@ -239,7 +239,7 @@ class Highs:
         arrays = model_arrays(model)
         if (known := settled(model, arrays, self.version(), time.monotonic() - started)) is not None:
             return known
-        _refuse_small(arrays)
+        _refuse_small(arrays.in_ordinary_units())
         whole = whole_model(arrays)
         arrays = whole.arrays
         if (known := settled(model, arrays, self.version(), time.monotonic() - started)) is not None:

@@ -124,11 +124,11 @@ INTEGER_RANGE = Range(coefficient=2.0**62, activity=2.0**62, objective=2.0**53)
 
 
 def whole_model(arrays: ModelArrays) -> WholeModel:
-    """Restate rows and objective in whole numbers without changing the optimum.
+    """Restate rows and objective in whole numbers, and what is continuous in ordinary ones; the optimum stays.
 
     Complexity: O(nonzeros) where numbers are whole already; exact fractions for the other rows.
     """
-    restated, rows_whole, widest = _rows(arrays)
+    restated, rows_whole, widest = _rows(arrays.in_ordinary_units())
     reach = np.maximum(np.abs(restated.lower), np.abs(restated.upper))
     sizes = np.abs(restated.coefficients)
     with np.errstate(invalid="ignore"):

@@ -124,7 +124,7 @@ def disguised(draw: Draw, problem: str, data: Data) -> Data:
     data.pop("name", None)
     for group in UNITS[problem]:
         if draw.random() < 0.25:
-            power = draw.randint(-4, 4)
+            power = draw.randint(-4, 4) if draw.random() < 0.85 else draw.randint(-15, 9)
             for sign, path in group:
                 scaled(data, sign * power, path)
     if draw.random() < 0.4:

@@ -1,7 +1,7 @@
 """Tiny instances that are built to hurt, for the differential gate; each is made anew from a seed and a number.
 
 Equal sizes with different abilities, rates of 0, memory that is exactly full, tight horizons, near ties, units over
-nine decades, ids that look like keywords, arrivals beyond the horizon, networks in pieces.
+nine decades and more, ids that look like keywords, arrivals beyond the horizon, networks in pieces.
 """
 
 from __future__ import annotations

@@ -214,13 +214,16 @@ def _variables(rows: list[tuple[Terms, Fraction]]) -> dict[Any, int]:
 def _in_floats(rows: list[tuple[Terms, Fraction]]) -> float:
     """The least sum of finishing times, roughly."""
     place = _variables(rows)
-    matrix = np.zeros((len(rows), len(place)))
+    matrix, right = np.zeros((len(rows), len(place))), np.array([float(limit) for _, limit in rows])
     for row, (terms, _) in enumerate(rows):
         for name, coefficient in terms.items():
             matrix[row, place[name]] = float(coefficient)
+    largest = np.abs(matrix).max(axis=1)  # HiGHS' tolerances are absolute
+    matrix, right = matrix / largest[:, None], right / largest
+    unit = np.abs(right).max() or 1.0
     cost = np.array([float(name[0] == "finish") for name in place])
-    result = linprog(cost, A_ub=matrix, b_ub=np.array([float(b) for _, b in rows]), bounds=(0, None), method="highs")
-    return float(result.fun) if result.status == 0 and result.fun is not None else math.inf
+    result = linprog(cost, A_ub=matrix, b_ub=right / unit, bounds=(0, None), method="highs")
+    return float(result.fun * unit) if result.status == 0 and result.fun is not None else math.inf
 
 
 def _exactly(rows: list[tuple[Terms, Fraction]]) -> Fraction | None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 import pytest
 from support.toy import ToyInstance, toy
@@ -19,7 +21,7 @@ from schedgap.catalogue.method import Kind, Method
 from schedgap.catalogue.run import run_method
 from schedgap.solvers import budget
 from schedgap.solvers.budget import Budget, OutOfBudgetError, used_bytes
-from schedgap.solvers.result import NO_DEADLINE, Result, SolveOptions, Status, Termination
+from schedgap.solvers.result import NO_DEADLINE, Deadline, Result, SolveOptions, Status, Termination
 
 INSTANCE = ToyInstance.parse({"problem": "toy", "machines": 2, "jobs": [3, 2, 1]})
 FOUND = {"machine": [0, 0, 1]}
@@ -147,6 +149,45 @@ def test_it_is_raised_again_where_a_finaliser_swallowed_it() -> None:
         with pytest.raises(OutOfBudgetError):
             forever()
         forever()
+
+
+def test_it_is_raised_again_at_once_where_a_weak_set_swallowed_it(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What is raised in the callback of a weak reference never reaches whoever let go of the object."""
+    monkeypatch.setattr(budget, "AGAIN", 10**9)
+
+    class Waits(set[Any]):
+        def __len__(self) -> int:  # asked by the callback
+            swallowed.append(1)
+            forever()
+            return 0
+
+    class Thing:
+        pass
+
+    swallowed: list[int] = []
+    held: WeakSet[Thing] = WeakSet()
+    held._iterating = Waits()  # type: ignore[attr-defined]
+    with Budget(PASSED), pytest.raises(OutOfBudgetError):
+        held.add(Thing())
+        forever()
+    assert swallowed == [1] and threading.get_ident() not in budget._lost
+    assert not capfd.readouterr().err
+
+
+def test_what_others_drop_is_told_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Fragile:
+        def __del__(self) -> None:
+            raise ValueError("not ours")
+
+    told: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda dropped: told.append(dropped.exc_type))
+    for _ in range(2):
+        with Budget(Deadline.after(PATIENCE)):
+            del_me = Fragile()
+            del del_me
+    assert told == [ValueError, ValueError]
 
 
 def test_compilation_is_not_interrupted() -> None:

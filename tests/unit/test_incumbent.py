@@ -21,6 +21,10 @@ from schedgap.solvers.incumbent import Incumbent, contradicts, optimal
         (10.0, 10.0 + 11e-9, MAXIMISE, False),
         (1e-7, 0.0, MINIMISE, False),  # no absolute tolerance hides small objectives
         (0.0, 1e-12, MAXIMISE, False),
+        (1e-20, 5e-19, MAXIMISE, False),
+        (0.0, 5e-19, MAXIMISE, False),
+        (5e-19, 0.0, MINIMISE, False),
+        (5e-19, 5e-19 - 4e-28, MINIMISE, True),
         (0.0, 0.0, MAXIMISE, True),
         (10**12, 10**12 - 1, MINIMISE, False),  # whole numbers are compared exactly
         (Fraction(1, 3), Fraction(10**12, 3 * 10**12 + 1), MINIMISE, False),
@@ -40,6 +44,9 @@ def test_a_better_objective_contradicts_a_bound_beyond_rounding() -> None:
     assert not contradicts(11.0, 10.0, MINIMISE) and not contradicts(None, 10.0, MINIMISE)
     assert not contradicts(10.0 - 9e-9, 10.0, MINIMISE) and contradicts(10.0 - 11e-9, 10.0, MINIMISE)
     assert contradicts(10**12 - 1, 10**12, MINIMISE)
+    assert (
+        contradicts(5e-19, 1e-20, MAXIMISE) and contradicts(1e-20, 0.0, MAXIMISE) and not contradicts(0, 0.0, MAXIMISE)
+    )
 
 
 def test_an_incumbent_keeps_the_best_of_both() -> None:

@@ -129,7 +129,7 @@ class _Builder:
         tick = common_divisor([*given, *sent])  # windows end at its multiples, so that all times can (engines/ticks.py)
         alone = alone_times(instance)
         flow = sum(self.quick["finish"][job.id] - job.arrival for job in jobs)
-        slack = max(0.0, flow - sum(alone)) + 1e-6 * (1 + flow)
+        slack = max(0.0, flow - sum(alone)) + 1e-6 * flow
         self.least = [job.forward + job.backward + m for job, m in zip(jobs, self.message, strict=True)]
         latest = [job.arrival + time + slack for job, time in zip(jobs, alone, strict=True)]
         self.last = [float(tick * math.ceil(exact(moment) / tick)) for moment in latest]
