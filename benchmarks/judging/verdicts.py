@@ -1,13 +1,8 @@
-"""The ledger's verdicts as they ship: what the last whole ``verify`` found, so that no table contradicts it.
-
-``python -m schedgap.benchmarks.judging.verdicts FOLDER`` writes the file anew from the ``ledger.json`` and the
-counterexamples that ``schedgap verify --out FOLDER`` has left.
-"""
+"""The ledger's verdicts as they ship: what the last whole ``verify`` found, so that no table contradicts it."""
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -15,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from schedgap.formulations.common.files import write_text
-from schedgap.formulations.common.instance import Json, read_json
+from schedgap.formulations.common.instance import read_json
 
 FILE = Path(__file__).with_name("ledger_verdicts.json")
 FOLDER = "counterexamples"
@@ -78,23 +73,3 @@ def write_counterexamples(folder: Path, guarantees: Iterable[str]) -> None:
         if data is not None:
             (folder / FOLDER).mkdir(exist_ok=True)
             write_text(folder / FOLDER / f"{name}.json", json.dumps(data, indent=1) + "\n")
-
-
-def collect(folder: Path) -> dict[str, Json]:
-    """The verdicts of the ledger in `folder`, as :data:`FILE` holds them."""
-    found = {}
-    ledger = read_json(folder / "ledger.json")
-    for row in ledger["guarantees"]:
-        held, refuted = row["held"], row["refuted"]
-        counts = {"held": f" ({held * row['per_sample'][0]:,})", "refuted": f" ({refuted:,} of {held + refuted:,})"}
-        one = {"verdict": row["verdict"], "words": row["verdict"] + counts.get(row["verdict"], "")}
-        if row["counterexample"] is not None:
-            one["counterexample"] = read_json(folder / Path(row["counterexample"]).name)
-        found[row["id"]] = one
-    return {"seed": ledger["seed"], "verdicts": found}
-
-
-if __name__ == "__main__":
-    content = collect(Path(sys.argv[1]))
-    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(row)}" for name, row in content["verdicts"].items())
-    write_text(FILE, f'{{"seed": {content["seed"]}, "verdicts": {{\n{lines}\n}}}}\n')

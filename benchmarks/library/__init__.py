@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -35,12 +34,6 @@ class Worst:
     options: Mapping[str, Any]
     seed: int
     ratio: float
-
-
-def file_name(problem: str, method: str) -> str:
-    """The file of a heuristic: characters that do not belong in names of files are written as words."""
-    method = re.sub("[^A-Za-z0-9_.-]", "_", method.replace("+", "-plus"))
-    return f"{problem.replace('-', '_')}/worst-{method}{SUFFIX}"
 
 
 @cache

@@ -25,11 +25,10 @@ from schedgap.formulations.common.instance import Json, read_json, validated
 
 FILE = "run.sqlite"
 LOCK = "run.lock"
+NO_RUN = "holds no run"
 _JSON = ("settings", "limits", "versions", "info", "solution", "payload")
 _GONE = {"series": "", "axis": "", "at": None}
 """Columns that stores of earlier versions have, and what is written into them."""
-
-
 _BROKEN = (sqlite3.Error, UnicodeDecodeError, OverflowError)
 """What reading a damaged file raises."""
 DEEPEST = 50
@@ -113,7 +112,7 @@ class Store:
             names = self._db.execute(f"SELECT count(*) FROM sqlite_master WHERE {tables}")
             if names.fetchone()[0] < 2:
                 self._db.close()
-                raise StoreError(f"{path}: holds no run")
+                raise StoreError(f"{path}: {NO_RUN}")
             sound = str(self._db.execute("PRAGMA quick_check(1)").fetchone()[0])
             if sound != "ok":
                 self._db.close()

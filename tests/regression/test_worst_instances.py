@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from schedgap.benchmarks.judging.judge import finite
-from schedgap.benchmarks.library import file_name, known
-from schedgap.benchmarks.studies.library.renew import renew
+from schedgap.benchmarks.library import known
+from schedgap.benchmarks.studies.library.renew import file_name, renew
 from schedgap.catalogue.method import Kind
 from schedgap.catalogue.registry import all_problems, find_method, load_instance, parse_instance
 from schedgap.catalogue.run import run_method

@@ -8,16 +8,21 @@ import pytest
 
 from schedgap.benchmarks.figures.gpu_sharing import gantt
 from schedgap.benchmarks.importers.formats import POLLUX as POLLUX_FORM
-from schedgap.benchmarks.importers.pollux import fit_application, read_measurements
 from schedgap.benchmarks.importers.traces import read_trace
 from schedgap.benchmarks.instances.gpu_sharing.paper import physical, simulated
 from schedgap.benchmarks.instances.gpu_sharing.random import contended, small, tiny
 from schedgap.benchmarks.instances.profiles.pollux_tasks import TASKS
+from schedgap.benchmarks.studies.pollux_fit import (
+    Measurements,
+    fit_application,
+    fit_iteration_model,
+    read_measurements,
+)
 from schedgap.benchmarks.studies.speed.gpu_sharing import decision_times, policy_times
 from schedgap.cli.main import main
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.gpu_sharing.dynamics import iteration_time, tables
-from schedgap.formulations.gpu_sharing.fit import IterationModel, Measurements, fit_iteration_model
+from schedgap.formulations.gpu_sharing.fit import IterationModel
 from schedgap.heuristics.gpu_sharing.preemptive import pollux
 from schedgap.heuristics.gpu_sharing.sharing import sjf_bsbf
 

@@ -219,7 +219,6 @@ NAMED_OUTSIDE = {
     "benchmarks/audit/sides.py": {"gpu_sharing", "hadar"},
     "benchmarks/evaluation/package.py": {"rar_ddls"},
     "benchmarks/figures/pair.py": {"gpu_sharing"},
-    "benchmarks/importers/pollux.py": {"gpu_sharing"},
     "benchmarks/importers/traces.py": {"gpu_sharing"},
     "benchmarks/instances/profiles/pollux_tasks.py": {"gpu_sharing"},
     "benchmarks/laboratory/metrics.py": {"ddljs", "g_vne", "gpu_sharing", "hadar", "rar_ddls"},

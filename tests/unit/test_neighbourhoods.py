@@ -11,8 +11,8 @@ from schedgap.benchmarks.instances import make_instance
 from schedgap.benchmarks.instances.gpu_sharing.random import small as few
 from schedgap.benchmarks.instances.gpu_sharing.random import tiny
 from schedgap.benchmarks.instances.hadar.random import small
-from schedgap.benchmarks.instances.rar_ddls.grid import contended_grid
 from schedgap.benchmarks.instances.rar_ddls.random import contended
+from schedgap.benchmarks.studies.speed.rar_ddls_grid import contended_grid
 from schedgap.catalogue.gpu_sharing import PROBLEM as GPU_SHARING
 from schedgap.catalogue.hadar import PROBLEM as HADAR
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.rar_brute_force import brute_force, random_tiny
 
-from schedgap.benchmarks.instances.rar_ddls.grid import contended_grid
+from schedgap.benchmarks.studies.speed.rar_ddls_grid import contended_grid
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.job_options import JobOptions, job_options
 from schedgap.formulations.rar_ddls.rates import rate_table

@@ -8,7 +8,7 @@ from support.checks import rar_ddls as check
 from support.rar_brute_force import brute_force, random_tiny
 from support.work import PATIENCE
 
-from schedgap.benchmarks.instances.rar_ddls.grid import FAMILIES, contended_grid
+from schedgap.benchmarks.studies.speed.rar_ddls_grid import FAMILIES, contended_grid
 from schedgap.benchmarks.studies.speed.rar_ddls_reach import contended_slots, cp_reach, method_reach
 from schedgap.formulations.rar_ddls.bounds import is_infeasible, lower_bound
 from schedgap.solvers import budget

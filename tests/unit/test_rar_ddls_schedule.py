@@ -7,7 +7,7 @@ import pytest
 from support.rar_plain_schedule import PlainSchedule
 from support.rar_random import random_small
 
-from schedgap.benchmarks.instances.rar_ddls.grid import contended_grid
+from schedgap.benchmarks.studies.speed.rar_ddls_grid import contended_grid
 from schedgap.formulations.rar_ddls.dynamics import simulate
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.rates import rate_table

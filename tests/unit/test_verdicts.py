@@ -6,13 +6,16 @@ import json
 import re
 from pathlib import Path
 
-from schedgap.benchmarks.judging.verdicts import all_verdicts, collect, ledger_verdict, write_counterexamples
+from schedgap.benchmarks.judging.verdicts import all_verdicts, ledger_verdict, write_counterexamples
 from schedgap.benchmarks.ledger.page import write_ledger
 from schedgap.benchmarks.ledger.verify import verify
+from schedgap.benchmarks.studies.ledger_verdicts import collect
 from schedgap.catalogue.registry import all_problems, parse_instance
 
 DOCS = Path(__file__).parents[2] / "docs"
-WRITE = "schedgap verify --out FOLDER, then python -m schedgap.benchmarks.judging.verdicts FOLDER, writes it anew"
+WRITE = (
+    "schedgap verify --out FOLDER, then python -m schedgap.benchmarks.studies.ledger_verdicts FOLDER, writes it anew"
+)
 
 
 def _page() -> dict[str, str]:

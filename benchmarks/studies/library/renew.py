@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -15,11 +16,17 @@ from typing import TextIO
 
 from schedgap.benchmarks.hunt.result import Hunted, write_found
 from schedgap.benchmarks.hunt.run import hunt
-from schedgap.benchmarks.library import file_name, known
+from schedgap.benchmarks.library import SUFFIX, known
 from schedgap.catalogue.registry import all_problems, find_problem
 from schedgap.formulations.common.errors import InputError
 
 HERE = Path(__file__).parents[2] / "library"
+
+
+def file_name(problem: str, method: str) -> str:
+    """The file of a heuristic: characters that do not belong in names of files are written as words."""
+    method = re.sub("[^A-Za-z0-9_.-]", "_", method.replace("+", "-plus"))
+    return f"{problem.replace('-', '_')}/worst-{method}{SUFFIX}"
 
 
 def renew(

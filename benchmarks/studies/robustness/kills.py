@@ -30,8 +30,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from schedgap.benchmarks.hunt import journal
+from schedgap.benchmarks.records import Record
 from schedgap.benchmarks.studies.robustness.processes import PATIENCE, READY, Command, Run, begin
-from schedgap.benchmarks.sweep.store import FILE, Store
+from schedgap.benchmarks.sweep.store import FILE, NO_RUN, Store, StoreError
 from schedgap.formulations.common.errors import SchedgapError
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
@@ -103,8 +104,7 @@ def tables_of(command: Command, folder: Path) -> list[object]:
     for name in command.tables:
         path = folder / name
         if name.endswith(".sqlite"):
-            with Store(path, read_only=True) as store:
-                rows = [plain({**row.flat(), "finished": None}) for row in store.rows()]
+            rows = [plain({**row.flat(), "finished": None}) for row in rows_of(path)]
             found.append(sorted(json.dumps(row, sort_keys=True, default=str) for row in rows))
         else:
             content = path.read_bytes()
@@ -112,6 +112,17 @@ def tables_of(command: Command, folder: Path) -> list[object]:
             content = content.replace(str(folder).encode(), b"FOLDER")
             found.append(content.decode() if name.endswith(".md") else plain(json.loads(content)))
     return found
+
+
+def rows_of(path: Path) -> list[Record]:
+    """Of a store; none where it was killed before its first transaction: nothing had finished."""
+    try:
+        with Store(path, read_only=True) as store:
+            return list(store.rows())
+    except StoreError as error:
+        if str(error) == f"{path}: {NO_RUN}":
+            return []
+        raise
 
 
 def difference(one: object, other: object, place: str = "") -> str:
@@ -154,8 +165,8 @@ def finished_of(folder: Path) -> list[object]:
     """What a run has written down as finished: rows of its store with the moment, lines of its journal."""
     found: list[object] = []
     if (folder / "run" / FILE).is_file():
-        with Store(folder / "run" / FILE, read_only=True) as store:
-            found += [(row.key, row.finished) for row in store.rows() if row.result.status != "error"]
+        rows = rows_of(folder / "run" / FILE)
+        found += [(row.key, row.finished) for row in rows if row.result.status != "error"]
     return [*found, *(line for path in folder.rglob(journal.FILE) for line in map(str, journal.Journal(path).lines()))]
 
 

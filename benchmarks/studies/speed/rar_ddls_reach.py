@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from schedgap.benchmarks.instances.rar_ddls.grid import contended_grid
+from schedgap.benchmarks.studies.speed.rar_ddls_grid import contended_grid
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.rar_ddls.check import check
 from schedgap.formulations.rar_ddls.dynamics import simulate
