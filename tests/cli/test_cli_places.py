@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support import nobody
 from support.command import Command
 
 from schedgap.benchmarks.sweep.store import locked
@@ -21,6 +22,9 @@ from schedgap.cli.main import main
 for arguments in json.load(sys.stdin):
     print("status", main(arguments), file=sys.stderr)
 """
+NOBODY = 65534
+TESTS = Path(__file__).parents[1]
+PROBES = (str(TESTS / "cli" / "test_isolation.py"), "-k", "reaches_nothing or works_where or container")
 PR_CAPBSET_DROP = 24
 CAPABILITIES = 64
 
@@ -91,3 +95,49 @@ def test_two_runs_do_not_write_into_one_folder(begun: tuple[str, ...], command: 
         ran = command(*begun, "--out", folder, "--resume")
         assert ran.status == 2 and sorted(folder.iterdir()) == before
     assert ran.message == f"{folder}: another run is writing there (process {os.getpid()})"
+
+
+def _by_nobody(home: Path, *command: str, given: str = "") -> subprocess.CompletedProcess[str]:
+    """What a user says who is not root: another one where these tests are run by root, else who runs them."""
+    line = [sys.executable, *command]
+    if os.geteuid() == 0:
+        os.chown(home, NOBODY, NOBODY)
+        line = [sys.executable, "-m", "support.nobody", str(NOBODY), *line]
+    own = {"HOME": str(home), "TMPDIR": str(home), "XDG_CACHE_HOME": str(home / "cache")}
+    env = {**os.environ, **own, "PYTHONPATH": str(TESTS), "PYTHONDONTWRITEBYTECODE": "1"}
+    ended = subprocess.run(line, input=given, cwd=home, env=env, capture_output=True, text=True, check=False)
+    if nobody.NO_MOUNTS in ended.stderr:
+        pytest.skip("the interpreter lies where nobody else may enter, and root may make no mounts here")
+    return ended
+
+
+def test_a_user_who_is_not_root(tmp_path: Path) -> None:
+    """Solves, proves, checks and draws, with a home of its own and nothing else that it may write."""
+    instance = tmp_path / "one.json"
+    instance.write_bytes((TESTS / "data" / "rar-02-colocated-optimum.json").read_bytes())
+    commands = [
+        ["solve", "one.json", "--method", "cp", "--out", "solution.json"],
+        ["certify", "one.json", "--out", "proof.cert"],
+        ["check", "one.json", "solution.json", "--certificate", "proof.cert"],
+        ["plot", "one.json", "solution.json", "--out", "chart.svg"],
+    ]
+    who = (
+        "import os; print(os.getuid(), os.getgroups(), open('/proc/self/status').read().split('CapEff:')[1].split()[0])"
+    )
+    told = _by_nobody(tmp_path, "-c", who if sys.platform == "linux" else "print()").stdout
+    assert sys.platform != "linux" or os.geteuid() != 0 or told.split() == [str(NOBODY), "[]", "0" * 16]
+    ended = _by_nobody(tmp_path, "-c", EACH, given=json.dumps(commands))
+    assert [part.split()[0] for part in ended.stderr.split("status ")[1:]] == ["0"] * 4, ended.stderr
+    assert "optimal" in ended.stdout and "Traceback" not in ended.stderr
+    made = {path: path.stat().st_uid for path in tmp_path.iterdir() if path != instance}
+    assert {"solution.json", "proof.cert", "chart.svg"} <= {path.name for path in made}
+    assert set(made.values()) == {NOBODY if os.geteuid() == 0 else os.geteuid()}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="test_isolation.py is by a user who is not root")
+def test_the_sandbox_of_a_user_who_is_not_root(tmp_path: Path) -> None:
+    """All probes again: what keeps a scheduler in needs no right of root."""
+    ended = _by_nobody(tmp_path, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir", str(TESTS.parent), *PROBES)
+    assert ended.returncode == 0, ended.stdout[-3000:] + ended.stderr[-1000:]
+    passed = int(ended.stdout.split(" passed")[0].split()[-1])
+    assert passed > 200

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 MAY_ENTER = 0o5
+NO_MOUNTS = "may not make mounts of its own"
 _NEW_MOUNTS, _BIND, _WHOLE, _OWN = 0x20000, 0x1000, 0x4000, 0x40000
 _C = ctypes.CDLL(None, use_errno=True)
 
@@ -34,7 +35,7 @@ def open_ways_to(paths: Iterable[Path]) -> None:
     if not closed_ones:
         return
     if _C.unshare(_NEW_MOUNTS):
-        raise OSError(ctypes.get_errno(), "no name space of mounts")
+        raise OSError(ctypes.get_errno(), NO_MOUNTS)
     mount("none", Path("/"), "", _WHOLE | _OWN)
     hidden: dict[Path, dict[Path, int]] = {}
     for path, closed in closed_ones.items():
@@ -50,7 +51,7 @@ def main() -> None:
     """Becomes the user, and then the command."""
     user, command = int(sys.argv[1]), sys.argv[2:]
     here = Path.cwd()
-    open_ways_to({*map(Path, (sys.prefix, sys.base_prefix)), Path(__file__).parents[2]})
+    open_ways_to({*map(Path, (sys.prefix, sys.base_prefix)), Path(__file__).parents[2], here})
     os.chdir(here)
     os.setgroups([])
     os.setresgid(user, user, user)
