@@ -22,7 +22,7 @@ from typing import Any
 
 from joblib.externals.loky.backend import resource_tracker
 
-from schedgap.benchmarks.evaluation.places import contained_by, readable
+from schedgap.benchmarks.evaluation.places import contained_by, environment, readable
 from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.method import Given, Kind, Method
 from schedgap.catalogue.problem import Problem
@@ -149,7 +149,6 @@ class Contained:
         request_read, self._out = os.pipe()
         self._in, answer_write = os.pipe()
         home = {"HOME": self._folder, "TMPDIR": self._folder}
-        known = {key: value for key, value in os.environ.items() if key in ("PATH", "LANG", "PYTHONPATH", "SYSTEMROOT")}
         limited = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         places = readable(self.name, self.bounds.closed)
         # In a container with processes of its own the first of them is its parent.
@@ -161,7 +160,7 @@ class Contained:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             pass_fds=(request_read, answer_write),
-            env={**known, **home, **limited},
+            env={**environment(), **home, **limited},
             start_new_session=True,
         )
         os.close(request_read)

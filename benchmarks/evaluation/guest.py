@@ -31,19 +31,9 @@ from schedgap.formulations.common.parent import end_with_parent
 from schedgap.heuristics.common.run import HeuristicRun
 
 _REFUSED = (
-    *(
-        "os.exec",
-        "os.fork",
-        "os.posix_spawn",
-        "os.spawn",
-        "os.system",
-        "os.startfile",
-        "os.kill",
-        "pty.",
-        "subprocess.",
-    ),
+    *("os.exec", "os.fork", "os.posix_spawn", "os.spawn", "os.system", "os.startfile", "os.kill", "pty."),
     *("signal.pthread_kill", "resource.prlimit", "socket.", "sqlite3.", "dbm.", "syslog.", "fcntl.fcntl"),
-    "cpython.PyInterpreterState_New",  # of another interpreter this hook sees nothing
+    *("subprocess.", "cpython.PyInterpreterState_New"),  # of another interpreter this hook sees nothing
 )
 """Events, by how they begin. A database names its files in a language of its own, which no hook reads."""
 _PATHS = {
@@ -61,7 +51,7 @@ _PATHS = {
 """Events that change files: where their paths are, and the folders that a relative path begins at."""
 _UNSEEN = {
     "posix": (
-        *("mkfifo", "mknod", "memfd_create", "setpriority"),
+        *("mkfifo", "mknod", "memfd_create", "setpriority", "chroot"),
         *("sched_setaffinity", "sched_setscheduler", "sched_setparam"),
     ),
     "_signal": ("pidfd_send_signal",),
@@ -71,7 +61,7 @@ _UNSEEN = {
 }
 """What Python does without an event: it is taken away."""
 _LIBRARY = "schedgap.benchmarks.library"
-_NO_IMPORT = frozenset({"_dbm", "_gdbm", "readline", "_xxsubinterpreters", "_interpreters", *_UNSEEN})
+_NO_IMPORT = frozenset({"_dbm", "_gdbm", "readline", "spwd", "_xxsubinterpreters", "_interpreters", *_UNSEEN})
 """Modules that open files without an event, and those of which something was taken away."""
 FILES = 256
 """Open at a time."""
@@ -114,7 +104,9 @@ def fence(folder: str, readable: Sequence[str]) -> None:
     def named(path: Any, descriptor: int | None = None) -> list[str]:
         if isinstance(path, int):
             return [_path_of(path)]
-        text = os.fsdecode(path)
+        if not isinstance(path, str | bytes):  # it could say something else each time that it is asked
+            raise PermissionError("a scheduler may name a file by its text only")
+        text = str.__add__("", path) if isinstance(path, str) else os.fsdecode(bytes.__add__(b"", path))
         return [os.path.join(start, text) for start in starts(text, descriptor)]
 
     def changed(path: Any, descriptor: int | None) -> list[str]:
@@ -129,7 +121,7 @@ def fence(folder: str, readable: Sequence[str]) -> None:
             if isinstance(path, int):
                 return  # open already
             real = [os.path.realpath(one) for one in named(path)]
-            changes = bool(flags & _WRITES) if isinstance(flags, int) else any(letter in str(mode) for letter in "wax+")
+            changes = flags & _WRITES or any(letter in (mode or "") for letter in "wax+")  # one of the two is told
             if changes and path != os.devnull and not all(map(own, real)):
                 raise PermissionError(f"a scheduler may not write {path}")
             for one in real:

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -38,12 +40,24 @@ def readable(scheduler: str, closed: Sequence[Path]) -> tuple[str, ...]:
     answers = [benchmarks / "library", *(sources / name for name in ("docs", "tests/data", "tests/oracles"))]
     module, _, _ = scheduler.rpartition(":")
     own = Path(module).resolve().parent if module.endswith(".py") else Path.cwd()
-    python = [sys.prefix, sys.base_prefix, *(path for path in sys.path if path and Path(path).resolve() != Path.cwd())]
+    python = [sys.prefix, sys.base_prefix, *_imports()]
     shut = {os.path.realpath(path) for path in (*closed, *answers)}
     shut |= set(_records_below(own))
     places = [*python, *map(str, layers), str(own), *_SYSTEM]
     real = dict.fromkeys(os.path.realpath(place) for place in places if os.path.lexists(place))
     return tuple(dict.fromkeys(part for place in real for part in _without(place, shut)))
+
+
+def environment() -> dict[str, str]:
+    """What its process is told of ours."""
+    return {key: value for key, value in os.environ.items() if key in ("PATH", "LANG", "PYTHONPATH", "SYSTEMROOT")}
+
+
+def _imports() -> list[str]:
+    """Where its process imports from: not from the folder of a script of ours, nor from what one has added."""
+    ask = [sys.executable, "-P", "-c", "import json, sys; print(json.dumps(sys.path))"]
+    found: list[str] = json.loads(subprocess.run(ask, env=environment(), capture_output=True, check=True).stdout)
+    return [path for path in found if path and Path(path).resolve() != Path.cwd()]
 
 
 def _home(layer: str) -> Path:

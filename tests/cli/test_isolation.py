@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from support import probes
 from schedgap.benchmarks.evaluation import contained as judge
 from schedgap.benchmarks.evaluation.card import Card
 from schedgap.benchmarks.evaluation.contained import Bounds, Contained, Failed
+from schedgap.benchmarks.evaluation.places import readable
 from schedgap.benchmarks.evaluation.run import _drawn
 from schedgap.benchmarks.hunt import target
 from schedgap.benchmarks.hunt.target import Judge, Target
@@ -48,7 +50,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The judge's folder, with what a scheduler would like to reach; its own file lies in a folder of it."""
     folder = tmp_path_factory.mktemp("judge")
     probes.lay_out(folder)
-    (folder / "code").mkdir()
     (folder / "code" / "results").mkdir()
     (folder / "code" / "results" / "card.json").write_text('{"optimum": 7}')
     lines = f"from pathlib import Path\nfrom support import probes\nprobes.PROBED = Path({str(folder)!r})\n"
@@ -69,7 +70,7 @@ def answers(
         with Contained(f"{place / 'code' / 'probing.py'}:scheduler", PROBLEM, bounds) as contained:
             found = contained(INSTANCE, seed=number)
     assert found is not None
-    assert (place / "victim.txt").read_text() == "as it was"
+    assert (place / "victim.txt").read_text() == "as it was" and (place / "code" / "beside.txt").read_text() == ""
     assert {path.name for path in place.iterdir()} == {"victim.txt", "results", "package.zip", "code"}
     return found, contained
 
@@ -125,8 +126,15 @@ def test_each_probe_works_where_nothing_refuses_it(control: dict[str, str], name
     assert control[name].startswith("worked")
 
 
-def test_there_are_twenty_that_nobody_had_tried() -> None:
-    assert len(probes.NEW) >= 20 and {*probes.PYTHON, *probes.KERNEL} >= probes.NEW
+def test_the_page_lists_those_that_nobody_had_tried() -> None:
+    """At least twenty, each of which works without a sandbox."""
+    page = (TESTS.parent / "docs" / "evaluating.md").read_text(encoding="utf-8")
+    table = page[page.index("| probe |") :].partition("\n\n")[0]
+    listed = re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
+    tried = {*probes.PYTHON, *probes.KERNEL}
+    older = set() if "shadow_passwords" in tried else {"shadow_passwords"}
+    assert set(listed) - older == probes.NEW - probes.UNCONTROLLED.keys() <= tried and len(listed) == len(set(listed))
+    assert len(listed) >= 20 and f"tries {len(tried | older)} ways out" in page
 
 
 @pytest.mark.parametrize("system", ["kernel", "hook"])
@@ -168,6 +176,17 @@ def test_a_container_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert line[0] == "bwrap" and line[-1] == "--" and "--unshare-all" in line and "--die-with-parent" in line
     assert line[line.index("--ro-bind-try") :][:3] == ["--ro-bind-try", "/usr", "/usr"] and "/proc/cpuinfo" not in line
     assert line[line.index("--bind") :][:3] == ["--bind", "/own", "/own"]
+
+
+def test_what_a_script_imports_from_is_not_readable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`python ~/judge.py` has its folder, a home say, on the path of modules; the scheduler has not."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "code").mkdir()
+    scheduler = f"{tmp_path / 'code' / 'mine.py'}:scheduler"
+    below = [place for place in readable(scheduler, ()) if Path(place).is_relative_to(tmp_path)]
+    assert below == [str(tmp_path / "code")]
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert str(tmp_path) in readable(scheduler, ())
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,8 @@ UNCONTROLLED = {
 OF_ROOT = frozenset(
     {
         *("chmod_by_descriptor", "chown_by_descriptor", "utime_by_descriptor", "attribute_by_descriptor", "faults"),
-        *("counters", "kernel_log", "kernel_program", "file_by_handle", "mount", "watch_of_files"),
+        *("counters", "kernel_log", "kernel_program", "file_by_handle", "mount", "watch_of_files", "other_root"),
+        "shadow_passwords",
     }
 )
 """Probes that nobody but root may do, or the owner of Python, where nothing else refuses them."""
@@ -160,7 +161,17 @@ environment_of_the_judge: Path(f"/proc/{os.getppid()}/environ").read_bytes()
 shared_memory: __import__("multiprocessing.shared_memory").shared_memory.SharedMemory(create=True, size=1 << 20)
 semaphore: __import__("multiprocessing").Lock()
 *tests_of_schedgap: first(SCHEDGAP.parent / "tests" / "data").read_text()
+*keys_of_a_connection: keys_of_a_connection()
+*path_that_changes: __import__("io").FileIO(Changing()).read()
+*text_that_lies: os.open(Lying(card()), os.O_RDONLY)
+*opened_as_code: __import__("io").open_code(str(card())).read()
+*loader_of_modules: __import__("importlib.machinery").machinery.SourceFileLoader("x", "x").get_data(str(card()))
+*array_of_a_file: __import__("numpy").fromfile(str(card()), "u1")
+*fork_with_a_terminal: os.forkpty()
+*other_root: os.chroot("/")
 """)
+if sys.version_info < (3, 13):
+    python("*shadow_passwords: quietly(lambda: __import__('spwd').getspall()[0].sp_namp)")
 
 SCHEDGAP = Path(schedgap.benchmarks.__path__[0])
 
@@ -175,6 +186,43 @@ def own_file() -> Path:
     path = own("file")
     path.write_text("own")
     return path
+
+
+def keys_of_a_connection() -> str:
+    """OpenSSL writes into a file that may be read, beside the scheduler's own."""
+    import ssl
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.keylog_filename = str(PROBED / "code" / "beside.txt")
+    return (PROBED / "code" / "beside.txt").read_text()
+
+
+class Changing(os.PathLike[str]):
+    """The card for the one who opens it, who asks first, a file of its own for the hook, which asks then."""
+
+    asked = 0
+
+    def __fspath__(self) -> str:
+        self.asked += 1
+        return str(card() if self.asked == 1 else own_file())
+
+
+class Lying(str):
+    """The card, but whoever looks at a part of it sees a file of its own."""
+
+    __slots__ = ()
+
+    def __getitem__(self, part: Any) -> str:
+        return str(own_file())[part]
+
+
+def quietly(tried: Callable[[], object]) -> object:
+    """Without a word of what is deprecated."""
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return tried()
 
 
 def fork_exec() -> tuple[Any, ...]:
@@ -348,6 +396,28 @@ def model_file_of_a_solver() -> object:
     return engine.getNumCol()
 
 
+@probe(KERNEL, new=True)
+def model_that_an_engine_writes() -> object:
+    """An engine's own C++ code writes over a file of the judge."""
+    from ortools.sat.python import cp_model
+
+    if not cp_model.CpModel().export_to_file(str(victim())):
+        raise PermissionError("not written")
+    return victim().read_bytes()
+
+
+@probe(KERNEL, new=True)
+def matrix_that_is_written() -> str:
+    """SciPy's C++ code writes a file beside the judge's, and no event of Python tells of it, nor does it fail."""
+    import numpy as np
+    import scipy.io
+
+    scipy.io.mmwrite(str(PROBED / "written.mtx"), np.eye(2))
+    if not (PROBED / "written.mtx").exists():
+        raise PermissionError("not written")
+    return (PROBED / "written.mtx").read_text()
+
+
 @probe(KERNEL)
 def patched_fence() -> str:
     """Every path looks like one of its own."""
@@ -387,6 +457,8 @@ def lay_out(folder: Path) -> None:
     sqlite3.connect(folder / "results" / "run.sqlite").close()
     with zipfile.ZipFile(folder / "package.zip", "w") as archive:
         archive.writestr("answers.json", '{"optimum": 7}')
+    (folder / "code").mkdir(exist_ok=True)
+    (folder / "code" / "beside.txt").write_text("")
     other = folder.parent / "probed-other-guest"
     other.mkdir(exist_ok=True)
     (other / "answer.json").write_text("7")
