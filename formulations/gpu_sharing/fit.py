@@ -42,4 +42,4 @@ class IterationModel:
         """t_iter in seconds."""
         parts = (self.fixed + self.per_sample * batch, self.communication(nodes, replicas))
         largest = max(*parts, 1e-300)
-        return largest * sum((part / largest) ** self.overlap for part in parts) ** (1 / self.overlap)
+        return float(largest * sum((part / largest) ** self.overlap for part in parts) ** (1 / self.overlap))

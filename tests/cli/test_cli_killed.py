@@ -8,8 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from schedgap.benchmarks.studies.robustness.kills import COMMANDS, aftermath, difference, ending, plain, tables_of
+from schedgap.benchmarks.studies.robustness.kills import (
+    COMMANDS,
+    aftermath,
+    difference,
+    ending,
+    plain,
+    rows_of,
+    tables_of,
+)
 from schedgap.benchmarks.studies.robustness.processes import READY, Command, begin
+from schedgap.benchmarks.sweep.store import StoreError
 
 HUNT = ("hunt", "rar-ddls/ls", "--set", "evaluations=16", "--set", "work=0.1", "--workers", "1", "--out", "FOLDER/run")
 SHORT = {"certify": COMMANDS["certify"], "hunt": Command(HUNT, COMMANDS["hunt"].tables, ("--resume",))}
@@ -61,3 +70,13 @@ def test_how_a_killed_run_may_end(status: int, said: bytes, number: signal.Signa
 
     told = ending(status, said, number, 0)
     assert len(told) == len(wrong) and all(part in line for part, line in zip(wrong, told, strict=True))
+
+
+def test_a_store_that_was_killed_before_its_first_transaction_has_no_rows(tmp_path: Path) -> None:
+    """An empty file: nothing had finished. A damaged one is still told."""
+    path = tmp_path / "run.sqlite"
+    path.touch()
+    assert rows_of(path) == []
+    path.write_bytes(b"no store" * 100)
+    with pytest.raises(StoreError):
+        rows_of(path)
