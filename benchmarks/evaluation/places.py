@@ -50,7 +50,8 @@ def readable(scheduler: str, closed: Sequence[Path]) -> tuple[str, ...]:
 
 def environment() -> dict[str, str]:
     """What its process is told of ours."""
-    return {key: value for key, value in os.environ.items() if key in ("PATH", "LANG", "PYTHONPATH", "SYSTEMROOT")}
+    told = ("PATH", "LANG", "PYTHONPATH", "SYSTEMROOT")
+    return {key: os.environ[key] for key in told if key in os.environ}
 
 
 def _imports() -> list[str]:
