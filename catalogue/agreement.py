@@ -23,6 +23,7 @@ from schedgap.solvers.result import Proof, Result, Status
 Check: TypeAlias = Callable[[Solution], CheckReport]
 
 DISAGREEMENTS = Path("disagreements")
+REJECTED = "rejected"
 """Where the instance of a disagreement is written unless the caller says otherwise."""
 
 
@@ -168,6 +169,14 @@ def write_disagreement(
         return write_text(directory / name, text)
     except (OSError, InputError):
         return write_text(Path(tempfile.mkdtemp(prefix="schedgap-")) / name, text)
+
+
+def kept(solution: Solution, instance: Instance, who: str, directory: Path = Path(REJECTED)) -> str:
+    """Keep a solution that the checker rejects, and its instance; the command that shows every violation."""
+    path = write_disagreement(instance, directory)
+    slug = re.sub(r"[^A-Za-z0-9_.+-]+", "-", who.rpartition("/")[2])
+    rejected = write_text(path.with_suffix(f".{slug}.json"), json.dumps(solution, indent=1) + "\n")
+    return f"schedgap check {path} {rejected}"
 
 
 def written(

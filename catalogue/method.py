@@ -6,11 +6,13 @@ import importlib
 import importlib.util
 import inspect
 import sys
+import sysconfig
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from traceback import walk_tb
 from types import ModuleType
 from typing import Any, TypeAlias
 
@@ -222,7 +224,7 @@ def import_users(name: str) -> Function:
         with users_code(file):
             module = importlib.import_module(module_name) if file is None else users_file(file)
     except (Exception, SystemExit) as error:  # whatever the user's module raises while it is imported
-        raise InputError(f"{what}: cannot import {module_name}: {one_line(error)}") from error
+        raise InputError(f"{what}: cannot import {module_name}: {one_line(error)}{last_line_of(error)}") from error
     function = getattr(module, function_name, None)
     if not callable(function):
         raise InputError(f"{what}: module {module_name} has no function {function_name!r}")
@@ -260,10 +262,68 @@ def one_line(error: BaseException) -> str:
 
 
 def last_line_of(error: BaseException) -> str:
-    """Where an error was raised: `` (file.py, line 12)``, or nothing."""
-    trace = error.__traceback__
-    if trace is None:
-        return ""
-    while trace.tb_next is not None:
-        trace = trace.tb_next
-    return f" ({Path(trace.tb_frame.f_code.co_filename).name}, line {trace.tb_lineno})"
+    """Where a user's code raised an error: `` (file.py, line 12)``, or nothing.
+
+    That is the innermost line of a file of theirs: it lies beside or below the file that was called first, and is no
+    installed package. A library that it called (pydantic, NumPy) may have raised the error further in.
+    """
+    called = [
+        (Path(frame.f_code.co_filename), line)
+        for frame, line in walk_tb(error.__traceback__)
+        if str(frame.f_globals.get("__package__")).partition(".")[0] != "schedgap"
+    ]
+    first = next((file for file, _ in called if file.is_absolute() and _apart(file, _PYTHON)), None)
+    own = [] if first is None else [one for one in called if not _apart(one[0], first.parent)]
+    return f" ({own[-1][0].name}, line {own[-1][1]})" if own else ""
+
+
+_PYTHON = Path(sysconfig.get_path("stdlib"))
+
+
+def _apart(file: Path, folder: Path) -> bool:
+    """Whether a file is none of the folder's own: elsewhere, or of a package that is installed in it."""
+    return not file.is_relative_to(folder) or "site-packages" in file.relative_to(folder).parts
+
+
+def check_signature(function: Function, who: str, given: Mapping[str, object]) -> None:
+    """Refuse a function that cannot be called with an instance and the keywords `given`.
+
+    Raises
+    ------
+    InputError
+        The line names the call and the signature that a heuristic has.
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # compiled code that tells none
+        return
+    try:
+        signature.bind(None, **given)
+    except TypeError as error:
+        name = getattr(function, "__name__", type(function).__name__)
+        call = ", ".join(["instance", *(f"{key}={value!r}" for key, value in given.items())])
+        raise InputError(
+            f"{who}: cannot be called as {name}({call}): {error}; write it as def {name}(instance, *, seed)"
+        ) from None
+
+
+def users_name(function: str | Function) -> str:
+    """How another process names a user's function: ``file.py:function``, or ``package.module:function``.
+
+    Raises
+    ------
+    InputError
+        It is no function at the top of a file, so that nothing but this process has it.
+    """
+    if isinstance(function, str):
+        return function
+    name = str(getattr(function, "__qualname__", ""))
+    module = sys.modules.get(str(getattr(function, "__module__", "")))
+    file = getattr(module, "__file__", None)
+    if module is None or file is None or getattr(module, name, None) is not function:
+        what = name or type(function).__name__
+        raise InputError(
+            f"scheduler: {what} is no function at the top of a file, and another process must import it: "
+            f"write it to a file (in a notebook %%writefile mine.py) and name it, {SHAPE}"
+        )
+    return f"{module.__name__}:{name}" if module.__package__ else f"{file}:{name}"

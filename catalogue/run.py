@@ -17,12 +17,12 @@ from schedgap.catalogue.agreement import (
     tighter,
     written,
 )
-from schedgap.catalogue.method import Function, Kind, Method, last_line_of, one_line, users_code
+from schedgap.catalogue.method import Function, Kind, Method, check_signature, last_line_of, one_line, users_code
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_method, method_settings
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.declarative import DeclarativeModel
-from schedgap.formulations.common.errors import Disagreement, EngineMissing, InputError
+from schedgap.formulations.common.errors import Disagreement, EngineMissing, InputError, RejectedSolution
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import agrees
 from schedgap.formulations.common.options import keywords
@@ -292,6 +292,8 @@ def run_heuristic(
     given: dict[str, Any] = {**keywords(settings), "seed": options.seed}
     if method.has_keyword("deadline"):
         given["deadline"] = options.deadline
+    if users:
+        check_signature(call, f"method {method.id}", given)
     began = clock()
     try:
         with users_code() if users else nullcontext():
@@ -382,7 +384,7 @@ def _scored(problem: Problem, method: Method, solution: Solution, users: bool, c
         raise Disagreement(f"the checker cannot read the solution of {method.id}: {error}") from error
     except Disagreement as error:
         if users:
-            raise InputError(f"method {method.id}: {error}") from error
+            raise RejectedSolution(f"method {method.id}: {error}", solution) from error
         raise
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +17,7 @@ from schedgap.catalogue.registry import find_method
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance, Json
 from schedgap.interrupt import at_work
-from schedgap.reading import InstanceLike, read_instance
+from schedgap.reading import InstanceLike, checked, read_instance
 from schedgap.solvers.result import Deadline, Proof, Result, Status
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class Certified:
 @at_work()
 def certify(
     instance: InstanceLike,
-    method: str | None = None,
+    method: str | Result | None = None,
     *,
     time_limit: float | None = None,
     memory_limit: float | None = None,
@@ -156,7 +156,8 @@ def certify(
     Parameters
     ----------
     instance : an instance, its JSON object, or the path of its file
-    method : finds the schedule; the strongest exact one where not given
+    method : finds the schedule; the strongest exact one where not given. A result of :func:`schedgap.solve` is taken
+        as it is and not solved again: its claim is what is to be proven
     time_limit : seconds; half of them for the schedule, the rest for the proof
     memory_limit : GB that the method may take
     seed : of the method
@@ -171,7 +172,7 @@ def certify(
     Raises
     ------
     InputError
-        Bad input, or a method outside the model.
+        Bad input, a method outside the model, or a result whose schedule the checker rejects.
     """
     from schedgap.solvers.budget import Budget, OutOfBudgetError
     from schedgap.solvers.certificates.bounds import prove_bound
@@ -180,15 +181,16 @@ def certify(
     from schedgap.solving import solve
 
     problem, given = read_instance(instance)
-    if method is not None and find_method(problem, method).outside_model:
-        raise InputError(
-            f"method {method}: its schedules are outside the model of {problem.id}, there is no proof of them"
-        )
     ends = Deadline.after(time_limit)
-    share = None if time_limit is None else _FOR_SOLVING * time_limit
-    result = solve(
-        given, method, time_limit=share, memory_limit=memory_limit, seed=seed, confirm=False, progress=progress
-    )
+    if isinstance(method, Result):
+        result = _at_hand(problem, given, method)
+    else:
+        if method is not None and find_method(problem, method).outside_model:
+            raise InputError(f"method {method}: {_outside(problem)}")
+        share = None if time_limit is None else _FOR_SOLVING * time_limit
+        result = solve(
+            given, method, time_limit=share, memory_limit=memory_limit, seed=seed, confirm=False, progress=progress
+        )
     began = time.monotonic()
     certificate: dict[str, Any] | None = None
     verdict: Verdict | None = None
@@ -226,3 +228,20 @@ def certify(
         reason,
         time.monotonic() - began,
     )
+
+
+def _at_hand(problem: Problem, instance: Instance, result: Result) -> Result:
+    """A result with the objective that the checker computes of its schedule."""
+    if result.info.get("outside_model"):
+        raise InputError(f"result: {_outside(problem)}")
+    if result.solution is None:
+        return result
+    report = checked(problem, instance, result.solution, "result")
+    if report.violations or report.objective is None:
+        why = report.violations[0].message if report.violations else "it has no objective"
+        raise InputError(f"result: its schedule is rejected: {why}")
+    return replace(result, objective=float(report.objective))
+
+
+def _outside(problem: Problem) -> str:
+    return f"its schedules are outside the model of {problem.id}, there is no proof of them"

@@ -200,7 +200,7 @@ def hunt_family(
 
 @at_work()
 def evaluate(
-    scheduler: str,
+    scheduler: str | Callable[..., object],
     problem: str,
     *,
     on: Sequence[InstanceLike] = (),
@@ -225,7 +225,8 @@ def evaluate(
 
     Parameters
     ----------
-    scheduler : ``file.py:function`` or ``package.module:function``, called as ``function(instance, seed=seed)``
+    scheduler : ``file.py:function``, ``package.module:function`` or such a function itself, called as
+        ``function(instance, seed=seed)``
     problem : whose instances it takes
     on : instances, or their files, that it is judged on instead of those of families; it is hunted with a budget only
     claims : a Python file with ``CLAIMS``, guarantees of your own; those about this scheduler are judged
@@ -250,7 +251,8 @@ def evaluate(
     Raises
     ------
     InputError
-        The scheduler cannot be imported, a number is out of range, or there is no bubblewrap.
+        The scheduler cannot be imported (a lambda, or what a notebook defines, has no file), a number is out of range,
+        or there is no bubblewrap.
     Disagreement
         Its solution is better than a proven optimum: a defect of ours.
     """
@@ -260,10 +262,12 @@ def evaluate(
     from schedgap.benchmarks.evaluation.run import evaluate as run
     from schedgap.benchmarks.judging.claims import claims_from
     from schedgap.benchmarks.report.page import render
+    from schedgap.catalogue.method import users_name
     from schedgap.catalogue.registry import find_problem
     from schedgap.formulations.common.errors import InputError
     from schedgap.formulations.common.files import check_folder, write_text
 
+    named = users_name(scheduler)
     each = EACH if instances is None else instances
     for name, value, most in (
         ("instances", each, 10_000),
@@ -282,7 +286,7 @@ def evaluate(
     with claims_from(claims):
         chosen = find_problem(problem, "--problem")
         card = run(
-            scheduler,
+            named,
             chosen,
             budget=budget,
             seed=seed,
@@ -298,7 +302,7 @@ def evaluate(
         return card
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / "card.json", json.dumps(card.to_dict(), indent=1, allow_nan=False) + "\n")
-    title = f"{scheduler} on {problem}"
+    title = f"{named} on {problem}"
     page = render("card.html", title, headline=card.headline(), sheets=card.sheets(), problem=chosen, seed=card.seed)
     write_text(folder / "card.html", page)
     return card

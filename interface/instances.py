@@ -30,7 +30,7 @@ def problems() -> tuple[str, ...]:
 
 
 def methods(problem: str) -> tuple[Method, ...]:
-    """The methods of a problem, in the order of ``schedgap list``; the first exact one is the default.
+    """The methods of a problem, in the order of ``schedgap list PROBLEM``; the first exact one is the default.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def generate(problem: str, preset: str | None = None, seed: int = 0, **settings:
     problem : its id, or the file of a family that ``schedgap hunt --family`` wrote, with ``n=12``
     preset : one of its presets; the first where not given
     seed : a whole number >= 0
-    settings : options of the preset (``schedgap list`` shows them)
+    settings : options of the preset (``schedgap list PROBLEM`` shows them)
 
     Raises
     ------
@@ -241,7 +241,7 @@ def model(instance: InstanceLike, form: str | None = None, tighten: bool = False
     Parameters
     ----------
     instance : an instance, its JSON object, or the path of its file
-    form : one of the problem's forms (``schedgap list``); where not given, the first that has the wanted variant
+    form : one of the problem's forms (``schedgap list PROBLEM``); otherwise the first with the wanted variant
     tighten : what the solvers use, which keeps an optimum of its own objective only and cannot be changed; otherwise
         only the paper's own constraints: every feasible schedule of the instance is a feasible point
     settings : options of the form, such as ``theta``, ``rho_hat`` and ``u`` of rar-ddls' ``theta``

@@ -4,47 +4,144 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.registry import all_problems, find_problem
+from schedgap.formulations.common.errors import InputError, near
 
 if TYPE_CHECKING:
     from schedgap.catalogue.problem import Problem
+    from schedgap.catalogue.workload import Importer
     from schedgap.formulations.common.options import Option
 
 
-def listing(problem: str | None = None) -> str:
-    """Problems, methods, forms, guarantees, suites, presets, formats and experiments as text.
+def listing(subject: str | None = None) -> str:
+    """What there is, as text: one screen of all problems, one problem whole, or what belongs to no single problem.
 
     Parameters
     ----------
-    problem : only this one, with every option explained
+    subject : a problem, with every option explained; or ``formats``, ``suites``, ``claims``, ``experiments``
 
     Raises
     ------
     InputError
-        There is no such problem.
+        There is no such problem, and it is none of the four words.
     """
-    from schedgap.benchmarks.suites.plan import SUITES, suites_of
-    from schedgap.reproducing import experiments
+    if subject is None:
+        return "\n".join(_screen())
+    if subject in SUBJECTS:
+        return "\n".join(SUBJECTS[subject]())
+    if subject not in (ids := list(all_problems())):
+        raise InputError(
+            f"list: unknown problem {subject!r}, one of: {', '.join(ids)}, or one of: {', '.join(SUBJECTS)}"
+            f"{near(subject, [*ids, *SUBJECTS])}"
+        )
+    return "\n".join(_describe(find_problem(subject)))
 
-    if problem is not None:
-        return "\n".join([*_describe(find_problem(problem), True), ""])
+
+def _screen() -> list[str]:
+    """Two lines a problem, and how to see more."""
     lines = []
     for one in all_problems().values():
-        lines += [*_describe(one, False), ""]
+        workload, width = workload_of(one), 1 + max(map(len, all_problems()))
+        indent = " " * width
+        parts = {
+            "method": one.methods,
+            "model": one.forms,
+            "preset": workload.presets,
+            "format": workload.importers,
+            "claim": one.guarantees(),
+        }
+        lines += textwrap.wrap(f"{one.id:<{width}}{one.title}", WIDTH, subsequent_indent=indent)
+        counts = ", ".join(f"{len(found)} {name}{'s' * (len(found) > 1)}" for name, found in parts.items() if found)
+        lines += textwrap.wrap(f"{one.source}: {counts}", WIDTH, initial_indent=indent, subsequent_indent=indent)
+    lines += ["", *_pairs(_MORE.items(), "")]
+    return lines
+
+
+WIDTH = 100
+_MORE = {
+    "schedgap list PROBLEM": "its methods, models, presets, formats and claims, every option explained",
+    "schedgap list formats": "logs and traces that import and audit read",
+    "schedgap list claims": "what the papers promise, in one line each (schedgap verify CLAIM)",
+    "schedgap list suites": "what bench runs; schedgap list experiments: what reproduce runs",
+}
+
+
+def _formats() -> list[str]:
+    """Every format once: who takes it, and those of its options that the problem does not set."""
+    found: dict[str, dict[str, Importer]] = {}
+    for one in all_problems().values():
+        for importer in workload_of(one).importers:
+            found.setdefault(importer.id, {})[one.id] = importer
+    lines = ["formats (schedgap import FORMAT FILE --problem PROBLEM); list PROBLEM tells the problem's options, too"]
+    told: dict[str, str] = {}
+    for name, by_problem in found.items():
+        options = _shared(by_problem.values())
+        lines += [
+            "",
+            *_pairs([(name, next(iter(by_problem.values())).title)], "  "),
+            f"      of {', '.join(by_problem)}",
+        ]
+        lines += _once(options, told)
+    return lines
+
+
+def _once(options: Mapping[str, Option], told: dict[str, str]) -> list[str]:
+    """Options as lines; by their names alone where `told`, which grows, ends with the same."""
+    lines = dict(zip(options, _options(options), strict=True))
+    new = {name: line for name, line in lines.items() if told.get(name) != line}
+    again = ", ".join(name for name in lines if name not in new)
+    told.update(new)
+    return [*new.values(), f"        as above: {again}"] if again else [*new.values()]
+
+
+def _shared(importers: Iterable[Importer]) -> dict[str, Option]:
+    """Options that all of them have, with the same range, default and meaning."""
+    first, *rest = importers
+    return {
+        name: option
+        for name, option in first.options.items()
+        if all(_same(option, other.options.get(name)) for other in rest)
+    }
+
+
+def _same(option: Option, other: Option | None) -> bool:
+    key = attrgetter("help", "range_text", "default")
+    return other is not None and key(option) == key(other)
+
+
+def _claims() -> list[str]:
+    lines = ["claims (schedgap verify CLAIM, schedgap hunt CLAIM)"]
+    for one in all_problems().values():
+        lines += ["", one.id, *_pairs(((g.id, f"{g.kind}: {g.statement}") for g in one.guarantees()), "  ")]
+    return lines
+
+
+def _suites() -> list[str]:
+    from schedgap.benchmarks.suites.plan import SUITES, suites_of
+
     filled = {name for one in all_problems().values() for name in suites_of(one)}
-    lines += ["suites (schedgap bench)"]
-    lines += _pairs(((name, text) for name, text in SUITES.items() if name in filled), "  ")
-    lines += ["", "experiments (schedgap reproduce PAPER --item ITEM)"]
+    return ["suites (schedgap bench)", *_pairs(((n, text) for n, text in SUITES.items() if n in filled), "  ")]
+
+
+def _experiments() -> list[str]:
+    from schedgap.reproducing import experiments
+
+    lines = ["experiments (schedgap reproduce PAPER --item ITEM)"]
     for paper, items in experiments().items():
         lines += [f"  {paper}", *_pairs(items, "    ")]
-    return "\n".join([*lines, "", "schedgap list PROBLEM explains the options (--set)"])
+    return lines
+
+
+SUBJECTS = {"formats": _formats, "suites": _suites, "claims": _claims, "experiments": _experiments}
+"""What ``schedgap list`` shows that belongs to no single problem."""
 
 
 def names(part: str, problem: str | None = None) -> list[str]:
     """Ids of the presets, formats, forms, suites or guarantees of a problem; of all where it is not known."""
-    from schedgap.benchmarks.instances import workload_of
     from schedgap.benchmarks.suites.plan import suites_of
 
     there = all_problems()
@@ -70,50 +167,43 @@ def preset_settings(problem: str, preset: str | None = None) -> list[str]:
     InputError
         There is no such problem.
     """
-    from schedgap.benchmarks.instances import workload_of
-
     presets = workload_of(find_problem(problem)).presets
     return list(next((one for one in presets if one.id == preset), presets[0]).options)
 
 
-def _describe(problem: Problem, whole: bool) -> list[str]:
-    """The lines about one problem; `whole` explains every option instead of naming it."""
-    from schedgap.benchmarks.instances import workload_of
-
+def _describe(problem: Problem) -> list[str]:
+    """Everything about one problem, with every option explained; what all its formats take once."""
     workload = workload_of(problem)
-
     default = problem.default_method().id
     lines = [f"{problem.id}: {problem.title}; {problem.source}", "  methods (--method; * is the default)"]
     for method in problem.methods:
         source = "" if method.source == "ours" else f" ({method.source})"
         lines += _pairs([(method.id, method.title + source)], "  * " if method.id == default else "    ")
-        lines += _options(method.options, whole)
+        lines += _options(method.options)
         if method.printed:
             shown = " ".join(f"{name}={_shown(value)}" for name, value in method.printed.items())
             lines.append(f"        as its paper prints it (compare --printed): {shown}")
     if problem.forms:
         lines.append("  forms (schedgap model --form; engines solve the first that can be tightened)")
-        for form in problem.forms:
-            lines += [*_pairs([(form.id, f"{form.title} ({form.source})")], "    "), *_options(form.options, whole)]
+        lines += _entries((form.id, f"{form.title} ({form.source})", form.options) for form in problem.forms)
     lines.append("  presets (schedgap generate)")
-    for preset in workload.presets:
-        lines += [*_pairs([(preset.id, preset.title)], "    "), *_options(preset.options, whole)]
+    lines += _entries((preset.id, preset.title, preset.options) for preset in workload.presets)
     if workload.importers:
         lines.append("  formats (schedgap import)")
+    told: dict[str, str] = {}
     for importer in workload.importers:
-        lines += [*_pairs([(importer.id, importer.title)], "    "), *_options(importer.options, whole)]
+        lines += [*_pairs([(importer.id, importer.title)], "    "), *_once(importer.options, told)]
     lines.append("  guarantees (schedgap verify)")
     lines += _pairs([(g.id, f"{g.kind}: {g.statement}") for g in problem.guarantees()], "    ")
-    return lines
+    return [*lines, ""]
 
 
-def _options(options: Mapping[str, Option], whole: bool) -> list[str]:
-    """What ``--set`` accepts: one line each with range and meaning, or the names with their defaults."""
-    if not options:
-        return []
-    if not whole:
-        text = " ".join(name if o.default is None else f"{name}={_shown(o.default)}" for name, o in options.items())
-        return textwrap.wrap(f"--set {text}", 100, initial_indent=" " * 8, subsequent_indent=" " * 14)
+def _entries(entries: Iterable[tuple[str, str, Mapping[str, Option]]]) -> list[str]:
+    return [line for name, title, options in entries for line in (*_pairs([(name, title)], "    "), *_options(options))]
+
+
+def _options(options: Mapping[str, Option]) -> list[str]:
+    """What ``--set`` accepts: one line each with range, default and meaning."""
     lines = []
     for name, option in options.items():
         default = "" if option.default is None else f", default {_shown(option.default)}"

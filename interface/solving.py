@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from schedgap.benchmarks.records import Record
 from schedgap.benchmarks.sweep.progress import SolveProgress
-from schedgap.catalogue.agreement import write_disagreement
+from schedgap.catalogue.agreement import kept, write_disagreement
 from schedgap.catalogue.method import Kind
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_method, find_problem, method_settings
-from schedgap.formulations.common.errors import Disagreement, InputError
+from schedgap.formulations.common.errors import Disagreement, InputError, RejectedSolution
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import better
 from schedgap.interrupt import at_work
@@ -136,6 +136,8 @@ def solve_record(
     with shown, at_work():
         try:
             result = run_method(problem, given, chosen, asked, own, check=check)
+        except RejectedSolution as error:
+            raise RejectedSolution(f"{error}; see: {kept(error.solution, given, chosen.id)}", error.solution) from error
         except KeyboardInterrupt:
             best = first[0] if first is not None and shown.solution is None else shown.solution
             result = interrupted(problem, given, best, shown.bound, clock() - began)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import pulp
 
 from schedgap.formulations.common.check import CheckReport, Violation
 from schedgap.formulations.common.declarative import DeclarativeModel
-from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.errors import InputError, RejectedSolution, near
 from schedgap.formulations.common.files import check_writable
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.layout import Key, Layout, NamedRow
@@ -21,11 +23,13 @@ from schedgap.formulations.common.numbers import CHECK_TOLERANCE, MAXIMISE, MINI
 from schedgap.solvers.engines import engine as find_engine
 from schedgap.solvers.engines.arrays import drop_row, rows_of
 from schedgap.solvers.engines.declarative import Check, solve_declarative
-from schedgap.solvers.engines.lp import write_model
+from schedgap.solvers.engines.lp import CONSTANT, columns_of, write_model
 from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, Termination
 
 CONTINUOUS_TOLERANCE = Fraction(1, 10**6)
 """Own rows with continuous variables hold within this, relatively: what engines allow."""
+OF_SOLVERS = 1e-5
+"""How far from a whole number, and out of its range, another solver's value may be."""
 FORMATS = ("mps", "lp")
 
 
@@ -222,6 +226,53 @@ class Model:
             raise InputError(f"solution: the model {self.title} does not have it")
         return values
 
+    def solution(self, values: Mapping[pulp.LpVariable, float] | Mapping[str, float]) -> Solution:
+        """The schedule that another solver's values stand for, judged by the problem's checker and the own rows.
+
+        Parameters
+        ----------
+        values : by variable, by its name here (``start[j0,5]``) or by its name in a file of :meth:`write`
+            (``start(j0,5)``); what is left out is 0, as in the solution files of most solvers
+
+        Returns
+        -------
+        Solution
+            As ``Result.solution``: what ``schedgap.check``, ``plot`` and ``start=`` take.
+
+        Raises
+        ------
+        InputError
+            A name that the model does not have, a value that is no number, is out of the variable's range or not
+            whole where the variable is (all within 1e-5); or the schedule is rejected.
+        """
+        self._refuse_abstract()
+        self._judge_changes()
+        if not isinstance(values, Mapping):
+            raise InputError(f"values: must be by variable, or by its name, got {type(values).__name__}")
+        known = columns_of(self.declarative) | {v.name: v for v in self._layout.family_of}
+        found = dict.fromkeys(self._layout.family_of, 0.0)
+        for key, value in values.items():
+            if isinstance(key, str) and key == CONSTANT:
+                continue
+            variable = known.get(key) if isinstance(key, str) else key
+            if variable not in self._layout.family_of:
+                raise InputError(f"values: {key} is not a variable of this model{near(str(key), known)}")
+            found[variable] = _in_range(variable, value)
+        for variable, value in found.items():
+            _in_range(variable, value)
+        made = self._declarative.extract(found.__getitem__)
+        try:
+            report = self.check(made)
+            if report.violations and self._declarative.repair is not None:
+                made = self._declarative.repair(made) or made
+                report = self.check(made)
+        except InputError as error:
+            raise RejectedSolution(f"values: {error}", made) from None
+        if report.violations:
+            more = f" (and {len(report.violations) - 1} more)" if len(report.violations) > 1 else ""
+            raise RejectedSolution(f"values: the schedule is rejected: {report.violations[0].message}{more}", made)
+        return made
+
     def write(self, path: str | Path, form: str | None = None) -> dict[str, str]:
         """Write the model.
 
@@ -340,6 +391,22 @@ class Model:
                 raise InputError(f"{what}: {variable} is not determined by a schedule, so no row can be about it")
             if kind.at_least and (upper is None or coefficient * upper < 0):
                 raise InputError(f"{what}: {variable} may be larger than in the schedule, so it can only be limited")
+
+
+def _in_range(variable: pulp.LpVariable, value: object) -> float:
+    """A value of another solver, rounded where the variable is whole."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        raise InputError(f"values: {variable.name}: must be a number, got {value!r}")
+    number = float(value)
+    rounded = float(round(number)) if variable.cat == pulp.LpInteger else number
+    low, high = (bound if bound is None else float(bound) for bound in (variable.lowBound, variable.upBound))
+    slack = OF_SOLVERS * max(1.0, abs(number))
+    if abs(rounded - number) > slack:
+        raise InputError(f"values: {variable.name}: must be a whole number, got {number:.12g}")
+    if (low is not None and rounded < low - slack) or (high is not None and rounded > high + slack):
+        shown = f"{'-inf' if low is None else f'{low:g}'} to {'inf' if high is None else f'{high:g}'}"
+        raise InputError(f"values: {variable.name}: must be in {shown}, got {number:.12g}")
+    return rounded
 
 
 def _value(expression: Any, values: Mapping[pulp.LpVariable, float]) -> Fraction:

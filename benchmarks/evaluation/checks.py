@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from schedgap.benchmarks.instances import workload_of
-from schedgap.catalogue.method import one_line
+from schedgap.catalogue.method import check_signature, last_line_of, one_line
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import InputError
@@ -80,17 +79,14 @@ def checks_of(functions: Sequence[Callable[..., object]], problem: str | Problem
 def _signature(function: Callable[..., object], who: str) -> None:
     if not callable(function):
         raise InputError(f"{who}: must be a function (instance, *, seed) -> solution")
-    try:
-        inspect.signature(function).bind(object(), seed=0)
-    except TypeError as error:
-        raise InputError(f"{who}: must be callable as {who}(instance, seed=0): {error}") from None
+    check_signature(function, who, {"seed": 0})
 
 
 def _solution(function: Callable[..., object], instance: Instance, where: str) -> dict[str, Any] | None:
     try:
         found = function(instance, seed=0)
     except Exception as error:
-        raise InputError(f"{where}: raised {one_line(error)}") from error
+        raise InputError(f"{where}: raised {one_line(error)}{last_line_of(error)}") from error
     found = found.solution if isinstance(found, HeuristicRun) else found
     if found is None:
         return None

@@ -23,9 +23,10 @@ from typing import IO, Any
 from schedgap.benchmarks.evaluation.landlock import restrict
 from schedgap.benchmarks.evaluation.seccomp import give_up_rights, refuse_calls
 from schedgap.benchmarks.instances import workload_of
-from schedgap.catalogue.method import import_users, one_line, users_code
+from schedgap.catalogue.method import check_signature, import_users, last_line_of, one_line, users_code
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_problem
+from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.parent import end_with_parent
 from schedgap.heuristics.common.run import HeuristicRun
@@ -223,6 +224,9 @@ def main(argv: list[str]) -> None:
     function: Callable[..., Any] | None = None
     try:
         function = import_users(setup["scheduler"])
+        check_signature(function, "it", {"seed": 0})
+    except InputError as error:
+        answer["error"] = str(error)
     except BaseException as error:
         answer["error"] = one_line(error)
     send(outgoing, answer)
@@ -237,7 +241,7 @@ def main(argv: list[str]) -> None:
         except MemoryError:
             send(outgoing, {"token": request["token"], "error": "MemoryError: more memory than it may have"})
         except BaseException as error:
-            send(outgoing, {"token": request["token"], "error": one_line(error)})
+            send(outgoing, {"token": request["token"], "error": one_line(error) + last_line_of(error)})
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from schedgap.benchmarks.library.collection import entries
 from schedgap.benchmarks.sweep.cluster import check_cluster
 from schedgap.benchmarks.sweep.progress import Progress, Sink
 from schedgap.benchmarks.sweep.sweep import sweep
-from schedgap.catalogue.agreement import Answer, agree, write_disagreement
+from schedgap.catalogue.agreement import Answer, agree, kept, write_disagreement
 from schedgap.catalogue.method import one_line
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.run import run_method
@@ -96,7 +96,7 @@ def evaluate(
             questions = [_Question(problem, family, number, instance) for family, number, instance in chosen]
             references = _references(questions, workers or os.cpu_count() or 1, cluster, bar)
             trials = [
-                _judged(question, reference, scheduler, answer)
+                _judged(question, reference, scheduler, answer, out / "rejected")
                 for question, reference, answer in zip(questions, references, answers, strict=True)
             ]
             hunted = None
@@ -270,8 +270,8 @@ def _references(questions: Sequence[_Question], workers: int, cluster: str | Non
     return [found[id(question)] for question in questions]
 
 
-def _judged(question: _Question, reference: _Reference, scheduler: str, answer: _Answer) -> Trial:
-    """Check the answer, and compare it with what is known of the instance."""
+def _judged(question: _Question, reference: _Reference, scheduler: str, answer: _Answer, rejected: Path) -> Trial:
+    """Check the answer, and compare it with what is known of the instance; what is `rejected` is kept there."""
     problem, instance = question.problem, question.instance
     solution, failure, message, took = answer
     objective: float | None = None
@@ -284,6 +284,7 @@ def _judged(question: _Question, reference: _Reference, scheduler: str, answer: 
             if report.violations or report.objective is None:
                 failure = "infeasible"
                 message = printable(report.violations[0].message) if report.violations else "has no objective"
+                message += f"; see: {kept(solution, instance, scheduler, rejected)}"
             else:
                 objective = float(report.objective)
     found = list(reference.answers)

@@ -14,12 +14,27 @@ from schedgap.benchmarks.records import Record, mean_metrics, metrics_of
 from schedgap.benchmarks.report.comparison import comparison_text
 from schedgap.benchmarks.sweep.progress import Watcher
 from schedgap.benchmarks.sweep.warm import warm_once
-from schedgap.catalogue.agreement import DISAGREEMENTS, Agreement, Answer, agree, write_disagreement
+from schedgap.catalogue.agreement import (
+    DISAGREEMENTS,
+    REJECTED,
+    Agreement,
+    Answer,
+    agree,
+    kept,
+    write_disagreement,
+)
 from schedgap.catalogue.method import Kind, Method
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_method
 from schedgap.catalogue.run import run_method
-from schedgap.formulations.common.errors import Disagreement, EngineMissing, InputError, ModelRefused, near
+from schedgap.formulations.common.errors import (
+    Disagreement,
+    EngineMissing,
+    InputError,
+    ModelRefused,
+    RejectedSolution,
+    near,
+)
 from schedgap.formulations.common.instance import Instance, Json
 from schedgap.solvers.result import NO_DEADLINE, Proof, Result, SolveOptions, Status, Termination
 
@@ -339,7 +354,12 @@ def compare(
                 users = method.is_user_defined or (printed and method.printed)
                 if not (users or isinstance(failure, EngineMissing | ModelRefused)):
                     raise
-                records.append(replace(record, result=Result(Status.ERROR), error=str(failure)))
+                see = (
+                    f"; see: {kept(failure.solution, instance, method.id, disagreements.with_name(REJECTED))}"
+                    if isinstance(failure, RejectedSolution)
+                    else ""
+                )
+                records.append(replace(record, result=Result(Status.ERROR), error=f"{failure}{see}"))
                 break
         runs.append((method, records))
     return replace(_side_by_side(problem, instance, runs, disagreements), printed=printed)

@@ -44,6 +44,19 @@ class InputError(SchedgapError):
     exit_status = 2
 
 
+class RejectedSolution(InputError):
+    """The checker rejects the solution of a user's own heuristic.
+
+    Parameters
+    ----------
+    solution : what was returned
+    """
+
+    def __init__(self, message: str, solution: dict[str, object]) -> None:
+        super().__init__(message)
+        self.solution = solution
+
+
 class EngineMissing(InputError):
     """An engine's package is not installed, or cannot be loaded here."""
 

@@ -7,9 +7,11 @@ import itertools
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NoReturn, TypeAlias
 
 import pulp
+
+from schedgap.formulations.common.errors import InputError, SchedgapError, near
 
 Key: TypeAlias = str | int | tuple[str | int, ...]
 Term: TypeAlias = tuple[pulp.LpVariable, float]
@@ -75,6 +77,47 @@ class RowFamily:
         return f"eq{number}_{name}" if self.equation.startswith("(") else name
 
 
+class Missing(InputError, KeyError):
+    """No variable has this key; the line says which keys there are."""
+
+    __str__ = SchedgapError.__str__
+
+
+class Family(dict[Key, pulp.LpVariable]):
+    """The variables of a family by key; a wrong key is told with the range of those there are."""
+
+    def __init__(self, name: str, index: str) -> None:
+        super().__init__()
+        self.name, self.index = name, index
+
+    def __missing__(self, key: Key) -> NoReturn:
+        columns = zip(*(one if isinstance(one, tuple) else (one,) for one in self), strict=True)
+        named = zip(self.index.split(","), columns, strict=False)  # the one key () has no columns
+        known = ", ".join(f"{name.strip()} {_span(list(dict.fromkeys(column)))}" for name, column in named)
+        shown = ", ".join(map(repr, key)) if isinstance(key, tuple) else repr(key)
+        there = known or "the key () alone"
+        raise Missing(f"{self.name}[{shown}]: no such variable; {self.name} has {there}")
+
+
+class Families(dict[str, dict[Key, pulp.LpVariable]]):
+    """Families of variables by name."""
+
+    def __missing__(self, name: object) -> NoReturn:
+        raise Missing(f"variables: no family {name!r}, one of: {', '.join(self)}{near(name, self)}")
+
+
+def _span(members: Sequence[str | int]) -> str:
+    """``0 to 9`` of whole numbers without a gap, otherwise the first of them."""
+    numbers = [one for one in members if isinstance(one, int)]
+    if len(numbers) > 1 and len(numbers) == len(members) == max(numbers) - min(numbers) + 1:
+        return f"{min(numbers)} to {max(numbers)}"
+    return ", ".join(map(repr, members[:FEW])) + (", ..." if len(members) > FEW else "")
+
+
+FEW = 8
+"""Keys that a message shows."""
+
+
 @dataclass
 class Layout:
     """A PuLP problem with its parts by name; builders add to it, users look things up.
@@ -95,7 +138,7 @@ class Layout:
     laws: Mapping[str, RowFamily]
     objective_text: str = ""
     sets: dict[str, Sequence[str | int]] = field(default_factory=dict)
-    variables: dict[str, dict[Key, pulp.LpVariable]] = field(default_factory=dict)
+    variables: dict[str, dict[Key, pulp.LpVariable]] = field(default_factory=Families)
     rows: dict[str, list[str]] = field(default_factory=dict)
     family_of: dict[pulp.LpVariable, str] = field(default_factory=dict)
     _names: set[str] = field(default_factory=set)
@@ -108,7 +151,9 @@ class Layout:
             raise KeyError(f"variable family {family!r} is not declared")
         category = pulp.LpInteger if integer else pulp.LpContinuous
         made = NamedVariable(self._name(family, key), low, high, category)
-        self.variables.setdefault(family, {})[_key(key)] = made
+        if family not in self.variables:
+            self.variables[family] = Family(family, self.kinds[family].index)
+        self.variables[family][_key(key)] = made
         self.family_of[made] = family
         return made
 

@@ -60,6 +60,12 @@ def _problems(_: argparse.Namespace) -> Iterable[str]:
     return api.problems()
 
 
+def _subjects(arguments: argparse.Namespace) -> Iterable[str]:
+    from schedgap.listing import SUBJECTS
+
+    return [*_problems(arguments), *SUBJECTS]
+
+
 def _own() -> list[str]:
     """Functions with a seed in the files of the working directory: heuristics of one's own."""
     heads = re.compile(r"^def ([A-Za-z]\w*)\((?=[^)]*\bseed\b)", re.MULTILINE)
@@ -125,6 +131,7 @@ def _from(part: str) -> Callable[[argparse.Namespace], Iterable[str]]:
 
 _NAMES: Mapping[str, Callable[[argparse.Namespace], Iterable[str]]] = {
     "problem": _problems,
+    "subject": _subjects,
     "method": _methods,
     "methods": _methods,
     "preset": _from("presets"),

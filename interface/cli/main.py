@@ -41,7 +41,7 @@ COMMANDS = {
     "model": ("model", "show or write a declarative model"),
     "export": ("model", "the same as model --out"),
     "schema": ("show", "JSON Schema of an instance or a solution"),
-    "list": ("show", "problems, methods, guarantees, suites, presets, experiments"),
+    "list": ("show", "all problems on one screen, or one of them whole"),
 }
 """Command: its module in schedgap.cli, with ``add_<command>`` and ``run_<command>``, and one line of help."""
 
@@ -87,6 +87,8 @@ def _told(arguments: list[str]) -> int:
         sys.stdout.flush()
         return status
     except SchedgapError as error:
+        if "--traceback" in arguments:
+            traceback.print_exc()
         return _fail(f"error: {error}", error.exit_status)
     except KeyboardInterrupt:
         return _fail("interrupted", INTERRUPTED)
@@ -156,6 +158,9 @@ def _parser(wanted: str | None) -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=line, description=line[0].upper() + line[1:] + ".", epilog=EXITS)
         if name == wanted:
             getattr(importlib.import_module(f"schedgap.cli.{module}"), f"add_{name}")(sub)
+            inner = [one for a in sub._actions if isinstance(a.choices, dict) for one in a.choices.values()]
+            for one in inner or [sub]:  # library list, ...
+                one.add_argument("--traceback", action="store_true", help="with an error: the traceback, too")
     return parser
 
 

@@ -62,12 +62,17 @@ def run_schema(arguments: argparse.Namespace) -> int:
 
 def add_list(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``list``."""
-    parser.add_argument("problem", nargs="?", metavar="PROBLEM", help="only this one, with every option explained")
+    parser.add_argument(
+        "subject",
+        nargs="?",
+        metavar="PROBLEM|formats|suites|claims|experiments",
+        help="one problem with every option explained, or what belongs to no single problem",
+    )
 
 
 def run_list(arguments: argparse.Namespace) -> int:
-    """Print problems, methods, guarantees, suites, presets and formats."""
+    """Print one screen of all problems, one problem, or what belongs to none."""
     from schedgap import api
 
-    print(api.listing(arguments.problem))
+    print(api.listing(arguments.subject))
     return 0

@@ -24,6 +24,10 @@ _ODD = re.compile(r"[^A-Za-z0-9_.,()#]")
 _LINE = 200
 
 
+CONSTANT = "objective_constant"
+"""The variable that stands for a constant in the objective, where a file has one."""
+
+
 def write_model(model: DeclarativeModel, path: Path, form: str) -> dict[str, str]:
     """Write the model as ``lp`` or ``mps``.
 
@@ -42,6 +46,12 @@ def write_model(model: DeclarativeModel, path: Path, form: str) -> dict[str, str
     named = columns, rows
     write_text(path, "\n".join(_lp_lines(arrays, *named)) if form == "lp" else mps_text(arrays, None, named=named))
     return dict(zip([*(variable.name for variable in arrays.variables), *arrays.names], [*columns, *rows], strict=True))
+
+
+def columns_of(model: DeclarativeModel) -> dict[str, pulp.LpVariable]:
+    """The variables of a model by the names that :func:`write_model` gives them in a file."""
+    variables = _written(model).variables
+    return dict(zip(file_names([variable.name for variable in variables]), variables, strict=True))
 
 
 def file_names(names: Iterable[str]) -> list[str]:
@@ -70,7 +80,7 @@ def _written(model: DeclarativeModel) -> ModelArrays:
     arrays = model_arrays(model)
     if not arrays.constant and not arrays.contradiction and len(arrays.variables):
         return arrays
-    one = NamedVariable("objective_constant", 1, 1, pulp.LpContinuous)
+    one = NamedVariable(CONSTANT, 1, 1, pulp.LpContinuous)
     width = len(arrays.variables)
     contradiction = [2.0] if arrays.contradiction else []
     return replace(

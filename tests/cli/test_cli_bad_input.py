@@ -176,7 +176,7 @@ OTHERS = [
     (["export", "{mixed}", "--format", "gms", "--out", "{tmp}/x"], "format: must be one of mps, lp, got 'gms'"),
     (["export", "{mixed}", "--format", "lp", "--out", "{tmp}/no/x"], "{tmp}/no/x: cannot be written"),
     (["schema", "rar"], "problem: unknown problem 'rar', one of: rar-ddls"),
-    (["list", "rar"], "problem: unknown problem 'rar', one of: rar-ddls"),
+    (["list", "rar"], "list: unknown problem 'rar', one of: rar-ddls"),
     (["report", "{tmp}"], "{tmp}"),
     (["report", "{tmp}", "{tmp}", "{tmp}"], "report: takes one run or two, got 3"),
     (["bench", "slow", "--out", "{tmp}/r"], "suite: unknown suite 'slow'"),

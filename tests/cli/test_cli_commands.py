@@ -113,20 +113,47 @@ def test_schema_of_solutions_knows_what_methods_return(command: Command, tmp_pat
     assert set(schema["required"]) <= set(solution) <= set(schema["properties"])
 
 
-def test_list_names_everything(command: Command) -> None:
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"[\w.+-]+", text))
+
+
+def test_list_is_one_screen(command: Command) -> None:
     ran = command("list")
     assert ran.status == 0 and ran.err == ""
-    words = set(re.findall(r"[\w.+-]+", ran.out))
+    lines = ran.out.splitlines()
+    assert len(lines) <= 24 and max(map(len, lines)) <= 100
     for problem in all_problems().values():
-        assert problem.id in words and {m.id for m in problem.methods} <= words
-        assert {preset.id for preset in workload_of(problem).presets} <= words
-        assert {guarantee.id for guarantee in problem.guarantees()} <= words
-        assert {importer.id for importer in workload_of(problem).importers} <= words
-        whole = command("list", problem.id).out
-        for method in problem.methods:
-            assert all(f"        {name}: {option.help} [" in whole for name, option in method.options.items())
-    assert {name for problem in all_problems().values() for name in suites_of(problem)} <= words & set(SUITES)
-    assert max(map(len, ran.out.splitlines())) <= 160
+        at = next(i for i, line in enumerate(lines) if line.startswith(f"{problem.id} "))
+        told = " ".join(" ".join(lines[at : at + 3]).split())
+        assert problem.title in told and f"{problem.source}: {len(problem.methods)} methods, " in told
+    assert " 0 " not in ran.out and "1 models" not in ran.out
+    for word in re.findall(r"schedgap list (\w+)", ran.out):  # what the screen leads to is there
+        assert word == "PROBLEM" or command("list", word).status == 0
+
+
+@pytest.mark.parametrize("problem", all_problems())
+def test_list_of_a_problem_names_everything_with_every_option(command: Command, problem: str) -> None:
+    one = find_problem(problem)
+    ran = command("list", problem)
+    words = _words(ran.out)
+    assert ran.status == 0 and ran.err == ""
+    assert {m.id for m in one.methods} | {form.id for form in one.forms} <= words
+    assert {g.id for g in one.guarantees()} | {preset.id for preset in workload_of(one).presets} <= words
+    assert {importer.id for importer in workload_of(one).importers} <= words
+    for entry in (*one.methods, *one.forms, *workload_of(one).presets, *workload_of(one).importers):
+        assert all(f"        {name}: {option.help} [" in ran.out for name, option in entry.options.items())
+    assert ran.out.count("factor on all times of the log") <= 1  # what every format takes is told once
+
+
+def test_list_of_formats_claims_and_suites(command: Command) -> None:
+    formats, claims, suites = (command("list", name).out for name in ("formats", "claims", "suites"))
+    for problem in all_problems().values():
+        for importer in workload_of(problem).importers:
+            at = re.search(rf"^  {importer.id} .*\n      of (.*)$", formats, re.M)
+            assert at is not None and problem.id in at[1].split(", ")
+        assert {guarantee.id for guarantee in problem.guarantees()} <= _words(claims)
+        assert set(suites_of(problem)) <= _words(suites) & set(SUITES)
+    assert formats.count("factor on all times of the log") == 1 and formats.count("as above: ") > 5
 
 
 def test_help_of_every_command(command: Command) -> None:

@@ -175,7 +175,7 @@ def test_machine_code_reaches_no_other_process_and_changes_no_rights(folder: Pat
         with Contained(f"{FILE}:reaches_out", PROBLEM, BOUNDS) as contained, pytest.raises(Failed) as caught:
             contained(INSTANCE, seed=victim.pid)
         victim.kill()
-    assert str(caught.value) == "OSError: could:"
+    assert str(caught.value).startswith("OSError: could: (foreign.py, line ")
     assert (folder / "victim.txt").stat() == before
 
 
@@ -369,7 +369,7 @@ def test_check_scheduler_says_what_is_wrong_and_where() -> None:
     for function, message in (
         (foreign.infeasible, r"infeasible on rar-ddls, family \w+, seed 0: not feasible: "),
         (foreign.text, "must return a solution object .a dict. or None, got str"),
-        (lambda instance: None, "must be callable as <lambda>.instance, seed=0.: got an unexpected keyword"),
+        (lambda instance: None, "cannot be called as <lambda>.instance, seed=0.: got an unexpected keyword"),
         (foreign.exits_not, "raised KeyError: 'gpus'"),
         (foreign.random, "two runs with the same seed differ"),
     ):

@@ -155,7 +155,7 @@ def test_two_items_from_the_command_line(command: Command, tmp_path: Path) -> No
 
 
 def test_list_names_every_item(command: Command) -> None:
-    out = command("list").out
+    out = command("list", "experiments").out
     for number in NAMES:
         for item in find_paper(number).items:
             assert item.id in out

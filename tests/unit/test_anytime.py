@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 import schedgap
 from schedgap.benchmarks.anytime import Recorder, best_objective, curve_of, gap_at, horizon, primal_gap, primal_integral
-from schedgap.catalogue.methods import find_method
-from schedgap.catalogue.registry import find_problem
+from schedgap.catalogue.registry import find_method, find_problem
 from schedgap.catalogue.run import run_method
 from schedgap.solvers.result import SolveOptions
 

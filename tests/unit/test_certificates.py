@@ -633,3 +633,27 @@ def test_the_rules_of_gpu_sharing_forbid_nothing_that_the_problem_allows(jobs: l
     for claim in (None, Fraction(report.objective) + 1):
         with pytest.raises(Unproven):
             prove(instance, claim, None)
+
+
+def test_a_result_is_certified_without_solving_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = schedgap.generate("rar-ddls", seed=1)
+    result = schedgap.solve(instance, confirm=False)
+    lost = schedgap.solve(schedgap.load(ROOT / "tests" / "data" / "rar-13-infeasible-zero-rate.json"), confirm=False)
+
+    def solves(*_: object, **__: object) -> None:
+        raise AssertionError("it is solved again")
+
+    monkeypatch.setattr("schedgap.solving.solve", solves)
+    found = schedgap.certify(instance, result)
+    assert found.optimal and found.value == result.objective and found.result.proof == "certified"
+    claimed = replace(result, objective=1.0)  # the checker's objective counts
+    assert schedgap.certify(instance, claimed).value == result.objective
+    assert schedgap.certify(ROOT / "tests" / "data" / "rar-13-infeasible-zero-rate.json", lost).infeasible
+    worse = {**result.solution, "start": {job: slot + 1 for job, slot in result.solution["start"].items()}}
+    later = schedgap.certify(instance, replace(result, solution=worse))
+    assert not later.optimal and "certified" not in str(later.result.proof)
+    early = {**result.solution, "start": dict.fromkeys(result.solution["start"], 1)}
+    with pytest.raises(schedgap.InputError, match="result: its schedule is rejected: "):
+        schedgap.certify(instance, replace(result, solution=early))
+    with pytest.raises(schedgap.InputError, match="outside the model"):
+        schedgap.certify(instance, replace(result, info={"outside_model": True}))

@@ -30,10 +30,11 @@ def test_the_synopsis_has_every_command_with_its_options() -> None:
     shown = {
         name: "".join(re.findall(rf"^schedgap [a-z|]*\b{name}\b.*(?:\n .*)*", text, re.MULTILINE)) for name in COMMANDS
     }
+    assert "every command takes `--traceback`" in (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
     for name in COMMANDS:
         (chosen,) = [action for action in _parser(name)._actions if action.dest == "command"]
         options = {word for action in chosen.choices[name]._actions for word in action.option_strings}  # type: ignore[index,union-attr,call-overload]
-        missing = [word for word in sorted(options - {"-h", "--help"}) if word not in shown[name]]
+        missing = [word for word in sorted(options - {"-h", "--help", "--traceback"}) if word not in shown[name]]
         assert shown[name] and not missing, (name, missing)
 
 
@@ -82,6 +83,16 @@ def test_examples_of_extending(topic: str, tmp_path: Path, monkeypatch: pytest.M
         (package / "entry_points.txt").write_text("[schedgap.certificates]\nmachines = machines_rules\n")
         instance, best = names["machines"].generate(1), names["table"].agreement.optimum
         assert prove(instance, Fraction(best), None)["claim"] == str(int(best))
+
+
+def test_models_are_changed_written_and_brought_back_as_in_the_docs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The second block solves a changed model in SCIP, through a file."""
+    monkeypatch.chdir(tmp_path)
+    for block in _python_blocks("docs/models.md"):
+        exec(compile(block, "docs/models.md", "exec"), {"__name__": "docs"})
+    assert re.search(r"^4 4\.0$", capsys.readouterr().out, re.M)
 
 
 def test_own_heuristic_hunted_as_in_the_docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -139,8 +139,9 @@ def test_a_users_mistake_is_bad_input_in_one_line(name: str, words: str) -> None
     assert "\n" not in str(caught.value)
 
 
-def test_a_users_mistake_does_not_stop_the_others() -> None:
-    comparison = compare(toy(), INSTANCE, ["brute", "support.toy:users_bad", "list"], SolveOptions())
+def test_a_users_mistake_does_not_stop_the_others(tmp_path: Path) -> None:
+    methods, here = ["brute", "support.toy:users_bad", "list"], tmp_path / "disagreements"
+    comparison = compare(toy(), INSTANCE, methods, SolveOptions(), disagreements=here)
     assert [bool(row.error) for row in comparison.rows] == [False, True, False]
     assert comparison.exit_status == 2
     assert "users_bad" in comparison.to_text().splitlines()[-1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ import pytest
 from oracles.schedules import CASES
 
 import schedgap
+from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.declarative import DeclarativeModel
-from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.errors import InputError, RejectedSolution
 from schedgap.solvers.engines.cbc import _program
 from schedgap.solvers.engines.lp import file_names, write_model
 from schedgap.solvers.result import Result
@@ -331,3 +333,77 @@ def test_values_of_a_relaxation_hold_zeros_too() -> None:
     model = schedgap.model(instance_of("g-vne"), "mcf")
     values = model.solve("highs").info["values"]
     assert set(values) == {variable.name for variable in model._layout.family_of} and 0.0 in values.values()
+
+
+def test_a_key_that_no_variable_has_is_told_with_those_there_are() -> None:
+    variables = schedgap.model(schedgap.generate("rar-ddls", seed=1)).variables
+    for family, key, line in (
+        ("start", ("j0", 99), "start['j0', 99]: no such variable; start has job 'j0', 'j1', 'j2', slot 1 to 10"),
+        ("makespan", 3, "makespan[3]: no such variable; makespan has the key () alone"),
+    ):
+        with pytest.raises(KeyError) as told:
+            variables[family][key]
+        assert str(told.value) == line and isinstance(told.value, schedgap.InputError)
+        assert variables[family].get(key) is None and key not in variables[family]
+    with pytest.raises(KeyError, match=r"variables: no family 'strat', one of: .*; did you mean 'start'"):
+        variables["strat"]
+
+
+def test_values_of_any_solver_become_a_checked_solution(tmp_path: Path) -> None:
+    """By name in the file, by name here, by variable; what is 0 left out, and rounded where it is whole."""
+    instance = schedgap.generate("rar-ddls", "contended", seed=3, jobs=2, singles=1, horizon=6)
+    model = schedgap.model(instance)
+    model.add(model.variables["start"]["j0", 1] == 0, name="not_in_slot_1")
+    result = model.solve("highs")
+    assert result.solution is not None
+    point = {v: value * (1 - 1e-7) for v, value in model.point(result.solution).items() if value}
+    files = model.write(tmp_path / "m.mps")
+    by_file = {files[v.name]: value for v, value in point.items()} | {"objective_constant": 1}
+    for values in (point, {v.name: value for v, value in point.items()}, by_file):
+        assert model.solution(values) == result.solution
+    assert schedgap.check(instance, model.solution(point)).objective == result.objective
+    first = next(v for v in point if v.name.startswith("start[j0,"))
+    for values, message in (
+        ({**point, first: 0.5}, rf"values: {re.escape(first.name)}: must be a whole number, got 0.5"),
+        ({**point, first: 2}, r"must be in 0 to 1, got 2"),
+        ({**point, first: float("nan")}, r"must be a number, got nan"),
+        ({"start[j0,99]": 1}, r"values: start\[j0,99\] is not a variable of this model; did you mean 'start\[j0,"),
+        ([1, 2], r"values: must be by variable, or by its name, got list"),
+        ({}, r"values: solution: placement\.j0: must have at least 1 item"),
+    ):
+        with pytest.raises(InputError, match=message):
+            model.solution(values)  # type: ignore[arg-type]
+
+
+def test_values_that_break_a_row_or_the_problem_are_rejected_with_the_schedule() -> None:
+    instance = schedgap.generate("rar-ddls", seed=1)
+    free, bound = schedgap.model(instance), schedgap.model(instance)
+    best = free.solve("highs").solution
+    assert best is not None
+    bound.add(bound.variables["start"]["j0", best["start"]["j0"]] == 0, name="elsewhere")
+    point = {variable.name: value for variable, value in free.point(best).items()}
+    with pytest.raises(RejectedSolution, match="values: the schedule is rejected: elsewhere: 1 == 0") as told:
+        bound.solution(point)
+    assert told.value.solution == best
+    nowhere = {name: 0.0 if name.startswith("gpus[") else value for name, value in point.items()}
+    with pytest.raises(RejectedSolution, match=r"values: solution: placement\.j0: must have at least 1 item"):
+        free.solution(nowhere)
+    at_once = {
+        name: float("[" in name and name.endswith(",1]")) if name.startswith("start[") else value
+        for name, value in point.items()
+    }
+    with pytest.raises(RejectedSolution, match="values: the schedule is rejected: ") as told:
+        free.solution(at_once)
+    assert schedgap.check(instance, told.value.solution).violations
+    with pytest.raises(InputError, match="are no schedules"):
+        schedgap.model(schedgap.generate("hadar", seed=1), "P3").solution({})
+
+
+@pytest.mark.parametrize("problem", schedgap.problems())
+def test_every_problems_main_form_takes_its_own_values_back(problem: str) -> None:
+    instance = schedgap.generate(problem, seed=2)
+    model = schedgap.model(instance)
+    quick = find_problem(problem).quick(instance) or schedgap.solve(instance, confirm=False).solution
+    assert quick is not None
+    back, own = (schedgap.check(instance, one) for one in (model.solution(dict(model.point(quick))), quick))
+    assert back.feasible and back.objective == pytest.approx(own.objective, rel=1e-9)
