@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial, wraps
 from typing import Any
@@ -102,16 +103,17 @@ def _run(
         deadline = until.capped(left / parts)
     if "deadline" in inspect.signature(heuristic).parameters:
         own["deadline"] = deadline
-    budget = Budget(deadline)
+    budget = None if deadline.moment is None else Budget(deadline)  # whose run it is watches the memory
     answer: object = None
     try:
-        with budget:
+        with budget or nullcontext():
             answer = heuristic(instance, **own)
     except InputError:  # a method that refuses this instance
         return None
     except OutOfBudgetError:
-        budget.end()
-        if budget.over is None:  # of the run itself, not of this heuristic
+        if budget is not None:
+            budget.end()
+        if budget is None or budget.over is None:  # of the run itself, not of this heuristic
             raise
     solution = (answer.solution or answer.partial) if isinstance(answer, HeuristicRun) else answer
     return solution if isinstance(solution, dict) else None

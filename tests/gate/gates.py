@@ -18,10 +18,12 @@ from oracles import (
 )
 
 from schedgap.formulations.common.instance import Solution
+from schedgap.solvers.branch_and_price import BranchAndPrice
 from schedgap.solvers.exact.comm_contention.branch_and_bound import solve_bb
 from schedgap.solvers.exact.ddl_cluster.methods import solve_cp as solve_cluster
 from schedgap.solvers.exact.ddl_cluster.placement import solve_placement
 from schedgap.solvers.exact.g_vne.colgen import solve_colgen as solve_rings
+from schedgap.solvers.exact.gpu_sharing import cp, dynamic_program
 from schedgap.solvers.exact.gpu_sharing.cp import solve_cp as solve_sharing
 from schedgap.solvers.exact.hadar.colgen import solve_colgen as solve_hadar
 from schedgap.solvers.exact.rar_ddls.cp import solve_cp as solve_rar
@@ -85,6 +87,13 @@ class Gate:
     sets: int
     near: float
     count: int
+
+
+def modest(change: Callable[[object, str, object], None] = setattr) -> None:
+    """A tenth of the local search, so that others decide, and sooner; tables for tiny instances."""
+    change(BranchAndPrice, "root_rounds", 40)
+    change(cp, "_LARGEST_ROUNDS", 2_000)
+    change(dynamic_program, "STATES", 20_000)
 
 
 def _sets(*texts: str) -> tuple[frozenset[str], ...]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from gate.answers import Examination, Record
-from gate.gates import GATES
+from gate.gates import GATES, modest
 from gate.instances import instance_of
 
 from schedgap.reading import as_instance
@@ -33,6 +33,11 @@ ALONE = {
     "ddl-cluster": {"grid model", "placements"},
 }
 """Stages that decide some instance of the slice where the others are left out."""
+
+
+@pytest.fixture(autouse=True)
+def _modest(monkeypatch: pytest.MonkeyPatch) -> None:
+    modest(monkeypatch.setattr)
 
 
 @pytest.mark.parametrize("problem", GATES)

@@ -11,11 +11,12 @@ import math
 import time
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import lru_cache
 from itertools import combinations, product
 from typing import Any
 
+import highspy
 import numpy as np
-from scipy.optimize import linprog
 
 from oracles.exact_lp import ZERO, minimum
 from schedgap.formulations.common.numbers import exact
@@ -214,16 +215,35 @@ def _variables(rows: list[tuple[Terms, Fraction]]) -> dict[Any, int]:
 def _in_floats(rows: list[tuple[Terms, Fraction]]) -> float:
     """The least sum of finishing times, roughly."""
     place = _variables(rows)
-    matrix, right = np.zeros((len(rows), len(place))), np.array([float(limit) for _, limit in rows])
-    for row, (terms, _) in enumerate(rows):
-        for name, coefficient in terms.items():
-            matrix[row, place[name]] = float(coefficient)
-    largest = np.abs(matrix).max(axis=1)  # HiGHS' tolerances are absolute
-    matrix, right = matrix / largest[:, None], right / largest
-    unit = np.abs(right).max() or 1.0
-    cost = np.array([float(name[0] == "finish") for name in place])
-    result = linprog(cost, A_ub=matrix, b_ub=right / unit, bounds=(0, None), method="highs")
-    return float(result.fun * unit) if result.status == 0 and result.fun is not None else math.inf
+    wide = [math.frexp(max(abs(float(c)) for c in terms.values()))[1] for terms, _ in rows]
+    right = [math.ldexp(float(limit), -power) for power, (_, limit) in zip(wide, rows, strict=True)]
+    unit = max(map(abs, right)) or 1.0  # HiGHS' tolerances are absolute
+    terms = [
+        (place[x], math.ldexp(float(c), -power))
+        for power, (row, _) in zip(wide, rows, strict=True)
+        for x, c in row.items()
+    ]
+    program = highspy.HighsLp()
+    program.num_col_, program.num_row_ = len(place), len(rows)
+    program.col_cost_ = np.array([float(name[0] == "finish") for name in place])
+    program.col_lower_, program.col_upper_ = np.zeros(len(place)), np.full(len(place), highspy.kHighsInf)
+    program.row_lower_, program.row_upper_ = np.full(len(rows), -highspy.kHighsInf), np.array(right) / unit
+    matrix = program.a_matrix_
+    matrix.format_ = highspy.MatrixFormat.kRowwise
+    matrix.start_ = np.cumsum([0, *(len(row) for row, _ in rows)])
+    matrix.index_, matrix.value_ = np.array([x for x, _ in terms]), np.array([c for _, c in terms])
+    solver = _solver()
+    solver.passModel(program)
+    solver.run()
+    optimal = solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
+    return solver.getInfo().objective_function_value * unit if optimal else math.inf
+
+
+@lru_cache(maxsize=1)
+def _solver() -> Any:
+    solver = highspy.Highs()
+    solver.silent()
+    return solver
 
 
 def _exactly(rows: list[tuple[Terms, Fraction]]) -> Fraction | None:

@@ -7,6 +7,7 @@ every way to give whole gangs of any mix of types to jobs.
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections.abc import Iterator
 from fractions import Fraction
@@ -55,17 +56,30 @@ def brute_force(instance: HadarInstance, limit: int = 500_000) -> tuple[Fraction
     Raises TooManyError beyond `limit` states (slot, progress of every job).
     """
     search = _Search(instance, limit)
-    found = search.best(1, tuple(Fraction(0) for _ in instance.jobs))
-    return None if found is None else (found[0], search.solution())
+    found = search.best(1, (0,) * len(instance.jobs))
+    return None if found is None else (Fraction(found[0], search.unit), search.solution())
 
 
 class _Search:
+    """Progress and gains in whole numbers: the common denominator of each is taken out."""
+
     def __init__(self, instance: HadarInstance, limit: int) -> None:
         self.instance = instance
         self.limit = limit
         self.options = [gangs(instance, job) for job in instance.jobs]
-        self.needs = [job.epochs * job.iterations_per_epoch * TOLERANCE for job in instance.jobs]
-        self.memo: dict[tuple[int, tuple[Fraction, ...]], tuple[Fraction, Choice] | None] = {}
+        needs = [job.epochs * job.iterations_per_epoch * TOLERANCE for job in instance.jobs]
+        steps = [
+            {counts: slot_progress(instance, job, counts) for counts in own}
+            for job, own in zip(instance.jobs, self.options, strict=True)
+        ]
+        slots = range(instance.horizon + 1)
+        gains = [[worth(instance, j, t) if t >= j.arrival else Fraction(0) for t in slots] for j in instance.jobs]
+        scale = math.lcm(*(x.denominator for x in (*needs, *(x for own in steps for x in own.values()))))
+        self.unit = math.lcm(*(x.denominator for own in gains for x in own))
+        self.needs = [int(need * scale) for need in needs]
+        self.steps = [{counts: int(x * scale) for counts, x in own.items()} for own in steps]
+        self.gains = [[int(x * self.unit) for x in own] for own in gains]
+        self.memo: dict[tuple[int, tuple[int, ...]], tuple[int, Choice] | None] = {}
 
     def choices(self, slot: int, done: list[bool], j: int, free: Counts) -> Iterator[Choice]:
         """Every way to run jobs j, j + 1, ... in a slot with these free devices."""
@@ -81,23 +95,23 @@ class _Search:
                     for rest in self.choices(slot, done, j + 1, left):
                         yield (counts, *rest)
 
-    def after(self, progress: tuple[Fraction, ...], choice: Choice) -> tuple[Fraction, ...]:
+    def after(self, progress: tuple[int, ...], choice: Choice) -> tuple[int, ...]:
         return tuple(
-            p if counts is None else p + slot_progress(self.instance, job, counts)
-            for p, job, counts in zip(progress, self.instance.jobs, choice, strict=True)
+            p if counts is None else p + own[counts]
+            for p, own, counts in zip(progress, self.steps, choice, strict=True)
         )
 
-    def best(self, slot: int, progress: tuple[Fraction, ...]) -> tuple[Fraction, Choice] | None:
+    def best(self, slot: int, progress: tuple[int, ...]) -> tuple[int, Choice] | None:
         """The most that can still be gained from a slot on, and what to do in it."""
         done = [p >= need for p, need in zip(progress, self.needs, strict=True)]
         if slot > self.instance.horizon:
-            return None if self.instance.all_jobs_must_finish and not all(done) else (Fraction(0), ())
+            return None if self.instance.all_jobs_must_finish and not all(done) else (0, ())
         key = (slot, progress)
         if key in self.memo:
             return self.memo[key]
         if len(self.memo) > self.limit:
             raise TooManyError(f"more than {self.limit} states")
-        top: tuple[Fraction, Choice] | None = None
+        top: tuple[int, Choice] | None = None
         seen = set()
         for choice in self.choices(slot, done, 0, tuple(self.instance.capacity.values())):
             following = self.after(progress, choice)
@@ -108,12 +122,9 @@ class _Search:
             if later is None:
                 continue
             gained = sum(
-                (
-                    worth(self.instance, job, slot)
-                    for job, was, p, need in zip(self.instance.jobs, done, following, self.needs, strict=True)
-                    if not was and p >= need
-                ),
-                Fraction(0),
+                own[slot]
+                for own, was, p, need in zip(self.gains, done, following, self.needs, strict=True)
+                if not was and p >= need
             )
             if top is None or gained + later[0] > top[0]:
                 top = (gained + later[0], choice)
@@ -124,7 +135,7 @@ class _Search:
         """The solution that the search found best, machine by machine."""
         instance = self.instance
         allocation: dict[str, dict[str, list[dict[str, object]]]] = {}
-        progress = tuple(Fraction(0) for _ in instance.jobs)
+        progress = (0,) * len(instance.jobs)
         for slot in range(1, instance.horizon + 1):
             found = self.best(slot, progress)
             choice = found[1] if found is not None else ()
