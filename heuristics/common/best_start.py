@@ -98,9 +98,7 @@ def _run(
 ) -> Solution | None:
     """What a heuristic makes, at its end or when its part of the time is over."""
     own: dict[str, Any] = {"seed": best.options.seed}
-    deadline, left = until, until.left()
-    if left is not None:
-        deadline = until.capped(left / parts)
+    deadline = _part(until, parts)
     if "deadline" in inspect.signature(heuristic).parameters:
         own["deadline"] = deadline
     budget = None if deadline.moment is None else Budget(deadline)  # whose run it is watches the memory
@@ -115,5 +113,14 @@ def _run(
             budget.end()
         if budget is None or budget.over is None:  # of the run itself, not of this heuristic
             raise
+    return _solution(answer)
+
+
+def _part(until: Deadline, parts: int) -> Deadline:
+    left = until.left()
+    return until if left is None else until.capped(left / parts)
+
+
+def _solution(answer: object) -> Solution | None:
     solution = (answer.solution or answer.partial) if isinstance(answer, HeuristicRun) else answer
     return solution if isinstance(solution, dict) else None

@@ -239,9 +239,9 @@ class Highs:
         arrays = model_arrays(model)
         if (known := settled(model, arrays, self.version(), time.monotonic() - started)) is not None:
             return known
-        _refuse_small(arrays.in_ordinary_units())
         whole = whole_model(arrays)
         arrays = whole.arrays
+        _refuse_small(arrays)
         if (known := settled(model, arrays, self.version(), time.monotonic() - started)) is not None:
             return known
         doubt = self.limits.exceeded(whole)
