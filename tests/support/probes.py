@@ -494,14 +494,15 @@ def main() -> None:
     global PROBED
     PROBED = Path(sys.argv[1])
     found = {}
-    for name, tried in {**PYTHON, **KERNEL}.items():
+    probes = {**PYTHON, **KERNEL}
+    for name in sorted(probes, key=("priority", "affinity").__contains__):  # these slow this process: they come last
         lay_out(PROBED)
         shutil.rmtree(own(""), ignore_errors=True)
         own("").mkdir(exist_ok=True)
         os.chdir(own(""))
         reading, writing = os.pipe()
         if (child := os.fork()) == 0:
-            os.write(writing, outcome(tried).encode(errors="replace"))
+            os.write(writing, outcome(probes[name]).encode(errors="replace"))
             os._exit(0)
         os.close(writing)
         with os.fdopen(reading, "rb") as told:

@@ -46,7 +46,8 @@ def test_contended_slots_counts_meeting_rings() -> None:
 
 def test_a_limit_leaves_a_checked_schedule_and_a_bound() -> None:
     instance = contended_grid(1, jobs=40, servers=8, family="quads")
-    result = solve_cp(instance, SolveOptions(work_limit=2.0, threads=1))
+    result = solve_cp(instance, SolveOptions(work_limit=0.1, threads=1))
+    assert result.termination is Termination.WORK_LIMIT
     assert result.solution is not None
     assert result.objective is not None
     assert result.bound is not None
