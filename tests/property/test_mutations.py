@@ -11,7 +11,7 @@ CASES = {**dict.fromkeys(KINDS, 60), "instance": 800, "text": 500, "solution": 4
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_damaged_input_is_refused_or_worked_on(kind: str) -> None:
-    tried = [try_case(case) for case in cases(CASES[kind], kinds=(kind,))]
+    tried = [try_case(case, timed=False) for case in cases(CASES[kind], kinds=(kind,))]
     assert sum(CASES.values()) >= 2000 and len(tried) == CASES[kind]
     wrong = [outcome for outcome in tried if outcome.wrong and outcome.verdict != "hang"]  # no test asks the clock
     assert not wrong, "\n".join(f"{one.kind} {one.seed}: {one.verdict}: {one.detail}" for one in wrong)
