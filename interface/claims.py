@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from schedgap.benchmarks.hunt.family.run import Lifted
     from schedgap.benchmarks.hunt.result import Hunted
     from schedgap.benchmarks.ledger.rows import Ledger
+    from schedgap.benchmarks.online.replay import Estimates
     from schedgap.benchmarks.sweep.progress import Sink
 
 
@@ -214,6 +215,8 @@ def evaluate(
     workers: int | None = None,
     cluster: str | None = None,
     container: bool = False,
+    online: bool = False,
+    estimates: Estimates | None = None,
     progress: Sink | None = None,
 ) -> Card:
     """A report card: is it feasible everywhere, how far from the optimum, better or worse than the shipped methods?
@@ -240,6 +243,10 @@ def evaluate(
         cores where not given. The scheduler itself, and its hunt, are one process of this machine
     cluster : address of a Dask scheduler, whose workers are taken for that instead
     container : run the scheduler in bubblewrap, too
+    online : the scheduler is a policy, a class with ``decide(state) -> actions``
+        that is told of a job when it arrives
+    estimates : what it is told of lengths then: ``"exact"``,
+        ``"user"`` (1 to 5 times the length) or ``"none"``, the default
     progress : a stream, or a function that is told whole lines
 
     Returns
@@ -251,16 +258,18 @@ def evaluate(
     Raises
     ------
     InputError
-        The scheduler cannot be imported (a lambda, or what a notebook defines, has no file), a number is out of range,
-        or there is no bubblewrap.
+        The scheduler cannot be imported (a lambda, or what a notebook defines,
+        has no file), a number is out of range, or there is no bubblewrap,
+        or no online loop.
     Disagreement
         Its solution is better than a proven optimum: a defect of ours.
     """
     from schedgap.benchmarks.evaluation.contained import Bounds
-    from schedgap.benchmarks.evaluation.places import bubblewrap
+    from schedgap.benchmarks.evaluation.places import bubblewrap, files_among
     from schedgap.benchmarks.evaluation.run import EACH
     from schedgap.benchmarks.evaluation.run import evaluate as run
     from schedgap.benchmarks.judging.claims import claims_from
+    from schedgap.benchmarks.online.replay import estimates_of
     from schedgap.benchmarks.report.page import render
     from schedgap.catalogue.method import users_name
     from schedgap.catalogue.registry import find_problem
@@ -282,7 +291,8 @@ def evaluate(
         number += 1
         folder = Path(out).with_name(f"{Path(out).name}-{number}")
     check_folder(folder)
-    bounds = Bounds(time_limit, int(memory_limit * 2**30), container=bubblewrap() if container else "")
+    jail = bubblewrap() if container else ""
+    bounds = Bounds(time_limit, int(memory_limit * 2**30), closed=files_among(on), container=jail)
     with claims_from(claims):
         chosen = find_problem(problem, "--problem")
         card = run(
@@ -297,6 +307,7 @@ def evaluate(
             cluster=cluster,
             progress=progress,
             on=[read_instance(one)[1] for one in on],
+            online=estimates_of(online, estimates),
         )
     if card.folder is None:
         return card

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from schedgap.benchmarks.evaluation.online import Online
 from schedgap.benchmarks.hunt.result import Hunted
 from schedgap.benchmarks.hunt.target import finite_value
 from schedgap.benchmarks.report.sheet import Column, Marked, Sheet
@@ -95,6 +96,7 @@ class Card:
     peak : bytes of resident memory, None where unknown
     folder : where card.html and card.json are; None where they are not written, since Ctrl-C ended the hunt
     isolated : the kernel, too, kept the scheduler from files and processes
+    online : what only an online policy has; None for others
     """
 
     scheduler: str
@@ -106,6 +108,7 @@ class Card:
     peak: int | None = None
     folder: Path | None = None
     isolated: bool | None = None
+    online: Online | None = None
 
     @property
     def feasible(self) -> int:
@@ -212,8 +215,15 @@ class Card:
             },
             "seconds": {"mean": statistics.fmean(times) if times else None, "most": max(times, default=None)},
             "memory": self.peak,
+            "online": self._online(),
             "trials": [trial.to_dict(self.problem.sense) for trial in self.trials],
         }
+
+    def _online(self) -> Json:
+        if self.online is None:
+            return None
+        ratios = [trial.ratio(self.problem.sense) for trial in self.trials]
+        return self.online.to_dict([trial.objective for trial in self.trials], ratios)
 
     def sheets(self) -> list[Sheet]:
         """Every table, for text and page."""
@@ -262,6 +272,8 @@ class Card:
         more = (f"{len(failed) - MOST_FAILURES} more.",) if len(failed) > MOST_FAILURES else ()
         why = Column("why", right=False, width=72)
         found.append(Sheet("Failures", (*columns, why), failed[:MOST_FAILURES], more))
+        if self.online is not None:
+            found.insert(0, self.online.sheet(data["online"]))
         return [sheet for sheet in found if sheet.rows]
 
     def headline(self) -> list[str]:
@@ -287,7 +299,7 @@ class Card:
         used = f"{in_seconds(data['seconds']['mean'])} s on average, {in_seconds(data['seconds']['most'])} s at most"
         memory = "" if self.peak is None else f"; {self.peak / 2**20:.0f} MB at most"
         lines.append(used + memory)
-        return lines
+        return lines + ([] if self.online is None else self.online.headline(data["online"]))
 
     def to_text(self) -> str:
         """For a terminal."""

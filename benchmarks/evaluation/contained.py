@@ -18,7 +18,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from joblib.externals.loky.backend import resource_tracker
 
@@ -26,6 +26,7 @@ from schedgap.benchmarks.evaluation.places import contained_by, environment, rea
 from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.method import Given, Kind, Method
 from schedgap.catalogue.problem import Problem
+from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import InputError, printable
 from schedgap.formulations.common.instance import Instance, Json, Solution
 from schedgap.solvers.result import NO_DEADLINE, Deadline, clock
@@ -44,7 +45,7 @@ _SHOWN = 300
 
 
 class Failed(Exception):
-    """The scheduler gave no solution: `kind` is error, time, memory, answer or died."""
+    """The scheduler gave no solution: `kind` is error, time, memory, answer, action or died."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(printable(message))
@@ -91,6 +92,7 @@ class Contained:
     isolated : the kernel keeps machine code from files and processes, too; None before it was started
     """
 
+    is_policy: ClassVar[bool] = False
     name: str
     problem: Problem
     bounds: Bounds = field(default_factory=Bounds)
@@ -122,11 +124,7 @@ class Contained:
         Failed
             It raised, took too long or too much, ended, or sent what is no JSON object.
         """
-        self._deadline = deadline
-        if self._process is None:
-            self._start()
-        if self._process is None:  # the first instance ended it
-            self._start()
+        self._ready(deadline)
         began = time.monotonic()
         answer = self._ask({"instance": _bare(instance), "seed": seed}, self.bounds.seconds)
         self.seconds = time.monotonic() - began
@@ -134,6 +132,27 @@ class Contained:
         if solution is not None and not isinstance(solution, dict):
             raise Failed("answer", f"must return a solution object or None, got {type(solution).__name__}")
         return solution
+
+    @property
+    def outside_model(self) -> bool:
+        """Its schedules are no solutions of the problem, whose optima say nothing of them."""
+        return False
+
+    def check(self, instance: Instance, solution: Solution) -> CheckReport:
+        """The checker's judgement of what it answered to an instance."""
+        return self.problem.check(instance, solution)
+
+    def certified_bound(self, instance: Instance) -> float | None:
+        """A bound on the objective of whatever it may answer."""
+        return self.problem.certified_bound(instance)
+
+    def _ready(self, deadline: Deadline) -> None:
+        """Its process runs, and is waited for until the deadline."""
+        self._deadline = deadline
+        if self._process is None:
+            self._start()
+        if self._process is None:  # the first instance ended it
+            self._start()
 
     def _start(self) -> None:
         """Start the process and import the scheduler there.
@@ -168,6 +187,7 @@ class Contained:
         setup = {
             "scheduler": self.name,
             "problem": self.problem.id,
+            "policy": self.is_policy,
             "warm": self.bounds.warm,
             "memory": self.bounds.memory,
             "file": self.bounds.file,
@@ -176,11 +196,14 @@ class Contained:
         }
         try:
             self.isolated = bool(self._ask(setup, START).get("isolated"))
-            self._ask({}, START)  # imports it
+            self._imported(self._ask({}, START))
         except Failed as error:
             self.close()
             raise InputError(f"scheduler {self.name}: {error}") from None
         self._warm_up()
+
+    def _imported(self, told: dict[str, Any]) -> None:
+        """Take note of what its process tells of the scheduler that it has imported."""
 
     def _warm_up(self) -> None:
         """One small instance without a clock's limit of its own, so that no time holds imports and compiling."""
@@ -190,7 +213,11 @@ class Contained:
         self._tried = True
         instance = presets[0].generator(0, **presets[0].settings)
         with contextlib.suppress(Failed):  # what it does wrong here it does again where it counts
-            self._ask({"instance": _bare(instance), "seed": 0}, max(WARM_UP, self.bounds.seconds))
+            self._try(instance, max(WARM_UP, self.bounds.seconds))
+
+    def _try(self, instance: Instance, patience: float) -> None:
+        """Run it on an instance that does not count."""
+        self._ask({"instance": _bare(instance), "seed": 0}, patience)
 
     def _ask(self, message: dict[str, Any], patience: float) -> dict[str, Any]:
         token = secrets.token_hex(8)

@@ -23,6 +23,7 @@ from typing import IO, Any
 from schedgap.benchmarks.evaluation.landlock import restrict
 from schedgap.benchmarks.evaluation.seccomp import give_up_rights, refuse_calls
 from schedgap.benchmarks.instances import workload_of
+from schedgap.benchmarks.online.state import Session
 from schedgap.catalogue.method import check_signature, import_users, last_line_of, one_line, users_code
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_problem
@@ -196,6 +197,26 @@ def _warm_up(problem: Problem) -> None:
             method.call(presets[0].generator(0, **presets[0].settings), seed=0)
 
 
+class _Served:
+    """What answers requests: a function that is given instances, or a policy that is given events."""
+
+    def __init__(self, scheduler: Callable[..., Any], problem: Problem) -> None:
+        self.scheduler, self.problem = scheduler, problem
+        self.session: Session | None = None
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        """A solution; the actions after an event; nothing where a run opens, or where only time is taken."""
+        if "instance" in request:
+            instance = self.problem.instance_class.parse(request["instance"])
+            found = self.scheduler(instance, seed=request["seed"])
+            return {"solution": found.solution if isinstance(found, HeuristicRun) else found}
+        if "opening" in request:
+            self.session = Session(self.scheduler(), request["opening"])
+        if "event" in request and self.session is not None:
+            return {"actions": self.session.answer(request["event"])}
+        return {}
+
+
 def main(argv: list[str]) -> None:
     """Serve until the other side ends."""
     end_with_parent(int(argv[0]), watch=False)
@@ -221,23 +242,25 @@ def main(argv: list[str]) -> None:
     send(outgoing, {"token": setup["token"], "isolated": isolated})  # before any code of strangers is loaded
     request = receive(incoming) or sys.exit()
     answer: dict[str, Any] = {"token": request["token"]}
-    function: Callable[..., Any] | None = None
+    served: _Served | None = None
     try:
-        function = import_users(setup["scheduler"])
-        check_signature(function, "it", {"seed": 0})
+        scheduler = import_users(setup["scheduler"])
+        if not setup["policy"]:
+            check_signature(scheduler, "it", {"seed": 0})
+        elif not (isinstance(scheduler, type) and callable(getattr(scheduler, "decide", None))):
+            raise InputError("--online takes a class with decide(state) -> actions")
+        answer["preempts"] = getattr(scheduler, "preempts", False) is True
+        served = _Served(scheduler, problem)
     except InputError as error:
         answer["error"] = str(error)
     except BaseException as error:
         answer["error"] = one_line(error)
     send(outgoing, answer)
-    while function is not None and (request := receive(incoming)) is not None:
-        instance = problem.instance_class.parse(request["instance"])
-        answer = {"token": request["token"]}
+    while served is not None and (request := receive(incoming)) is not None:
         try:
             with users_code():
-                found = function(instance, seed=request["seed"])
-            answer["solution"] = found.solution if isinstance(found, HeuristicRun) else found
-            send(outgoing, answer)
+                answer = served.answer(request)
+            send(outgoing, {**answer, "token": request["token"]})
         except MemoryError:
             send(outgoing, {"token": request["token"], "error": "MemoryError: more memory than it may have"})
         except BaseException as error:

@@ -61,6 +61,11 @@ def _imports() -> list[str]:
     return [path for path in found if path and Path(path).resolve() != Path.cwd()]
 
 
+def files_among(given: Iterable[object]) -> list[Path]:
+    """The files of instances that are given by their paths: what a scheduler sees of them it is told."""
+    return [Path(one) for one in given if isinstance(one, str | Path)]
+
+
 def _home(layer: str) -> Path:
     spec = importlib.util.find_spec(f"schedgap{layer}")
     assert spec is not None and spec.submodule_search_locations

@@ -12,6 +12,7 @@ from typing import Any
 
 from schedgap.benchmarks.evaluation.card import Card, Trial
 from schedgap.benchmarks.evaluation.contained import Bounds, Contained, Failed
+from schedgap.benchmarks.evaluation.online import scheduled, watch
 from schedgap.benchmarks.hunt.result import Hunted
 from schedgap.benchmarks.hunt.run import hunt
 from schedgap.benchmarks.hunt.target import Target
@@ -19,6 +20,7 @@ from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.judging.claims import claims_of, users_claims
 from schedgap.benchmarks.judging.judge import evaluate as judge_claim
 from schedgap.benchmarks.library.collection import entries
+from schedgap.benchmarks.online.replay import Estimates, check_online
 from schedgap.benchmarks.sweep.cluster import check_cluster
 from schedgap.benchmarks.sweep.progress import Progress, Sink
 from schedgap.benchmarks.sweep.sweep import sweep
@@ -60,6 +62,7 @@ def evaluate(
     cluster: str | None = None,
     progress: Sink | None = None,
     on: Sequence[Instance] = (),
+    online: Estimates | None = None,
 ) -> Card:
     """Judge a scheduler that runs in a process of its own; see :func:`schedgap.evaluate`.
 
@@ -67,18 +70,21 @@ def evaluate(
     all of them before any optimum is looked for, so there is none that it could find, and no other work slows it down.
     What is known of the instances is found out by workers; its hunt is one chain of steps again.
 
-    On the instances of `on`, where there are any, nothing is drawn, and it is hunted only where there is a budget.
+    On the instances of `on`, where there are any, nothing is drawn, and it is hunted only where there is a budget. With
+    `online` it is a policy that is told of jobs when they arrive, and of lengths what that says.
 
     Raises
     ------
     InputError
-        The scheduler cannot be imported, or an instance is of another problem.
+        The scheduler cannot be imported, an instance is of another problem, or there is no online loop for this one.
     ClusterLost
         No Dask scheduler answers.
     Disagreement
         A feasible solution is better than a proven optimum; the instance is written to a file.
     """
     check_cluster(cluster)
+    if online is not None:
+        check_online(problem)
     given = bounds or Bounds()
     fenced = replace(given, closed=(*given.closed, out))
     if seed is None and on:
@@ -90,17 +96,21 @@ def evaluate(
     bar = Progress(2 * len(chosen) + 1, progress, "evaluate")
     if fixed:
         bar.say(f"evaluate: not judged, since their instances are known to everybody: {', '.join(fixed)}")
-    with Contained(scheduler, problem, fenced) as contained:
+    with scheduled(scheduler, problem, fenced, online) as contained:
         try:
             answers = list(_answers(contained, chosen, bar))
-            questions = [_Question(problem, family, number, instance) for family, number, instance in chosen]
+            outside = contained.outside_model
+            watched = None if online is None else watch(contained, [one[2] for one in chosen], bar.say)
+            questions = [_Question(problem, *one, solve=not outside) for one in chosen]
             references = _references(questions, workers or os.cpu_count() or 1, cluster, bar)
             trials = [
-                _judged(question, reference, scheduler, answer, out / "rejected")
+                _judged(question, reference, contained, answer, out / "rejected")
                 for question, reference, answer in zip(questions, references, answers, strict=True)
             ]
             hunted = None
-            if any(trial.objective is not None for trial in trials) and (budget is not None or not on):
+            if outside:
+                bar.say("evaluate: not hunted: a policy that preempts makes no schedules of the problem")
+            elif any(trial.objective is not None for trial in trials) and (budget is not None or not on):
                 bar.say("evaluate: hunts for its worst instance")
                 limits = {} if budget is not None else {"evaluations": EVALUATIONS}
                 target = Target(problem, contained.method(), goes_on="")
@@ -112,7 +122,8 @@ def evaluate(
             claims = _claims(problem, scheduler, trials, hunted)
             whole = hunted is None or hunted.finished
             folder = out if whole else None
-            return Card(scheduler, problem, seed, trials, claims, hunted, contained.peak, folder, contained.isolated)
+            seen = (contained.peak, folder, contained.isolated, watched)
+            return Card(scheduler, problem, seed, trials, claims, hunted, *seen)
         finally:
             bar.finish()
 
@@ -198,6 +209,8 @@ class _Question:
     family: str
     seed: int
     instance: Instance
+    solve: bool = True
+    """Whether an optimum says anything of the schedules that are judged."""
 
     @property
     def label(self) -> str:
@@ -220,8 +233,10 @@ def _reference(question: _Question) -> _Reference:
     problem, instance, seed = question.problem, question.instance, question.seed
     options = SolveOptions(threads=1, work_limit=WORK_LIMIT, seed=seed)
     try:
-        exact = run_method(problem, instance, problem.default_method(instance), options)
-        found = [Answer("the exact method", exact.status, exact.objective, exact.bound, exact=True)]
+        found: list[Answer] = []
+        if question.solve:
+            exact = run_method(problem, instance, problem.default_method(instance), options)
+            found.append(Answer("the exact method", exact.status, exact.objective, exact.bound, exact=True))
         others: dict[str, float | None] = {}
         cut: list[str] = []
         for method in problem.heuristics():
@@ -270,27 +285,27 @@ def _references(questions: Sequence[_Question], workers: int, cluster: str | Non
     return [found[id(question)] for question in questions]
 
 
-def _judged(question: _Question, reference: _Reference, scheduler: str, answer: _Answer, rejected: Path) -> Trial:
+def _judged(question: _Question, reference: _Reference, contained: Contained, answer: _Answer, rejected: Path) -> Trial:
     """Check the answer, and compare it with what is known of the instance; what is `rejected` is kept there."""
     problem, instance = question.problem, question.instance
     solution, failure, message, took = answer
     objective: float | None = None
     if solution is not None:
         try:
-            report = problem.check(instance, solution)
+            report = contained.check(instance, solution)
         except InputError as error:
             failure, message = "infeasible", f"no solution of {problem.id}: {error}"
         else:
             if report.violations or report.objective is None:
                 failure = "infeasible"
                 message = printable(report.violations[0].message) if report.violations else "has no objective"
-                message += f"; see: {kept(solution, instance, scheduler, rejected)}"
+                message += f"; see: {kept(solution, instance, contained.name, rejected)}"
             else:
                 objective = float(report.objective)
-    found = list(reference.answers)
+    found = [] if contained.outside_model else list(reference.answers)
     if objective is not None:
-        found.append(Answer(scheduler, Status.FEASIBLE, objective, None))
-    known = agree(found, problem.sense, problem.certified_bound(instance))
+        found.append(Answer(contained.name, Status.FEASIBLE, objective, None))
+    known = agree(found, problem.sense, contained.certified_bound(instance))
     if known.contradictions:
         path = write_disagreement(instance, message="; ".join(known.contradictions), solution=solution)
         raise Disagreement(f"{'; '.join(known.contradictions)}; the instance is in {path}")

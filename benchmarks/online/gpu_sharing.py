@@ -10,7 +10,6 @@ import numpy as np
 
 from schedgap.benchmarks.online.replay import Arrivals, Estimates, Refused, World
 from schedgap.formulations.common.check import CheckReport
-from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json, Solution
 from schedgap.formulations.gpu_sharing.check import check, check_elastic
 from schedgap.formulations.gpu_sharing.dynamics import tables
@@ -28,11 +27,10 @@ OVERESTIMATE = 4.0
 
 def world(
     instance: GpuSharingInstance, preempts: bool, estimates: Estimates, seed: int, restart: float | None
-) -> World:
+) -> World | None:
     """The world of an instance; see :func:`schedgap.benchmarks.online.replay.world_of`."""
-    reason = impossible(instance)
-    if reason is not None:
-        raise InputError(f"no policy can schedule this instance: {reason}")
+    if impossible(instance) is not None:
+        return None
     if not preempts:
         return _Running(instance, estimates, seed)
     lost = math.ceil((RESTART if restart is None else restart) / instance.slot_length - 1e-9)

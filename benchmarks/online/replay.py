@@ -8,6 +8,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Literal, TypeAlias
 
 from schedgap.benchmarks.online.state import Policy, Session
@@ -119,6 +120,9 @@ def replay(world: World, decide: Decide) -> Replay:
             raise Refused(f"slot {slot}: {world.unfinished()} jobs wait for ever: none runs, none comes, no wake-up")
         slot = min(moments)
         event = world.advance(slot)
+        if not world.unfinished():
+            break  # nothing is left to decide
+        # Only here does the policy compute, so its time can be taken without trusting it.
         began = time.perf_counter()
         actions = decide(event)
         seconds.append(time.perf_counter() - began)
@@ -164,6 +168,19 @@ def _later(moment: int, slot: int, wake: int | None) -> int:
     return moment if wake is None else min(moment, wake)
 
 
+def estimates_of(online: bool, estimates: Estimates | None) -> Estimates | None:
+    """What a scheduler is told of lengths, from the options of a command; None for one that is not online.
+
+    Raises
+    ------
+    InputError
+        Estimates for one that is not online.
+    """
+    if estimates is not None and not online:
+        raise InputError(f"--estimates {estimates}: only an online policy is told of lengths (--online)")
+    return (estimates or "none") if online else None
+
+
 class Arrivals:
     """The jobs of an instance by number, and those of them that are still to come."""
 
@@ -190,8 +207,8 @@ def world_of(
     estimates: Estimates = "exact",
     seed: int = 0,
     restart: float | None = None,
-) -> World:
-    """The world of an instance, from the problem's own module in this folder.
+) -> World | None:
+    """The world of an instance, from the problem's own module in this folder; None where it has no schedule at all.
 
     Parameters
     ----------
@@ -203,17 +220,31 @@ def world_of(
     Raises
     ------
     InputError
-        The problem has no online loop, or the instance has no schedule at all.
+        The problem has no online loop.
     """
-    name = f"schedgap.benchmarks.online.{problem.id.replace('-', '_')}"
+    made: World | None = _module(problem).world(problem.cast_instance(instance), preempts, estimates, seed, restart)
+    return made
+
+
+def check_online(problem: Problem) -> None:
+    """Refuse a problem that has no online loop.
+
+    Raises
+    ------
+    InputError
+        It has none.
+    """
+    _module(problem)
+
+
+def _module(problem: Problem) -> ModuleType:
+    name = f"{__package__}.{problem.id.replace('-', '_')}"
     try:
-        module = importlib.import_module(name)
+        return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name != name:
             raise
         raise InputError(f"--online: there is no online loop for {problem.id}") from None
-    world: World = module.world(problem.cast_instance(instance), preempts, estimates, seed, restart)
-    return world
 
 
 def replay_here(world: World, policy: Policy) -> Replay:

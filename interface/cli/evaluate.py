@@ -17,6 +17,14 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--on", nargs="+", default=[], metavar="FILE", help="instances of your own, instead of families"
     )
+    parser.add_argument(
+        "--online", action="store_true", help="SCHEDULER is a class with decide(state), told of jobs when they arrive"
+    )
+    parser.add_argument(
+        "--estimates",
+        choices=("exact", "user", "none"),
+        help="what an online policy is told of lengths: the truth, what a user would ask for, nothing (default)",
+    )
     parser.add_argument("--claims", type=Path, metavar="FILE.py", help="claims of your own: a file with CLAIMS")
     parser.add_argument("--budget", type=seconds, metavar="S", help="seconds of its hunt (default: it stops by counts)")
     parser.add_argument("--instances", type=count, metavar="N", help="instances of each family (default 5)")
@@ -42,6 +50,8 @@ def run_evaluate(arguments: argparse.Namespace) -> int:
         arguments.scheduler,
         arguments.problem,
         on=arguments.on,
+        online=arguments.online,
+        estimates=arguments.estimates,
         claims=arguments.claims,
         budget=arguments.budget,
         seed=arguments.seed,

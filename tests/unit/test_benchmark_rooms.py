@@ -11,7 +11,7 @@ BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("text", "figures", "proving", "anytime"),
     ("records", "confirming", "instances"),
-    ("importers", "judging", "sweep", "library"),
+    ("importers", "judging", "sweep", "library", "online"),
     ("workload", "report"),
     ("suites", "ledger", "laboratory", "hunt"),
     ("evaluation",),

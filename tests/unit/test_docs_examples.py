@@ -190,3 +190,22 @@ def test_every_module_that_a_page_runs_is_installed() -> None:
                 parent = module.rpartition(".")[0]
                 assert module in packages or parent in packages or "pip install -e" in line, f"{page.name}: {module}"
     assert run > 3
+
+
+def test_the_online_policy_of_the_docs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its card is the printed one but for seconds."""
+    text = (ROOT / "docs" / "online.md").read_text(encoding="utf-8")
+    (tmp_path / "my.py").write_text(_python_blocks("docs/online.md")[0], encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    line, evaluated = re.findall(r"^ +(schedgap .*)$", text, re.MULTILINE)
+    for seed in "123":
+        assert main(line.replace("$seed", seed).split()[1:]) == 0
+    capsys.readouterr()
+    assert main([*evaluated.split()[1:], "--workers", "1"]) == 0
+    printed, shown = (
+        [row for row in part.splitlines() if not re.search(r"\d (s on average|us,)", row)]
+        for part in (capsys.readouterr().out, text.split("```\n")[2])
+    )
+    assert len(shown) > 15 and printed[: len(shown)] == shown

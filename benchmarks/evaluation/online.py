@@ -1,0 +1,268 @@
+"""A foreign online policy: its process is told what arrives and ends, the instance stays on this side of the pipe."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from scipy.special import stdtrit
+
+from schedgap.benchmarks.evaluation.contained import Bounds, Contained, Failed
+from schedgap.benchmarks.online.replay import Estimates, Refused, Replay, World, replay, world_of
+from schedgap.benchmarks.report.sheet import Column, Sheet
+from schedgap.benchmarks.text import fixed
+from schedgap.catalogue.problem import Problem
+from schedgap.formulations.common.check import CheckReport
+from schedgap.formulations.common.instance import Instance, Json, Solution
+from schedgap.solvers.result import NO_DEADLINE, Deadline
+
+ECHOES = 50
+"""Empty messages that are sent and answered before the first decision: what a decision of an empty policy costs."""
+
+
+@dataclass(eq=False)
+class ContainedPolicy(Contained):
+    """An online policy in a process of its own, callable as a heuristic; the event loop runs in this process.
+
+    Attributes
+    ----------
+    estimates : what it is told of lengths
+    preempts : it may preempt, which it says itself; None before it was started
+    overhead : seconds that an empty message and its answer take, the median of many
+    runs : those that came to an end, by seed
+    """
+
+    is_policy: ClassVar[bool] = True
+    estimates: Estimates = "none"
+    preempts: bool | None = None
+    overhead: float | None = None
+    runs: dict[int, Replay] = field(default_factory=dict, repr=False)
+
+    def __call__(self, instance: Instance, *, seed: int, deadline: Deadline = NO_DEADLINE) -> Solution | None:
+        """The schedule that its decisions make; None where the instance has none at all.
+
+        Raises
+        ------
+        Failed
+            As :class:`Contained`; of kind action where it wants what is impossible.
+        """
+        self._ready(deadline)
+        world = self.world(instance, seed)
+        if world is None:
+            return None
+        self.runs[seed] = self._run(world, self.bounds.seconds)
+        return self.runs[seed].solution
+
+    def world(self, instance: Instance, seed: int = 0) -> World | None:
+        """The instance as it meets it."""
+        return world_of(self.problem, instance, preempts=bool(self.preempts), estimates=self.estimates, seed=seed)
+
+    @property
+    def outside_model(self) -> bool:
+        """Whether it preempts."""
+        return bool(self.preempts)
+
+    def certified_bound(self, instance: Instance) -> float | None:
+        """A bound that holds for its schedules, preemptive ones too."""
+        world = self.world(instance)
+        return None if world is None else world.bound()
+
+    def check(self, instance: Instance, solution: Solution) -> CheckReport:
+        """The checker's judgement, also of a schedule that the problem's own model does not allow."""
+        world = self.world(instance)
+        return self.problem.check(instance, solution) if world is None else world.check(solution)
+
+    def _imported(self, told: dict[str, Any]) -> None:
+        self.preempts = bool(told.get("preempts"))
+        echoes = []
+        # What a policy that does nothing costs: told beside the time of decisions, of which it is a part.
+        for _ in range(ECHOES):
+            began = time.perf_counter()
+            self._ask({}, self.bounds.seconds)
+            echoes.append(time.perf_counter() - began)
+        self.overhead = statistics.median(echoes)
+
+    def _try(self, instance: Instance, patience: float) -> None:
+        world = self.world(instance)
+        if world is not None:
+            self._run(world, patience)
+
+    def _run(self, world: World, patience: float) -> Replay:
+        """All decisions together may take so many seconds."""
+        rest = patience
+
+        def ask(message: dict[str, Any]) -> Json:
+            nonlocal rest
+            began = time.monotonic()
+            try:
+                return self._ask(message, max(rest, 0.0)).get("actions")
+            finally:
+                rest -= time.monotonic() - began
+                self.seconds = patience - rest
+
+        try:
+            ask({"opening": world.opening()})
+            return replay(world, lambda event: ask({"event": event}))
+        except Refused as error:
+            raise Failed("action", str(error)) from None
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """How a policy ran on an instance.
+
+    Attributes
+    ----------
+    seconds : of each decision, the pipe included
+    preemptions : how many
+    clairvoyant : its objective where it is told the true lengths;
+        None where it failed there, or was told them anyway
+    """
+
+    seconds: Sequence[float]
+    preemptions: int
+    clairvoyant: float | None = None
+
+
+@dataclass(frozen=True)
+class Online:
+    """The part of a card that only an online policy has.
+
+    Attributes
+    ----------
+    estimates : what it was told of lengths
+    outside_model : it preempts, so its schedules are none of the problem;
+        ratios are to a bound that holds for them, too
+    overhead : seconds of a decision that are the pipe's and not the policy's
+    runs : of each trial, in their order; None where it failed
+    """
+
+    estimates: Estimates
+    outside_model: bool
+    overhead: float | None
+    runs: Sequence[Decisions | None]
+
+    def to_dict(self, objectives: Sequence[float | None], ratios: Sequence[tuple[float | None, str]]) -> Json:
+        """JSON-compatible form, given the objective and the ratio of each trial.
+
+        ``regret`` is (objective - optimum) / optimum, to a certified bound where no optimum is proven,
+        and to the same policy that knows the lengths; the last may be negative.
+        """
+        seconds = sorted(itertools.chain(*(run.seconds for run in self.runs if run is not None)))
+        pairs = [
+            (own, run.clairvoyant)
+            for own, run in zip(objectives, self.runs, strict=True)
+            if own is not None and run is not None and run.clairvoyant
+        ]
+        known = [(value, kind) for value, kind in ratios if value is not None]
+        regret: dict[str, list[float]] = {"optimum": [], "bound": []}
+        for value, kind in known:
+            regret[kind].append(value - 1)
+        regret["clairvoyance"] = [own / exact - 1 for own, exact in pairs]
+        return {
+            "estimates": self.estimates,
+            "outside_model": self.outside_model,
+            "regret": {to: _mean_and_interval(values) for to, values in regret.items()},
+            "decisions": len(seconds),
+            "preemptions": sum(run.preemptions for run in self.runs if run is not None),
+            "decision_seconds": {"p50": _percentile(seconds, 50), "p99": _percentile(seconds, 99)},
+            "overhead_seconds": self.overhead,
+        }
+
+    def headline(self, data: Mapping[str, Json]) -> list[str]:
+        """What a person should know first."""
+        lines = [f"online: jobs are told when they arrive, lengths: {_TOLD[self.estimates]}"]
+        if self.outside_model:
+            text = "it preempts: outside the model, so ratios are to a bound"
+            lines.append(f"{text} that holds with preemption, too")
+        times, own = data["decision_seconds"], data["overhead_seconds"]
+        if times["p50"] is not None and own is not None:
+            parts = {**times, "of these the pipe": own}
+            told = ", ".join(f"{name} {1e6 * value:.0f} us" for name, value in parts.items())
+            counts = f"{data['decisions']} decisions, {data['preemptions']} preemptions"
+            lines.append(f"{counts}; a decision: {told}")
+        return lines
+
+    def sheet(self, data: Mapping[str, Json]) -> Sheet:
+        """Regrets, from :meth:`to_dict`."""
+        names = ("over", "mean", "95% interval", "worst")
+        columns = (Column("to", right=False), *map(Column, names))
+        rows = []
+        for to, row in data["regret"].items():
+            if not row["count"]:
+                continue
+            half = row["half_width"]
+            interval = "" if half is None else f"+- {fixed(half)}"
+            mean, worst = fixed(row["mean"]), fixed(row["worst"])
+            rows.append([_NAMED[to], str(row["count"]), mean, interval, worst])
+        return Sheet("Regret: what it loses, as a part of the reference", columns, rows)
+
+
+_NAMED = {
+    "optimum": "proven optimum",
+    "bound": "certified bound",
+    "clairvoyance": "itself with known lengths",
+}
+_TOLD = {
+    "exact": "the true ones",
+    "user": "what a user would ask for",
+    "none": "nothing",
+}
+
+
+def _percentile(ordered: Sequence[float], percent: int) -> float | None:
+    return ordered[math.ceil(len(ordered) * percent / 100) - 1] if ordered else None
+
+
+def _mean_and_interval(values: Sequence[float]) -> Mapping[str, Json]:
+    """Count, mean, the half-width of its 95% interval (Student's t; None below two values) and the worst."""
+    count = len(values)
+    half = None
+    if count > 1:
+        error = statistics.stdev(values) / math.sqrt(count)
+        half = float(stdtrit(count - 1, 0.975)) * error
+    return {
+        "count": count,
+        "mean": statistics.fmean(values) if count else None,
+        "half_width": half,
+        "worst": max(values, default=None),
+    }
+
+
+def scheduled(name: str, problem: Problem, bounds: Bounds, estimates: Estimates | None) -> Contained:
+    """A scheduler in a process of its own: a function, or a policy where something is said of estimates."""
+    if estimates is None:
+        return Contained(name, problem, bounds)
+    return ContainedPolicy(name, problem, bounds, estimates=estimates)
+
+
+def watch(contained: Contained, instances: Sequence[Instance], say: Callable[[str], None]) -> Online:
+    """How a policy ran on instances, whose place in the list is the seed, and how it does if told the lengths.
+
+    For that it has another process and another folder, and its turn comes last:
+    so it remembers nothing here of what it is told there.
+    """
+    assert isinstance(contained, ContainedPolicy)
+    exact: dict[int, float] = {}
+    if contained.estimates != "exact" and contained.runs:
+        say("evaluate: the same policy with known lengths")
+        other = ContainedPolicy(contained.name, contained.problem, contained.bounds, estimates="exact")
+        with other:
+            for place in contained.runs:
+                with contextlib.suppress(Failed):
+                    other(instances[place], seed=place)
+        for place, run in other.runs.items():
+            if run.report.feasible and run.report.objective is not None:
+                exact[place] = float(run.report.objective)
+    runs = [contained.runs.get(place) for place in range(len(instances))]
+    told = [
+        None if run is None else Decisions(run.seconds, run.preemptions, exact.get(place))
+        for place, run in enumerate(runs)
+    ]
+    return Online(contained.estimates, contained.outside_model, contained.overhead, told)

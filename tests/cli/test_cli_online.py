@@ -1,0 +1,172 @@
+"""``evaluate --online``: a stranger's policy is told what has happened, and cannot find out more."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import peekers
+from support.command import Command
+
+import schedgap
+from schedgap.benchmarks.evaluation.contained import Bounds, Failed
+from schedgap.benchmarks.evaluation.online import ContainedPolicy
+from schedgap.benchmarks.online.policies import Srtf
+from schedgap.benchmarks.online.replay import replay_here, world_of
+from schedgap.catalogue.registry import find_problem
+from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
+
+PROBLEM = find_problem("gpu-sharing")
+PATIENCE = 300.0
+
+
+def instance_of(rows: list[tuple[int, int, int]], gpus: int) -> GpuSharingInstance:
+    """Jobs of (arrival, GPUs, slots) on one server."""
+    jobs = [
+        {
+            **{"id": f"j{n}", "arrival": arrival, "gpus": size, "iterations": slots, "batch_size": 1, "overlap": 1.0},
+            "compute": {"fixed": 1.0, "per_sample": 0.0},
+            "communication": {"latency": 0.0, "per_unit": 0.0, "message": 0.0},
+            "memory": {"fixed": 1.0, "per_sample": 0.0},
+        }
+        for n, (arrival, size, slots) in enumerate(rows)
+    ]
+    data = {"problem": "gpu-sharing", "name": "by-hand", "horizon": 9000, "slot_length": 1.0, "jobs": jobs}
+    servers = [{"id": "s0", "gpus": gpus}]
+    return GpuSharingInstance.parse({**data, "servers": servers, "gpu_memory": 1.0, "max_jobs_per_gpu": 1})
+
+
+SECRET = instance_of([(1, 2, int(peekers.secret())), (5, 1, 7)], 2)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The policies' folder, with the instance in it and a link to it."""
+    folder = tmp_path_factory.mktemp("policies")
+    shutil.copy(peekers.__file__, folder / "peekers.py")
+    (folder / "secret.json").write_text(SECRET.to_json())
+    (folder / "link.json").symlink_to(folder / "secret.json")
+    return folder
+
+
+def contained(place: Path, name: str, seconds: float = PATIENCE) -> ContainedPolicy:
+    bounds = Bounds(seconds, 1 << 30, closed=[place / "secret.json"], warm=False)
+    return ContainedPolicy(f"{place / 'peekers.py'}:{name}", PROBLEM, bounds)
+
+
+@pytest.fixture(scope="module")
+def peeked(place: Path) -> Iterator[dict[str, str]]:
+    """What each way to peek came to, all in one process."""
+    found = {}
+    with contained(place, "Peeker") as policy:
+        for _ in peekers.PEEKS:
+            with pytest.raises(Failed) as caught:
+                policy(SECRET, seed=0)
+            assert caught.value.kind == "error"
+            name, _, outcome = str(caught.value).removeprefix("RuntimeError: ").partition(": ")
+            found[name] = outcome
+    yield found
+
+
+@pytest.mark.parametrize("name", peekers.PEEKS)
+def test_whoever_peeks_is_refused_or_finds_nothing(peeked: dict[str, str], name: str) -> None:
+    refused = {f"the_file_{how}" for how in ("of_the_instance", "by_a_link", "by_another_name_of_its_folder")}
+    refused |= {"the_memory_of_the_judge", "the_environment_of_the_judge", "the_library_of_records"}
+    assert peeked[name].startswith("refused") if name in refused else peeked[name].startswith("nothing")
+
+
+def test_the_peeks_would_find_it_where_nothing_is_kept_from_them(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this process, where the instance is: the file is read, and frames and memory hold the length."""
+    monkeypatch.setattr(peekers, "__file__", str(place / "peekers.py"))
+    length = int(peekers.secret())
+    held = [length]
+    for name in ("the_file_of_the_instance", "the_file_by_a_link", "objects_in_memory", "frames_of_its_callers"):
+        assert peekers.PEEKS[name](None), name
+    assert held
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "message", "seconds"),
+    [
+        ("Early", "action", "slot 1: start of job 1: it does not wait", PATIENCE),
+        ("Shrinks", "action", "slot 1: start of job 0: it needs 2 different GPUs, 1 are named", PATIENCE),
+        ("Preempts", "action", "slot 1: preempt of job 0: jobs run through", PATIENCE),
+        ("Forges", "answer", "not asked for", PATIENCE),
+        ("Idle", "action", "slot 5: 2 jobs wait for ever", PATIENCE),
+        ("Wakes", "time", "no answer within 1.5 s", 1.5),
+        ("Endless", "time", "no answer within 1.5 s", 1.5),
+        ("Exits", "died", "ended with status 3", PATIENCE),
+    ],
+)
+def test_what_cheats_or_fails_is_a_failure(place: Path, name: str, kind: str, message: str, seconds: float) -> None:
+    with contained(place, name, seconds) as policy, pytest.raises(Failed) as caught:
+        policy(SECRET, seed=0)
+    assert caught.value.kind == kind and message in str(caught.value)
+
+
+@pytest.fixture
+def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A long job, then short ones: whoever starts what is there regrets it."""
+    monkeypatch.chdir(tmp_path)
+    names = []
+    for number, slots in enumerate((4, 6)):
+        names.append(f"two-{number}.json")
+        instance = instance_of([(1, 1, slots), (2, 1, 1), (2, 1, 1)], 1)
+        Path(names[-1]).write_text(instance.to_json())
+    shutil.copy(peekers.__file__, tmp_path / "mine.py")
+    return names
+
+
+def card_of(command: Command, *arguments: object, status: int = 0) -> dict[str, Any]:
+    ran = command("evaluate", *arguments, "--problem", "gpu-sharing", "--workers", 1, "--json")
+    assert ran.status == status, ran.err
+    card: dict[str, Any] = json.loads(ran.out)
+    return card
+
+
+def test_the_card_of_a_policy(command: Command, two: list[str]) -> None:
+    """By hand: started at once the long job makes 4 + 4 + 5 = 13 slots of 1 + 2 + 7 = 10, and 6 + 6 + 7 of 12."""
+    card = card_of(command, "mine.py:Remembers", "--online", "--on", *two)
+    assert [trial["objective"] for trial in card["trials"]] == pytest.approx([13 / 3, 19 / 3])
+    assert [trial["optimum"] for trial in card["trials"]] == pytest.approx([10 / 3, 12 / 3])
+    regret = card["online"]["regret"]
+    assert regret["optimum"]["mean"] == pytest.approx((3 / 10 + 7 / 12) / 2)
+    assert regret["optimum"]["worst"] == pytest.approx(7 / 12) and regret["optimum"]["count"] == 2
+    assert regret["bound"] == {"count": 0, "mean": None, "half_width": None, "worst": None}
+    assert regret["clairvoyance"]["mean"] == 0 and regret["clairvoyance"]["count"] == 2
+    assert (card["online"]["estimates"], card["online"]["preemptions"]) == ("none", 0)
+    assert card["online"]["decisions"] == 2 * 4  # two arrivals and two ends; nobody is asked after the last
+    assert 0 < card["online"]["decision_seconds"]["p50"] <= card["online"]["decision_seconds"]["p99"]
+    assert card["online"]["overhead_seconds"] > 0
+
+
+def test_a_policy_that_preempts_is_held_to_a_bound(command: Command, two: list[str]) -> None:
+    name = "schedgap.benchmarks.online.policies:Srtf"
+    card = card_of(command, name, "--online", "--estimates", "exact", "--on", two[0])
+    here = world_of(PROBLEM, schedgap.load(two[0]), preempts=True)
+    assert here is not None
+    mine = replay_here(here, Srtf())
+    (trial,) = card["trials"]
+    assert trial["objective"] == pytest.approx(float(mine.report.objective or 0))
+    assert trial["ratio_to"] == "bound" and trial["bound"] == pytest.approx(here.bound())
+    assert card["online"]["outside_model"] and card["online"]["regret"]["optimum"]["count"] == 0
+    assert card["online"]["regret"]["clairvoyance"]["count"] == 0  # it knows the lengths
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--estimates", "user"], "--estimates user: only an online policy is told of lengths (--online)"),
+        (["--online", "--problem", "rar-ddls"], "--online: there is no online loop for rar-ddls"),
+        (["--online"], "scheduler mine.py:peek: --online takes a class with decide(state) -> actions"),
+        (["--online", "--estimates", "some"], "argument --estimates: invalid choice: 'some'"),
+    ],
+)
+def test_bad_use_is_one_line(command: Command, two: list[str], arguments: list[str], line: str) -> None:
+    given = ["--problem", "gpu-sharing", "--on", two[0]] if "rar-ddls" not in arguments else []
+    ran = command("evaluate", "mine.py:peek", *given, *arguments)
+    assert ran.status == 2 and line in ran.err.splitlines()[-1] and "Traceback" not in ran.err
