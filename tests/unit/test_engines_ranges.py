@@ -201,3 +201,33 @@ def test_the_exact_bound_stands_where_the_time_is_over(monkeypatch: pytest.Monke
     result = solve_declarative(lambda: model, "highs", options, checker_of(model))
     assert (result.status, result.objective, result.termination) == (Status.FEASIBLE, 3.0, Termination.WORK_LIMIT)
     assert result.bound is not None and 3.5 <= result.bound <= 5.0  # not the engine's 3.1
+
+
+@pytest.mark.parametrize("name", ["highs", "cbc", "scip"])
+def test_small_continuous_numbers_are_told_apart(name: str) -> None:
+    """Tolerances of engines are absolute: without another unit y could be 0. Values are in the model's own unit."""
+    maker = ModelMaker()
+    first, second = maker.var(0, 1), maker.var(0, 1)
+    y = maker.var(0, 1e-11, integer=False)
+    maker.minimise([(y, 1.0)])
+    maker.row([(first, 1.0), (second, 1.0)], ">=", 1)
+    maker.row([(y, 1.0), (first, -3e-12)], ">=", 0)
+    maker.row([(y, 1.0), (second, -5e-12)], ">=", 0)
+    arrays = whole_model(model_arrays(maker.model())).arrays
+    assert 1 <= arrays.upper[arrays.position[id(y)]] < 2
+    answer = engine(name).solve(maker.model(), ONE)
+    assert answer.values is not None
+    assert (answer.values[first], answer.values[second]) == (1, 0)
+    assert answer.objective == pytest.approx(3e-12, abs=0) == answer.values[y]
+    assert answer.bound == pytest.approx(3e-12, abs=0)
+
+
+def test_a_start_goes_to_an_engine_in_its_units() -> None:
+    maker = ModelMaker()
+    y = maker.var(0, 1e-11, integer=False)
+    maker.minimise([(y, 1.0)])
+    maker.row([(y, 1.0)], ">=", 2e-12)
+    model = replace(maker.model(), assign=lambda _: {y: 4e-12})
+    arrays = whole_model(model_arrays(model)).arrays
+    (value,) = arrays.start(model, {}).values()
+    assert value * 1e-11 == pytest.approx(4e-12 * arrays.upper[0], abs=0)
