@@ -235,7 +235,7 @@ def best_accepted(solutions: Sequence[Solution | None], check: Check, sense: int
         except InputError:  # one that it cannot read
             continue
         if solution is not None and report is not None and report.feasible and report.objective is not None:
-            objective = float(report.objective)
+            objective = report.value
             if best is None or sense * objective < sense * best[1]:
                 best = solution, objective
     return best

@@ -24,6 +24,7 @@ BUILT_IN = {
     "ddl-cluster": "schedgap.catalogue.ddl_cluster",
     "g-vne": "schedgap.catalogue.g_vne",
     "ddljs": "schedgap.catalogue.ddljs",
+    "gang-placement": "schedgap.catalogue.gang_placement",
 }
 """The problems of the family, each with the module whose ``PROBLEM`` it is: one is asked for, one is imported."""
 PROBLEM_GROUP = "schedgap.problems"

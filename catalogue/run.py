@@ -396,7 +396,7 @@ def _objective(report: CheckReport, whose: str) -> float:
         raise Disagreement(f"{whose} is rejected by the checker: {first.constraint}: {first.message}{rest}")
     if report.objective is None:
         raise Disagreement(f"the checker computes no objective for {whose}")
-    return float(report.objective)
+    return report.value
 
 
 def _not_beyond(

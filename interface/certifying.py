@@ -240,7 +240,7 @@ def _at_hand(problem: Problem, instance: Instance, result: Result) -> Result:
     if report.violations or report.objective is None:
         why = report.violations[0].message if report.violations else "it has no objective"
         raise InputError(f"result: its schedule is rejected: {why}")
-    return replace(result, objective=float(report.objective))
+    return replace(result, objective=report.value)
 
 
 def _outside(problem: Problem) -> str:

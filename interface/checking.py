@@ -75,7 +75,7 @@ class Checked:
     @property
     def objective(self) -> float | int | None:
         """The recomputed objective."""
-        return None if self.report.objective is None else plain_number(float(self.report.objective))
+        return None if self.report.objective is None else plain_number(self.report.value)
 
     def to_dict(self) -> dict[str, Json]:
         """The object that ``check --json`` prints."""
@@ -134,7 +134,7 @@ def _claims(report: CheckReport, claimed: Mapping[str, Any] | None, name: str, s
     """What came with the solution and cannot be true: its objective, its bound, its being optimal."""
     if claimed is None or report.objective is None or report.violations:
         return []
-    computed = float(report.objective)
+    computed = report.value
     value, bound = (_number(claimed.get(key)) for key in ("objective", "bound"))
     found = []
     if value is not None and not agrees(value, computed):

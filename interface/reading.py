@@ -132,4 +132,4 @@ def feasible_start(
         raise InputError(f"{source}: not a feasible start: {report.violations[0].message}")
     if report.objective is None:
         raise InputError(f"{source}: not a feasible start: it has no objective")
-    return float(report.objective)
+    return report.value

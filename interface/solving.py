@@ -262,7 +262,7 @@ def interrupted(
     objective = None
     if best is not None:
         report = problem.check(instance, best)
-        objective = None if report.violations or report.objective is None else float(report.objective)
+        objective = None if report.violations or report.objective is None else report.value
     found = objective is not None
     return Result(
         Status.FEASIBLE if found else Status.UNKNOWN,

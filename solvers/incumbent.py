@@ -170,7 +170,8 @@ class Incumbent:
                 reasons = "; ".join(violation.message for violation in report.violations[:3])
                 raise Disagreement(f"the checker refuses what {source} found: {reasons}", solution=solution)
             return None
-        objective = round(report.objective / self.unit) if self.whole else float(report.objective) / self.unit
+        stated = report.value if self.unit == 1 else report.value / self.unit
+        objective = round(report.objective / self.unit) if self.whole else stated
         if self.improves(objective) and source:
             self.info["found by"] = source
         self.accept(solution, objective)
@@ -215,7 +216,10 @@ class Incumbent:
 
     def in_own(self, value: Number | None) -> float | None:
         """A number of units in the instance's own objective."""
-        return None if value is None else float(value * self.unit)
+        if value is None:
+            return None
+        worth = value * self.unit
+        return worth if isinstance(worth, int) else float(worth)
 
     def log(self, event: str) -> None:
         """A line for the caller's log."""

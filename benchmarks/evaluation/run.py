@@ -301,7 +301,7 @@ def _judged(question: _Question, reference: _Reference, contained: Contained, an
                 message = printable(report.violations[0].message) if report.violations else "has no objective"
                 message += f"; see: {kept(solution, instance, contained.name, rejected)}"
             else:
-                objective = float(report.objective)
+                objective = report.value
     found = [] if contained.outside_model else list(reference.answers)
     if objective is not None:
         found.append(Answer(contained.name, Status.FEASIBLE, objective, None))

@@ -313,7 +313,7 @@ def faults(entry: Entry) -> list[str]:
         return [*found, "there is no schedule with its objective and who found it"]
     report, bound = judged(entry, known.solution, entry.certificate)
     found += [f"{one.constraint}: {one.message}" for one in report.violations]
-    if report.objective is None or not agrees(float(report.objective), known.objective):
+    if report.objective is None or not agrees(report.value, known.objective):
         found.append(f"{problem.objective_name} {known.objective:.12g} recorded, {report.objective} recomputed")
     if contradicts(known.objective, known.bound, problem.sense):
         found.append(f"the schedule's {known.objective:.12g} is better than the bound {known.bound:.12g}")

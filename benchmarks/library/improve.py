@@ -184,7 +184,7 @@ def judge(entry: Entry, offer: Offer, disagreements: Path = DISAGREEMENTS) -> Ju
     report, _ = judged(entry, solution, None)
     if report.violations or report.objective is None:
         return Judged(entry, entry, report.violations)
-    objective = float(report.objective)
+    objective = report.value
     if contradicts(objective, known.bound, problem.sense):
         at_hand = {"solution": solution, "objective": objective}
         what = f"the bound in the record is {number(known.bound, 12)} ({known.proof})"

@@ -34,11 +34,19 @@ class CheckReport:
     objective : recomputed from the solution exactly; None where it is not defined (an infeasible
         solution whose objective cannot be computed)
     details : what else was recomputed (completion slots, say), JSON-compatible
+    whole : objectives are whole numbers that results carry as such, however large: two that differ by 1 differ
     """
 
     violations: tuple[Violation, ...]
     objective: Fraction | None
     details: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    whole: bool = False
+
+    @property
+    def value(self) -> float | int:
+        """The objective as results carry it; there must be one."""
+        assert self.objective is not None
+        return int(self.objective) if self.whole else float(self.objective)
 
     @property
     def feasible(self) -> bool:

@@ -178,7 +178,11 @@ class Layout:
 
     def objective(self, terms: Iterable[Term], constant: float = 0.0) -> None:
         """Set the objective; its sense is the problem's."""
-        self.problem.setObjective(pulp.LpAffineExpression(list(terms), constant=float(constant)))
+        given = list(terms)
+        expression = pulp.LpAffineExpression(given, constant=float(constant))
+        if len(expression) < len(given):  # as in rows
+            expression = pulp.LpAffineExpression(_summed(given), constant=float(constant))
+        self.problem.setObjective(expression)
 
     def listing(self, rows: int) -> list[str]:
         """Sets, variables with their ranges and rows by family, for people; `rows` are there in all."""

@@ -35,7 +35,9 @@ def common_divisor(numbers: Iterable[Fraction]) -> Fraction:
 
 
 def agrees(a: float, b: float) -> bool:
-    """Whether two objective values are equal: within 1e-9 relative, whatever their size; only 0 agrees with 0."""
+    """Whether two objective values are equal: whole numbers exactly, others within 1e-9 relative, 0 to 0 alone."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a == b
     return math.isclose(a, b, rel_tol=RELATIVE_TOLERANCE)
 
 

@@ -222,7 +222,7 @@ def _judge(search: ModelSearch, solver: Engine, answer: EngineAnswer) -> BrokenR
         report = search.check(solution)
     except InputError as error:
         raise disagreement(solver, f"engine {solver.name}: malformed solution: {error}", solution) from error
-    checked = None if report.objective is None else float(report.objective)
+    checked = None if report.objective is None else report.value
     if report.feasible and checked is not None:
         search.best.accept(solution, checked)
         if search.sense * (checked - answer.objective) <= 0 or search.explained(checked, answer.objective, answer):
@@ -248,8 +248,8 @@ def _judge(search: ModelSearch, solver: Engine, answer: EngineAnswer) -> BrokenR
         if mended is not None:
             again = search.check(mended)
             if again.feasible and again.objective is not None:
-                search.best.accept(mended, float(again.objective))
-                if search.explained(float(again.objective), answer.objective, answer):
+                search.best.accept(mended, again.value)
+                if search.explained(again.value, answer.objective, answer):
                     return None
     return broken
 
@@ -387,7 +387,7 @@ def _built(build: Callable[[], DeclarativeModel]) -> DeclarativeModel:
 def _take_start(search: ModelSearch, start: Solution) -> None:
     report = search.check(start)
     if report.feasible and report.objective is not None:
-        search.best.accept(start, float(report.objective))
+        search.best.accept(start, report.value)
 
 
 def _bound_beforehand(search: ModelSearch, options: SolveOptions) -> None:
@@ -464,7 +464,7 @@ def _scored(search: ModelSearch, answer: EngineAnswer) -> float | None:
         report = search.check(search.model.extract(answer.value))
     except (InputError, ValueError):
         return None
-    return float(report.objective) if report.feasible and report.objective is not None else None
+    return report.value if report.feasible and report.objective is not None else None
 
 
 def _without_solution(search: ModelSearch, answer: EngineAnswer) -> Status | None:
@@ -535,7 +535,7 @@ def _first_feasible(
     if start is not None:
         report = check(start)
         if report.feasible and report.objective is not None:
-            return start, float(report.objective)
+            return start, report.value
     return None if fallback is None else _first_feasible(check, fallback())
 
 

@@ -115,6 +115,7 @@ UNITS: dict[str, tuple[tuple[tuple[int, str], ...], ...]] = {
         ((1, "jobs.*.message"), (-1, "link.seconds_per_unit"), (-1, "link.contention_penalty")),
         ((1, "gpu_memory"), (1, "jobs.*.memory")),
     ),
+    "gang-placement": (((1, "gangs.*.weight"),), ((1, "running.*.price"), (1, "running.*.move_price"))),
 }
 """Groups of numbers that share a unit, with its power."""
 

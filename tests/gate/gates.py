@@ -12,17 +12,21 @@ from oracles import (
     ddl_cluster,
     ddljs,
     g_vne,
+    gang_placement,
     gpu_sharing,
     hadar,
     rar_ddls,
 )
 
 from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.gang_placement.check import check as check_gangs
+from schedgap.formulations.gang_placement.instance import GangPlacementSolution
 from schedgap.solvers.branch_and_price import BranchAndPrice
 from schedgap.solvers.exact.comm_contention.branch_and_bound import solve_bb
 from schedgap.solvers.exact.ddl_cluster.methods import solve_cp as solve_cluster
 from schedgap.solvers.exact.ddl_cluster.placement import solve_placement
 from schedgap.solvers.exact.g_vne.colgen import solve_colgen as solve_rings
+from schedgap.solvers.exact.gang_placement.staged import solve_staged
 from schedgap.solvers.exact.gpu_sharing import cp, dynamic_program
 from schedgap.solvers.exact.gpu_sharing.cp import solve_cp as solve_sharing
 from schedgap.solvers.exact.hadar.colgen import solve_colgen as solve_hadar
@@ -57,6 +61,12 @@ def _ddljs(instance: Any) -> Truth:
 def _ddl_cluster(instance: Any) -> Truth:
     placed = (ddl_cluster.placed(instance, placement) for placement in ddl_cluster.placements(instance))
     return Fraction(min(map(ddl_cluster.optimum, placed))), None
+
+
+def _gangs(instance: Any) -> Truth:
+    """The best vector is the search's own; its number is the checker's."""
+    solution = gang_placement.brute_force(instance, 20_000)[1]
+    return check_gangs(instance, GangPlacementSolution.parse(solution)).objective, solution
 
 
 def _cluster(instance: Any, options: SolveOptions) -> Result:
@@ -173,5 +183,14 @@ GATES: dict[str, Gate] = {
         3,
         2e-8,
         560,
+    ),
+    "gang-placement": Gate(
+        _gangs,
+        solve_staged,
+        _sets("programs", "bound + programs"),
+        frozenset({"programs"}),
+        1,
+        0.0,
+        800,
     ),
 }

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from gate.disguise import Data, Draw, disguised
 from oracles.ddl_cluster import orders, placed, placements
+from oracles.gang_placement import random_case
 from oracles.hadar import gangs
 from support import extreme_tiny
 
@@ -358,6 +359,12 @@ def cluster_unplaced(draw: Draw) -> Data:
     return data
 
 
+def gangs_waiting(draw: Draw) -> Data:
+    """Everything that one decision knows, chosen to collide."""
+    data: Data = random_case(draw.getrandbits(32))
+    return data
+
+
 Families = Mapping[str, Sequence[Callable[[Draw], Data]]]
 FAMILIES: Families = {
     "rar-ddls": (
@@ -370,6 +377,7 @@ FAMILIES: Families = {
     "ddljs": (rings_over_time, edge("ddljs")),
     "comm-contention": (transfers,),
     "ddl-cluster": (cluster, cluster, cluster_unplaced),
+    "gang-placement": (gangs_waiting,),
 }
 
 

@@ -293,8 +293,30 @@ APART = {
     "jobs.*.efficiency jobs.*.budget.*",
     "comm-contention": "link.* tasks.*.size tasks.*.release",
     "ddl-cluster": "link.* jobs.*.arrival jobs.*.forward jobs.*.backward jobs.*.message",
+    "gang-placement": "gangs.*.weight running.*.price",
 }
 """Numbers that are drawn far apart."""
+
+
+def planted_gangs(draw: Draw) -> Data:
+    """Nodes that gangs fill to the last thousandth, or to all but one."""
+    nodes, gangs = [], []
+    for n in range(draw.randint(1, 2)):
+        devices = draw.randint(1, 2)
+        nodes.append({"id": f"n{n}", "gpus": [1000] * devices})
+        for _d in range(devices):
+            part = draw.choice((1000, 500, 400, 333, 1))
+            for gpu in (part, 1000 - part):
+                over = draw.choice((0, 0, 0, 1))
+                if gpu:
+                    gangs.append({"gpu": min(1000, gpu + over), "count": 1})
+    draw.shuffle(gangs)
+    waiting = [
+        {"id": f"g{g}", "weight": draw.choice((1.0, 2.0, pods["gpu"] / 1000)), "pods": [pods]}
+        for g, pods in enumerate(gangs)
+    ]
+    return {"problem": "gang-placement", "nodes": nodes, "gangs": waiting}
+
 
 NASTIER: dict[str, Families] = {
     "planted": {
@@ -305,6 +327,7 @@ NASTIER: dict[str, Families] = {
         "ddljs": (planted_ddljs,),
         "comm-contention": (planted_transfers,),
         "ddl-cluster": (planted_cluster,),
+        "gang-placement": (planted_gangs,),
     },
     "alike": {
         "rar-ddls": tuple(
@@ -330,6 +353,7 @@ NASTIER: dict[str, Families] = {
         ),
         "comm-contention": (alike("tasks", transfers, _changed("size", "release")),),
         "ddl-cluster": (alike("jobs", cluster, _changed("forward", "backward", "message", "arrival")),),
+        "gang-placement": (alike("gangs", planted_gangs, _changed("weight")),),
     },
     "apart": {problem: (apart(problem, *paths.split()),) for problem, paths in APART.items()},
 }

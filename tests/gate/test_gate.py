@@ -22,6 +22,7 @@ SLICE = {
     "ddljs": 12,
     "comm-contention": 8,
     "ddl-cluster": 8,
+    "gang-placement": 24,
 }
 ALONE = {
     "rar-ddls": {"interval model", "slot packing", "local search"},
@@ -31,6 +32,7 @@ ALONE = {
     "ddljs": {"engine"},
     "comm-contention": {"whole tree", "first nodes", "one at a time"},
     "ddl-cluster": {"grid model", "placements"},
+    "gang-placement": {"programs"},
 }
 """Stages that decide some instance of the slice where the others are left out."""
 

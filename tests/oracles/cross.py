@@ -1,6 +1,6 @@
-"""Every exact method against the others and a plain search, on 20,190 random tiny instances, as a suite of ``bench``.
+"""Every exact method against the others and a plain search, on 22,950 random tiny instances, as a suite of ``bench``.
 
-``PYTHONPATH=tests python -m oracles.cross [--problem P] [--scale 0.1] [--workers 2] [--out DIR] [--resume]``: 1,920
+``PYTHONPATH=tests python -m oracles.cross [--problem P] [--scale 0.1] [--workers 2] [--out DIR] [--resume]``: 2,070
 ordinary instances, and for each problem 870 of each of three families of hard numbers.
 """
 
@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from oracles import g_vne, hadar, hard_numbers, rar_ddls
+from oracles import g_vne, gang_placement, hadar, hard_numbers, rar_ddls
 from oracles.hard_numbers import FAMILIES
 from schedgap.benchmarks.instances import find_preset, workload_of
 from schedgap.benchmarks.suites.runner import run_suites
@@ -25,7 +25,7 @@ from schedgap.catalogue.registry import all_problems
 from schedgap.catalogue.workload import Batch, Generator, Preset, Workload
 
 COUNT = 870
-"""Instances of each family: with seven problems and three families 18,270."""
+"""Instances of each family: with eight problems and three families 20,880."""
 SUITE = "cross"
 _ENGINES = ("cbc", "highs", "cpsat")
 _NO_TASK_LIMIT = 1000.0
@@ -105,6 +105,11 @@ PARTS: Mapping[str, Part] = {
             for shape in ("tree", "general")
             for memory in (False, True)
         ),
+    ),
+    "gang-placement": Part(
+        ("staged",),
+        60.0,
+        (Group("random", 150, gang_placement.random_instance, {}, None),),
     ),
     "ddljs": Part(
         ("cpsat", "highs", "cbc"),

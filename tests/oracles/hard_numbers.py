@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from oracles.gang_placement import random_case as random_gangs
 from schedgap.benchmarks.instances.comm_contention import random as comm_contention
 from schedgap.benchmarks.instances.ddl_cluster import random as ddl_cluster
 from schedgap.benchmarks.instances.ddljs import random as ddljs
@@ -25,6 +26,7 @@ from schedgap.formulations.common.instance import LARGEST, Instance, Json
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.g_vne.instance import GVneInstance
+from schedgap.formulations.gang_placement.instance import GangPlacementInstance
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
@@ -213,6 +215,30 @@ def hard_comm_contention(seed: int, *, family: str) -> CommContentionInstance:
         task["release"] = min(there, _LONGEST)
         clock += link["seconds_per_unit"] * task["size"]
     return _made(CommContentionInstance, data, numbers, seed)
+
+
+def hard_gang_placement(seed: int, *, family: str) -> GangPlacementInstance:
+    """Weights and prices that nearly tie, lie decades apart or have nine decimals; devices full to one part."""
+    numbers = Numbers(seed, family)
+    data = random_gangs(10_000 + seed)
+    for gang in data["gangs"]:
+        gang["weight"] = _decimals(numbers, gang["weight"])
+    for pod in data["running"]:
+        for name in {"price", "move_price"} & set(pod):
+            pod[name] = _decimals(numbers, pod[name])
+    if numbers.chance(0.5):
+        group = numbers.pick(numbers.pick(data["gangs"])["pods"])
+        if 0 < group["gpu"] < 1000:
+            group["gpu"] += int(numbers.pick([-1, 1]))
+    return GangPlacementInstance.parse(data)
+
+
+def _decimals(numbers: Numbers, value: float) -> float:
+    """At most nine decimals: components are counted in a common step."""
+    if numbers.family == "magnitudes":
+        return float(round(value * 10.0 ** numbers.whole(-4, 4), 6))
+    step = 10.0 ** -numbers.whole(6, 9) if numbers.family == "near-ties" else 0.123456789
+    return float(round(value + numbers.whole(0, 2) * step, 9))
 
 
 def hard_ddl_cluster(seed: int, *, family: str) -> DdlClusterInstance:

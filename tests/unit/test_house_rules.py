@@ -18,7 +18,7 @@ NOT_SHIPPED = "schedgap.benchmarks.studies"
 FILES = sorted(p for layer in LAYERS for p in (ROOT / layer).rglob("*.py"))
 
 
-PROBLEMS = ("rar_ddls", "hadar", "gpu_sharing", "comm_contention", "ddl_cluster", "g_vne", "ddljs")
+PROBLEMS = ("rar_ddls", "hadar", "gpu_sharing", "comm_contention", "ddl_cluster", "g_vne", "ddljs", "gang_placement")
 _DOTTED = re.compile(r"schedgap(\.\w+)+(:\w+)?")
 
 
@@ -226,9 +226,9 @@ NAMED_OUTSIDE = {
     "benchmarks/laboratory/rounds.py": {"hadar"},
     "benchmarks/proving.py": {"comm_contention", "ddl_cluster", "ddljs"},
     "interface/figures.py": {"gpu_sharing"},
-    "solvers/certificates/bounds.py": set(PROBLEMS),
-    "solvers/certificates/checker.py": set(PROBLEMS),
-    "solvers/certificates/instances.py": set(PROBLEMS),
+    "solvers/certificates/bounds.py": set(PROBLEMS) - {"gang_placement"},
+    "solvers/certificates/checker.py": set(PROBLEMS) - {"gang_placement"},
+    "solvers/certificates/instances.py": set(PROBLEMS) - {"gang_placement"},
     "solvers/certificates/make.py": {"comm_contention", "ddl_cluster", "hadar", "rar_ddls"},
     "solvers/certificates/rules/ring_prices.py": {"g_vne"},
     "solvers/certificates/rules/rings.py": {"g_vne"},
@@ -333,7 +333,8 @@ REPLAYED = {"audit", "check_schedule", "clock", "plain_events", "simulate_plain"
 """What belongs to the checker of ddl-cluster: it replays a policy with the plain simulator, which is its definition."""
 
 
-OF_EVERY_CHECKER = {"instance"}
+OF_EVERY_CHECKER = {"instance", "scale"}
+"""What a problem is: its instance, and how its vector of objectives orders as one number."""
 
 
 def _parts_of(path: Path, problem: str) -> set[str]:

@@ -130,9 +130,9 @@ def test_minus_zero_is_zero(preset: str, option: str) -> None:
     assert minus.to_json() == zero.to_json()
 
 
-def test_cross_compares_every_exact_method_with_a_plain_search_on_20_190_instances() -> None:
+def test_cross_compares_every_exact_method_with_a_plain_search_on_22_950_instances() -> None:
     rows = [row for problem in all_problems().values() for row in workload_of(with_search(problem)).suites]
-    assert sum(row.count for row in rows) == 20_190
+    assert sum(row.count for row in rows) == 22_950
     items = plan(["cross"], scale=0.01, problems=[with_search(all_problems()["rar-ddls"])])
     assert {item.method.id for item in items} >= {"brute-force", "schedule-set", "cp", "cbc", "highs", "cpsat"}
 

@@ -1,0 +1,94 @@
+"""gang-placement at the front desk: its parts and its methods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from schedgap.catalogue.method import ENGINES, Function, Kind, Method
+from schedgap.catalogue.problem import ProblemOf
+from schedgap.formulations.common.check import CheckReport
+from schedgap.formulations.common.declarative import DeclarativeModel, Form
+from schedgap.formulations.common.instance import Instance, Solution
+from schedgap.formulations.common.numbers import MAXIMISE
+from schedgap.formulations.gang_placement.instance import GangPlacementInstance, GangPlacementSolution
+
+
+def _exact() -> Mapping[str, Function]:
+    from schedgap.solvers.exact.gang_placement.staged import solve_staged
+
+    return {"staged": PROBLEM.started(solve_staged)}
+
+
+def _heuristics() -> Mapping[str, Function]:
+    from schedgap.heuristics.gang_placement.rules import RULES
+
+    return RULES
+
+
+def _assignment(instance: Instance, tighten: bool) -> DeclarativeModel:
+    from schedgap.formulations.gang_placement.models.assignment import build_assignment
+
+    return build_assignment(PROBLEM.cast_instance(instance), tighten)
+
+
+_heuristic = partial(Method, kind=Kind.HEURISTIC, load=_heuristics)
+
+
+class GangPlacement(ProblemOf[GangPlacementInstance]):
+    """Which waiting gangs go where, in one scheduling decision."""
+
+    id = "gang-placement"
+    title = "which waiting gangs go where, in one decision of a live cluster"
+    source = "Kueue, KAI-Scheduler, Volcano, kube-scheduler, Ray"
+    sense = MAXIMISE
+    objective_name = "score"
+    unit = ""
+    instance_class = GangPlacementInstance
+    solution_class = GangPlacementSolution
+    forms = (Form("assignment", "pods of a group by node and device", "ours", _assignment),)
+    methods = (
+        Method("staged", "the objectives one after another, each an integer program", Kind.EXACT, _exact),
+        *ENGINES,
+        _heuristic("kueue-best-fit", "largest domains first, the tightest one last", source="Kueue, KEP-2724"),
+        _heuristic("kueue-least-free", "the tightest domain, else the smallest first", source="Kueue, KEP-2724"),
+        _heuristic("kueue-most-free", "largest domains first", source="Kueue, KEP-2724"),
+        _heuristic("kube-most-allocated", "the node with the least left after the pod", source="kube-scheduler"),
+        _heuristic("kube-least-allocated", "the node with the most left after the pod", source="kube-scheduler"),
+        _heuristic("ray-pack", "as many pods as fit on the node with the largest share left", source="Ray, PACK"),
+        _heuristic("ray-strict-pack", "all pods on one node, the largest share left", source="Ray, STRICT_PACK"),
+        _heuristic("ray-spread", "each pod on another node where there is one", source="Ray, SPREAD"),
+        _heuristic("ray-strict-spread", "each pod on a node of its own", source="Ray, STRICT_SPREAD"),
+        _heuristic("fgd", "the node whose fragmentation grows least", source="Weng et al., ATC 2023"),
+        _heuristic("best-fit", "the node with the least GPU left", source="Weng et al., ATC 2023"),
+        _heuristic("random-fit", "a node drawn at random", source="Weng et al., ATC 2023"),
+        _heuristic("first-fit", "each pod on the first node that takes it"),
+    )
+
+    parts = (
+        "schedgap.formulations.gang_placement.check",
+        "schedgap.formulations.gang_placement.models.assignment",
+        "schedgap.solvers.exact.gang_placement.bound",
+    )
+
+    def check(self, instance: Instance, solution: Solution) -> CheckReport:
+        from schedgap.formulations.gang_placement.check import check
+
+        return check(self.cast_instance(instance), GangPlacementSolution.parse(solution))
+
+    def model_size(self, instance: Instance) -> int:
+        from schedgap.formulations.gang_placement.models.assignment import assignment_nonzeros
+
+        return assignment_nonzeros(self.cast_instance(instance))
+
+    def bound(self, instance: Instance) -> float | None:
+        from schedgap.solvers.exact.gang_placement.bound import upper_bound
+
+        return upper_bound(self.cast_instance(instance))
+
+    def quick(self, instance: Instance) -> Solution | None:
+        del instance
+        return {"placement": {}}
+
+
+PROBLEM = GangPlacement()

@@ -1,0 +1,1 @@
+"""Which waiting gangs go where, in one scheduling decision."""

@@ -1,0 +1,488 @@
+"""The integer program of gang-placement (form `assignment`): how many pods of which group go to which node and device.
+
+One model of all three engines. Its objective is one component of the vector, with those before it held, or all of them
+as one number (:mod:`~schedgap.formulations.gang_placement.scale`), where floats have every such number.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import NamedTuple
+
+import pulp
+
+from schedgap.formulations.common.declarative import DeclarativeModel
+from schedgap.formulations.common.errors import ModelRefused
+from schedgap.formulations.common.layout import Layout, RowFamily, Term, VariableFamily
+from schedgap.formulations.common.numbers import MAXIMISE, exact
+from schedgap.formulations.gang_placement.instance import WHOLE, Domain, Gang, GangPlacementInstance, Shape
+from schedgap.formulations.gang_placement.models.fragments import Fragments
+from schedgap.formulations.gang_placement.models.point import extract, point
+from schedgap.formulations.gang_placement.scale import Component, capacity, components, shares
+
+LARGEST_WHOLE = 2**53
+"""Below it every whole number is a float."""
+
+VARIABLES = {
+    "placed": VariableFamily("gang", "1 where the gang is placed"),
+    "pods": VariableFamily("gang, group, node", "pods of the group on the node"),
+    "part": VariableFamily("gang, group, node, device", "of those, how many have a part of the device"),
+    "whole": VariableFamily("node, device", "1 where the device is taken whole"),
+    "filled": VariableFamily("gang, group", "1 where the group is whole, so that the next one may begin", free=True),
+    "domain": VariableFamily("gang, level, domain", "1 where pods of the gang may lie in the domain", at_least=True),
+    "split": VariableFamily("gang", "1 where the gang lies in several domains of its preferred level", at_least=True),
+    "ended": VariableFamily("running", "1 where it is preempted"),
+    "moved": VariableFamily("running, node", "1 where it goes to the node"),
+    "moved_part": VariableFamily("running, node, device", "1 where it has a part of the device then"),
+    "fits": VariableFamily("shape, node", "1 where a pod of the shape could still run there", free=True),
+    "useful": VariableFamily("shape, node, device", "1 where it could, and has the device for it", free=True),
+    "lost": VariableFamily("shape, node, device", "what is free of the device and useless to the shape", at_least=True),
+}
+ROWS = {
+    "all": RowFamily("(1)", "sum_n pods[g,k,n] = count placed[g]"),
+    "none": RowFamily("(1)", "sum_n pods[g,k,n] <= count placed[g]"),
+    "least": RowFamily("(1)", "sum_kn pods[g,k,n] >= least placed[g]"),
+    "filled": RowFamily("(1)", "sum_n pods[g,k,n] >= count filled[g,k]"),
+    "prefix": RowFamily("(1)", "sum_n pods[g,k+1,n] <= count filled[g,k]"),
+    "parts": RowFamily("(2)", "sum_d part[g,k,n,d] = pods[g,k,n]"),
+    "wholes": RowFamily("(2)", "sum_d whole[n,d] = devices asked for on n"),
+    "device": RowFamily("(2)", "sum gpu part + 1000 whole + what stays <= the device"),
+    "devices": RowFamily("(2)", "devices asked for on n <= those entirely free"),
+    "resource": RowFamily("(3)", "sum request pods + what stays <= the node's"),
+    "one_domain": RowFamily("(5)", "sum_D domain[g,L,D] = placed[g]"),
+    "inside": RowFamily("(5)", "pods of g in D <= count domain[g,L,D]"),
+    "per_node": RowFamily("(6)", "sum_k pods[g,k,n] <= per_node"),
+    "queue": RowFamily("(7)", "use of the queue <= quota, or quota + borrow in a cohort"),
+    "cohort": RowFamily("(7)", "use of all members <= the sum of quotas"),
+    "leaves": RowFamily("(8)", "ended + sum_n moved[r,n] <= 1"),
+    "split": RowFamily("objective", "sum_D domain[g,L,D] - placed[g] <= (number of domains - 1) split[g]"),
+    "useful": RowFamily("objective", "useful <= fits, and what is free of the device >= what the shape has of one"),
+    "fits": RowFamily("objective", "devices and resources that are left >= what the shape asks for, fits[s,n] times"),
+    "lost": RowFamily("objective", "lost >= what is free of the device - device useful"),
+    "held": RowFamily("", "a component that was solved before is as good as then"),
+    "equal_gangs": RowFamily("", "of equal gangs the first are placed", tightening=True),
+    "equal_devices": RowFamily("", "of equal devices the first are used most", tightening=True),
+}
+
+
+class Item(NamedTuple):
+    """Pods that are put somewhere: a group of a gang, or one pod that may be moved.
+
+    Attributes
+    ----------
+    family, key : of its variables: pods and part, or moved and moved_part
+    per_node : most of them on one node
+    nodes : positions of the nodes that it may be on
+    """
+
+    family: str
+    key: tuple[str | int, ...]
+    shape: Shape
+    per_node: int
+    nodes: list[int]
+
+    @property
+    def fraction(self) -> bool:
+        """Whether its pods take a part of one device."""
+        return 0 < self.shape.gpu < WHOLE
+
+
+@dataclass
+class Sums:
+    """A linear expression."""
+
+    terms: list[Term] = field(default_factory=list)
+    constant: Fraction = Fraction(0)
+
+    def add(self, terms: Iterable[Term], factor: float | Fraction = 1) -> None:
+        """Add terms, each times a factor."""
+        self.terms += [(variable, float(coefficient * factor)) for variable, coefficient in terms]
+
+
+def build_assignment(
+    instance: GangPlacementInstance,
+    tighten: bool,
+    *,
+    goal: int | None = None,
+    held: Sequence[int] = (),
+) -> DeclarativeModel:
+    """The integer program.
+
+    Parameters
+    ----------
+    tighten : equal gangs and equal devices in order
+    goal : the number of the component that is maximised, as its digit; all of them as one number where not given
+    held : digits that the components before it must have at least
+
+    Raises
+    ------
+    ModelRefused
+        All components together make numbers that floats do not have.
+
+    Notes
+    -----
+    O(pods' groups x nodes x devices) variables. Source: ours.
+    """
+    return _Builder(instance, tighten, goal, held).model()
+
+
+def assignment_nonzeros(instance: GangPlacementInstance) -> int:
+    """About how many nonzeros the model has, before it is built."""
+    widest = max(len(node.gpus) for node in instance.nodes)
+    groups = sum(len(gang.pods) for gang in instance.gangs) + sum(pod.migratable for pod in instance.running)
+    kinds = 4 + len(instance.levels) + 2 * widest
+    return groups * len(instance.nodes) * kinds + len(instance.nodes) * widest * 3
+
+
+class _Builder:
+    """One model under construction."""
+
+    def __init__(self, instance: GangPlacementInstance, tighten: bool, goal: int | None, held: Sequence[int]) -> None:
+        self.instance = instance
+        self.tighten = tighten
+        self.goal = goal
+        self.held = held
+        self.entries = components(instance)
+        self.used = self.entries if goal is None else self.entries[: goal + 1]
+        self.kinds = {entry.kind for entry in self.used}
+        self.layout = Layout(
+            pulp.LpProblem("gang_placement", pulp.LpMaximize),
+            VARIABLES,
+            ROWS,
+            "the components of the objective as one number" if goal is None else self.entries[goal].name,
+            {"gang": [gang.id for gang in instance.gangs], "node": [node.id for node in instance.nodes]},
+        )
+        self.capacity = [capacity(instance, n) for n in range(len(instance.nodes))]
+        self.items = list(self._items())
+        self.on_node: dict[int, list[tuple[Item, pulp.LpVariable]]] = defaultdict(list)
+        self.on_device: dict[tuple[int, int], list[Term]] = defaultdict(list)
+        self.staying: dict[str, Sums] = {}
+        self.by_domain: dict[tuple[str, int], dict[Domain, pulp.LpVariable]] = {}
+
+    def model(self) -> DeclarativeModel:
+        """The whole model."""
+        self._running()
+        for item in self.items:
+            self._item(item)
+        for name, stays in self.staying.items():
+            if len(stays.terms) > 1:
+                self.layout.row("leaves", (name,), [(variable, 1.0) for variable, _ in stays.terms], "<=", 1)
+        for gang in self.instance.gangs:
+            self._gang(gang)
+        for n in range(len(self.instance.nodes)):
+            self._node(n)
+        self._queues()
+        fragments = Fragments(self.layout, self.instance, self.free_of, self.left_of)
+        if "fragmentation" in self.kinds:
+            fragments.build()
+        if self.tighten:
+            self._equal_gangs()
+        self._objective(fragments)
+        return DeclarativeModel(
+            self.layout.problem,
+            lambda value: extract(self.instance, self.layout, value),
+            MAXIMISE,
+            assign=lambda solution: point(self.instance, self.layout, solution),
+            objective_is_integral=True,
+            layout=self.layout,
+            tightened=self.tighten,
+        )
+
+    # -- who may be where ----------------------------------------------------------------------------------------
+
+    def _items(self) -> Iterable[Item]:
+        for gang in self.instance.gangs:
+            for k, group in enumerate(gang.pods):
+                most = min(group.count, gang.per_node or group.count)
+                yield Item("pods", (gang.id, k), group, most, self._hosts(group))
+        for pod in self.instance.running if self.instance.with_moves else ():
+            if pod.migratable:
+                yield Item("moved", (pod.id,), pod.shape, 1, self._hosts(pod.shape))
+
+    def _hosts(self, shape: Shape) -> list[int]:
+        """Nodes with the labels, the model, and devices for one pod."""
+        return [
+            n
+            for n, node in enumerate(self.instance.nodes)
+            if shape.selector.takes(node)
+            and (
+                sum(part == WHOLE for part in self.capacity[n]) >= shape.devices
+                if shape.gpu >= WHOLE
+                else not shape.gpu or max(self.capacity[n], default=0) >= shape.gpu
+            )
+        ]
+
+    def _item(self, item: Item) -> None:
+        """Variables of one item, and rows (2) of its parts."""
+        for n in item.nodes:
+            name = self.instance.nodes[n].id
+            there = self.layout.variable(item.family, *item.key, name, high=item.per_node)
+            self.on_node[n].append((item, there))
+            if item.fraction:
+                split: list[Term] = [(there, -1.0)]
+                family = "part" if item.family == "pods" else "moved_part"
+                for d, part in enumerate(self.capacity[n]):
+                    most = min(item.per_node, part // item.shape.gpu)
+                    if most:
+                        taken = self.layout.variable(family, *item.key, name, d, high=most)
+                        split.append((taken, 1.0))
+                        self.on_device[n, d].append((taken, float(item.shape.gpu)))
+                self.layout.row("parts", (*item.key, name), split, "==", 0)
+            if item.family == "moved":
+                self.staying[item.key[0]].add([(there, -1.0)])  # type: ignore[index]
+
+    def _running(self) -> None:
+        """Who stays: 1 - ended - moved."""
+        for pod in self.instance.running if self.instance.with_moves else ():
+            if pod.movable:
+                stays = self.staying[pod.id] = Sums(constant=Fraction(1))
+                if pod.preemptible:
+                    stays.add([(self.layout.variable("ended", pod.id), -1.0)])
+
+    # -- rows of gangs -------------------------------------------------------------------------------------------
+
+    def _of(self, gang: Gang, k: int, nodes: Iterable[int] | None = None) -> list[Term]:
+        """Pods of a group, on some nodes or all."""
+        every = self.layout.variables.get("pods", {})
+        chosen = range(len(self.instance.nodes)) if nodes is None else nodes
+        keys = ((gang.id, k, self.instance.nodes[n].id) for n in chosen)
+        return [(every[key], 1.0) for key in keys if key in every]
+
+    def _gang(self, gang: Gang) -> None:
+        placed = self.layout.variable("placed", gang.id)
+        groups = range(len(gang.pods))
+        pods = [self._of(gang, k) for k in groups]
+        if gang.fewest == gang.size:
+            for k in groups:
+                self.layout.row("all", (gang.id, k), [*pods[k], (placed, -float(gang.pods[k].count))], "==", 0)
+        else:
+            self._prefix(gang, placed, pods)
+        if gang.per_node is not None and len(gang.pods) + gang.pods[0].count > gang.per_node:
+            for n in range(len(self.instance.nodes)):
+                there = [term for k in groups for term in self._of(gang, k, [n])]
+                if there:
+                    self.layout.row("per_node", (gang.id, self.instance.nodes[n].id), there, "<=", gang.per_node)
+        self._levels(gang, placed)
+
+    def _prefix(self, gang: Gang, placed: pulp.LpVariable, pods: Sequence[Sequence[Term]]) -> None:
+        """At least so many pods, groups in their order; the last one may be partial."""
+        every = [term for group in pods for term in group]
+        self.layout.row("least", (gang.id,), [*every, (placed, -float(gang.fewest))], ">=", 0)
+        for k, group in enumerate(gang.pods):
+            count = float(group.count)
+            self.layout.row("none", (gang.id, k), [*pods[k], (placed, -count)], "<=", 0)
+            if k + 1 < len(gang.pods):
+                filled = self.layout.variable("filled", gang.id, k)
+                self.layout.row("filled", (gang.id, k), [*pods[k], (filled, -count)], ">=", 0)
+                after = float(gang.pods[k + 1].count)
+                self.layout.row("prefix", (gang.id, k), [*pods[k + 1], (filled, -after)], "<=", 0)
+
+    def _levels(self, gang: Gang, placed: pulp.LpVariable) -> None:
+        """Domains that a gang uses, of the levels that something asks about."""
+        depths = {self.instance.depth(gang.required)}
+        if "split" in self.kinds:
+            depths.add(self.instance.depth(gang.preferred))
+        if "domains" in self.kinds:
+            depths |= set(range(1, len(self.instance.levels) + 2))
+        for depth in sorted(depths - {0}):
+            used = self._domains(gang, depth)
+            every: list[Term] = [(variable, 1.0) for variable in used.values()]
+            name = (*self.instance.levels, "node")[depth - 1]
+            if depth == self.instance.depth(gang.required):
+                self.layout.row("one_domain", (gang.id, name), [*every, (placed, -1.0)], "==", 0)
+            elif depth == self.instance.depth(gang.preferred) and "split" in self.kinds and len(used) > 1:
+                split = self.layout.variable("split", gang.id)
+                terms = [*every, (placed, -1.0), (split, -float(len(used) - 1))]
+                self.layout.row("split", (gang.id,), terms, "<=", 0)
+
+    def _domains(self, gang: Gang, depth: int) -> dict[Domain, pulp.LpVariable]:
+        """The variables of a level, each at least 1 where pods lie in the domain."""
+        members: dict[Domain, list[int]] = defaultdict(list)
+        hosts = {n for item in self.items if item.family == "pods" and item.key[0] == gang.id for n in item.nodes}
+        for n in sorted(hosts):
+            members[self.instance.domain(n, depth)].append(n)
+        name = (*self.instance.levels, "node")[depth - 1]
+        used: dict[Domain, pulp.LpVariable] = {}
+        for domain, nodes in members.items():
+            used[domain] = self.layout.variable("domain", gang.id, name, "/".join(domain))
+            for k, group in enumerate(gang.pods):
+                there = self._of(gang, k, nodes)
+                most = min(group.count, gang.per_node or group.count) if len(nodes) == 1 else group.count
+                if there:
+                    key = (gang.id, k, name, "/".join(domain))
+                    self.layout.row("inside", key, [*there, (used[domain], -float(most))], "<=", 0)
+        self.by_domain[gang.id, depth] = used
+        return used
+
+    # -- rows of nodes -------------------------------------------------------------------------------------------
+
+    def _stays(self, n: int) -> list[tuple[str, Mapping[str, int], Mapping[str, int]]]:
+        """(id, parts by device, resources) of what runs on the node and may leave it."""
+        node = self.instance.nodes[n].id
+        return [
+            (pod.id, pod.devices, pod.request)
+            for pod in self.instance.running
+            if pod.node == node and pod.id in self.staying
+        ]
+
+    def _node(self, n: int) -> None:
+        there = self.on_node[n]
+        name = self.instance.nodes[n].id
+        wholes: list[Term] = [(variable, float(item.shape.devices)) for item, variable in there if item.shape.devices]
+        by_device = any(item.fraction for item, _ in there) or bool(self._stays(n)) or "fragmentation" in self.kinds
+        if by_device:
+            self._devices(n, wholes)
+        elif wholes:
+            free = sum(part == WHOLE for part in self.capacity[n])
+            self.layout.row("devices", (name,), wholes, "<=", free)
+        resources = {resource for item, _ in there for resource, amount in item.shape.request.items() if amount}
+        for resource in sorted(resources):
+            left = self.left_of(n, resource)
+            terms = [(variable, -coefficient) for variable, coefficient in left.terms]
+            self.layout.row("resource", (name, resource), terms, "<=", float(left.constant))
+
+    def _devices(self, n: int, wholes: Sequence[Term]) -> None:
+        """Rows (2) where it matters which device is taken."""
+        name = self.instance.nodes[n].id
+        taken: list[Term] = []
+        for d, part in enumerate(self.capacity[n]):
+            if part == WHOLE and wholes:
+                whole = self.layout.variable("whole", name, d)
+                taken.append((whole, -1.0))
+                self.on_device[n, d].append((whole, float(WHOLE)))
+        if wholes:
+            self.layout.row("wholes", (name,), [*wholes, *taken], "==", 0)
+        for d in range(len(self.capacity[n])):
+            left = self.free_of(n, d)
+            if left.terms:
+                terms = [(variable, -coefficient) for variable, coefficient in left.terms]
+                self.layout.row("device", (name, d), terms, "<=", float(left.constant))
+        if self.tighten and not self._stays(n) and "fragmentation" not in self.kinds:
+            self._equal_devices(n)
+
+    def free_of(self, n: int, device: int) -> Sums:
+        """What is left free of a device."""
+        left = Sums(constant=Fraction(self.capacity[n][device]))
+        left.add(self.on_device[n, device], -1)
+        for name, devices, _ in self._stays(n):
+            part = devices.get(str(device), 0)
+            if part:
+                left.add(self.staying[name].terms, -part)
+                left.constant -= part
+        return left
+
+    def left_of(self, n: int, resource: str) -> Sums:
+        """What is left of another resource of a node."""
+        left = Sums(constant=Fraction(self.instance.nodes[n].free.get(resource, 0)))
+        for item, variable in self.on_node[n]:
+            amount = item.shape.request.get(resource, 0)
+            if amount:
+                left.add([(variable, float(amount))], -1)
+        for name, _, request in self._stays(n):
+            amount = request.get(resource, 0)
+            if amount:  # what may leave is given back, and taken where it stays
+                left.add(self.staying[name].terms, -amount)
+        return left
+
+    def _equal_devices(self, n: int) -> None:
+        name = self.instance.nodes[n].id
+        for d in range(1, len(self.capacity[n])):
+            if self.capacity[n][d] == self.capacity[n][d - 1] and self.on_device[n, d]:
+                more = [(variable, -coefficient) for variable, coefficient in self.on_device[n, d]]
+                self.layout.row("equal_devices", (name, d), [*self.on_device[n, d - 1], *more], ">=", 0)
+
+    # -- rows of queues ------------------------------------------------------------------------------------------
+
+    def _use(self, queue: str, resource: str) -> list[Term]:
+        found: list[Term] = []
+        for gang in self.instance.gangs:
+            for k, group in enumerate(gang.pods if gang.queue == queue else ()):
+                amount = group.gpu if resource == "gpu" else group.request.get(resource, 0)
+                if amount:
+                    found += [(variable, float(amount)) for variable, _ in self._of(gang, k)]
+        return found
+
+    def _queues(self) -> None:
+        cohorts = defaultdict(list)
+        for queue in self.instance.queues:
+            if queue.cohort is not None:
+                cohorts[queue.cohort].append(queue)
+            for resource, amount in queue.quota.items():
+                terms = self._use(queue.id, resource)
+                if terms and (queue.cohort is None or resource in queue.borrow):
+                    most = amount + (queue.borrow[resource] if queue.cohort is not None else 0)
+                    self.layout.row("queue", (queue.id, resource), terms, "<=", most)
+        for cohort, members in cohorts.items():
+            for resource in set.intersection(*(set(member.quota) for member in members)):
+                terms = [term for member in members for term in self._use(member.id, resource)]
+                if terms:
+                    most = sum(member.quota[resource] for member in members)
+                    self.layout.row("cohort", (cohort, resource), terms, "<=", most)
+
+    # -- objective -----------------------------------------------------------------------------------------------
+
+    def _equal_gangs(self) -> None:
+        alike: dict[Gang, str] = {}
+        for gang in self.instance.gangs:
+            kind = gang.model_copy(update={"id": "", "arrival": 0.0})
+            if kind in alike:
+                placed = self.layout.variables["placed"]
+                terms = [(placed[alike[kind]], 1.0), (placed[gang.id], -1.0)]
+                self.layout.row("equal_gangs", (gang.id,), terms, ">=", 0)
+            alike[kind] = gang.id
+
+    def _digit(self, entry: Component, fragments: Fragments) -> Sums:
+        """The digit of a component, as the variables say it."""
+        found = Sums(constant=Fraction(0 if entry.maximise else entry.most))
+        layout = self.layout.variables
+        for gang in self.instance.gangs:
+            mine = entry.priority in (None, gang.priority)
+            if entry.kind == "weight" and mine:
+                found.add([(layout["placed"][gang.id], 1.0)], exact(gang.weight) / entry.step)
+            elif entry.kind == "pods" and mine:
+                each = exact(gang.weight) / gang.size / entry.step
+                found.add((term for k in range(len(gang.pods)) for term in self._of(gang, k)), each)
+            elif entry.kind == "domains":
+                for depth in range(1, len(self.instance.levels) + 2):
+                    found.add([(used, -1.0) for used in self.by_domain[gang.id, depth].values()])
+                found.add([(layout["placed"][gang.id], float(len(self.instance.levels) + 1))])
+        if entry.kind == "split":
+            found.add([(split, -1.0) for split in layout.get("split", {}).values()])
+        elif entry.kind == "fragmentation":
+            for sums, share in zip(fragments.lost, shares(self.instance), strict=True):
+                found.add(sums.terms, -share / entry.step)
+                found.constant -= sums.constant * share / entry.step
+        elif entry.kind == "moves":
+            self._prices(entry, found)
+        return found
+
+    def _prices(self, entry: Component, found: Sums) -> None:
+        layout = self.layout.variables
+        for pod in self.instance.running:
+            if pod.preemptible and pod.price is not None:
+                found.add([(layout["ended"][pod.id], -1.0)], exact(pod.price) / entry.step)
+            if pod.migratable and pod.move_price is not None:
+                moved = [v for key, v in layout.get("moved", {}).items() if isinstance(key, tuple) and key[0] == pod.id]
+                found.add([(variable, -1.0) for variable in moved], exact(pod.move_price) / entry.step)
+
+    def _objective(self, fragments: Fragments) -> None:
+        digits = [self._digit(entry, fragments) for entry in self.used]
+        for entry, digit, least in zip(self.used, digits, self.held, strict=False):
+            if digit.terms:
+                self.layout.row("held", (entry.name,), digit.terms, ">=", float(least - digit.constant))
+        if self.goal is not None:
+            self.layout.objective(digits[-1].terms, float(digits[-1].constant))
+            return
+        together, factor = Sums(), 1
+        for entry, digit in reversed(list(zip(self.used, digits, strict=True))):
+            together.add(digit.terms, factor)
+            together.constant += digit.constant * factor
+            factor *= entry.radix
+        if factor >= LARGEST_WHOLE:
+            raise ModelRefused(
+                f"all components together have {len(str(factor)) - 1} digits, floats have 15: use staged"
+            )
+        self.layout.objective(together.terms, float(together.constant))

@@ -1,0 +1,1 @@
+"""Rules of clusters' schedulers for gang-placement."""

@@ -1,0 +1,220 @@
+"""The cluster as a rule sees it: what is left, seats taken and given back."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.gang_placement.instance import MOST_PODS, WHOLE, Gang, GangPlacementInstance, Group, Shape
+from schedgap.heuristics.common.run import HeuristicRun
+from schedgap.solvers.result import Deadline
+
+
+class Pod(NamedTuple):
+    """A pod that is placed: its group's number, the node's position, its devices."""
+
+    group: int
+    node: int
+    devices: tuple[int, ...]
+
+
+class Cluster:
+    """What is left of the nodes and of the queues.
+
+    Parameters
+    ----------
+    tight : a part of a device comes from the device with the least left that holds it; with the most left otherwise
+
+    Attributes
+    ----------
+    left : thousandths of each device, by node
+    free : other resources, by node
+    """
+
+    def __init__(self, instance: GangPlacementInstance, tight: bool = True) -> None:
+        self.instance = instance
+        self.tight = tight
+        self.left = [list(node.gpus) for node in instance.nodes]
+        self.free = [dict(node.free) for node in instance.nodes]
+        self.queues = {queue.id: queue for queue in instance.queues}
+        self.used: Counter[tuple[str, str]] = Counter()
+        self.cohorts: dict[str, list[str]] = defaultdict(list)
+        for queue in instance.queues:
+            if queue.cohort is not None:
+                self.cohorts[queue.cohort].append(queue.id)
+
+    def gpus(self, n: int) -> int:
+        """Thousandths that are left of a node."""
+        return sum(self.left[n])
+
+    def devices(self, n: int, shape: Shape) -> tuple[int, ...] | None:
+        """The devices that a pod of the shape would get on a node; None where it does not fit."""
+        if any(self.free[n].get(resource, 0) < amount for resource, amount in shape.request.items()):
+            return None
+        if not shape.selector.takes(self.instance.nodes[n]):
+            return None
+        left = self.left[n]
+        if shape.gpu >= WHOLE:
+            whole = [d for d, part in enumerate(left) if part == WHOLE][: shape.devices]
+            return tuple(whole) if len(whole) == shape.devices else None
+        if not shape.gpu:
+            return ()
+        fitting = [d for d, part in enumerate(left) if part >= shape.gpu]
+        if not fitting:
+            return None
+        return ((min if self.tight else max)(fitting, key=lambda d: left[d]),)
+
+    def take(self, n: int, shape: Shape, devices: Sequence[int], sign: int = 1) -> None:
+        """Take the seat, or give it back with `sign` -1."""
+        for device in devices:
+            self.left[n][device] -= sign * min(shape.gpu, WHOLE)
+        for resource, amount in shape.request.items():
+            if amount:
+                self.free[n][resource] -= sign * amount
+
+    def most_pods(self, n: int, shape: Shape) -> int:
+        """How many pods of a shape the node takes."""
+        if not shape.selector.takes(self.instance.nodes[n]):
+            return 0
+        most = [self.free[n].get(resource, 0) // amount for resource, amount in shape.request.items() if amount]
+        if shape.gpu >= WHOLE:
+            most.append(sum(part == WHOLE for part in self.left[n]) // shape.devices)
+        elif shape.gpu:
+            most.append(sum(part // shape.gpu for part in self.left[n]))
+        return min(most, default=MOST_PODS)
+
+    # -- queues --------------------------------------------------------------------------------------------------
+
+    def admits(self, gang: Gang, number: int) -> bool:
+        """Whether the gang's queue has quota for its first pods."""
+        if gang.queue is None:
+            return True
+        for resource, amount in _asked(gang, number).items():
+            self.used[gang.queue, resource] += amount
+        admitted = self._within(gang.queue)
+        for resource, amount in _asked(gang, number).items():
+            self.used[gang.queue, resource] -= amount
+        return admitted
+
+    def charge(self, gang: Gang, number: int) -> None:
+        """What was placed counts."""
+        if gang.queue is not None:
+            for resource, amount in _asked(gang, number).items():
+                self.used[gang.queue, resource] += amount
+
+    def _within(self, name: str) -> bool:
+        queue = self.queues[name]
+        members = [self.queues[member] for member in self.cohorts[queue.cohort or ""]]
+        for resource, amount in queue.quota.items():
+            used = self.used[name, resource]
+            if queue.cohort is None:
+                if used > amount:
+                    return False
+                continue
+            if resource in queue.borrow and used > amount + queue.borrow[resource]:
+                return False
+            if all(resource in member.quota for member in members):
+                together = sum(self.used[member.id, resource] for member in members)
+                if together > sum(member.quota[resource] for member in members):
+                    return False
+        return True
+
+
+def _asked(gang: Gang, number: int) -> Counter[str]:
+    """What the first pods of a gang ask for."""
+    asked: Counter[str] = Counter()
+    for k, count in prefix(gang, number):
+        group = gang.pods[k]
+        for resource, amount in (("gpu", group.gpu), *group.request.items()):
+            asked[resource] += amount * count
+    return asked
+
+
+def prefix(gang: Gang, number: int) -> Iterator[tuple[int, int]]:
+    """(group, pods) of the first pods of a gang, groups in their order."""
+    for k, group in enumerate(gang.pods):
+        count = min(group.count, number)
+        if count:
+            yield k, count
+        number -= count
+
+
+Place = Callable[[Cluster, Gang, int], "list[Pod] | None"]
+"""Puts the first pods of a gang somewhere and leaves them taken, or takes nothing and returns None."""
+Choose = Callable[[Cluster, Group, Sequence[int]], "int | None"]
+"""The node, of those that take the pod."""
+
+
+def run_rule(instance: GangPlacementInstance, cluster: Cluster, place: Place, deadline: Deadline) -> HeuristicRun:
+    """Place gangs by priority, then arrival, then position: whole, else with their fewest pods, else not.
+
+    A gang whose queue has no quota left for it is passed over.
+    """
+    order = sorted(range(len(instance.gangs)), key=lambda g: (-instance.gangs[g].priority, instance.gangs[g].arrival))
+    placement = {}
+    stopped = {}
+    for g in order:
+        gang = instance.gangs[g]
+        if deadline.passed:
+            stopped = {"stopped": "time limit"}
+            break
+        for number in dict.fromkeys((gang.size, gang.fewest)):
+            pods = place(cluster, gang, number) if cluster.admits(gang, number) else None
+            if pods is not None:
+                cluster.charge(gang, number)
+                placement[gang.id] = [
+                    {"group": pod.group, "node": instance.nodes[pod.node].id, "devices": list(pod.devices)}
+                    for pod in pods
+                ]
+                break
+    solution: Solution = {"placement": placement}
+    return HeuristicRun(solution, info=stopped)
+
+
+def domains(instance: GangPlacementInstance, level: str | None) -> list[list[int]]:
+    """Nodes by domain of a level, in the order of the instance."""
+    found: dict[tuple[str, ...], list[int]] = {}
+    depth = instance.depth(level)
+    for n in range(len(instance.nodes)):
+        found.setdefault(instance.domain(n, depth), []).append(n)
+    return list(found.values())
+
+
+def pod_by_pod(choose: Choose) -> Place:
+    """A rule that chooses a node for each pod in turn; of a required level, in the first domain that holds all."""
+
+    def place(cluster: Cluster, gang: Gang, number: int) -> list[Pod] | None:
+        for nodes in domains(cluster.instance, gang.required):
+            pods = _all_in(cluster, gang, number, nodes, choose)
+            if pods is not None:
+                return pods
+        return None
+
+    return place
+
+
+def _all_in(cluster: Cluster, gang: Gang, number: int, nodes: Sequence[int], choose: Choose) -> list[Pod] | None:
+    pods: list[Pod] = []
+    there: Counter[int] = Counter()
+    for k, count in prefix(gang, number):
+        group = gang.pods[k]
+        for _ in range(count):
+            room = [n for n in nodes if gang.per_node is None or there[n] < gang.per_node]
+            fitting = [n for n in room if cluster.devices(n, group) is not None]
+            chosen = choose(cluster, group, fitting) if fitting else None
+            devices = None if chosen is None else cluster.devices(chosen, group)
+            if chosen is None or devices is None:
+                give_back(cluster, gang, pods)
+                return None
+            cluster.take(chosen, group, devices)
+            there[chosen] += 1
+            pods.append(Pod(k, chosen, devices))
+    return pods
+
+
+def give_back(cluster: Cluster, gang: Gang, pods: Sequence[Pod]) -> None:
+    """Undo what was taken for a gang."""
+    for pod in pods:
+        cluster.take(pod.node, gang.pods[pod.group], pod.devices, -1)

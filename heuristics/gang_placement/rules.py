@@ -1,0 +1,154 @@
+"""Rules that choose a node for each pod: first fit, kube-scheduler's, FGD and its paper's baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from schedgap.formulations.gang_placement.instance import WHOLE, GangPlacementInstance, Group, Shape
+from schedgap.formulations.gang_placement.scale import shares
+from schedgap.heuristics.common.run import HeuristicRun
+from schedgap.heuristics.gang_placement.cluster import Cluster, pod_by_pod, run_rule
+from schedgap.heuristics.gang_placement.kueue import kueue_best_fit, kueue_least_free, kueue_most_free
+from schedgap.heuristics.gang_placement.ray import ray_pack, ray_spread, ray_strict_pack, ray_strict_spread
+from schedgap.solvers.result import NO_DEADLINE, Deadline
+
+Score = Callable[[Cluster, Group, int], float]
+Parts = Annotated[bool, Field(description="parts of a device come from the fullest device that holds them")]
+
+
+def first_fit(
+    instance: GangPlacementInstance, *, seed: int = 0, tight: Parts = True, deadline: Deadline = NO_DEADLINE
+) -> HeuristicRun:
+    """Each pod goes to the first node that takes it; no guarantee. O(pods x nodes x devices)."""
+    del seed
+    return run_rule(instance, Cluster(instance, tight), pod_by_pod(lambda _, __, nodes: nodes[0]), deadline)
+
+
+def _best(score: Score) -> Callable[[Cluster, Group, Sequence[int]], int]:
+    """The node of the highest score, the first of equal ones."""
+    return lambda cluster, group, nodes: max(nodes, key=lambda n: score(cluster, group, n))
+
+
+class _Allocated:
+    """The mean share of a node's resources that is taken once the pod is there, as kube-scheduler scores it.
+
+    What a node has is what is free and what runs there; the resources that count are those that the pod asks for.
+    """
+
+    def __init__(self, instance: GangPlacementInstance, sign: int) -> None:
+        self.sign = sign
+        self.total = [{**node.free, "gpu": sum(node.gpus)} for node in instance.nodes]
+        for pod in instance.running:
+            mine = self.total[instance.node_index[pod.node]]
+            mine["gpu"] += sum(pod.devices.values())
+            for resource, amount in pod.request.items():
+                mine[resource] = mine.get(resource, 0) + amount
+
+    def __call__(self, cluster: Cluster, group: Group, n: int) -> float:
+        asked = {**group.request, "gpu": group.gpu}
+        taken = []
+        for resource, amount in asked.items():
+            total = self.total[n].get(resource, 0)
+            if amount and total:
+                left = cluster.gpus(n) if resource == "gpu" else cluster.free[n].get(resource, 0)
+                taken.append((total - left + amount) / total)
+        return self.sign * sum(taken) / max(1, len(taken))
+
+
+def kube_least_allocated(
+    instance: GangPlacementInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE
+) -> HeuristicRun:
+    """kube-scheduler's NodeResourcesFit with LeastAllocated: the node with the most left after the pod.
+
+    Source: Kubernetes documentation, "Resource Bin Packing" and scoring strategies of NodeResourcesFit (v1.31); without
+    rounding to whole scores. Gangs all or nothing, as its coscheduling plugin does.
+    """
+    del seed
+    choose = _best(_Allocated(instance, -1))
+    return run_rule(instance, Cluster(instance), pod_by_pod(choose), deadline)
+
+
+def kube_most_allocated(
+    instance: GangPlacementInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE
+) -> HeuristicRun:
+    """kube-scheduler's NodeResourcesFit with MostAllocated: the node with the least left after the pod.
+
+    Source: as `kube-least-allocated`. KAI-Scheduler's bin packing orders nodes in the same way, by GPUs.
+    """
+    del seed
+    choose = _best(_Allocated(instance, 1))
+    return run_rule(instance, Cluster(instance), pod_by_pod(choose), deadline)
+
+
+def best_fit(instance: GangPlacementInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE) -> HeuristicRun:
+    """The node with the least GPU left, whatever else is left: the baseline BestFit of FGD's paper, by GPUs alone."""
+    del seed
+    choose = _best(lambda cluster, _, n: -cluster.gpus(n))
+    return run_rule(instance, Cluster(instance), pod_by_pod(choose), deadline)
+
+
+def random_fit(instance: GangPlacementInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE) -> HeuristicRun:
+    """A node drawn from those that take the pod: the baseline Random of FGD's paper."""
+    rng = np.random.default_rng(seed)
+    place = pod_by_pod(lambda _, __, nodes: nodes[int(rng.integers(len(nodes)))])
+    return run_rule(instance, Cluster(instance), place, deadline)
+
+
+class _Fragmentation:
+    """F_n over the shapes of the instance, in floats: a rule needs no more."""
+
+    def __init__(self, instance: GangPlacementInstance) -> None:
+        self.shapes: list[tuple[Shape, float]] = [
+            (shape, float(share)) for (shape, _), share in zip(instance.weighted_shapes, shares(instance), strict=True)
+        ]
+
+    def of(self, cluster: Cluster, n: int) -> float:
+        """What is lost on a node, over all shapes."""
+        left = cluster.left[n]
+        total = 0.0
+        for shape, share in self.shapes:
+            runs = shape.gpu and cluster.devices(n, shape) is not None
+            least = min(shape.gpu, WHOLE)
+            total += share * sum(part for part in left if not runs or part < least)
+        return total
+
+    def __call__(self, cluster: Cluster, group: Group, n: int) -> float:
+        devices = cluster.devices(n, group)
+        assert devices is not None
+        before = self.of(cluster, n)
+        cluster.take(n, group, devices)
+        after = self.of(cluster, n)
+        cluster.take(n, group, devices, -1)
+        return before - after
+
+
+def fgd(instance: GangPlacementInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE) -> HeuristicRun:
+    """Fragmentation gradient descent: the node whose fragmentation grows least.
+
+    Source: Weng et al., Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent,
+    USENIX ATC 2023, Algorithm 1. The device of a part is the fullest one that holds it. O(pods x nodes x shapes x
+    devices).
+    """
+    del seed
+    return run_rule(instance, Cluster(instance), pod_by_pod(_best(_Fragmentation(instance))), deadline)
+
+
+RULES: Mapping[str, Callable[..., HeuristicRun]] = {
+    "kueue-best-fit": kueue_best_fit,
+    "kueue-least-free": kueue_least_free,
+    "kueue-most-free": kueue_most_free,
+    "kube-most-allocated": kube_most_allocated,
+    "kube-least-allocated": kube_least_allocated,
+    "ray-pack": ray_pack,
+    "ray-strict-pack": ray_strict_pack,
+    "ray-spread": ray_spread,
+    "ray-strict-spread": ray_strict_spread,
+    "fgd": fgd,
+    "best-fit": best_fit,
+    "random-fit": random_fit,
+    "first-fit": first_fit,
+}

@@ -1,0 +1,130 @@
+"""Method `staged`: the components of the objective one after another, each an integer program of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from schedgap.formulations.common.check import CheckReport
+from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.gang_placement.check import check
+from schedgap.formulations.gang_placement.instance import GangPlacementInstance, GangPlacementSolution
+from schedgap.formulations.gang_placement.models.assignment import assignment_nonzeros, build_assignment
+from schedgap.formulations.gang_placement.scale import components, encode
+from schedgap.solvers.engines.declarative import solve_declarative
+from schedgap.solvers.exact.gang_placement.bound import upper_bound
+from schedgap.solvers.incumbent import Incumbent
+from schedgap.solvers.result import Proof, Result, SolveOptions, Status
+
+EngineName = Literal["cpsat", "highs", "cbc"]
+
+
+def solve_staged(
+    instance: GangPlacementInstance,
+    options: SolveOptions,
+    *,
+    engine: Annotated[EngineName, Field(description="which engine solves each program")] = "cpsat",
+) -> Result:
+    """The lexicographic optimum: each component is solved with those before it held at their optima.
+
+    Returns
+    -------
+    Result
+        OPTIMAL where every component was proven; else the bound says how far the proof came: the digits that are
+        proven, the bound on the next one, and the best that the rest could be. ``info["components"]``: of the
+        solution; ``info["proven components"]``: how many of them, in order, no decision improves.
+
+    Notes
+    -----
+    The programs have numbers of ordinary size where the objective as one number has many digits, and every one of them
+    is whole, so that engines are believed.
+    """
+    return _Stages(instance, options, engine).run()
+
+
+class _Stages:
+    """One run."""
+
+    def __init__(self, instance: GangPlacementInstance, options: SolveOptions, engine: EngineName) -> None:
+        self.instance = instance
+        self.options = options
+        self.engine = engine
+        self.entries = components(instance)
+        self.best = Incumbent(-1, options, self._check)
+        self.held: list[int] = []
+        self.results: list[Result] = []
+
+    def run(self) -> Result:
+        """All stages, as far as limits allow."""
+        nothing: Solution = {"placement": {}}  # which is always feasible
+        for start in (self.options.start, nothing):
+            if start is not None:
+                self.best.propose(start, "start")
+        if self.best.stage("bound"):
+            self.best.tighten(upper_bound(self.instance))
+        self.best.stage("programs")
+        for goal in range(len(self.entries)):
+            if self.best.finished() or not self._stage(goal):
+                break
+        if len(self.held) == len(self.entries):
+            self.best.tighten(encode(self.instance, self.held))
+        return self._result()
+
+    def _check(self, solution: Solution) -> CheckReport:
+        return check(self.instance, GangPlacementSolution.parse(solution))
+
+    def _digits(self, report: CheckReport) -> list[int]:
+        values = map(Fraction, report.details["components"].values())
+        return [entry.digit(value) for entry, value in zip(self.entries, values, strict=True)]
+
+    def _stage(self, goal: int) -> bool:
+        """Solve one component with those before it held; whether it is proven."""
+
+        def scored(solution: Solution) -> CheckReport:
+            report = self._check(solution)
+            digits = self._digits(report)
+            held = not report.violations and digits[:goal] >= self.held
+            return replace(report, objective=Fraction(digits[goal]) if held else None)
+
+        start = self.best.solution
+        if start is not None and self._digits(self._check(start))[:goal] < self.held:
+            start = None
+        result = solve_declarative(
+            lambda: build_assignment(self.instance, True, goal=goal, held=self.held),
+            self.engine,
+            replace(self.options, start=start, report=None, relative_gap=0.0, stages=None),
+            scored,
+            assignment_nonzeros(self.instance),
+        )
+        self.results.append(result)
+        if result.solution is not None:
+            self.best.propose(result.solution, self.engine)
+        if result.status is Status.OPTIMAL and result.objective is not None:
+            self.held.append(int(result.objective))
+            self._tighten(self.held)
+            return True
+        if result.bound is not None:
+            self._tighten([*self.held, int(result.bound)])
+        return False
+
+    def _tighten(self, digits: list[int]) -> None:
+        """The bound where the first digits are at most these and the rest is the best there could be."""
+        rest = self.entries[len(digits) :]
+        most = [entry.most for entry in rest]
+        self.best.tighten(encode(self.instance, [*digits, *most]))
+
+    def _result(self) -> Result:
+        last = self.results[-1] if self.results else None
+        if self.best.solution is not None:
+            self.best.info["components"] = dict(self._check(self.best.solution).details["components"])
+        self.best.info["proven components"] = len(self.held)
+        levels = [result.proof for result in self.results]
+        if self.results and all(level is Proof.AGREED for level in levels):
+            self.best.info["proof"] = Proof.AGREED
+        if last is None:
+            return self.best.result()
+        ended = None if self.best.proven else last.termination
+        return self.best.result(ended, engine=last.engine, version=last.engine_version)

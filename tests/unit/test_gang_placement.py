@@ -1,0 +1,294 @@
+"""gang-placement: what is refused, what the checker finds, how the vector orders, what rules do."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from oracles.gang_placement import Search, brute_force, random_case
+
+import schedgap
+from schedgap.catalogue.registry import find_problem
+from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.gang_placement.instance import GangPlacementInstance
+from schedgap.formulations.gang_placement.scale import components, decode, score
+from schedgap.solvers.exact.gang_placement.bound import upper_bound
+
+PROBLEM = find_problem("gang-placement")
+Data = dict[str, Any]
+
+
+def whole() -> Data:
+    """The instance of the problem's description, a little larger."""
+    return {
+        "problem": "gang-placement",
+        "levels": ["block", "rack"],
+        "nodes": [
+            {"id": "n0", "domain": ["b0", "r0"], "gpus": [1000, 1000, 600], "gpu_model": "A100", "free": {"cpu": 8}},
+            {"id": "n1", "domain": ["b1", "r0"], "gpus": [1000, 1000], "gpu_model": "T4", "labels": {"z": "p"}},
+        ],
+        "running": [{"id": "r0", "node": "n0", "devices": {"2": 400}, "movable": True, "price": 3}],
+        "queues": [
+            {"id": "q", "quota": {"gpu": 2000}, "borrow": {"gpu": 500}, "cohort": "c"},
+            {"id": "p", "quota": {"gpu": 1000}, "cohort": "c"},
+        ],
+        "gangs": [
+            {"id": "g0", "weight": 2.5, "queue": "q", "pods": [{"count": 2, "gpu": 500}, {"count": 2, "gpu": 1000}]},
+            {"id": "g1", "queue": "p", "least": 1, "pods": [{"count": 1, "gpu": 600}, {"count": 2, "gpu": 0}]},
+        ],
+    }
+
+
+def changed(*path: Any, value: Any) -> Data:
+    data: Any = whole()
+    inner = data
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    found: Data = data
+    return found
+
+
+@pytest.mark.parametrize(
+    ("data", "line"),
+    [
+        (changed("levels", value=["node", "rack"]), 'levels: "node" is the last level always'),
+        (changed("levels", value=["rack", "rack"]), 'levels[1]: "rack" is there twice'),
+        (changed("nodes", 1, "domain", value=["b1"]), "nodes[1].domain: must have a label for each of 2 levels, got 1"),
+        (changed("nodes", 0, "gpus", 1, value=1001), "nodes[0].gpus[1]: must be less"),
+        (changed("nodes", 0, "free", value={"gpu": 3}), "nodes[0].free.gpu: GPUs are not a resource by name"),
+        (changed("nodes", 1, "id", value="n0"), 'nodes[1].id: "n0" is already the id of nodes[0]'),
+        (changed("running", 0, "devices", value={"0": 1}), "running[0].devices.0: with what is free"),
+        (changed("running", 0, "devices", value={"7": 1}), "running[0].devices.7: node n0 has 3 devices"),
+        (changed("running", 0, "node", value="x"), 'running[0].node: there is no node "x"'),
+        (changed("running", 0, "price", value=None), "running[0]: movable: is true, but there is neither"),
+        (changed("queues", 0, "borrow", value={"cpu": 1}), 'queues[0]: borrow.cpu: the quota does not name "cpu"'),
+        (changed("gangs", 0, "pods", 0, "gpu", value=1500), "gangs[0].pods[0]: gpu: must be 0, 1 to 999 or a multiple"),
+        (changed("gangs", 0, "queue", value="x"), 'gangs[0].queue: there is no queue "x"'),
+        (
+            changed("gangs", 0, "required", value="row"),
+            'gangs[0].required: there is no level "row", one of: block, rack',
+        ),
+        (changed("gangs", 0, "least", value=5), "gangs[0].least: must be at most its 4 pods, got 5"),
+        (changed("gangs", 0, "weight", value=0), "gangs[0].weight"),
+        (changed("gangs", 0, "weight", value=1e-15), "objectives: weight is counted in steps of 1e-15"),
+        (changed("gangs", 0, "spread", value=1), "gangs[0].spread: unknown key"),
+        (changed("objectives", value=["weight", "weight"]), 'objectives[1]: "weight" is there twice'),
+        (changed("objectives", value=["gpus"]), "objectives[0]: must be 'weight'"),
+    ],
+    ids=lambda value: value[:40] if isinstance(value, str) else "",
+)
+def test_what_is_wrong_is_refused_in_one_line(data: Data, line: str) -> None:
+    with pytest.raises(InputError) as refused:
+        GangPlacementInstance.parse(data, "file")
+    message = str(refused.value)
+    assert "\n" not in message and line.lower() in message.lower()
+
+
+def test_pods_with_parts_of_several_devices_cannot_be_moved() -> None:
+    data = changed("running", 0, "move_price", value=1)
+    data["nodes"][0]["gpus"][1] = 500
+    data["running"][0]["devices"] = {"1": 300, "2": 300}
+    with pytest.raises(InputError, match="parts of several devices"):
+        GangPlacementInstance.parse(data)
+
+
+# -- the checker ---------------------------------------------------------------------------------------------------
+
+SOLUTION: Data = {
+    "placement": {
+        "g0": [
+            {"group": 0, "node": "n0", "devices": [0]},
+            {"group": 0, "node": "n0", "devices": [0]},
+            {"group": 1, "node": "n1", "devices": [0]},
+            {"group": 1, "node": "n1", "devices": [1]},
+        ],
+    }
+}
+
+
+def verdict(data: Data, solution: Data) -> set[str]:
+    instance = GangPlacementInstance.parse(data)
+    return {violation.constraint for violation in PROBLEM.check(instance, solution).violations}
+
+
+def given(change: Callable[[Data, list[Data]], object]) -> set[str]:
+    """What the checker finds once one thing of instance or solution is changed; without it, only the quota."""
+    data, solution = whole(), copy.deepcopy(SOLUTION)
+    data["queues"][0]["quota"]["gpu"] = 3000
+    change(data, solution["placement"]["g0"])
+    return verdict(data, solution)
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (lambda data, pods: None, set()),
+        (lambda data, pods: pods.pop(), {"least"}),
+        (lambda data, pods: (pods.pop(0), data["gangs"][0].update(least=1)), {"prefix"}),
+        (lambda data, pods: (pods.pop(), data["gangs"][0].update(least=1)), set()),
+        (lambda data, pods: pods.append({"group": 0, "node": "n0", "devices": [1]}), {"group"}),
+        (lambda data, pods: pods[1].update(devices=[2]), set()),
+        (lambda data, pods: pods[0].update(devices=[]), {"devices"}),
+        (lambda data, pods: pods[0].update(devices=[0, 1]), {"devices"}),
+        (lambda data, pods: pods[0].update(devices=[9]), {"devices"}),
+        (lambda data, pods: (pods[0].update(devices=[2]), pods[1].update(devices=[2])), {"devices"}),
+        (lambda data, pods: pods[2].update(node="n0", devices=[2]), {"devices"}),
+        (lambda data, pods: pods[2].update(devices=[1]), {"devices"}),
+        (lambda data, pods: data["gangs"][0].update(required="rack"), {"required"}),
+        (lambda data, pods: data["gangs"][0].update(per_node=1), {"per_node"}),
+        (lambda data, pods: data["gangs"][0]["pods"][0].update(request={"cpu": 5}), {"resource"}),
+        (lambda data, pods: data["gangs"][0]["pods"][0].update(request={"cpu": 4}), set()),
+        (lambda data, pods: data["gangs"][0]["pods"][1].update(request={"cpu": 1}), {"resource"}),
+        (lambda data, pods: data["gangs"][0]["pods"][1].update(selector={"labels": {"z": "q"}}), {"selector"}),
+        (lambda data, pods: data["gangs"][0]["pods"][1].update(selector={"models": ["A100"]}), {"selector"}),
+        (lambda data, pods: data["gangs"][0]["pods"][1].update(selector={"models": ["A100", "T4"]}), set()),
+        (lambda data, pods: data["queues"][0]["quota"].update(gpu=2499), {"quota"}),
+        (lambda data, pods: data["queues"][1]["quota"].update(gpu=0), set()),
+        (lambda data, pods: (data["queues"][0].update(quota={"gpu": 2500}), data["queues"][1].update(quota={})), set()),
+        (lambda data, pods: (data["queues"][0].update(quota={"gpu": 2500}, cohort=None), None), {"quota"}),
+    ],
+)
+def test_the_checker_finds_what_is_broken(change: Callable[[Data, list[Data]], object], found: set[str]) -> None:
+    assert given(change) == found
+
+
+def test_domains_of_one_label_under_different_parents_are_different() -> None:
+    """Both nodes are in a rack called r0; one rack is required, so that a model that goes by labels would place it."""
+    data = whole()
+    data["gangs"] = [{"id": "g", "required": "rack", "pods": [{"count": 4, "gpu": 1000}]}]
+    assert brute_force(GangPlacementInstance.parse(data))[0][0] == 0
+    solution = schedgap.solve(data).solution
+    assert solution is not None and not solution["placement"]
+
+
+@pytest.mark.parametrize(
+    ("solution", "found"),
+    [
+        ({"placement": {}, "preempted": ["r0"]}, set()),
+        ({"placement": {}, "preempted": ["r0", "r0"]}, {"moves"}),
+        ({"placement": {}, "moved": {"r0": {"node": "n1", "devices": [0]}}}, {"moves"}),
+        ({"placement": {"g0": [{"group": 0, "node": "n0", "devices": [2]}] * 2}, "preempted": ["r0"]}, {"least"}),
+    ],
+)
+def test_what_runs_moves_only_where_it_may(solution: Data, found: set[str]) -> None:
+    data = whole() | {"objectives": ["weight", "moves"]}
+    assert verdict(data, solution) == found
+    touched = {"moves"} if solution.get("preempted") or solution.get("moved") else set()
+    assert verdict(whole(), solution) >= touched
+
+
+def test_ids_that_the_instance_does_not_have_are_refused() -> None:
+    for solution, line in (
+        ({"placement": {"x": []}}, 'no gang "x"'),
+        ({"placement": {"g0": [{"group": 0, "node": "x", "devices": []}]}}, 'no node "x"'),
+        ({"placement": {"g0": [{"group": 2, "node": "n0", "devices": []}]}}, "has 2 groups"),
+        ({"placement": {}, "preempted": ["x"]}, 'no running pod "x"'),
+    ):
+        with pytest.raises(InputError, match=line):
+            verdict(whole(), solution)
+
+
+# -- the vector as one number ----------------------------------------------------------------------------------------
+
+
+def test_the_number_orders_as_the_vector_does() -> None:
+    """On all decisions of random instances: the oracle's tuples and the checker's numbers sort in the same way."""
+    pairs = 0
+    for seed in range(40):
+        data = random_case(seed)
+        instance = GangPlacementInstance.parse(data)
+        found = list(itertools.islice(Search(instance.to_dict()).decisions(), 60))
+        numbers = []
+        for vector, solution in found:
+            report = PROBLEM.check(instance, solution)
+            assert report.feasible and report.objective is not None
+            numbers.append((vector, report.objective))
+            values = [Fraction(text) for text in report.details["components"].values()]
+            assert decode(instance, score(instance, values)) == tuple(values)
+            assert report.objective <= upper_bound(instance)
+        for (a, x), (b, y) in itertools.combinations(numbers, 2):
+            assert (a < b) == (x < y) and (a == b) == (x == y)
+            pairs += 1
+    assert pairs > 10_000
+
+
+def test_weights_are_read_as_decimals_and_shown_as_digits() -> None:
+    data = whole() | {"objectives": ["weight"]}
+    data["gangs"][1].pop("least")
+    data["queues"] = [{"id": "q"}, {"id": "p"}]
+    data["gangs"][0]["pods"].pop()
+    result = schedgap.solve(data)
+    assert result.objective == 25 + 10  # 2.5 and 1 in tenths
+    entry = components(GangPlacementInstance.parse(data))
+    assert [(one.name, one.step, one.most) for one in entry] == [("weight", Fraction(1, 10), 35)]
+
+
+def test_the_last_group_of_a_prefix_may_be_partial() -> None:
+    """Three of four pods: the first group whole and one pod of the second; whole groups alone would leave it out."""
+    gang = {"id": "g", "least": 3, "pods": [{"count": 2, "gpu": 500}, {"count": 2, "gpu": 1000}]}
+    data = {"problem": "gang-placement", "nodes": [{"id": "n", "gpus": [1000, 1000]}], "gangs": [gang]}
+    result = schedgap.solve(data)
+    assert result.solution is not None
+    assert sorted(pod["group"] for pod in result.solution["placement"]["g"]) == [0, 0, 1]
+
+
+def test_priorities_come_before_weight_unless_flat() -> None:
+    gangs = [
+        {"id": "high", "priority": 1, "weight": 1, "pods": [{"count": 2, "gpu": 1000}]},
+        {"id": "low", "priority": 0, "weight": 9, "pods": [{"count": 1, "gpu": 1000}]},
+    ]
+    data = {"problem": "gang-placement", "nodes": [{"id": "n", "gpus": [1000, 1000]}], "gangs": gangs}
+    for flat, placed in ((False, {"high"}), (True, {"low"})):
+        solution = schedgap.solve(data | {"flat": flat}).solution
+        assert solution is not None and set(solution["placement"]) == placed
+
+
+# -- rules -----------------------------------------------------------------------------------------------------------
+
+
+def weight_of(method: str, data: Data, **settings: Any) -> Fraction:
+    result = schedgap.solve(data, method=method, settings=settings)
+    assert result.solution is not None
+    report = PROBLEM.check(GangPlacementInstance.parse(data), result.solution)
+    return Fraction(report.details["components"]["weight"])
+
+
+def test_a_rule_that_puts_small_gangs_on_large_nodes_places_8_of_24() -> None:
+    data = schedgap.generate("gang-placement", "small-first").to_dict()
+    assert weight_of("ray-strict-pack", data) == 8
+    assert weight_of("staged", data) == 24
+
+
+@pytest.mark.parametrize(
+    ("parts", "tight", "placed"),
+    [((400, 400, 600, 600), True, 3), ((400, 400, 600, 600), False, 4), ((600, 600, 400, 400), True, 4)],
+)
+def test_parts_of_two_devices(parts: tuple[int, ...], tight: bool, placed: int) -> None:
+    gangs = [{"id": f"g{g}", "arrival": g, "pods": [{"count": 1, "gpu": part}]} for g, part in enumerate(parts)]
+    data = {"problem": "gang-placement", "nodes": [{"id": "n", "gpus": [1000, 1000]}], "gangs": gangs}
+    assert weight_of("first-fit", data, tight=tight) == placed
+
+
+def test_kueue_chooses_the_tightest_domain_that_holds_all() -> None:
+    """Racks with 3, 4 and 6 free devices and a gang of 4: BestFit the one of 4, MostFreeCapacity the one of 6."""
+    nodes = [{"id": f"n{n}", "domain": [f"r{n}"], "gpus": [1000] * count} for n, count in enumerate((3, 6, 4))]
+    gang = {"id": "g", "preferred": "rack", "pods": [{"count": 4, "gpu": 1000}]}
+    data = {"problem": "gang-placement", "levels": ["rack"], "nodes": nodes, "gangs": [gang]}
+    for method, node in (("kueue-best-fit", "n2"), ("kueue-most-free", "n1"), ("kueue-least-free", "n2")):
+        solution = schedgap.solve(data, method=method).solution
+        assert solution is not None
+        assert {pod["node"] for pod in solution["placement"]["g"]} == {node}
+
+
+def test_least_and_most_allocated_are_opposites() -> None:
+    nodes = [{"id": "small", "gpus": [1000] * 2}, {"id": "large", "gpus": [1000] * 8}]
+    gang = {"id": "g", "pods": [{"count": 1, "gpu": 1000}]}
+    data = {"problem": "gang-placement", "nodes": nodes, "gangs": [gang]}
+    for method, node in (("kube-most-allocated", "small"), ("kube-least-allocated", "large"), ("best-fit", "small")):
+        solution = schedgap.solve(data, method=method).solution
+        assert solution is not None and solution["placement"]["g"][0]["node"] == node
