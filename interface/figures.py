@@ -87,7 +87,11 @@ def draw(problem: Problem, instance: Instance, drawn: Sequence[Drawn], out: Path
     title = f"{problem.id} \u00b7 {instance.name}" if instance.name else problem.id
     try:
         drawing = figure_of(problem)
-        figure = sheet(title, [(_heading(problem, one), partial(drawing, instance, one.solution)) for one in drawn])
+        values = [float(one.report.objective) for one in drawn if one.report.feasible and one.report.objective]
+        best = min(values, key=lambda value: problem.sense * value) if len(drawn) > 1 and values else None
+        figure = sheet(
+            title, [(_heading(problem, one, best), partial(drawing, instance, one.solution)) for one in drawn]
+        )
     except TypeError as error:
         raise InputError(f"problem {problem.id}: {error}") from None
     if out is not None:
@@ -174,11 +178,13 @@ class Drawn:
         return cls(str((whole or {}).get("method") or Path(source).stem), solution, report)
 
 
-def _heading(problem: Problem, one: Drawn) -> str:
+def _heading(problem: Problem, one: Drawn, best: float | None) -> str:
+    """Who made it, its objective, and that as a multiple of the best beside it."""
     value = one.report.objective
     objective = "no objective" if value is None else f"{problem.objective_name} {number(float(value))}"
     unit = "" if value is None or problem.unit in problem.objective_name else f" {problem.unit}"
-    return f"{one.maker}: {objective}{unit}" + ("" if one.report.feasible else " (not feasible)")
+    times = "" if value is None or not best or value == best else f" = {float(value) / best:.3g} \u00d7 {number(best)}"
+    return f"{one.maker}: {objective}{unit}" + (times if one.report.feasible else " (not feasible)")
 
 
 def check_ending(out: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,22 +64,23 @@ def gantt(instance: RarDdlsInstance, solution: Solution) -> Figure:
     strip, gap = max(0.62, 0.13 / row), max(0.55, 0.07 / row)  # strips stay thick enough to be seen
     rows = instance.total_gpus + servers * (strip + gap) - gap
     chart = Timeline(rows, row, 0.5, latest + 0.5 + max(0.3, latest * 0.01), unit="slot")
-    y = 0.0
+    most, y = 0, 0.0
     for server, here in zip(instance.servers, blocks, strict=True):
         _draw_server(chart, server.gpus, y, latest)
         for block in here:
             box = (block.first - 0.5, block.last + 0.5, y + block.lowest + 0.04, y + block.lowest + block.gpus - 0.04)
             chart.box(block.job, box, instance.jobs[block.job].id, hatched=block.crossing, largest=11.0)
         low = y + server.gpus + 0.08
-        _draw_strip(chart, here, low, low + strip - 0.08, latest)
+        most = max(most, _draw_strip(chart, here, low, low + strip - 0.08, latest))
         chart.label(y, y + server.gpus, server.id, f"{server.gpus} GPU{'s' * (server.gpus > 1)}")
         y += server.gpus + strip + gap
     makespan = max(known) if len(known) == len(placed) and known else None
     if makespan is not None:
-        chart.mark(makespan + 0.5, MARK, DASHES)
+        chart.mark(makespan + 0.5, MARK, DASHES, objective=True)
         if makespan > instance.horizon:
             chart.mark(instance.horizon + 0.5, INK, ":")
-    _legend(chart, makespan is not None and makespan > instance.horizon)
+    kinds = {block.crossing for here in blocks for block in here}
+    _legend(chart, kinds, most, makespan is not None, makespan is not None and makespan > instance.horizon)
     return chart.figure
 
 
@@ -91,8 +92,8 @@ def _draw_server(chart: Timeline, gpus: int, y: float, latest: int) -> None:
         chart.axes.plot([0.5, latest + 0.5], [y + k, y + k], color="white", linewidth=0.8, zorder=0.5)
 
 
-def _draw_strip(chart: Timeline, here: Sequence[Block], low: float, high: float, latest: int) -> None:
-    """How many rings cross this server, slot by slot, as shades with their number."""
+def _draw_strip(chart: Timeline, here: Sequence[Block], low: float, high: float, latest: int) -> int:
+    """How many rings cross this server, slot by slot, as shades with their number; the most."""
     change = Counter[int]()
     for job in {block.job for block in here if block.crossing}:
         block = next(b for b in here if b.job == job)
@@ -115,18 +116,23 @@ def _draw_strip(chart: Timeline, here: Sequence[Block], low: float, high: float,
             chart.name(str(crossing), box, to_rgb(shade), largest=7.5)
     outline = Rectangle((0.5, low), latest, high - low, facecolor="none", edgecolor=FAINT, linewidth=0.5, zorder=1.5)
     chart.axes.add_patch(outline)
+    return max(crossing for _, _, crossing in pieces)
 
 
-def _legend(chart: Timeline, late: bool) -> None:
-    handles: list[Any] = [
-        Patch(facecolor="#dddddd", edgecolor="#555555", label="on one server"),
-        Patch(facecolor="#dddddd", edgecolor=HATCH, hatch="////", label="ring crosses servers"),
-    ]
+def _legend(chart: Timeline, kinds: Set[bool], most: int, whole: bool, late: bool) -> None:
+    """What is drawn, and nothing else: jobs of these `kinds` (crossing or not), up to `most` rings across a server."""
+    handles: list[Any] = []
+    if False in kinds:
+        handles.append(Patch(facecolor="#dddddd", edgecolor="#555555", label="on one server"))
+    if True in kinds:
+        handles.append(Patch(facecolor="#dddddd", edgecolor=HATCH, hatch="////", label="ring crosses servers"))
+    names = ("1 ring crosses the server", "2 rings share its link", "3", "4 or more")
     handles += [
         Patch(facecolor=shade, edgecolor=FAINT, label=text)
-        for shade, text in zip(LEVELS[1:], ("1 ring", "2", "3", "4 or more rings cross"), strict=True)
+        for shade, text in zip(LEVELS[1 : 1 + most], names, strict=False)
     ]
-    handles.append(Line2D([], [], color=MARK, linewidth=1.3, linestyle=DASHES, label="makespan"))
+    if whole:
+        handles.append(Line2D([], [], color=MARK, linewidth=1.3, linestyle=DASHES, label="makespan"))
     if late:
         handles.append(Line2D([], [], color=INK, linewidth=1.3, linestyle=":", label="horizon"))
     chart.legend(handles)

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 
 from matplotlib.figure import Figure, SubFigure
 
-from schedgap.benchmarks.figures.palette import INK
+from schedgap.benchmarks.figures.palette import INK, MARK
 from schedgap.benchmarks.figures.style import drawing_on, new_figure
+from schedgap.benchmarks.figures.timeline import OBJECTIVE
 
 TITLE, HEADING = 0.42, 0.32
 """Inches above all drawings, and above each."""
@@ -61,8 +62,48 @@ def sheet(title: str, parts: Sequence[Part], together: bool = True) -> Figure:
         with drawing_on(lambda width, height, panel=panel: panel):  # type: ignore[misc]
             draw()
         panels.append(panel)
+    if together:
+        _once(panels)
+        _loss(panels)
     for same in zip(*(panel.axes for panel in panels), strict=False) if together else ():
         limits = [axes.get_xlim() for axes in same]
         for axes in same:
             axes.set_xlim(min(low for low, _ in limits), max(high for _, high in limits))
     return figure
+
+
+def _once(panels: Sequence[SubFigure]) -> None:
+    """One legend of all that is drawn, below the last drawing, where each has one."""
+    if len(panels) < 2 or not all(len(panel.legends) == 1 for panel in panels):
+        return
+    legends = [panel.legends[0] for panel in panels]
+    shown = [
+        (text.get_text(), handle)
+        for legend in legends
+        for text, handle in zip(legend.get_texts(), legend.legend_handles, strict=True)
+    ]
+    if len({len(legend.get_texts()) for legend in legends}) > 1 or len(dict(shown)) != len(legends[0].get_texts()):
+        return  # the drawings mean different things
+    for legend in legends[:-1]:
+        legend.remove()
+
+
+def _loss(panels: Sequence[SubFigure]) -> None:
+    """What each schedule loses against the best one beside it, where the objective is a moment."""
+    marks = [
+        (axes, float(line.get_xdata()[0]))
+        for panel in panels
+        for axes in panel.axes
+        for line in axes.lines
+        if line.get_gid() == OBJECTIVE
+    ]
+    if len(marks) != len(panels):
+        return
+    best = min(moment for _, moment in marks)
+    for axes, moment in marks:
+        axes.axvline(best, color=MARK, linewidth=0.9, linestyle=":", zorder=4)
+        if moment > best:
+            axes.axvspan(best, moment, color=MARK, alpha=0.13, linewidth=0, zorder=3.5)
+            words = f"{moment - best:g} more"
+            place = {"ha": "center", "va": "bottom", "transform": axes.get_xaxis_transform()}
+            axes.text((best + moment) / 2, 1.0, words, fontsize=9, fontweight="bold", color=MARK, **place)

@@ -20,6 +20,8 @@ NARROW = 0.09
 """Inches of a row below which frames are thin and there are no lines between rows."""
 READABLE = 4.5
 """Points of the smallest name that is written."""
+OBJECTIVE = "objective"
+"""What marks the line of the objective."""
 BESIDE = 0.3
 """Inches right of the rows."""
 
@@ -118,9 +120,12 @@ class Timeline:
         place: dict[str, Any] = {"ha": "right", "va": "center", "transform": self.axes.get_yaxis_transform()}
         self.axes.text(-0.008, (low + high) / 2, text, fontsize=size, color=INK, **place)
 
-    def mark(self, moment: float, colour: str, line: str | tuple[float, tuple[float, ...]]) -> None:
-        """An upright line."""
-        self.axes.axvline(moment, color=colour, linewidth=1.3, linestyle=line, zorder=4)
+    def mark(
+        self, moment: float, colour: str, line: str | tuple[float, tuple[float, ...]], *, objective: bool = False
+    ) -> None:
+        """An upright line; where it is the `objective`, a page of several schedules shows what the worse ones lose."""
+        gid = OBJECTIVE if objective else None
+        self.axes.axvline(moment, color=colour, linewidth=1.3, linestyle=line, zorder=4, gid=gid)
 
     def legend(self, handles: Sequence[Artist], columns: int | None = None) -> None:
         """What colours and marks mean, below the rows."""
