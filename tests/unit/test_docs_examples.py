@@ -124,12 +124,12 @@ def test_the_first_example_of_the_readme(
         printed = capsys.readouterr().out
         if out:
             (tmp_path / out.strip()).write_text(printed, encoding="utf-8")
-    assert '"objective": 10' in (tmp_path / "best.json").read_text(encoding="utf-8")
-    assert '"objective": 13' in (tmp_path / "sjf.json").read_text(encoding="utf-8")
+    assert '"objective": 14' in (tmp_path / "best.json").read_text(encoding="utf-8")
+    assert '"objective": 18' in (tmp_path / "sjf.json").read_text(encoding="utf-8")
     assert (tmp_path / "gap.svg").stat().st_size > 1000
     names: dict[str, Any] = {"__name__": "readme"}
     exec(compile(_python_blocks("README.md")[0], "README.md", "exec"), names)
-    assert "ratio to the optimum 1.3" in capsys.readouterr().out
+    assert "ratio to the optimum 1.28" in capsys.readouterr().out
 
 
 def test_the_headline_of_the_readme_is_the_ledgers() -> None:

@@ -1,0 +1,111 @@
+"""Every command that README and the pages show: it parses; what is quick runs in the order shown, and is read."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from support.command import Command
+
+import schedgap
+from schedgap.catalogue.registry import find_problem
+from schedgap.cli.arguments import split_settings
+from schedgap.cli.main import _parser
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PLACEHOLDER = re.compile(r"\[[A-Z-]|\w\|\w|\b(NAME|FILE|FORMAT|PROBLEM|SERVERS|FOLDER|HOST|FAMILY|PAPER)\b|\.\.\.")
+"""A synopsis is no command."""
+LONG = {"bench", "verify", "hunt", "library", "audit"}
+"""They take minutes on what the pages name; tests of their own run them on less."""
+OWN = (ROOT / "docs" / "extending-heuristic.md").read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
+CSV = "JobID,num_gpu,run_s,submit\n" + "".join(f"j{k},{1 + k % 4},{100 + 10 * k},{5 * k}\n" for k in range(8))
+
+
+def shown(page: Path) -> list[tuple[list[str], str]]:
+    """The arguments of each command on the page, and the file that takes its output."""
+    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+    found = []
+    for line in re.findall(r"^(?: {4})?(?:\$ )?(?:\.venv/bin/)?schedgap ([a-z].*)$", text, re.MULTILINE):
+        command, _, out = re.split(r" #|\s{4,}", line)[0].partition(" > ")
+        if not PLACEHOLDER.search(command) and command.split()[0] in _commands():
+            found.append((shlex.split(command), out.strip()))
+    return found
+
+
+def _commands() -> set[str]:
+    from schedgap.cli.main import COMMANDS
+
+    return set(COMMANDS)
+
+
+def test_every_command_of_the_pages_parses() -> None:
+    """Its options exist, and it lacks no argument."""
+    parsed = 0
+    for page in PAGES:
+        for arguments, _ in shown(page):
+            found = _parser(arguments[0]).parse_args(split_settings(arguments))
+            assert found.command == arguments[0], (page.name, arguments)
+            parsed += 1
+    assert parsed > 45
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> Path:
+    """A folder with the files that the pages take for granted."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    for name, function in (("mine", "one_by_one"), ("my", "scheduler")):
+        (tmp_path / f"{name}.py").write_text(OWN.replace("one_by_one", function), encoding="utf-8")
+    (tmp_path / "jobs.csv").write_text(CSV, encoding="utf-8")
+    for name in ("instance", "monday", "tuesday"):
+        command("generate", "rar-ddls", "--preset", "tiny", "--seed", 3, "--set", "ample=true", "--out", f"{name}.json")
+    command("solve", "instance.json", "--out", "solution.json")
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if shown(page)], ids=lambda page: page.stem)
+def test_what_is_quick_runs_as_shown(page: Path, desk: Path, command: Command) -> None:
+    for given, out in shown(page):
+        if given[0] in LONG or "--claims" in given or "slurm" in given or "monday.json" in given[:2]:
+            continue
+        arguments = given
+        if given[0] == "evaluate":
+            on = ["monday.json", "tuesday.json"] if "--on" in given else ["instance.json"]
+            problem = "rar-ddls"  # what lies on the desk
+            arguments = [*given[:2], "--problem", problem, "--on", *on, "--out", "card", "--workers", "1"]
+        ran = command(*arguments)
+        assert ran.status == 0, (page.name, given, ran.err)
+        assert "Traceback" not in ran.err and "internal error" not in ran.err
+        if out:
+            (desk / out).write_text(ran.out, encoding="utf-8")
+            assert json.loads(ran.out)["status"] in ("optimal", "feasible")
+        elif given[0] == "solve" and "--out" not in given:
+            assert re.search(r"^  status     (optimal|feasible)", ran.out, re.M)
+        elif given[0] == "check":
+            assert ran.out.startswith(("feasible; ", "optimal; "))
+        elif "--out" in given and given[0] != "evaluate":
+            assert (desk / given[given.index("--out") + 1]).stat().st_size > 0
+        else:
+            assert ran.out.strip()
+
+
+@pytest.mark.parametrize("method", [m.id for m in find_problem("rar-ddls").methods])
+def test_every_method_on_the_instance_of_the_readme(method: str, desk: Path, command: Command) -> None:
+    """With and without ``--json``; the two for tiny instances say within their limit that they found nothing."""
+    made, _ = shown(ROOT / "README.md")[1]
+    assert made[0] == "generate" and command(*made).status == 0
+    name = made[made.index("--out") + 1]
+    limits = ("--method", method, "--time-limit", "1", "--no-confirm")
+    data = json.loads(command("solve", name, *limits, "--json").out)
+    assert data["status"] in ("optimal", "feasible", "unknown") and data["method"] == method
+    if data["solution"] is not None:
+        assert schedgap.check(desk / name, data["solution"]).objective == data["objective"] >= 14
+    ran = command("solve", name, *limits)
+    assert ran.status == (0 if re.search(r"^  makespan  ", ran.out, re.M) else 4)
+    assert re.search(rf"^  method     {re.escape(method)}(\s|$)", ran.out, re.M) and re.search(
+        r"^  status  ", ran.out, re.M
+    )
