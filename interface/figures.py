@@ -87,7 +87,8 @@ def draw(problem: Problem, instance: Instance, drawn: Sequence[Drawn], out: Path
     title = f"{problem.id} \u00b7 {instance.name}" if instance.name else problem.id
     try:
         drawing = figure_of(problem)
-        values = [float(one.report.objective) for one in drawn if one.report.feasible and one.report.objective]
+        reports = [one.report for one in drawn]
+        values = [float(told.objective) for told in reports if told.feasible and told.objective]
         best = min(values, key=lambda value: problem.sense * value) if len(drawn) > 1 and values else None
         figure = sheet(
             title, [(_heading(problem, one, best), partial(drawing, instance, one.solution)) for one in drawn]
@@ -183,8 +184,12 @@ def _heading(problem: Problem, one: Drawn, best: float | None) -> str:
     value = one.report.objective
     objective = "no objective" if value is None else f"{problem.objective_name} {number(float(value))}"
     unit = "" if value is None or problem.unit in problem.objective_name else f" {problem.unit}"
-    times = "" if value is None or not best or value == best else f" = {float(value) / best:.3g} \u00d7 {number(best)}"
-    return f"{one.maker}: {objective}{unit}" + (times if one.report.feasible else " (not feasible)")
+    told = f"{one.maker}: {objective}{unit}"
+    if not one.report.feasible:
+        return f"{told} (not feasible)"
+    if value is None or not best or value == best:
+        return told
+    return f"{told} = {float(value) / best:.3g} \u00d7 {number(best)}"
 
 
 def check_ending(out: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,8 +79,7 @@ def gantt(instance: RarDdlsInstance, solution: Solution) -> Figure:
         chart.mark(makespan + 0.5, MARK, DASHES, objective=True)
         if makespan > instance.horizon:
             chart.mark(instance.horizon + 0.5, INK, ":")
-    kinds = {block.crossing for here in blocks for block in here}
-    _legend(chart, kinds, most, makespan is not None, makespan is not None and makespan > instance.horizon)
+    _legend(chart, blocks, most, makespan, instance.horizon)
     return chart.figure
 
 
@@ -119,23 +118,21 @@ def _draw_strip(chart: Timeline, here: Sequence[Block], low: float, high: float,
     return max(crossing for _, _, crossing in pieces)
 
 
-def _legend(chart: Timeline, kinds: Set[bool], most: int, whole: bool, late: bool) -> None:
-    """What is drawn, and nothing else: jobs of these `kinds` (crossing or not), up to `most` rings across a server."""
-    handles: list[Any] = []
-    if False in kinds:
-        handles.append(Patch(facecolor="#dddddd", edgecolor="#555555", label="on one server"))
-    if True in kinds:
-        handles.append(Patch(facecolor="#dddddd", edgecolor=HATCH, hatch="////", label="ring crosses servers"))
+def _legend(chart: Timeline, blocks: list[list[Block]], most: int, makespan: int | None, horizon: int) -> None:
+    """What is drawn, and nothing else; `most` rings cross a server at once."""
+    kinds = {block.crossing for block in itertools.chain(*blocks)}
     names = ("1 ring crosses the server", "2 rings share its link", "3", "4 or more")
-    handles += [
-        Patch(facecolor=shade, edgecolor=FAINT, label=text)
-        for shade, text in zip(LEVELS[1 : 1 + most], names, strict=False)
-    ]
-    if whole:
-        handles.append(Line2D([], [], color=MARK, linewidth=1.3, linestyle=DASHES, label="makespan"))
-    if late:
-        handles.append(Line2D([], [], color=INK, linewidth=1.3, linestyle=":", label="horizon"))
-    chart.legend(handles)
+    crossing = Patch(facecolor="#dddddd", edgecolor=HATCH, hatch="////", label="ring crosses servers")
+    ends = Line2D([], [], color=MARK, linewidth=1.3, linestyle=DASHES, label="makespan")
+    late = Line2D([], [], color=INK, linewidth=1.3, linestyle=":", label="horizon")
+    handles: dict[Any, bool] = {
+        Patch(facecolor="#dddddd", edgecolor="#555555", label="on one server"): False in kinds,
+        crossing: True in kinds,
+        **{Patch(facecolor=LEVELS[k], edgecolor=FAINT, label=names[k - 1]): most >= k for k in range(1, len(LEVELS))},
+        ends: makespan is not None,
+        late: (makespan or 0) > horizon,
+    }
+    chart.legend([handle for handle, drawn in handles.items() if drawn])
 
 
 def _blocks(

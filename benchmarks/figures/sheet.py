@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
+from matplotlib.artist import Artist
 from matplotlib.figure import Figure, SubFigure
 
 from schedgap.benchmarks.figures.palette import INK, MARK
@@ -73,37 +75,37 @@ def sheet(title: str, parts: Sequence[Part], together: bool = True) -> Figure:
 
 
 def _once(panels: Sequence[SubFigure]) -> None:
-    """One legend of all that is drawn, below the last drawing, where each has one."""
-    if len(panels) < 2 or not all(len(panel.legends) == 1 for panel in panels):
-        return
-    legends = [panel.legends[0] for panel in panels]
-    shown = [
-        (text.get_text(), handle)
-        for legend in legends
-        for text, handle in zip(legend.get_texts(), legend.legend_handles, strict=True)
-    ]
-    if len({len(legend.get_texts()) for legend in legends}) > 1 or len(dict(shown)) != len(legends[0].get_texts()):
-        return  # the drawings mean different things
-    for legend in legends[:-1]:
-        legend.remove()
+    """One legend below the last drawing, where all have the same."""
+    legends = [legend for panel in panels for legend in panel.legends]
+    shown = [[text.get_text() for text in legend.get_texts()] for legend in legends]
+    if len(legends) == len(panels) and all(words == shown[-1] for words in shown):
+        for legend in legends[:-1]:
+            legend.remove()
 
 
 def _loss(panels: Sequence[SubFigure]) -> None:
     """What each schedule loses against the best one beside it, where the objective is a moment."""
-    marks = [
-        (axes, float(line.get_xdata()[0]))
-        for panel in panels
-        for axes in panel.axes
-        for line in axes.lines
-        if line.get_gid() == OBJECTIVE
-    ]
-    if len(marks) != len(panels):
-        return
-    best = min(moment for _, moment in marks)
-    for axes, moment in marks:
-        axes.axvline(best, color=MARK, linewidth=0.9, linestyle=":", zorder=4)
-        if moment > best:
-            axes.axvspan(best, moment, color=MARK, alpha=0.13, linewidth=0, zorder=3.5)
-            words = f"{moment - best:g} more"
-            place = {"ha": "center", "va": "bottom", "transform": axes.get_xaxis_transform()}
-            axes.text((best + moment) / 2, 1.0, words, fontsize=9, fontweight="bold", color=MARK, **place)
+    lines = [line for panel in panels for line in panel.findobj(_is_objective)]
+    if len(lines) == len(panels):
+        best = min(map(_moment, lines))
+        for line in lines:
+            _shade(line, best)
+
+
+def _is_objective(artist: Artist) -> bool:
+    return artist.get_gid() == OBJECTIVE
+
+
+def _moment(line: Any) -> float:
+    return float(line.get_xdata()[0])
+
+
+def _shade(line: Any, best: float) -> None:
+    """What lies between the best moment and this one."""
+    axes, moment = line.axes, _moment(line)
+    axes.axvline(best, color=MARK, linewidth=0.9, linestyle=":", zorder=4)
+    if moment > best:
+        axes.axvspan(best, moment, color=MARK, alpha=0.13, linewidth=0, zorder=3.5)
+        style = {"fontsize": 9, "fontweight": "bold", "color": MARK, "ha": "center", "va": "bottom"}
+        above = axes.get_xaxis_transform()
+        axes.text((best + moment) / 2, 1.0, f"{moment - best:g} more", transform=above, **style)

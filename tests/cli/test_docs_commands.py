@@ -8,6 +8,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+from matplotlib.text import Text
 from support.command import Command
 
 import schedgap
@@ -109,3 +110,16 @@ def test_every_method_on_the_instance_of_the_readme(method: str, desk: Path, com
     assert re.search(rf"^  method     {re.escape(method)}(\s|$)", ran.out, re.M) and re.search(
         r"^  status  ", ran.out, re.M
     )
+
+
+def test_the_picture_of_the_readme_shows_contention_and_marks_the_loss() -> None:
+    """Not only does it exist: rings share links in it, and what the worse schedule loses is written there."""
+    instance = schedgap.generate("rar-ddls", "small", seed=30, servers=3, gpus=3, ample=True)
+    schedules = schedgap.solve(instance, "sjf-bco"), schedgap.solve(instance, confirm=False)
+    figure = schedgap.plot(instance, schedules[0], compare=schedules[1])
+    told = [text.get_text() for text in figure.findobj(Text)]
+    assert "sjf-bco: makespan 18 slots = 1.29 \u00d7 14" in " ".join(told).replace("solution 1", "sjf-bco")
+    assert told.count("4 more") == 1 and told.count("2 rings share its link") == 1  # one legend
+    assert not any(word == "3" for word in told if word in ("3", "4 or more"))  # nothing that is not drawn
+    alone = [text.get_text() for text in schedgap.plot(instance, schedules[1]).findobj(Text)]
+    assert not any("more" in word or "\u00d7" in word for word in alone)
