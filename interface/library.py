@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from schedgap.benchmarks.library.collection import SHIPPED, Entry, about, entries, faults, find
+from schedgap.benchmarks.library.collection import SHIPPED, Credit, Entry, about, entries, faults, find
 from schedgap.benchmarks.library.improve import Judged, Offer, credit, judge, new_entry
 from schedgap.benchmarks.proving import CertificateLike, read_certificate
 from schedgap.benchmarks.records import Record, plain, plain_number
@@ -304,13 +304,17 @@ def records_text(records: Sequence[Entry]) -> str:
         state = "optimal" if to == "optimum" else "open" if value is None else f"open, {fixed(value, 4)} to bound"
         who = known.found.by if known.found is not None else "-"
         bound = "the same" if to == "optimum" else number(known.bound)
-        cells = (number(known.objective), bound, state, known.proof or "-", who)
+        checkers = ", ".join(["ours", *(name.split()[0] for name in known.accepted)]) if known.certificate else "-"
+        cells = (number(known.objective), bound, state, known.proof or "-", checkers, who)
         rows.append([entry.id, known.kind, *cells])
-    head = ["id", "kind", "best known", "bound", "state", "proof", "found by"]
+    head = ["id", "kind", "best known", "bound", "state", "proof", "accepted by", "found by"]
     facts = about()
     closed = sum(entry.known.status == "optimal" for entry in records)
     certified = sum(entry.known.proof is Proof.CERTIFIED for entry in records)
-    last = f"{len(records)} records, {closed} optimal, {certified} certified"
+    others = sum(bool(entry.known.accepted) for entry in records)
+    last = (
+        f"{len(records)} records, {closed} optimal, {certified} certified, {others} of them by a checker of others, too"
+    )
     terms = sorted({entry.known.license for entry in records if entry.known.license is not None})
     own = f"; of imported logs {', '.join(terms)}, each with its citation" if terms else ""
     return "\n".join([table(head, rows), f"{last}; version {facts['version']}, {facts['license']}{own}"])
@@ -328,6 +332,38 @@ def records_dict(records: Sequence[Entry]) -> dict[str, Json]:
             }
             for entry in records
         ],
+    }
+
+
+def records_bks(records: Sequence[Entry]) -> list[dict[str, Json]]:
+    """Records in the fields of ScheduleOpt's ``bks.json``: both sides of the optimum, who found them, and certificates.
+
+    ``lb`` and ``ub`` are the lower and the upper bound; of a problem that maximises the schedule is the lower one. A
+    ``certificate`` is "yes" where what is said can be checked: a schedule by its problem's checker, a bound by its
+    certificate. What a record does not know, the hardware and the time, is null.
+    """
+    rows = []
+    for entry in records:
+        known = entry.known
+        schedule = _side(known.objective, known.found, checked=True)
+        bound = _side(known.bound, known.proven, checked=known.proof is Proof.CERTIFIED)
+        lower, upper = (bound, schedule) if entry.problem.sense > 0 else (schedule, bound)
+        status = "closed" if known.status == "optimal" else "open"
+        rows.append({"instance": entry.id, "family": entry.problem.id, "status": status, "lb": lower, "ub": upper})
+    return rows
+
+
+def _side(value: float | None, who: Credit | None, *, checked: bool) -> dict[str, Json] | None:
+    if value is None or who is None:
+        return None
+    by = [who.by, who.method, who.engine, who.engine_version, f"schedgap {who.schedgap}"]
+    return {
+        "value": plain_number(value),
+        "date": who.date,
+        "solver": " ".join(part for part in by if part is not None),
+        "hardware": None,
+        "time": None,
+        "certificate": "yes" if checked else "no",
     }
 
 

@@ -24,7 +24,7 @@ from schedgap.catalogue.registry import all_problems, find_problem, parse_instan
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.files import check_folder, write_bytes, write_text
-from schedgap.formulations.common.instance import Instance, Json, Part, Solution, read_json, validated
+from schedgap.formulations.common.instance import Instance, Json, Line, Part, Solution, read_json, validated
 from schedgap.formulations.common.numbers import agrees, ratio
 from schedgap.solvers.incumbent import contradicts, optimal
 from schedgap.solvers.result import Proof
@@ -61,6 +61,7 @@ class BestKnown(Part):
     objective, solution, found : the best schedule, and who found it; None where none is known
     bound, proof, proven : the best bound, how far it is proven, and who did
     certificate : file of the certificate, where `proof` is certified
+    accepted : checkers of others that accepted it, with their versions; ours did where there is one
     """
 
     id: Annotated[str, Field(pattern=r"^[a-z0-9-]+/[A-Za-z0-9_.+-]+$")]
@@ -76,6 +77,7 @@ class BestKnown(Part):
     proof: Annotated[Proof | None, Field(strict=False)] = None
     proven: Credit | None = None
     certificate: Annotated[str, Field(pattern=r"^[A-Za-z0-9_+][A-Za-z0-9_.+-]*\.cert$")] | None = None
+    accepted: list[Line] = Field(default=[])
     solution: dict[str, Json] | None = None
 
 
@@ -144,10 +146,11 @@ class Entry:
             if content is None:
                 raise InputError(f"{self.id}: a certified bound without its certificate")
             file = f"{name}-{hashlib.sha256(content).hexdigest()[:8]}.cert"
-            known = known.model_copy(update={"certificate": file})
+            accepted = known.accepted if file == known.certificate else []  # another one nobody else has seen
+            known = known.model_copy(update={"certificate": file, "accepted": accepted})
             write_bytes(home / file, content)
-        elif known.certificate is not None:
-            known = known.model_copy(update={"certificate": None})
+        elif known.certificate is not None or known.accepted:
+            known = known.model_copy(update={"certificate": None, "accepted": []})
         record = known.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
         record = {**record, "status": known.status}
         for key in record.keys() & {"objective", "bound"}:
@@ -309,6 +312,8 @@ def faults(entry: Entry) -> list[str]:
         found.append("a bound has a level of proof and who proved it, nothing else has")
     if (known.proof is Proof.CERTIFIED) != (known.certificate is not None):
         found.append("certified, and a certificate, go together")
+    if known.accepted and known.certificate is None:
+        found.append("a certificate is accepted by checkers of others, but there is none")
     if known.solution is None or known.objective is None or known.found is None:
         return [*found, "there is no schedule with its objective and who found it"]
     report, bound = judged(entry, known.solution, entry.certificate)

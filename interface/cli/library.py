@@ -29,6 +29,7 @@ def add_library(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="check every record anew; exit status 1 where one fails",
     )
+    listed.add_argument("--bks", action="store_true", help="print them in the fields of ScheduleOpt's bks.json")
     submitted = actions.add_parser("submit", help="check a schedule or a certificate, and improve the record")
     submitted.add_argument("id", metavar="ID", help="of the record")
     submitted.add_argument("solution", nargs="?", metavar="SOLUTION", help="a solution, or what solve --json prints")
@@ -54,7 +55,8 @@ def _list(arguments: argparse.Namespace) -> int:
 
     malformed: list[str] = []
     records = library.library_records(arguments.problem, library=arguments.library, malformed=malformed.append)
-    print(to_json(library.records_dict(records)) if arguments.json else library.records_text(records))
+    told = library.records_bks(records) if arguments.bks else library.records_dict(records)
+    print(to_json(told) if arguments.json or arguments.bks else library.records_text(records))
     faults = library.library_faults(records) if arguments.check else {}
     for name, lines in faults.items():
         for line in lines:

@@ -207,6 +207,43 @@ def test_the_list_and_its_check(command: Command, folder: Path) -> None:
     assert ran.status == 2 and "reference_record: is missing" in ran.err
 
 
+def test_who_accepted_a_certificate_is_told_until_there_is_another(command: Command, tmp_path: Path) -> None:
+    entry = find("g-vne/tiny-1")
+    assert entry.known.accepted and entry.certificate is not None
+    line = next(line for line in command("library", "list").out.splitlines() if line.startswith("g-vne/tiny-1 "))
+    assert "ours, viprchk" in line and "ours, viprchk" not in command("library", "list", "--problem", "hadar").out
+    same = entry.write(tmp_path / "lib")
+    assert same.known.accepted == entry.known.accepted
+    changed = same.write(
+        tmp_path / "lib", {**json.loads(gzip.decompress(same.certificate.read_bytes())), "note": "new"}
+    )
+    assert changed.known.certificate != same.known.certificate and changed.known.accepted == []
+    gone = Entry(entry.known.model_copy(update=NO_BOUND), entry.data, entry.path).write(tmp_path / "lib")
+    assert gone.known.certificate is None and gone.known.accepted == []
+    said = Entry(entry.known.model_copy(update={**NO_BOUND, "certificate": None}), entry.data, entry.path)
+    assert "a certificate is accepted by checkers of others, but there is none" in collection.faults(said)
+
+
+def test_records_in_the_fields_of_scheduleopt(command: Command) -> None:
+    """Both bounds of the optimum; the side of the schedule is the lower one where the objective is maximised."""
+    rows = {row["instance"]: row for row in json.loads(command("library", "list", "--bks").out)}
+    assert len(rows) == len(collection.entries())
+    fields = {"value", "date", "solver", "hardware", "time", "certificate"}
+    for entry in collection.entries():
+        row, known = rows[entry.id], entry.known
+        assert set(row) == {"instance", "family", "status", "lb", "ub"}
+        assert all(row[side] is None or set(row[side]) == fields for side in ("lb", "ub"))
+        schedule, bound = (row["ub"], row["lb"]) if entry.problem.sense > 0 else (row["lb"], row["ub"])
+        assert schedule["value"] == known.objective and schedule["certificate"] == "yes"
+        assert (bound is None) == (known.bound is None)
+        assert bound is None or (bound["certificate"] == "yes") == (known.proof is Proof.CERTIFIED)
+        assert (row["status"] == "closed") == (known.status == "optimal")
+        if row["lb"] is not None and row["ub"] is not None:
+            assert row["lb"]["value"] <= row["ub"]["value"] * (1 + 1e-9) + 1e-9
+    assert rows["g-vne/tiny-1"]["lb"]["solver"] == "schedgap colgen highs 1.13.1 schedgap 0.1.0"
+    assert rows["g-vne/tiny-1"]["lb"]["hardware"] is None and rows["g-vne/tiny-1"]["lb"]["time"] is None
+
+
 def test_names_of_strangers_do_not_steer_the_terminal(command: Command, folder: Path) -> None:
     """Authors of records, files that are not there; JSON stays what it says."""
     who = "A\x1b[2J\x9b1m\u202e\x7f\r\x07"

@@ -21,6 +21,7 @@ import pytest
 from support.command import Command
 
 from schedgap.benchmarks.library.collection import Entry, entries
+from schedgap.benchmarks.studies.library.accepted import NAME
 from schedgap.formulations.common.instance import Instance
 from schedgap.solvers.certificates import checker, vipr
 from schedgap.solvers.certificates.linear import Rejected
@@ -82,6 +83,12 @@ def test_every_certificate_with_rows_is_accepted(accepts: Verdict) -> None:
     problems = {name.partition("/")[0] for name in ROWS}
     assert len(ROWS) >= 47 and problems == {"rar-ddls", "gpu-sharing", "ddl-cluster", "g-vne"}
     assert any("narrow" in json.dumps(ROWS[name]["tree"], default=str) for name in ROWS)
+
+
+def test_records_say_who_accepted_their_certificates() -> None:
+    """Those with rows, which the test above asks about but for the three large ones, and no other."""
+    assert {name for name, entry in ENTRIES.items() if entry.known.accepted} == set(ROWS)
+    assert {who for entry in ENTRIES.values() for who in entry.known.accepted} == {NAME}
 
 
 def test_every_changed_multiplier_is_refused(tmp_path: Path) -> None:
