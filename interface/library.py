@@ -304,7 +304,8 @@ def records_text(records: Sequence[Entry]) -> str:
         state = "optimal" if to == "optimum" else "open" if value is None else f"open, {fixed(value, 4)} to bound"
         who = known.found.by if known.found is not None else "-"
         bound = "the same" if to == "optimum" else number(known.bound)
-        checkers = ", ".join(["ours", *(name.split()[0] for name in known.accepted)]) if known.certificate else "-"
+        others = [name.split()[0] for name in known.accepted]
+        checkers = ", ".join(["ours", *others]) if known.certificate else "-"
         cells = (number(known.objective), bound, state, known.proof or "-", checkers, who)
         rows.append([entry.id, known.kind, *cells])
     head = ["id", "kind", "best known", "bound", "state", "proof", "accepted by", "found by"]
@@ -336,31 +337,42 @@ def records_dict(records: Sequence[Entry]) -> dict[str, Json]:
 
 
 def records_bks(records: Sequence[Entry]) -> list[dict[str, Json]]:
-    """Records in the fields of ScheduleOpt's ``bks.json``: both sides of the optimum, who found them, and certificates.
+    """Records in the fields of ScheduleOpt's ``bks.json``.
 
-    ``lb`` and ``ub`` are the lower and the upper bound; of a problem that maximises the schedule is the lower one. A
-    ``certificate`` is "yes" where what is said can be checked: a schedule by its problem's checker, a bound by its
-    certificate. What a record does not know, the hardware and the time, is null.
+    ``lb`` and ``ub`` are bounds of the optimum:
+    of a problem that maximises the schedule is the lower one.
+    ``certificate`` is "yes" where what is said can be checked.
+    What a record does not know, the hardware and the time, is null.
     """
     rows = []
     for entry in records:
         known = entry.known
-        schedule = _side(known.objective, known.found, checked=True)
-        bound = _side(known.bound, known.proven, checked=known.proof is Proof.CERTIFIED)
-        lower, upper = (bound, schedule) if entry.problem.sense > 0 else (schedule, bound)
+        certified = known.proof is Proof.CERTIFIED
+        lower = _side(known.bound, known.proven, checked=certified)
+        upper = _side(known.objective, known.found, checked=True)
+        if entry.problem.sense < 0:
+            lower, upper = upper, lower
         status = "closed" if known.status == "optimal" else "open"
-        rows.append({"instance": entry.id, "family": entry.problem.id, "status": status, "lb": lower, "ub": upper})
+        row = {
+            "instance": entry.id,
+            "family": entry.problem.id,
+            "status": status,
+            "lb": lower,
+            "ub": upper,
+        }
+        rows.append(row)
     return rows
 
 
 def _side(value: float | None, who: Credit | None, *, checked: bool) -> dict[str, Json] | None:
     if value is None or who is None:
         return None
-    by = [who.by, who.method, who.engine, who.engine_version, f"schedgap {who.schedgap}"]
+    by = [who.by, who.method, who.engine, who.engine_version]
+    by += [f"schedgap {who.schedgap}"]
     return {
         "value": plain_number(value),
         "date": who.date,
-        "solver": " ".join(part for part in by if part is not None),
+        "solver": " ".join(filter(None, by)),
         "hardware": None,
         "time": None,
         "certificate": "yes" if checked else "no",
