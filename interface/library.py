@@ -304,8 +304,8 @@ def records_text(records: Sequence[Entry]) -> str:
         state = "optimal" if to == "optimum" else "open" if value is None else f"open, {fixed(value, 4)} to bound"
         who = known.found.by if known.found is not None else "-"
         bound = "the same" if to == "optimum" else number(known.bound)
-        others = [name.split()[0] for name in known.accepted]
-        checkers = ", ".join(["ours", *others]) if known.certificate else "-"
+        names = [name.split()[0] for name in known.accepted]
+        checkers = ", ".join(["ours", *names]) if known.certificate else "-"
         cells = (number(known.objective), bound, state, known.proof or "-", checkers, who)
         rows.append([entry.id, known.kind, *cells])
     head = ["id", "kind", "best known", "bound", "state", "proof", "accepted by", "found by"]
