@@ -3,34 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
+from typing import ClassVar
 
-from schedgap.catalogue.method import ENGINES, Checker, Function, Kind, Method
-from schedgap.catalogue.problem import ProblemOf
-from schedgap.formulations.common.check import CheckReport
+from schedgap.catalogue.method import ENGINES, Checker, Kind
+from schedgap.catalogue.problem import FamilyProblem, methods_of
 from schedgap.formulations.common.declarative import DeclarativeModel, Form
-from schedgap.formulations.common.instance import Instance, Solution
+from schedgap.formulations.common.instance import Instance
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.g_vne.instance import GVneInstance, GVneSolution
-from schedgap.heuristics.common.guarantee import Guarantee
-
-
-def _exact() -> Mapping[str, Function]:
-    from schedgap.solvers.exact.g_vne.bound import solve_augmented, solve_columns_lp, solve_mcf
-    from schedgap.solvers.exact.g_vne.colgen import solve_colgen
-
-    return {
-        "colgen": PROBLEM.started(solve_colgen),
-        "mcf": solve_mcf,
-        "augmented": solve_augmented,
-        "columns-lp": solve_columns_lp,
-    }
-
-
-def _arcs(instance: Instance, tighten: bool) -> DeclarativeModel:
-    from schedgap.formulations.g_vne.models.arcs import build_ilp
-
-    return build_ilp(PROBLEM.cast_instance(instance), tighten)
 
 
 def _mcf(instance: Instance, tighten: bool) -> DeclarativeModel:
@@ -47,20 +27,6 @@ def _augmented(instance: Instance, tighten: bool) -> DeclarativeModel:
     return build_flows(PROBLEM.cast_instance(instance), augmented=True)
 
 
-def _columns(instance: Instance, tighten: bool) -> DeclarativeModel:
-    from schedgap.formulations.g_vne.models.relaxations import build_columns
-
-    del tighten  # only rings whose workers are next to each other, so it cannot be changed
-    return build_columns(PROBLEM.cast_instance(instance))
-
-
-def _heuristics() -> Mapping[str, Function]:
-    from schedgap.heuristics.g_vne.greedy import greedy
-    from schedgap.heuristics.g_vne.lp_rs_mde import lp_rs_mde, lp_rs_mde_printed
-
-    return {"greedy": greedy, "lp-rs-mde-printed": lp_rs_mde_printed, "lp-rs-mde": lp_rs_mde}
-
-
 def _check_loads() -> Checker:
     from schedgap.formulations.common.solution import parsed
     from schedgap.formulations.g_vne.check import check_loads
@@ -68,11 +34,12 @@ def _check_loads() -> Checker:
     return parsed(check_loads, GVneSolution)
 
 
-_heuristic = partial(Method, kind=Kind.HEURISTIC, load=_heuristics)
-_exact_method = partial(Method, kind=Kind.EXACT, load=_exact)
+_MODELS = "schedgap.formulations.g_vne.models"
+_heuristic = methods_of("schedgap.heuristics.g_vne", Kind.HEURISTIC)
+_exact = methods_of("schedgap.solvers.exact.g_vne", Kind.EXACT, f"{__name__}:PROBLEM.started")
 
 
-class GVne(ProblemOf[GVneInstance]):
+class GVne(FamilyProblem[GVneInstance]):
     """Rings of workers embedded into a network, sum of utilities."""
 
     id = "g-vne"
@@ -84,65 +51,59 @@ class GVne(ProblemOf[GVneInstance]):
     instance_class = GVneInstance
     solution_class = GVneSolution
     forms = (
-        Form("arcs", "one flow for every ring edge", "paper 004, (12)-(19)", _arcs),
+        Form(
+            "arcs",
+            "one flow for every ring edge",
+            "paper 004, (12)-(19)",
+            f"{_MODELS}.arcs:build_ilp",
+        ),
         Form("mcf", "its linear relaxation", "paper 004, (12)-(19)", _mcf, tightens=False),
         Form("augmented", "a copy for every root of a ring", "paper 004, Algorithm 2", _augmented, tightens=False),
-        Form("columns", "rings enumerated, tiny instances", "paper 004, (12) with (5)", _columns, opens=False),
+        Form(
+            "columns",
+            "rings enumerated, tiny instances",
+            "paper 004, (12) with (5)",
+            f"{_MODELS}.relaxations:build_columns",
+            opens=False,
+        ),
     )
     methods = (
-        _exact_method("colgen", "column generation over rings, integer master, branch and price"),
+        _exact("colgen", "colgen:solve_colgen", "column generation over rings, integer master, branch and price"),
         *ENGINES,
-        _exact_method("mcf", "the LP relaxation, a bound", source="paper 004, (12)-(19)"),
-        _exact_method("augmented", "the augmented LP, a bound", source="paper 004, Algorithm 2"),
-        _exact_method("columns-lp", "the LP over all capped rings, a bound"),
-        _heuristic("greedy", "most valuable rings first, each where a cycle can be closed"),
+        _exact("mcf", "bound:solve_mcf", "the LP relaxation, a bound", "paper 004, (12)-(19)", started=""),
+        _exact("augmented", "bound:solve_augmented", "the augmented LP, a bound", "paper 004, Algorithm 2", started=""),
+        _exact("columns-lp", "bound:solve_columns_lp", "the LP over all capped rings, a bound", started=""),
+        _heuristic("greedy", "greedy:greedy", "most valuable rings first, each where a cycle can be closed"),
         _heuristic(
             "lp-rs-mde-printed",
+            "lp_rs_mde:lp_rs_mde_printed",
             "ring sizes and weighted rings from linear programs, randomized rounding; may overload",
-            source="paper 004, Algorithm 2",
+            "paper 004, Algorithm 2",
             outside_model=True,
             checker=_check_loads,
         ),
         _heuristic(
             "lp-rs-mde",
+            "lp_rs_mde:lp_rs_mde",
             "repaired: Algorithm 2 over rings that are embeddable, capacities kept",
-            source="ours, after paper 004",
+            "ours, after paper 004",
             checker=_check_loads,
             repairs="lp-rs-mde-printed",
         ),
     )
 
-    parts = (
-        "schedgap.formulations.g_vne.check",
-        "schedgap.formulations.g_vne.models.arcs",
-        "schedgap.solvers.exact.g_vne.bound",
-    )
-
-    def check(self, instance: Instance, solution: Solution) -> CheckReport:
-        from schedgap.formulations.g_vne.check import check
-
-        return check(self.cast_instance(instance), GVneSolution.parse(solution))
-
-    def model_size(self, instance: Instance) -> int:
-        from schedgap.formulations.g_vne.models.arcs import ilp_nonzeros
-
-        return ilp_nonzeros(self.cast_instance(instance))
-
-    def bound(self, instance: Instance) -> float | None:
-        from schedgap.solvers.exact.g_vne.bound import upper_bound
-
-        return upper_bound(self.cast_instance(instance))
+    functions: ClassVar[Mapping[str, str]] = {
+        "check": "schedgap.formulations.g_vne.check:check",
+        "model_size": "schedgap.formulations.g_vne.models.arcs:ilp_nonzeros",
+        "bound": "schedgap.solvers.exact.g_vne.bound:upper_bound",
+        "guarantees": "schedgap.heuristics.g_vne.guarantees:GUARANTEES",
+    }
 
     def warm_up(self, instance: Instance) -> None:
         from schedgap.solvers.exact.g_vne import graph_pricing, tree
 
         graph_pricing.warm_up(self.cast_instance(instance))
         tree.warm_up()
-
-    def guarantees(self) -> tuple[Guarantee, ...]:
-        from schedgap.heuristics.g_vne.guarantees import GUARANTEES
-
-        return tuple(GUARANTEES)
 
 
 PROBLEM = GVne()

@@ -4,47 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import ClassVar
 
-from schedgap.catalogue.method import ENGINES, Checker, Function, Kind, Method
-from schedgap.catalogue.problem import ProblemOf
-from schedgap.formulations.common.check import CheckReport
+from schedgap.catalogue.method import ENGINES, Checker, Kind
+from schedgap.catalogue.problem import FamilyProblem, methods_of
 from schedgap.formulations.common.declarative import DeclarativeModel, Form
-from schedgap.formulations.common.instance import Instance, Solution
+from schedgap.formulations.common.instance import Instance
 from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance, GpuSharingSolution
-from schedgap.heuristics.common.guarantee import Guarantee
-
-
-def _exact() -> Mapping[str, Function]:
-    from schedgap.solvers.exact.gpu_sharing.cp import solve_cp
-    from schedgap.solvers.exact.gpu_sharing.pair import solve_pair
-
-    return {"cp": PROBLEM.started(solve_cp), "job-pair": solve_pair}
-
-
-def _heuristics() -> Mapping[str, Function]:
-    from schedgap.heuristics.gpu_sharing.preemptive import pollux, tiresias
-    from schedgap.heuristics.gpu_sharing.sharing import easy, fifo, sjf, sjf_bsbf, sjf_bsbf_plus, sjf_ffs, sjf_reserve
-
-    return {
-        "sjf-bsbf": sjf_bsbf,
-        "sjf-bsbf+": sjf_bsbf_plus,
-        "sjf-ffs": sjf_ffs,
-        "sjf": sjf,
-        "sjf-reserve": sjf_reserve,
-        "fifo": fifo,
-        "easy": easy,
-        "tiresias": tiresias,
-        "pollux": pollux,
-    }
-
-
-def _search() -> Mapping[str, Function]:
-    from schedgap.solvers.exact.gpu_sharing.lns import solve_lns
-
-    return {"lns": PROBLEM.best_start(solve_lns)}
 
 
 def _check_elastic() -> Checker:
@@ -55,16 +22,6 @@ def _check_elastic() -> Checker:
     return parsed(check_elastic, ElasticSolution)
 
 
-def _time_indexed(instance: Instance, tighten: bool) -> DeclarativeModel:
-    if tighten:
-        from schedgap.formulations.gpu_sharing.models.time_indexed import build_ilp
-
-        return build_ilp(PROBLEM.cast_instance(instance))
-    from schedgap.formulations.gpu_sharing.models.equations import build_equations
-
-    return build_equations(PROBLEM.cast_instance(instance))
-
-
 def _job_pair(instance: Instance, tighten: bool) -> DeclarativeModel:
     from schedgap.formulations.gpu_sharing.pair import pair_milp, pair_of
 
@@ -72,11 +29,13 @@ def _job_pair(instance: Instance, tighten: bool) -> DeclarativeModel:
     return replace(pair_milp(pair_of(PROBLEM.cast_instance(instance))), abstract=True)
 
 
-_heuristic = partial(Method, kind=Kind.HEURISTIC, load=_heuristics)
-_exact_method = partial(Method, kind=Kind.EXACT, load=_exact)
+_MODELS = "schedgap.formulations.gpu_sharing.models"
+_heuristic = methods_of("schedgap.heuristics.gpu_sharing", Kind.HEURISTIC)
+_search = methods_of("schedgap.solvers.exact.gpu_sharing", Kind.SEARCH, f"{__name__}:PROBLEM.best_start")
+_exact = methods_of("schedgap.solvers.exact.gpu_sharing", Kind.EXACT, f"{__name__}:PROBLEM.started")
 
 
-class GpuSharing(ProblemOf[GpuSharingInstance]):
+class GpuSharing(FamilyProblem[GpuSharingInstance]):
     """Jobs that share GPUs in pairs, mean job completion time."""
 
     id = "gpu-sharing"
@@ -96,80 +55,74 @@ class GpuSharing(ProblemOf[GpuSharingInstance]):
         "queuing small": "queuing small",
     }
     forms = (
-        Form("time-indexed", "GPUs, partners and progress in every slot", "paper 003, (8)-(15)", _time_indexed),
+        Form(
+            "time-indexed",
+            "GPUs, partners and progress in every slot",
+            "paper 003, (8)-(15)",
+            f"{_MODELS}.time_indexed:build_ilp",
+            plain=f"{_MODELS}.equations:build_equations",
+        ),
         Form("job-pair", "two jobs: when the second starts", "paper 003, (16)-(25)", _job_pair, tightens=False),
     )
     methods = (
-        _exact_method(
+        _exact(
             "cp",
+            "cp:solve_cp",
             "local search, column LPs, bounded dynamic program, CP-SAT with overlap integers",
             engines=("highs",),
         ),
         *ENGINES,
-        _exact_method(
+        _exact(
             "job-pair",
+            "pair:solve_pair",
             "an instance of two jobs: share now or wait, exactly in continuous time",
-            source="paper 003, Theorem 1",
+            "paper 003, Theorem 1",
+            started="",
         ),
-        Method("lns", "large neighbourhood search from the best heuristic, until a limit", Kind.SEARCH, _search),
+        _search("lns", "lns:solve_lns", "large neighbourhood search from the best heuristic, until a limit"),
         _heuristic(
-            "sjf-bsbf", "shortest job first with best sharing benefit first", source="paper 003, Algorithms 1 and 2"
+            "sjf-bsbf",
+            "sharing:sjf_bsbf",
+            "shortest job first with best sharing benefit first",
+            "paper 003, Algorithms 1 and 2",
         ),
-        _heuristic("sjf-bsbf+", "sjf-bsbf whose alternative is the first start on free GPUs"),
-        _heuristic("sjf-ffs", "shortest job first with first-fit sharing", source="paper 003, section VI"),
-        _heuristic("sjf", "shortest job first, one job per GPU", source="paper 003, section VI"),
-        _heuristic("sjf-reserve", "shortest job first, longer jobs leave GPUs free for shorter ones"),
-        _heuristic("easy", "first in first out with EASY backfilling, one job per GPU", source="Lifka, JSSPP 1995"),
-        _heuristic("fifo", "first in first out, one job per GPU", source="paper 003, section VI"),
+        _heuristic("sjf-bsbf+", "sharing:sjf_bsbf_plus", "sjf-bsbf whose alternative is the first start on free GPUs"),
+        _heuristic("sjf-ffs", "sharing:sjf_ffs", "shortest job first with first-fit sharing", "paper 003, section VI"),
+        _heuristic("sjf", "sharing:sjf", "shortest job first, one job per GPU", "paper 003, section VI"),
+        _heuristic(
+            "sjf-reserve", "sharing:sjf_reserve", "shortest job first, longer jobs leave GPUs free for shorter ones"
+        ),
+        _heuristic(
+            "easy", "sharing:easy", "first in first out with EASY backfilling, one job per GPU", "Lifka, JSSPP 1995"
+        ),
+        _heuristic("fifo", "sharing:fifo", "first in first out, one job per GPU", "paper 003, section VI"),
         _heuristic(
             "tiresias",
+            "preemptive:tiresias",
             "two queues by attained service, preemptive",
-            source="paper 003, section VI",
+            "paper 003, section VI",
             outside_model=True,
             checker=_check_elastic,
             solution_key="segments",
         ),
         _heuristic(
             "pollux",
+            "preemptive:pollux",
             "elastic goodput policy after Pollux",
-            source="paper 003, section VI",
+            "paper 003, section VI",
             outside_model=True,
             checker=_check_elastic,
             solution_key="segments",
         ),
     )
 
-    parts = (
-        "schedgap.formulations.gpu_sharing.check",
-        "schedgap.formulations.gpu_sharing.models.time_indexed",
-        "schedgap.heuristics.gpu_sharing.sharing",
-        "schedgap.solvers.exact.gpu_sharing.bound",
-    )
-
-    def check(self, instance: Instance, solution: Solution) -> CheckReport:
-        from schedgap.formulations.gpu_sharing.check import check
-
-        return check(self.cast_instance(instance), GpuSharingSolution.parse(solution))
-
-    def model_size(self, instance: Instance) -> int:
-        from schedgap.formulations.gpu_sharing.models.time_indexed import ilp_nonzeros
-
-        return ilp_nonzeros(self.cast_instance(instance))
-
-    def quick(self, instance: Instance) -> Solution | None:
-        from schedgap.heuristics.gpu_sharing.sharing import fifo
-
-        return fifo(self.cast_instance(instance)).solution
-
-    def bound(self, instance: Instance) -> float | None:
-        from schedgap.solvers.exact.gpu_sharing.bound import lower_bound
-
-        return lower_bound(self.cast_instance(instance))
-
-    def guarantees(self) -> tuple[Guarantee, ...]:
-        from schedgap.heuristics.gpu_sharing.guarantees import GUARANTEES
-
-        return tuple(GUARANTEES)
+    functions: ClassVar[Mapping[str, str]] = {
+        "check": "schedgap.formulations.gpu_sharing.check:check",
+        "model_size": "schedgap.formulations.gpu_sharing.models.time_indexed:ilp_nonzeros",
+        "bound": "schedgap.solvers.exact.gpu_sharing.bound:lower_bound",
+        "quick": "schedgap.heuristics.gpu_sharing.sharing:quick",
+        "guarantees": "schedgap.heuristics.gpu_sharing.guarantees:GUARANTEES",
+    }
 
 
 PROBLEM = GpuSharing()

@@ -21,7 +21,7 @@ from typing_extensions import deprecated
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json
-from schedgap.formulations.common.options import Option, options_of
+from schedgap.formulations.common.options import Option, named, options_of
 
 Function: TypeAlias = Callable[..., object]
 """EXACT and SEARCH: ``f(instance, options: SolveOptions, **settings) -> Result``. HEURISTIC: ``f(instance, *, seed,
@@ -51,7 +51,9 @@ class Method:
     ----------
     id, title : its name, and one line for ``schedgap list``
     kind : ENGINE (its id is the engine's), EXACT, HEURISTIC or SEARCH
-    load : imports the functions of some methods and returns them by id, so that listing loads no engine
+    load : ``package.module:function``, or imports the functions of some methods and returns them by id, so that listing
+        loads no engine
+    started : ``package.module:object.method`` that makes the method of its function: one that starts from heuristics
     source : where it comes from ("paper 000, Algorithm 1"), "ours" where it is ours
     outside_model : its schedules are not what the problem's meaning allows: no ratio to the optimum
     checker : imports its own checker, where some of its schedules are outside the model
@@ -65,7 +67,8 @@ class Method:
     id: str
     title: str
     kind: Kind
-    load: Callable[[], Mapping[str, Function]] | None = None
+    load: str | Callable[[], Mapping[str, Function]] | None = None
+    started: str = ""
     source: str = "ours"
     outside_model: bool = False
     checker: Callable[[], Checker] | None = None
@@ -90,7 +93,8 @@ class Method:
         """The function itself, imported now."""
         if self.load is None:
             raise LookupError(f"method {self.id} is an engine and has no function")
-        return self.load()[self.id]
+        found: Function = named(self.load) if isinstance(self.load, str) else self.load()[self.id]
+        return named(self.started)(found) if self.started else found
 
     @property
     def options(self) -> Mapping[str, Option]:

@@ -17,7 +17,7 @@ from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.declarative import DeclarativeModel, Form
 from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.instance import Instance, Solution
-from schedgap.formulations.common.options import parse_settings
+from schedgap.formulations.common.options import named, parse_settings
 from schedgap.formulations.common.solution import TypedSolution
 from schedgap.heuristics.common.best_start import SHARE_OF_PROOF, Improve, from_best
 from schedgap.heuristics.common.guarantee import Guarantee
@@ -94,7 +94,7 @@ class ProblemOf(ABC, Generic[I_co]):
         if not tighten and not chosen.opens:
             raise InputError(f"form: {chosen.id} of {self.id} is a tightened model only; use tighten=True (--tighten)")
         options = parse_settings(chosen.options, settings, f"form {chosen.id}")
-        return chosen.build(self.cast_instance(instance), tighten, **options)
+        return chosen.model(self.cast_instance(instance), tighten, **options)
 
     def default_form(self, tighten: bool) -> Form | None:
         """The first form that has the variant; None where there is none."""
@@ -200,6 +200,60 @@ class ProblemOf(ABC, Generic[I_co]):
     def heuristics(self) -> tuple[Method, ...]:
         """Its heuristics, in order."""
         return tuple(method for method in self.methods if method.kind is Kind.HEURISTIC)
+
+
+def methods_of(package: str, kind: Kind, started: str = "") -> Callable[..., Method]:
+    """How a problem's table writes the methods of one package: ``(id, "module:function", title, source, **more)``."""
+
+    def method(id: str, place: str, title: str, source: str = "ours", **more: Any) -> Method:
+        return Method(id, title, kind, f"{package}.{place}", **{"started": started, "source": source, **more})
+
+    return method
+
+
+class FamilyProblem(ProblemOf[I_co]):
+    """A problem of the family: what it is made of stands as ``package.module:function`` in :attr:`functions`.
+
+    Each takes the instance. ``check`` takes a parsed solution beside it; ``model_size``, ``bound``, ``quick`` and
+    ``warm_up`` are as the methods that call them, and may be missing; ``guarantees`` is a table.
+    """
+
+    functions: ClassVar[Mapping[str, str]]
+
+    def __init_subclass__(cls) -> None:
+        cls.parts = tuple(
+            dict.fromkeys(place.partition(":")[0] for part, place in cls.functions.items() if part != "guarantees")
+        )
+
+    def _of(self, part: str, instance: Instance) -> Any:
+        """What a function says of the instance; None where there is none."""
+        place = self.functions.get(part)
+        return None if place is None else named(place)(self.cast_instance(instance))
+
+    def check(self, instance: Instance, solution: Solution) -> CheckReport:
+        assert self.solution_class is not None
+        report: CheckReport = named(self.functions["check"])(
+            self.cast_instance(instance), self.solution_class.parse(solution)
+        )
+        return report
+
+    def model_size(self, instance: Instance) -> int | None:
+        size: int | None = self._of("model_size", instance)
+        return size
+
+    def bound(self, instance: Instance) -> float | None:
+        bound: float | None = self._of("bound", instance)
+        return bound
+
+    def quick(self, instance: Instance) -> Solution | None:
+        found: Solution | None = self._of("quick", instance)
+        return found
+
+    def warm_up(self, instance: Instance) -> None:
+        self._of("warm_up", instance)
+
+    def guarantees(self) -> tuple[Guarantee, ...]:
+        return tuple(named(self.functions["guarantees"]))
 
 
 Problem: TypeAlias = ProblemOf[Instance]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.common.options import Option, options_of
+from schedgap.formulations.common.instance import Instance, Solution
+from schedgap.formulations.common.options import Option, named, options_of
 
 if TYPE_CHECKING:  # importing PuLP loads HiGHS
     import pulp
@@ -74,7 +75,9 @@ class Form:
     ----------
     id, title : its name, and one line for ``schedgap list``
     source : the paper's equations
-    build : makes the model; imports what it needs inside
+    build : makes the model and imports what it needs inside; or ``package.module:function`` of an instance, which gets
+        `tighten` where it has such a keyword
+    plain : the same of the untightened variant, where another function makes that
     tightens : there is a tightened variant, which engines solve
     opens : there is an untightened variant, which a user can change
     """
@@ -82,11 +85,21 @@ class Form:
     id: str
     title: str
     source: str
-    build: Builder
+    build: Builder | str
     tightens: bool = True
     opens: bool = True
+    plain: str = ""
 
     @property
     def options(self) -> Mapping[str, Option]:
         """What ``--set`` accepts."""
-        return options_of(self.build)
+        return {} if isinstance(self.build, str) else options_of(self.build)
+
+    def model(self, instance: Instance, tighten: bool, **settings: object) -> DeclarativeModel:
+        """The model of an instance."""
+        build = self.build
+        if isinstance(build, str):
+            function: Builder = named(self.plain if self.plain and not tighten else build)
+            taken = {"tighten": tighten} if "tighten" in inspect.signature(function).parameters else {}
+            return function(instance, **taken)
+        return build(instance, tighten, **settings)

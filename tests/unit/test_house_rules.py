@@ -278,6 +278,7 @@ UNTYPED = {
     "formulations/common/compiled.py Function",
     "formulations/common/instance.py Json",  # decoded JSON; no other name hides Any
     "formulations/common/instance.py __reduce__",  # as pickle's
+    "formulations/common/options.py named",  # whatever stands there
     "heuristics/ddl_cluster/state.py Table",  # numba's records, which have no types
     "interface/__init__.py __getattr__",  # any name of the API
     "interface/cli/arguments.py __init__",  # as argparse's
