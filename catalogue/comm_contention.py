@@ -31,7 +31,7 @@ class CommContention(FamilyProblem[CommContentionInstance]):
             "events",
             "starts and completions in positions",
             "ours, with (5) of paper 001",
-            "schedgap.formulations.comm_contention.models.events:build_ilp",
+            "schedgap.formulations.comm_contention.models:build_ilp",
         ),
     )
     methods = (
@@ -48,9 +48,9 @@ class CommContention(FamilyProblem[CommContentionInstance]):
 
     functions: ClassVar[Mapping[str, str]] = {
         "check": "schedgap.formulations.comm_contention.check:check",
-        "model_size": "schedgap.formulations.comm_contention.models.events:ilp_nonzeros",
+        "model_size": "schedgap.formulations.comm_contention.models:ilp_nonzeros",
         "bound": "schedgap.formulations.comm_contention.bounds:lower_bound",
-        "quick": "schedgap.formulations.comm_contention.writing:one_at_a_time",
+        "quick": "schedgap.formulations.comm_contention.dynamics:one_at_a_time",
         "guarantees": "schedgap.heuristics.comm_contention.guarantees:GUARANTEES",
     }
 

@@ -43,7 +43,7 @@ class Ddljs(FamilyProblem[DdljsInstance]):
             "slots",
             "workers and a circulation in every slot",
             "paper 004, (2)-(6), (10), (11)",
-            "schedgap.formulations.ddljs.models.slots:build_ilp",
+            "schedgap.formulations.ddljs.models:build_ilp",
         ),
     )
     methods = (
@@ -81,7 +81,7 @@ class Ddljs(FamilyProblem[DdljsInstance]):
 
     functions: ClassVar[Mapping[str, str]] = {
         "check": "schedgap.formulations.ddljs.check:check",
-        "model_size": "schedgap.formulations.ddljs.models.slots:ilp_nonzeros",
+        "model_size": "schedgap.formulations.ddljs.models:ilp_nonzeros",
         "bound": "schedgap.solvers.exact.ddljs.bound:upper_bound",
         "guarantees": "schedgap.heuristics.ddljs.guarantees:GUARANTEES",
     }

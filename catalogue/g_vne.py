@@ -14,14 +14,14 @@ from schedgap.formulations.g_vne.instance import GVneInstance, GVneSolution
 
 
 def _mcf(instance: Instance, tighten: bool) -> DeclarativeModel:
-    from schedgap.formulations.g_vne.models.relaxations import build_flows
+    from schedgap.formulations.g_vne.models import build_flows
 
     del tighten
     return build_flows(PROBLEM.cast_instance(instance), augmented=False)
 
 
 def _augmented(instance: Instance, tighten: bool) -> DeclarativeModel:
-    from schedgap.formulations.g_vne.models.relaxations import build_flows
+    from schedgap.formulations.g_vne.models import build_flows
 
     del tighten
     return build_flows(PROBLEM.cast_instance(instance), augmented=True)
@@ -55,7 +55,7 @@ class GVne(FamilyProblem[GVneInstance]):
             "arcs",
             "one flow for every ring edge",
             "paper 004, (12)-(19)",
-            f"{_MODELS}.arcs:build_ilp",
+            f"{_MODELS}:build_ilp",
         ),
         Form("mcf", "its linear relaxation", "paper 004, (12)-(19)", _mcf, tightens=False),
         Form("augmented", "a copy for every root of a ring", "paper 004, Algorithm 2", _augmented, tightens=False),
@@ -63,7 +63,7 @@ class GVne(FamilyProblem[GVneInstance]):
             "columns",
             "rings enumerated, tiny instances",
             "paper 004, (12) with (5)",
-            f"{_MODELS}.relaxations:build_columns",
+            f"{_MODELS}:build_columns",
             opens=False,
         ),
     )
@@ -94,16 +94,16 @@ class GVne(FamilyProblem[GVneInstance]):
 
     functions: ClassVar[Mapping[str, str]] = {
         "check": "schedgap.formulations.g_vne.check:check",
-        "model_size": "schedgap.formulations.g_vne.models.arcs:ilp_nonzeros",
+        "model_size": "schedgap.formulations.g_vne.models:ilp_nonzeros",
         "bound": "schedgap.solvers.exact.g_vne.bound:upper_bound",
         "guarantees": "schedgap.heuristics.g_vne.guarantees:GUARANTEES",
     }
 
     def warm_up(self, instance: Instance) -> None:
-        from schedgap.solvers.exact.g_vne import graph_pricing, tree
+        from schedgap.solvers.exact.g_vne.pricing import warm_up, warm_up_tree
 
-        graph_pricing.warm_up(self.cast_instance(instance))
-        tree.warm_up()
+        warm_up(self.cast_instance(instance))
+        warm_up_tree()
 
 
 PROBLEM = GVne()

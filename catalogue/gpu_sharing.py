@@ -59,8 +59,8 @@ class GpuSharing(FamilyProblem[GpuSharingInstance]):
             "time-indexed",
             "GPUs, partners and progress in every slot",
             "paper 003, (8)-(15)",
-            f"{_MODELS}.time_indexed:build_ilp",
-            plain=f"{_MODELS}.equations:build_equations",
+            f"{_MODELS}:build_ilp",
+            plain=f"{_MODELS}:build_equations",
         ),
         Form("job-pair", "two jobs: when the second starts", "paper 003, (16)-(25)", _job_pair, tightens=False),
     )
@@ -118,7 +118,7 @@ class GpuSharing(FamilyProblem[GpuSharingInstance]):
 
     functions: ClassVar[Mapping[str, str]] = {
         "check": "schedgap.formulations.gpu_sharing.check:check",
-        "model_size": "schedgap.formulations.gpu_sharing.models.time_indexed:ilp_nonzeros",
+        "model_size": "schedgap.formulations.gpu_sharing.models:ilp_nonzeros",
         "bound": "schedgap.solvers.exact.gpu_sharing.bound:lower_bound",
         "quick": "schedgap.heuristics.gpu_sharing.sharing:quick",
         "guarantees": "schedgap.heuristics.gpu_sharing.guarantees:GUARANTEES",

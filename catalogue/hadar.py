@@ -50,21 +50,21 @@ class Hadar(FamilyProblem[HadarInstance]):
             "time-indexed",
             "devices, rates and completion in every slot",
             "paper 002, (1)-(1e)",
-            f"{_MODELS}.time_indexed:build_ilp",
-            plain=f"{_MODELS}.equations:build_equations",
+            f"{_MODELS}:build_ilp",
+            plain=f"{_MODELS}:build_equations",
         ),
         Form(
             "P2",
             "one of all schedules for every job, tiny instances",
             "paper 002, (2)-(2c)",
-            f"{_MODELS}.schedules:build_p2",
+            f"{_MODELS}:build_p2",
             tightens=False,
         ),
         Form(
             "P3",
             "its dual: prices and payoffs",
             "paper 002, (3), (3a)",
-            f"{_MODELS}.schedules:build_p3",
+            f"{_MODELS}:build_p3",
             tightens=False,
         ),
     )
@@ -129,7 +129,7 @@ class Hadar(FamilyProblem[HadarInstance]):
 
     functions: ClassVar[Mapping[str, str]] = {
         "check": "schedgap.formulations.hadar.check:check",
-        "model_size": "schedgap.formulations.hadar.models.time_indexed:ilp_nonzeros",
+        "model_size": "schedgap.formulations.hadar.models:ilp_nonzeros",
         "bound": "schedgap.solvers.exact.hadar.bound:upper_bound",
         "warm_up": "schedgap.solvers.exact.hadar.bound:warm_up",
         "guarantees": "schedgap.heuristics.hadar.guarantees:GUARANTEES",

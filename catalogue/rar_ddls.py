@@ -109,7 +109,7 @@ class RarDdls(FamilyProblem[RarDdlsInstance]):
         _heuristic("ff", "baselines:ff", "first fit within theta", "paper 000, section 7"),
         _heuristic("ls", "baselines:ls", "list scheduling, least loaded GPUs", "paper 000, section 7"),
         _heuristic("rand", "baselines:rand", "random servers and GPUs, theta = T", "paper 000, section 7"),
-        _heuristic("lpt-colocate", "lpt_colocate:lpt_colocate", "longest first, backfilling, best-fit colocation"),
+        _heuristic("lpt-colocate", "baselines:lpt_colocate", "longest first, backfilling, best-fit colocation"),
     )
 
     functions: ClassVar[Mapping[str, str]] = {

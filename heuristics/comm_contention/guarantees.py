@@ -11,9 +11,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.comm_contention.dynamics import simulate
+from schedgap.formulations.comm_contention.dynamics import simulate, starts_of
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
-from schedgap.formulations.comm_contention.writing import starts_of
 from schedgap.formulations.common.numbers import exact
 from schedgap.heuristics.comm_contention.policies import adadual, starts_now
 from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, Measured, Verdict, at_most, not_applicable

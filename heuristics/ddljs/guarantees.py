@@ -107,7 +107,7 @@ def idle_servers(case: Case) -> Evaluation:
     from schedgap.formulations.common.solution import parsed
     from schedgap.formulations.ddljs.check import check
     from schedgap.formulations.ddljs.instance import DdljsSolution
-    from schedgap.formulations.ddljs.models.slots import build_ilp
+    from schedgap.formulations.ddljs.models import build_ilp
     from schedgap.solvers.engines.declarative import solve_declarative
 
     if case.optimum is None:
@@ -357,7 +357,7 @@ def _theorem_10(case: Case) -> Evaluation:
 
 
 def _theorem_10_probability(case: Case) -> Evaluation:
-    from schedgap.heuristics.ddljs.violations import likeliest_overloads
+    from schedgap.heuristics.ddljs.gadget import likeliest_overloads
 
     instance = _of(case)
     found = likeliest_overloads(instance)

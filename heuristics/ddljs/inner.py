@@ -246,7 +246,7 @@ def _engine(name: str) -> Inner:
         from schedgap.formulations.common.solution import parsed
         from schedgap.formulations.g_vne.check import check
         from schedgap.formulations.g_vne.instance import GVneSolution
-        from schedgap.formulations.g_vne.models.arcs import build_ilp
+        from schedgap.formulations.g_vne.models import build_ilp
         from schedgap.solvers.engines.declarative import solve_declarative
 
         build, check_it = partial(build_ilp, instance), partial(parsed(check, GVneSolution), instance)

@@ -18,9 +18,8 @@ from schedgap.formulations.g_vne.instance import GVneInstance, in_ordinary_units
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.common.run import variant as under_another_name
 from schedgap.heuristics.g_vne.mixture import Mixture, Relaxation, fits_alone, relax
-from schedgap.solvers.column_generation import Column
+from schedgap.solvers.column_generation import Column, SearchLimits, integer_master
 from schedgap.solvers.exact.g_vne.subproblem import TOLERANCE, RingSubproblem
-from schedgap.solvers.integer_master import SearchLimits, integer_master
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 # The factors beta and gamma of Theorem 8: by how much rounding overloads servers and links, at most, mostly.

@@ -16,8 +16,16 @@ from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import Tables, tables
 from schedgap.heuristics.common.run import HeuristicRun
-from schedgap.heuristics.hadar.cluster import take_any, take_type
-from schedgap.heuristics.hadar.simulate import RestartDelay, State, always, refuse_long_delay, run_of, simulate
+from schedgap.heuristics.hadar.simulate import (
+    RestartDelay,
+    State,
+    always,
+    refuse_long_delay,
+    run_of,
+    simulate,
+    take_any,
+    take_type,
+)
 from schedgap.solvers.linear_program import INFINITY, LinearProgram
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 

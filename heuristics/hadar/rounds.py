@@ -19,12 +19,14 @@ from schedgap.formulations.common.compiled import njit_cached
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import Tables, tables
 from schedgap.heuristics.common.run import HeuristicRun
-from schedgap.heuristics.hadar.cluster import bottleneck, cheapest, cost_on_one
 from schedgap.heuristics.hadar.simulate import (
     Overhead,
     RestartDelay,
     State,
     always,
+    bottleneck,
+    cheapest,
+    cost_on_one,
     never,
     refuse_long_delay,
     run_of,

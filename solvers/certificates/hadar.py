@@ -17,8 +17,7 @@ from schedgap.solvers.certificates.checker import Prover
 from schedgap.solvers.certificates.linear import GRID, Box, Model
 from schedgap.solvers.certificates.tree import Node, Unproven
 from schedgap.solvers.column_generation import GenerationLimits, Master
-from schedgap.solvers.exact.hadar.branching import Pool, branch
-from schedgap.solvers.exact.hadar.schedules import Rules, Scheduler
+from schedgap.solvers.exact.hadar.schedules import Pool, Rules, Scheduler, branch
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 JobRules = tuple[Rules, ...]

@@ -11,8 +11,7 @@ from typing import Any
 from ortools.sat.python import cp_model
 from ortools.sat.python import cp_model_helper as native
 
-from schedgap.solvers.cp_sat.process import search_apart
-from schedgap.solvers.cp_sat.search import Listener, cp_parameters
+from schedgap.solvers.cp_sat.search import Listener, cp_parameters, search_apart
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.result import Deadline
 

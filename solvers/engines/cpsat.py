@@ -15,8 +15,7 @@ from ortools.sat.python import cp_model
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.numbers import gap
-from schedgap.solvers.cp_sat.process import search_apart
-from schedgap.solvers.cp_sat.search import Listener, cp_parameters
+from schedgap.solvers.cp_sat.search import Listener, cp_parameters, search_apart
 from schedgap.solvers.engines.answer import EngineAnswer, Progress, conclude, settled, sizes
 from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, model_arrays
 from schedgap.solvers.engines.integers import (

@@ -21,9 +21,8 @@ from schedgap.solvers.budget import too_large
 from schedgap.solvers.engines import engine
 from schedgap.solvers.engines.answer import Engine, EngineAnswer, rounded_bound
 from schedgap.solvers.engines.arrays import INTEGRALITY_TOLERANCE, model_arrays, rows_of
-from schedgap.solvers.engines.dual_bound import exact_bound
 from schedgap.solvers.engines.integers import exact_decimal, slackened
-from schedgap.solvers.engines.whole import BOUND_TOLERANCE, whole_model
+from schedgap.solvers.engines.whole import BOUND_TOLERANCE, exact_bound, whole_model
 from schedgap.solvers.incumbent import Incumbent, contradicts
 from schedgap.solvers.result import Proof, Result, SolveOptions, Status, Termination
 

@@ -7,7 +7,7 @@ from support.checks import ddljs as check
 from schedgap.benchmarks.instances.ddljs.random import small, tiny
 from schedgap.catalogue.ddljs import PROBLEM as DDLJS
 from schedgap.catalogue.run import run_method
-from schedgap.formulations.ddljs.models.slots import build_ilp
+from schedgap.formulations.ddljs.models import build_ilp
 from schedgap.solvers.exact.ddljs.bound import upper_bound
 from schedgap.solvers.result import SolveOptions, Status
 

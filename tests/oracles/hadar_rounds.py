@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import FINEST, tables
 from schedgap.heuristics.hadar.baselines import Rounds, one_type, time_fractions
-from schedgap.heuristics.hadar.cluster import bottleneck, take_any
+from schedgap.heuristics.hadar.simulate import bottleneck, take_any
 
 Ints = NDArray[np.int64]
 

@@ -16,7 +16,7 @@ from schedgap.benchmarks.instances.ddljs.random import tiny as tiny_ddljs
 from schedgap.benchmarks.instances.gpu_sharing.random import tiny as tiny_gpu_sharing
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
-from schedgap.formulations.comm_contention.models.events import horizon
+from schedgap.formulations.comm_contention.models import horizon
 from schedgap.formulations.common.instance import Instance, Json, Solution
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.g_vne.instance import GVneInstance

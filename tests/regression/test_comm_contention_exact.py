@@ -14,9 +14,8 @@ from schedgap.catalogue.comm_contention import PROBLEM
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.comm_contention.bounds import lower_bound
 from schedgap.formulations.comm_contention.check import replay_exactly
-from schedgap.formulations.comm_contention.dynamics import simulate
+from schedgap.formulations.comm_contention.dynamics import best_of_order, one_at_a_time, simulate, starts_of
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
-from schedgap.formulations.comm_contention.writing import best_of_order, one_at_a_time, starts_of
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import exact

@@ -9,7 +9,7 @@ from oracles.g_vne import ring_options, room
 from scipy.optimize import linprog
 
 from schedgap.formulations.g_vne.instance import GVneInstance
-from schedgap.formulations.g_vne.tables import Tables
+from schedgap.formulations.g_vne.ring_network import Tables
 
 
 def enumerated_lp(instance: GVneInstance) -> float:

@@ -21,14 +21,13 @@ from schedgap.formulations.common.instance import read_json
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.job_options import job_options
-from schedgap.solvers.cp_sat import process as cp_process
-from schedgap.solvers.cp_sat.process import CpProcess, search_apart
-from schedgap.solvers.cp_sat.search import CpEnd, Listener, cp_parameters
+from schedgap.solvers.cp_sat import search as cp_process
+from schedgap.solvers.cp_sat.search import CpEnd, CpProcess, Listener, cp_parameters, search_apart
 from schedgap.solvers.cp_sat.session import run_cp
 from schedgap.solvers.engines import engine
 from schedgap.solvers.exact.ddl_cluster.methods import solve_cp
-from schedgap.solvers.exact.rar_ddls.incumbent import BestSchedule
 from schedgap.solvers.exact.rar_ddls.patterns import SlotPacking
+from schedgap.solvers.exact.rar_ddls.search import BestSchedule
 from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
 
 DATA = Path(__file__).parent.parent / "data"
@@ -183,7 +182,7 @@ def test_it_ends_with_the_process_that_started_it() -> None:
     """Even by kill -9, in the middle of a search."""
     code = """
         import os, signal
-        from schedgap.solvers.cp_sat import process as cp_process
+        from schedgap.solvers.cp_sat import search as cp_process
         from schedgap.solvers.cp_sat.session import run_cp
         from test_cp_process import golomb
         begin = cp_process.CpProcess.__init__

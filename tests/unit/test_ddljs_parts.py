@@ -16,7 +16,7 @@ from schedgap.benchmarks.instances.ddljs.random import paper, small, tiny
 from schedgap.catalogue.ddljs import PROBLEM as DDLJS
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.ddljs.instance import DdljsInstance
-from schedgap.formulations.ddljs.models.slots import build_ilp, ilp_nonzeros
+from schedgap.formulations.ddljs.models import build_ilp, ilp_nonzeros
 from schedgap.formulations.ddljs.utility import contiguous, reaches, resolution, ring_of, table, uses_of, utility
 from schedgap.heuristics.ddljs.baselines import drf, fifo, las
 from schedgap.heuristics.ddljs.gadget import by_marginals, gadget

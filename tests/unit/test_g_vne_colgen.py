@@ -12,7 +12,7 @@ from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.solvers.branch_and_price import ROUNDING, BranchAndPrice
 from schedgap.solvers.exact.g_vne import colgen as g_vne
-from schedgap.solvers.exact.g_vne import graph_pricing as g_vne_graph_pricing
+from schedgap.solvers.exact.g_vne import pricing as g_vne_graph_pricing
 from schedgap.solvers.exact.g_vne import search as g_vne_search
 from schedgap.solvers.exact.g_vne.bound import pooled_bound, ring_lp, upper_bound
 from schedgap.solvers.exact.g_vne.subproblem import RingSubproblem

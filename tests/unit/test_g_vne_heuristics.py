@@ -15,8 +15,7 @@ from schedgap.catalogue.g_vne import PROBLEM as G_VNE
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.g_vne.instance import GVneInstance
-from schedgap.formulations.g_vne.ring_network import RingNetwork
-from schedgap.formulations.g_vne.tables import tables
+from schedgap.formulations.g_vne.ring_network import RingNetwork, tables
 from schedgap.heuristics.g_vne.greedy import greedy
 from schedgap.heuristics.g_vne.lp_rs_mde import lp_rs_mde, make_plan
 from schedgap.heuristics.g_vne.measured import augmented_variables, three_conflicts, two_racks, with_sizes

@@ -10,7 +10,7 @@ from support.g_vne_enumeration import cheapest_ring, distances, enumerated_lp
 from schedgap.benchmarks.instances.g_vne.random import small
 from schedgap.catalogue.g_vne import PROBLEM as G_VNE
 from schedgap.catalogue.run import run_method
-from schedgap.formulations.g_vne.tables import tables
+from schedgap.formulations.g_vne.ring_network import tables
 from schedgap.solvers.exact.g_vne.bound import ring_lp
 from schedgap.solvers.exact.g_vne.colgen import solve_colgen
 from schedgap.solvers.exact.g_vne.subproblem import RingSubproblem, clique, most_violated

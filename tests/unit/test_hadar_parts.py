@@ -20,10 +20,10 @@ from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.metrics import metrics
-from schedgap.formulations.hadar.models.time_indexed import build_ilp, ilp_nonzeros
+from schedgap.formulations.hadar.models import build_ilp, ilp_nonzeros
 from schedgap.formulations.hadar.placement import devices_by_type, solution_from_levels
 from schedgap.formulations.hadar.tables import progress_units, small_units, tables
-from schedgap.solvers.exact.hadar.primal import Packing
+from schedgap.solvers.exact.hadar.list_search import Packing
 from schedgap.solvers.exact.hadar.schedules import maximal_packings
 from schedgap.solvers.result import SolveOptions, Termination
 

@@ -287,7 +287,7 @@ UNTYPED = {
     "solvers/cp_sat/session.py Value",  # variables and expressions of CP-SAT
     "solvers/exact/rar_ddls/intervals.py Linear",
     "solvers/engines/arrays.py rows_of",  # rows of PuLP, which has no types
-    "solvers/ruin_and_recreate.py Load",  # whatever numbers a problem counts with
+    "solvers/neighbourhoods.py Load",  # whatever numbers a problem counts with
 }
 """Public functions and names of types with Any in them."""
 

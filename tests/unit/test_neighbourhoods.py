@@ -24,12 +24,11 @@ from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.heuristics.gpu_sharing.sharing import fifo
 from schedgap.heuristics.hadar.baselines import yarn_cs
-from schedgap.heuristics.rar_ddls.baselines import rand
-from schedgap.heuristics.rar_ddls.lpt_colocate import lpt_colocate
+from schedgap.heuristics.rar_ddls.baselines import lpt_colocate, rand
 from schedgap.solvers.exact.gpu_sharing.lns import solve_lns as solve_sharing
 from schedgap.solvers.exact.hadar.lns import solve_lns as solve_windows
-from schedgap.solvers.exact.rar_ddls.incumbent import BestSchedule
 from schedgap.solvers.exact.rar_ddls.lns import JobNeighbourhoods, solve_lns
+from schedgap.solvers.exact.rar_ddls.search import BestSchedule
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.neighbourhoods import PATIENCE, Neighbourhoods, NeighbourhoodSearch, Outcome, searched
 from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, Termination, clock

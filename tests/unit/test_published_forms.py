@@ -13,7 +13,7 @@ from schedgap.formulations.common.check_rings import overloads
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.ddljs.check import check, check_loads
 from schedgap.formulations.ddljs.instance import DdljsSolution
-from schedgap.formulations.ddljs.profile import Profile
+from schedgap.formulations.ddljs.utility import Profile
 from schedgap.heuristics.common.run import variant
 from schedgap.heuristics.ddljs.gadget import gadget, gadget_printed
 from schedgap.heuristics.gpu_sharing.sharing import sjf_bsbf

@@ -17,8 +17,7 @@ from schedgap.formulations.common.instance import Json
 from schedgap.formulations.rar_ddls.check import check
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance, RarDdlsSolution
 from schedgap.heuristics.common.run import HeuristicRun
-from schedgap.heuristics.rar_ddls.baselines import ff, ls, rand
-from schedgap.heuristics.rar_ddls.lpt_colocate import lpt_colocate
+from schedgap.heuristics.rar_ddls.baselines import ff, lpt_colocate, ls, rand
 from schedgap.heuristics.rar_ddls.sjf_bco import sjf_bco
 
 Row = dict[str, Json]

@@ -67,7 +67,7 @@ def build_model(instance: DdlClusterInstance) -> DeclarativeModel:
     -----
     O(P) rows and binaries for P pairs of tasks of different jobs on one GPU or server.
     """
-    return _Builder(instance).build()
+    return _JobShop(instance).build()
 
 
 def model_nonzeros(instance: DdlClusterInstance) -> int:
@@ -101,7 +101,7 @@ def _run(instance: DdlClusterInstance, placement: Sequence[Sequence[Gpu]]) -> So
     return solution_of(instance, placement, _POLICY, simulate_plain(instance, placement, _POLICY))
 
 
-class _Builder:
+class _JobShop:
     """The model while it is built."""
 
     def __init__(self, instance: DdlClusterInstance) -> None:

@@ -63,10 +63,10 @@ def build_equations(instance: RarDdlsInstance) -> DeclarativeModel:
 
     Complexity: O(T sum_j (S + N_j P) T) nonzeros, for N_j servers and P rings at most. Source: paper 000, (1) to (9).
     """
-    return _Builder(instance).build()
+    return _Equations(instance).build()
 
 
-class _Builder:
+class _Equations:
     def __init__(self, instance: RarDdlsInstance) -> None:
         self.instance = instance
         self.phi = rate_table(instance).phi

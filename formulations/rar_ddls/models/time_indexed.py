@@ -230,10 +230,10 @@ def build_ilp(instance: RarDdlsInstance) -> DeclarativeModel:
     O(H sum_j S_j (d_j + levels)) nonzeros, see ``ilp_nonzeros``. Source: paper 000, problem RAR-DDLS with
     constraints (1) to (9), linearised here.
     """
-    return _Builder(instance).build()
+    return _TimeIndexed(instance).build()
 
 
-class _Builder:
+class _TimeIndexed:
     def __init__(self, instance: RarDdlsInstance) -> None:
         self.instance = instance
         self.jobs = job_options(instance)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from schedgap.formulations.comm_contention.bounds import lower_bound
 from schedgap.formulations.comm_contention.check import check
+from schedgap.formulations.comm_contention.dynamics import one_at_a_time
 from schedgap.formulations.comm_contention.instance import CommContentionInstance, CommContentionSolution
-from schedgap.formulations.comm_contention.writing import one_at_a_time
 from schedgap.formulations.common.errors import Disagreement
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import MINIMISE, exact

@@ -14,7 +14,7 @@ from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.g_vne.instance import GVneInstance, in_ordinary_units
-from schedgap.formulations.g_vne.tables import tables
+from schedgap.formulations.g_vne.ring_network import tables
 from schedgap.solvers.column_generation import Column, GenerationLimits, GenerationStatus, Master, Priced, RowBounds
 from schedgap.solvers.exact.g_vne.subproblem import Embedding, RingSubproblem
 from schedgap.solvers.result import NO_DEADLINE, Deadline, Result, SolveOptions, Status, Termination
@@ -213,21 +213,21 @@ def _rounded_up(bound: float) -> float:
 
 def solve_mcf(instance: GVneInstance, options: SolveOptions) -> Result:
     """The multi-commodity flow LP, the relaxation of (12)-(19): a bound."""
-    from schedgap.formulations.g_vne.models.relaxations import build_flows
+    from schedgap.formulations.g_vne.models import build_flows
 
     return _bound(lambda: build_flows(instance, augmented=False), options)
 
 
 def solve_augmented(instance: GVneInstance, options: SolveOptions) -> Result:
     """The augmented LP of Rost and Schmid: a bound, equal to that of `mcf`."""
-    from schedgap.formulations.g_vne.models.relaxations import build_flows
+    from schedgap.formulations.g_vne.models import build_flows
 
     return _bound(lambda: build_flows(instance, augmented=True), options)
 
 
 def solve_columns_lp(instance: GVneInstance, options: SolveOptions) -> Result:
     """The LP over all rings that respect a job's own caps, enumerated: a bound, the capped one; tiny instances."""
-    from schedgap.formulations.g_vne.models.relaxations import build_columns
+    from schedgap.formulations.g_vne.models import build_columns
 
     return _bound(lambda: build_columns(instance, relaxed=True), options)
 
@@ -236,8 +236,7 @@ def _bound(build: Callable[[], DeclarativeModel], options: SolveOptions) -> Resu
     """The optimum of a linear program as a bound, from its duals in exact arithmetic where those are known."""
     from schedgap.solvers.engines import engine
     from schedgap.solvers.engines.arrays import model_arrays
-    from schedgap.solvers.engines.dual_bound import exact_bound
-    from schedgap.solvers.engines.whole import whole_model
+    from schedgap.solvers.engines.whole import exact_bound, whole_model
 
     began = time.monotonic()
     try:

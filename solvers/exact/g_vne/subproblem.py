@@ -12,11 +12,9 @@ from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, MAXIMISE
 from schedgap.formulations.common.substrate import common_step, reachable_limit
 from schedgap.formulations.g_vne.instance import GVneInstance
-from schedgap.formulations.g_vne.tables import Forest, Tables, tables
+from schedgap.formulations.g_vne.ring_network import Forest, Tables, tables
 from schedgap.solvers.column_generation import Column, Master, Priced, RowBounds
-from schedgap.solvers.exact.g_vne.graph_pricing import GraphPricing, Walk
-from schedgap.solvers.exact.g_vne.rules import Rules
-from schedgap.solvers.exact.g_vne.tree import price_tree, split_links
+from schedgap.solvers.exact.g_vne.pricing import GraphPricing, Rules, Walk, price_tree, split_links
 
 # Cuts of g-vne: rings share a server only as wholes.
 #

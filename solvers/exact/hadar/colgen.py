@@ -26,14 +26,23 @@ from schedgap.solvers.column_generation import (
     Generated,
     GenerationLimits,
     GenerationStatus,
+    IntegerProgram,
     Master,
     Priced,
     RowBounds,
+    SearchLimits,
 )
-from schedgap.solvers.exact.hadar.branching import Pool, branch, fix_by_bound, schedule_of
-from schedgap.solvers.exact.hadar.primal import MOST_TYPES, ScheduleChoices
-from schedgap.solvers.exact.hadar.schedules import Prices, Rules, Schedule, Scheduler
-from schedgap.solvers.integer_master import IntegerProgram, SearchLimits
+from schedgap.solvers.exact.hadar.list_search import MOST_TYPES, ScheduleChoices
+from schedgap.solvers.exact.hadar.schedules import (
+    Pool,
+    Prices,
+    Rules,
+    Schedule,
+    Scheduler,
+    branch,
+    fix_by_bound,
+    schedule_of,
+)
 from schedgap.solvers.linear_program import INFINITY
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
@@ -101,7 +110,7 @@ def duals_report(
 #
 # Variables are ``f[j,t]`` (job j finishes in slot t) and ``z[j,t,l]`` (it runs at level l). Instead of devices by type,
 # for every set S of types the gangs that may only use types of S want at most what S has: that is exact, see
-# :class:`schedgap.solvers.exact.hadar.primal.Packing`. Finish slots that a bound has ruled out are left out, the
+# :class:`schedgap.solvers.exact.hadar.list_search.Packing`. Finish slots that a bound has ruled out are left out, the
 # cuts of the search are rows, and only solutions better than the incumbent are asked for.
 
 MARGIN = 4e-10

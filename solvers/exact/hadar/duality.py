@@ -34,7 +34,7 @@ def solve_p2(instance: HadarInstance, options: SolveOptions) -> Result:
     -----
     Exponential: for tiny instances. Source: paper 002, (2) to (3a).
     """
-    from schedgap.formulations.hadar.models.schedules import build_p2
+    from schedgap.formulations.hadar.models import build_p2
     from schedgap.solvers.engines.declarative import solve_declarative
 
     began = time.monotonic()
@@ -53,7 +53,7 @@ def solve_p2(instance: HadarInstance, options: SolveOptions) -> Result:
 
 def duality(instance: HadarInstance, options: SolveOptions) -> dict[str, Json]:
     """What LP(P2) and P3 say of each other; see :func:`solve_p2`."""
-    from schedgap.formulations.hadar.models.schedules import build_p2, build_p3, schedules_of
+    from schedgap.formulations.hadar.models import build_p2, build_p3, schedules_of
 
     followed, lp = _values(build_p2(instance, relaxed=True), options)
     dual, p3 = _values(build_p3(instance), options)

@@ -18,8 +18,7 @@ from schedgap.formulations.hadar.instance import HadarInstance, HadarSolution
 from schedgap.formulations.hadar.placement import levels_from, solution_from_levels, trimmed
 from schedgap.formulations.hadar.tables import small_units, tables
 from schedgap.solvers.exact.hadar.bound import upper_bound
-from schedgap.solvers.exact.hadar.list_search import LARGEST, ListSearch
-from schedgap.solvers.exact.hadar.primal import MOST_TYPES, Packing
+from schedgap.solvers.exact.hadar.list_search import LARGEST, MOST_TYPES, ListSearch, Packing
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.neighbourhoods import Neighbourhoods, Outcome, propose_initial, searched
 from schedgap.solvers.result import Result, SolveOptions, Termination

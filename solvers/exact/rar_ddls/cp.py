@@ -11,11 +11,10 @@ from schedgap.formulations.common.errors import Disagreement
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.job_options import JobOptions, job_options
 from schedgap.solvers.budget import too_large
-from schedgap.solvers.exact.rar_ddls.incumbent import BestSchedule
 from schedgap.solvers.exact.rar_ddls.intervals import IntervalModel, Overlaps
 from schedgap.solvers.exact.rar_ddls.one_server import pack
 from schedgap.solvers.exact.rar_ddls.patterns import SlotPacking
-from schedgap.solvers.exact.rar_ddls.search import LocalSearch
+from schedgap.solvers.exact.rar_ddls.search import BestSchedule, LocalSearch
 from schedgap.solvers.result import Result, SolveOptions, Termination, package_version
 
 if TYPE_CHECKING:

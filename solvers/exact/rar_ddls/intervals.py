@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.job_options import JobOptions
-from schedgap.solvers.exact.rar_ddls.incumbent import Need
 from schedgap.solvers.exact.rar_ddls.patterns import SlotCut
+from schedgap.solvers.exact.rar_ddls.search import Need
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model

@@ -10,9 +10,8 @@ from schedgap.formulations.common.errors import Disagreement
 from schedgap.formulations.rar_ddls.dynamics import simulate
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.job_options import job_options
-from schedgap.solvers.exact.rar_ddls.incumbent import BestSchedule, contention_grades
 from schedgap.solvers.exact.rar_ddls.intervals import Fixed, IntervalModel, Overlaps
-from schedgap.solvers.exact.rar_ddls.search import LocalSearch
+from schedgap.solvers.exact.rar_ddls.search import BestSchedule, LocalSearch, contention_grades
 from schedgap.solvers.neighbourhoods import Neighbourhoods, Outcome, record_gain, searched, with_companions
 from schedgap.solvers.result import Result, SolveOptions
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from schedgap.formulations.rar_ddls.job_options import JobOptions
-from schedgap.solvers.exact.rar_ddls.incumbent import BestSchedule
 from schedgap.solvers.exact.rar_ddls.patterns import LARGEST_TABLE, knapsack
+from schedgap.solvers.exact.rar_ddls.search import BestSchedule
 from schedgap.solvers.linear_program import INFINITY, Floats, LinearProgram
 
 _DIVES = 200

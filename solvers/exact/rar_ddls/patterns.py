@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.job_options import JobOptions
-from schedgap.solvers.exact.rar_ddls.incumbent import BestSchedule, Need, contention_grades, job_needs
+from schedgap.solvers.exact.rar_ddls.search import BestSchedule, Need, contention_grades, job_needs
 from schedgap.solvers.linear_program import INFINITY, LinearProgram
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
@@ -88,8 +88,7 @@ class OneSlot:
         """
         from ortools.sat.python import cp_model
 
-        from schedgap.solvers.cp_sat.process import search_apart
-        from schedgap.solvers.cp_sat.search import Listener, cp_parameters
+        from schedgap.solvers.cp_sat.search import Listener, cp_parameters, search_apart
 
         expression = cp_model.LinearExpr.weighted_sum(
             list(self.runs.values()), [weights.get(label, 0) for label in self.runs]

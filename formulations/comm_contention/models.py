@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping
 import pulp
 
 from schedgap.formulations.comm_contention.bounds import lower_bound
-from schedgap.formulations.comm_contention.dynamics import simulate
+from schedgap.formulations.comm_contention.dynamics import best_among_twins, one_at_a_time, simulate
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
-from schedgap.formulations.comm_contention.writing import best_among_twins, one_at_a_time
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.layout import Layout, RowFamily, Term, VariableFamily
@@ -87,7 +86,7 @@ def build_ilp(instance: CommContentionInstance, tighten: bool = True) -> Declara
     -----
     O(n^2) binaries, O(n^2) rows. Source: ours, after paper 001, eq. (5).
     """
-    return _Builder(instance, tighten).model()
+    return _Events(instance, tighten).model()
 
 
 def ilp_nonzeros(instance: CommContentionInstance) -> int:
@@ -103,7 +102,7 @@ def horizon(instance: CommContentionInstance) -> float:
     return max(task.release for task in instance.tasks) + 10 * pace * sum(task.size for task in instance.tasks)
 
 
-class _Builder:
+class _Events:
     """One model under construction."""
 
     def __init__(self, instance: CommContentionInstance, tighten: bool) -> None:

@@ -16,8 +16,7 @@ job, need ``workers`` only.
 Over slots, untightened: ``total[i,n]`` = 1 for the worker-slots of the job, worth mu_i(n). Tightened: worker-slots are
 filled with pieces of the utility's table; concave tables need no binaries, a run of pieces after which slopes rise has
 to be full before the next counts; and links are used at most H times. With uses, host, root and workers fixed, reached,
-sent and the pieces have whole-number solutions.
-"""
+sent and the pieces have whole-number solutions."""
 
 from __future__ import annotations
 
@@ -90,7 +89,7 @@ def ilp_nonzeros(instance: DdljsInstance) -> int:
     return total
 
 
-class _Builder:
+class _Slots:
     """Collects variables and rows job by job."""
 
     def __init__(self, instance: DdljsInstance, tighten: bool) -> None:
@@ -274,7 +273,7 @@ def build_ilp(instance: DdljsInstance, tighten: bool = True) -> DeclarativeModel
 
     Complexity: O(T J (V + E) + sum B) nonzeros, see :func:`ilp_nonzeros`. Source: paper 004, section IV, (12)-(19).
     """
-    builder = _Builder(instance, tighten)
+    builder = _Slots(instance, tighten)
     for i, reach in enumerate(reaches(instance)):
         builder.job(i, reach)
     builder.close()
@@ -292,7 +291,7 @@ def build_ilp(instance: DdljsInstance, tighten: bool = True) -> DeclarativeModel
     )
 
 
-def _solution(builder: _Builder, value: Value) -> Solution:
+def _solution(builder: _Slots, value: Value) -> Solution:
     instance = builder.instance
     names = [server.id for server in instance.servers]
     workers: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)
@@ -315,7 +314,7 @@ def _solution(builder: _Builder, value: Value) -> Solution:
     return {"slots": slots}
 
 
-def _assignment(builder: _Builder, solution: Solution) -> Mapping[pulp.LpVariable, float]:
+def _assignment(builder: _Slots, solution: Solution) -> Mapping[pulp.LpVariable, float]:
     """Variable values of a feasible solution, each ring with its workers put together server by server."""
     instance = builder.instance
     where = instance.server_index
