@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         check_scheduler,
         compare,
         evaluate,
+        evaluate_frozen,
         export,
         from_networkx,
         generate,
@@ -74,7 +75,8 @@ _HOME = {
 __all__ = [
     "CheckReport", "Disagreement", "EngineMissing", "InputError", "Instance", "Model", "ModelRefused", "Result",
     "SchedgapError", "Status", "Termination", "Violation", "audit", "bench", "certify", "check", "check_scheduler",
-    "compare", "evaluate", "export", "from_networkx", "generate", "hunt", "hunt_family", "import_trace",
+    "compare", "evaluate", "evaluate_frozen", "export", "from_networkx", "generate", "hunt", "hunt_family",
+    "import_trace",
     "library_faults", "library_records", "library_solve", "library_submit", "listing", "load", "methods", "model",
     "new_package", "parametrize_with_checks", "parse", "plot", "plot_pair", "plot_ratios", "problems", "report",
     "reproduce", "run", "schema", "solve", "to_networkx", "verify",

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from schedgap.certifying import certify
 from schedgap.checking import audit, check
-from schedgap.claims import check_scheduler, evaluate, hunt, hunt_family, new_package, parametrize_with_checks, verify
+from schedgap.claims import (
+    check_scheduler,
+    evaluate,
+    evaluate_frozen,
+    hunt,
+    hunt_family,
+    new_package,
+    parametrize_with_checks,
+    verify,
+)
 from schedgap.figures import plot, plot_pair, plot_ratios
 from schedgap.instances import (
     export,
@@ -32,6 +41,7 @@ __all__ = [
     "check_scheduler",
     "compare",
     "evaluate",
+    "evaluate_frozen",
     "export",
     "from_networkx",
     "generate",

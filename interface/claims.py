@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pytest
 
     from schedgap.benchmarks.evaluation.card import Card
+    from schedgap.benchmarks.evaluation.frozen import Development
     from schedgap.benchmarks.hunt.family.run import Lifted
     from schedgap.benchmarks.hunt.result import Hunted
     from schedgap.benchmarks.ledger.rows import Ledger
@@ -317,6 +318,59 @@ def evaluate(
     page = render("card.html", title, headline=card.headline(), sheets=card.sheets(), problem=chosen, seed=card.seed)
     write_text(folder / "card.html", page)
     return card
+
+
+def evaluate_frozen(
+    scheduler: str | Callable[..., object],
+    problem: str,
+    *,
+    online: bool = False,
+    estimates: Estimates | None = None,
+    time_limit: float = 2.0,
+    memory_limit: float = 4.0,
+    container: bool = False,
+) -> Development:
+    """A quick score on the library's small instances, whose optima or bounds are stored: nothing is solved.
+
+    It is for programs that try many schedulers, and no card: the instances are always the same.
+    :class:`schedgap.benchmarks.evaluation.frozen.FrozenJudge` judges many with one warm process each.
+
+    Parameters
+    ----------
+    scheduler, online, estimates, container : as for :func:`evaluate`
+    problem : whose instances it takes
+    time_limit : seconds for an instance
+    memory_limit : GB of its process
+
+    Returns
+    -------
+    Development
+        ``score`` is the mean of 1/ratio, 0 for a failure; ``artifacts()`` says what went wrong, and where.
+
+    Raises
+    ------
+    InputError
+        The scheduler cannot be imported, or a number is out of range.
+    Disagreement
+        Its solution is better than a stored bound: a defect of ours.
+    """
+    from schedgap.benchmarks.evaluation.contained import Bounds
+    from schedgap.benchmarks.evaluation.frozen import FrozenJudge
+    from schedgap.benchmarks.evaluation.places import bubblewrap
+    from schedgap.benchmarks.online.replay import estimates_of
+    from schedgap.catalogue.method import users_name
+    from schedgap.catalogue.registry import find_problem
+    from schedgap.formulations.common.errors import InputError
+
+    for name, value in (("time_limit", time_limit), ("memory_limit", memory_limit)):
+        if not 0 < value <= 1e4:
+            raise InputError(f"{name}: must be more than 0 and at most 10000, got {value:g}")
+    jail = bubblewrap() if container else ""
+    bounds = Bounds(time_limit, int(memory_limit * 2**30), container=jail)
+    told = estimates_of(online, estimates)
+    chosen = find_problem(problem, "--problem")
+    with FrozenJudge(chosen, bounds=bounds, estimates=told, spares=False) as judge:
+        return judge.judge(users_name(scheduler))
 
 
 def check_scheduler(function: Callable[..., object], problem: str | Problem) -> None:

@@ -105,6 +105,7 @@ class Contained:
     _in: int = -1
     _folder: str = ""
     _tried: bool = False
+    _entered: bool = False
 
     def method(self) -> Method:
         """As a method of the problem, for claims and hunts."""
@@ -149,18 +150,46 @@ class Contained:
     def _ready(self, deadline: Deadline) -> None:
         """Its process runs, and is waited for until the deadline."""
         self._deadline = deadline
-        if self._process is None:
+        if not self._entered:
             self._start()
-        if self._process is None:  # the first instance ended it
+        if not self._entered:  # the first instance ended it
             self._start()
 
     def _start(self) -> None:
-        """Start the process and import the scheduler there.
+        """Import the scheduler in its process, which is started where none waits.
 
         Raises
         ------
         InputError
             It cannot be imported.
+        """
+        places = readable(self.name, self.bounds.closed)
+        if self._process is None:
+            self.spawn(places)
+        setup = {
+            "scheduler": self.name,
+            "problem": self.problem.id,
+            "policy": self.is_policy,
+            "memory": self.bounds.memory,
+            "file": self.bounds.file,
+            "folder": self._folder,
+            "readable": places,
+        }
+        self._entered = True
+        try:
+            self.isolated = bool(self._ask(setup, START).get("isolated"))
+            self._imported(self._ask({}, START))
+        except Failed as error:
+            self.close()
+            raise InputError(f"scheduler {self.name}: {error}") from None
+        self._warm_up()
+
+    def spawn(self, places: Sequence[str] = ()) -> None:
+        """Start its process, which imports what is ours and waits there, open still, for the name of the scheduler.
+
+        Parameters
+        ----------
+        places : what it may read, where it starts in a container
         """
         if not self._folder:
             self._folder = tempfile.mkdtemp(prefix="schedgap-evaluate-")
@@ -169,12 +198,12 @@ class Contained:
         self._in, answer_write = os.pipe()
         home = {"HOME": self._folder, "TMPDIR": self._folder}
         limited = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-        places = readable(self.name, self.bounds.closed)
         # In a container with processes of its own the first of them is its parent.
         inside = contained_by(self.bounds.container, self._folder, places) if self.bounds.container else []
         parent = "1" if inside else str(os.getpid())
+        warm = [self.problem.id] if self.bounds.warm else []
         self._process = subprocess.Popen(
-            [*inside, sys.executable, "-P", "-m", GUEST, parent, str(request_read), str(answer_write)],
+            [*inside, sys.executable, "-P", "-m", GUEST, parent, str(request_read), str(answer_write), *warm],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -184,23 +213,6 @@ class Contained:
         )
         os.close(request_read)
         os.close(answer_write)
-        setup = {
-            "scheduler": self.name,
-            "problem": self.problem.id,
-            "policy": self.is_policy,
-            "warm": self.bounds.warm,
-            "memory": self.bounds.memory,
-            "file": self.bounds.file,
-            "folder": self._folder,
-            "readable": places,
-        }
-        try:
-            self.isolated = bool(self._ask(setup, START).get("isolated"))
-            self._imported(self._ask({}, START))
-        except Failed as error:
-            self.close()
-            raise InputError(f"scheduler {self.name}: {error}") from None
-        self._warm_up()
 
     def _imported(self, told: dict[str, Any]) -> None:
         """Take note of what its process tells of the scheduler that it has imported."""
@@ -320,7 +332,7 @@ class Contained:
         for descriptor in (self._out, self._in):
             with contextlib.suppress(OSError):
                 os.close(descriptor)
-        self._process = None
+        self._process, self._entered = None, False
 
     def __enter__(self) -> Contained:
         return self

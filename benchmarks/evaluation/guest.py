@@ -1,6 +1,7 @@
 """The inside of the process in which a foreign scheduler runs: instances come in, solutions go out, nothing else.
 
-Started as ``python -m schedgap.benchmarks.evaluation.guest PARENT IN OUT`` with two inherited pipes. Nothing that
+Started as ``python -m schedgap.benchmarks.evaluation.guest PARENT IN OUT [PROBLEM]`` with two inherited pipes; of a
+problem that is named it loads the compiled heuristics first. Nothing that
 happens here is believed outside: times are taken and solutions are checked by the other side.
 """
 
@@ -221,11 +222,11 @@ def main(argv: list[str]) -> None:
     """Serve until the other side ends."""
     end_with_parent(int(argv[0]), watch=False)
     incoming, outgoing = os.fdopen(int(argv[1]), "rb"), os.fdopen(int(argv[2]), "wb")
-    setup = receive(incoming)
     sys.dont_write_bytecode = True
+    if argv[3:]:
+        _warm_up(find_problem(argv[3]))
+    setup = receive(incoming) or sys.exit()  # a spare one that was never needed
     problem = find_problem(setup["problem"])
-    if setup["warm"]:
-        _warm_up(problem)
     os.environ["NUMBA_CACHE_DIR"] = os.path.join(setup["folder"], "numba")
     if "numba" in sys.modules:
         sys.modules["numba"].config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from schedgap.benchmarks.online.state import Action, Job, State
+from schedgap.benchmarks.online.state import Action, Job, Policy, State
 
 
 def _length(job: Job) -> tuple[float, int]:
@@ -151,5 +151,5 @@ class Las(_Preemptive):
         return [*actions, ("wake", min(moves))] if moves else actions
 
 
-POLICIES = {"fifo": Fifo, "sjf": Sjf, "srtf": Srtf, "las": Las, "easy": Easy}
+POLICIES: Mapping[str, Callable[[], Policy]] = {"fifo": Fifo, "sjf": Sjf, "srtf": Srtf, "las": Las, "easy": Easy}
 """By name."""

@@ -25,6 +25,9 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
         choices=("exact", "user", "none"),
         help="what an online policy is told of lengths: the truth, what a user would ask for, nothing (default)",
     )
+    parser.add_argument(
+        "--frozen", action="store_true", help="a quick score on stored instances, of which nothing is solved; no card"
+    )
     parser.add_argument("--claims", type=Path, metavar="FILE.py", help="claims of your own: a file with CLAIMS")
     parser.add_argument("--budget", type=seconds, metavar="S", help="seconds of its hunt (default: it stops by counts)")
     parser.add_argument("--instances", type=count, metavar="N", help="instances of each family (default 5)")
@@ -46,6 +49,8 @@ def run_evaluate(arguments: argparse.Namespace) -> int:
     """Judge a scheduler; 1 where it fails on an instance, 4 where it fails on all."""
     from schedgap import api
 
+    if arguments.frozen:
+        return _run_frozen(arguments)
     card = api.evaluate(
         arguments.scheduler,
         arguments.problem,
@@ -67,7 +72,32 @@ def run_evaluate(arguments: argparse.Namespace) -> int:
     print(to_json(card.to_dict()) if arguments.json else card.to_text())
     if card.folder is None:
         return INTERRUPTED
-    return 0 if card.feasible == len(card.trials) else 1 if card.feasible else 4
+    return _status(card.feasible, len(card.trials))
+
+
+def _run_frozen(arguments: argparse.Namespace) -> int:
+    """A development score; 1 where it fails on a stored instance, 4 where it fails on all."""
+    from schedgap import InputError, api
+
+    drawn = ("on", "claims", "budget", "instances", "seed", "workers", "cluster")
+    given = next(filter(vars(arguments).get, drawn), None)
+    if given is not None:
+        raise InputError(f"--{given}: not with --frozen, whose instances are stored with what is known of them")
+    found = api.evaluate_frozen(
+        arguments.scheduler,
+        arguments.problem,
+        online=arguments.online,
+        estimates=arguments.estimates,
+        time_limit=arguments.time_limit or 2.0,
+        memory_limit=arguments.memory_limit,
+        container=arguments.container,
+    )
+    print(to_json(found.to_dict()) if arguments.json else found.to_text())
+    return _status(found.feasible, len(found.attempts))
+
+
+def _status(feasible: int, instances: int) -> int:
+    return 0 if feasible == instances else 1 if feasible else 4
 
 
 def add_new(parser: argparse.ArgumentParser) -> None:

@@ -1,0 +1,94 @@
+"""Regret of the shipped online policies: generated families and instances of files (logs), by what they are told.
+
+``python -m schedgap.benchmarks.studies.online_regret [FILE ...] [--seeds N]`` prints a table for each family, and one
+for each group of files whose names begin alike up to the first dash. Regret is to the certified bound of each instance.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import math
+import statistics
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import get_args
+
+from scipy.special import stdtrit
+
+from schedgap.benchmarks.instances import make_instance
+from schedgap.benchmarks.online.policies import POLICIES
+from schedgap.benchmarks.online.replay import Estimates, replay_here, world_of
+from schedgap.benchmarks.online.state import Policy
+from schedgap.benchmarks.text import table
+from schedgap.catalogue.registry import find_problem, parse_instance
+from schedgap.formulations.common.instance import Instance
+
+PROBLEM = "gpu-sharing"
+FAMILIES = ("small", "table-ii", "table-iii")
+RUNS: tuple[tuple[str, Estimates], ...] = (
+    ("fifo", "none"),
+    ("las", "none"),
+    *((name, told) for name in ("sjf", "srtf", "easy") for told in get_args(Estimates)[:2]),
+)
+"""Policies, and what each is told of lengths."""
+
+
+def regret(instance: Instance, policy: Policy, estimates: Estimates, seed: int) -> float | None:
+    """(mean JCT - certified bound) / certified bound; None where there is none or the run is infeasible."""
+    problem = find_problem(PROBLEM)
+    preempts = bool(getattr(policy, "preempts", False))
+    world = world_of(problem, instance, preempts=preempts, estimates=estimates, seed=seed)
+    if world is None:
+        return None
+    report, bound = replay_here(world, policy).report, world.bound()
+    if not report.feasible or report.objective is None or bound is None:
+        return None
+    return float(report.objective) / bound - 1
+
+
+def groups(files: Iterable[Path], seeds: int) -> Iterator[tuple[str, list[Instance]]]:
+    """Families, then files."""
+    for family in FAMILIES:
+        yield family, [make_instance(find_problem(PROBLEM), family, seed) for seed in range(seeds)]
+    for name, paths in itertools.groupby(sorted(files), lambda path: path.stem.partition("-")[0]):
+        yield name, [parse_instance(json.loads(path.read_text()), str(path))[1] for path in paths]
+
+
+def interval(values: list[float]) -> str:
+    """Mean and the half-width of its 95% interval."""
+    if len(values) < 2:
+        return "".join(f"{value:.3f}" for value in values)
+    half = float(stdtrit(len(values) - 1, 0.975)) * statistics.stdev(values) / math.sqrt(len(values))
+    return f"{statistics.fmean(values):.3f} +- {half:.3f}"
+
+
+def rows_of(instances: list[Instance]) -> list[list[str]]:
+    """One for each policy and what it is told; the last column is paired: told by users minus told the truth."""
+    found: dict[tuple[str, Estimates], list[float | None]] = {}
+    for name, estimates in RUNS:
+        make = POLICIES[name]
+        found[name, estimates] = [regret(one, make(), estimates, seed) for seed, one in enumerate(instances)]
+    rows = []
+    for (name, estimates), values in found.items():
+        known = [value for value in values if value is not None]
+        pairs = zip(values, found.get((name, "exact"), []), strict=False) if estimates == "user" else ()
+        paired = interval([a - b for a, b in pairs if a is not None and b is not None])
+        rows.append([name, estimates, f"{len(known)} of {len(values)}", interval(known), paired])
+    return rows
+
+
+def main() -> None:
+    """Print all tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("files", nargs="*", type=Path)
+    parser.add_argument("--seeds", type=int, default=20)
+    given = parser.parse_args()
+    for name, instances in groups(given.files, given.seeds):
+        head = ["policy", "told", "feasible", "regret to the bound", "user minus exact"]
+        print(f"{name}: {len(instances)} instances\n{table(head, rows_of(instances))}\n", flush=True)
+
+
+if __name__ == "__main__":
+    main()

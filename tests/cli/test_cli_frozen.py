@@ -1,0 +1,131 @@
+"""``evaluate --frozen``: candidates of a search judged on stored instances, quickly, and cheats found out."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support import foreign, peekers
+from support.command import Command
+
+from schedgap.benchmarks.evaluation import frozen
+from schedgap.benchmarks.evaluation.card import SCHEMA
+from schedgap.benchmarks.evaluation.contained import Bounds
+from schedgap.benchmarks.evaluation.frozen import FIRST, FrozenJudge, stored
+from schedgap.benchmarks.evaluation.run import _drawn
+from schedgap.catalogue.registry import find_problem
+from schedgap.formulations.common.errors import Disagreement, InputError
+
+PROBLEM = find_problem("rar-ddls")
+FILE = Path(foreign.__file__)
+FEW = 8
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[FrozenJudge]:
+    """One for all candidates here, with a few instances."""
+    with pytest.MonkeyPatch.context() as patched:
+        few = [entry for entry in stored(PROBLEM) if entry.known.status == "optimal"][:FEW]
+        patched.setattr(frozen, "stored", lambda problem: few)
+        with FrozenJudge(PROBLEM, bounds=Bounds(seconds=300.0, memory=1 << 30, warm=False)) as one:
+            yield one
+
+
+def test_a_candidate_gets_its_ratios_to_what_is_stored(judge: FrozenJudge) -> None:
+    found = judge.judge(f"{FILE}:good")
+    assert [one.entry for one in found.attempts] == judge.entries and found.feasible == FEW
+    for one in found.attempts:
+        assert one.to == "optimum" and one.objective is not None
+        assert one.ratio == pytest.approx(one.objective / (one.entry.known.objective or 0)) and one.ratio >= 1
+    assert found.score == pytest.approx(sum(1 / (one.ratio or 0) for one in found.attempts) / FEW)
+    worst = found.artifacts()["worst"]
+    assert worst["ratio"] == max(one.ratio or 0 for one in found.attempts) > 1
+    optimum = judge.problem.check(judge.problem.instance_class.parse(worst["data"]), worst["best_known_solution"])
+    assert optimum.objective == worst["best_known"] < worst["objective"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "message"),
+    [
+        ("infeasible", "infeasible", "GPUs"),  # everything at once on one server: good to the eye, and no schedule
+        ("patches", "infeasible", ""),  # it makes every checker of its process say yes
+        ("forges", "answer", "not asked for"),
+        ("exits", "died", "ended with status 0"),
+        ("nothing", "none", "found nothing"),
+    ],
+)
+def test_a_cheat_gains_nothing(judge: FrozenJudge, name: str, kind: str, message: str) -> None:
+    """And is not tried on more than the first few; the next candidate meets a process that knows nothing of it."""
+    found = judge.judge(f"{FILE}:{name}")
+    kinds = [one.failure for one in found.attempts]
+    assert kinds[0] == kind
+    if found.feasible:  # on instances where all fits on one server
+        assert found.score < 0.3 and kinds.count(kind) == FEW - found.feasible
+    else:
+        assert set(kinds[FIRST:]) == {"untried"} and found.score == 0
+    failure = found.artifacts()["failure"]
+    assert failure["kind"] == kind and message in failure["message"]
+    assert failure["instance"] == judge.entries[0].id and failure["data"] == judge.entries[0].instance.to_dict()
+    assert judge.judge(f"{FILE}:good").feasible == FEW
+
+
+def test_a_slow_one_is_given_up(judge: FrozenJudge, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judge._next, "bounds", Bounds(seconds=0.3, memory=1 << 30, warm=False))
+    found = judge.judge(f"{FILE}:endless")
+    assert [one.failure for one in found.attempts] == ["time"] * 3 + ["untried"] * (FEW - 3)
+
+
+def test_a_candidate_sees_no_file_beside_its_own(judge: FrozenJudge, tmp_path: Path) -> None:
+    (tmp_path / "answers.txt").write_text("12")
+    code = "from pathlib import Path\n\ndef looks(instance, *, seed):\n"
+    (tmp_path / "candidate.py").write_text(
+        f"{code}    raise ValueError(Path({str(tmp_path / 'answers.txt')!r}).read_text())\n"
+    )
+    found = judge.judge(f"{tmp_path / 'candidate.py'}:looks")
+    assert {one.failure for one in found.attempts} == {"error", "untried"}
+    assert "PermissionError" in found.attempts[0].message
+
+
+def test_what_cannot_be_imported_is_told(judge: FrozenJudge, tmp_path: Path) -> None:
+    for name, text in (("missing.py", None), ("broken.py", "def scheduler(:\n")):
+        if text is not None:
+            (tmp_path / name).write_text(text)
+        with pytest.raises(InputError, match=f"{name}:scheduler"):
+            judge.judge(f"{tmp_path / name}:scheduler")
+    assert judge.judge(f"{FILE}:good").feasible == FEW
+
+
+def test_better_than_what_is_stored_is_a_fault_of_ours(judge: FrozenJudge, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = judge.entries[0]
+    known = entry.known.model_copy(update={"bound": 10 * (entry.known.bound or 0)})
+    monkeypatch.setattr(judge, "entries", [type(entry)(known, entry.data, entry.path)])
+    with pytest.raises(Disagreement, match=f"{entry.id}, better than the bound"):
+        judge.judge(f"{FILE}:good")
+
+
+def test_stored_instances_are_never_those_of_a_card() -> None:
+    stored_here = {entry.instance.content_hash() for entry in stored(PROBLEM)}
+    assert len(stored_here) > 30
+    assert not stored_here & {instance.content_hash() for _, _, instance in _drawn(PROBLEM, 5, 2)[0]}
+
+
+def test_the_command(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(peekers.__file__, tmp_path / "mine.py")
+    few = stored(find_problem("gpu-sharing"))[:4]
+    monkeypatch.setattr(frozen, "stored", lambda problem: few)
+    line = ["evaluate", "mine.py:Remembers", "--problem", "gpu-sharing", "--online", "--frozen"]
+    ran = command(*line, "--json")
+    data = json.loads(ran.out)
+    assert ran.status == 0 and data["kind"] == "development" and data["feasible"] == 4
+    assert "score" not in data and "trials" not in data and data["schema"] == SCHEMA
+    assert 0 < data["development_score"] <= 1
+    assert list(tmp_path.iterdir()) == [tmp_path / "mine.py"]  # no card
+    assert "no card" in command(*line).out.splitlines()[0]
+    refused = command(*line, "--budget", 5)
+    assert refused.status == 2 and refused.message.startswith("--budget: not with --frozen")
+    alone = command("evaluate", "mine.py:Idle", *line[2:])
+    assert alone.status == 4 and "wait for ever" in alone.out
