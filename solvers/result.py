@@ -341,7 +341,7 @@ class Result:
 
     @property
     def gap(self) -> float | None:
-        """|objective - bound| / max(1e-9, |objective|), or None."""
+        """|objective - bound| / |objective|, or None."""
         return gap(self.objective, self.bound)
 
     @property

@@ -42,10 +42,10 @@ def agrees(a: float, b: float) -> bool:
 
 
 def gap(objective: float | None, bound: float | None) -> float | None:
-    """|objective - bound| / max(1e-9, |objective|), or None where either is unknown."""
-    if objective is None or bound is None:
+    """|objective - bound| / |objective|, whatever their size; None where either is unknown, or only the first is 0."""
+    if objective is None or bound is None or (objective == 0 != bound):
         return None
-    return abs(objective - bound) / max(1e-9, abs(objective))
+    return abs(objective - bound) / abs(objective) if objective else 0.0
 
 
 def ratio(value: float | None, reference: float | None, sense: int) -> float | None:

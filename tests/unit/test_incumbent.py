@@ -7,8 +7,9 @@ from fractions import Fraction
 
 import pytest
 
-from schedgap.formulations.common.numbers import MAXIMISE, MINIMISE
+from schedgap.formulations.common.numbers import MAXIMISE, MINIMISE, gap
 from schedgap.solvers.incumbent import Incumbent, contradicts, optimal
+from schedgap.solvers.result import SolveOptions
 
 
 @pytest.mark.parametrize(
@@ -47,6 +48,17 @@ def test_a_better_objective_contradicts_a_bound_beyond_rounding() -> None:
     assert (
         contradicts(5e-19, 1e-20, MAXIMISE) and contradicts(1e-20, 0.0, MAXIMISE) and not contradicts(0, 0.0, MAXIMISE)
     )
+
+
+def test_no_gap_is_small_because_its_numbers_are() -> None:
+    assert (gap(10.0, 8.0), gap(-10.0, -8.0), gap(1e-12, 5e-12)) == (0.2, 0.2, 4.0)
+    assert (gap(0.0, 0.0), gap(0.0, 5e-19), gap(None, 1.0), gap(1.0, None)) == (0.0, None, None, None)
+    best = Incumbent(MAXIMISE, SolveOptions(relative_gap=0.01))
+    best.accept({}, 1e-12)
+    best.tighten(5e-12)
+    assert not best.gap_reached
+    best.tighten(1.005e-12)
+    assert best.gap_reached
 
 
 def test_an_incumbent_keeps_the_best_of_both() -> None:
