@@ -167,7 +167,7 @@ class Progress:
         if bound is None or not math.isfinite(bound):
             return False
         sense = self._arrays.sense
-        if self.bound is not None and sense * (bound - self.bound) <= 1e-9 * max(1.0, abs(bound)):
+        if self.bound is not None and sense * (bound - self.bound) <= 1e-9 * abs(bound):
             return False
         self.bound = bound
         return True

@@ -14,7 +14,7 @@ import schedgap.solvers.engines.declarative as declarative
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import EngineMissing
 from schedgap.solvers.engines import engine
-from schedgap.solvers.engines.answer import EngineAnswer
+from schedgap.solvers.engines.answer import EngineAnswer, Progress
 from schedgap.solvers.engines.arrays import model_arrays
 from schedgap.solvers.engines.declarative import solve_declarative
 from schedgap.solvers.engines.integers import exact_decimal
@@ -230,3 +230,15 @@ def test_a_start_goes_to_an_engine_in_its_units() -> None:
     arrays = whole_model(model_arrays(model)).arrays
     (value,) = arrays.start(model, {}).values()
     assert value * 1e-11 == pytest.approx(4e-12 * arrays.upper[0], abs=0)
+
+
+def test_bounds_below_1e_9_improve_too() -> None:
+    maker = ModelMaker()
+    y = maker.var(0, 1e-11, integer=False)
+    maker.minimise([(y, 1.0)])
+    model, told = maker.model(), list[float | None]()
+    options = SolveOptions(report=lambda solution, objective, bound: told.append(bound))
+    progress = Progress(model, model_arrays(model), options)
+    for bound in (0.0, 1e-13, 1e-13 * (1 + 1e-10), 2e-13):  # the third is the second, but for rounding
+        progress.new_bound(bound)
+    assert told == [0.0, 1e-13, 2e-13]
