@@ -407,3 +407,15 @@ def test_every_problems_main_form_takes_its_own_values_back(problem: str) -> Non
     assert quick is not None
     back, own = (schedgap.check(instance, one) for one in (model.solution(dict(model.point(quick))), quick))
     assert back.feasible and back.objective == pytest.approx(own.objective, rel=1e-9)
+
+
+def test_a_row_in_picoseconds_is_as_exact_as_one_in_seconds() -> None:
+    instance = schedgap.load(Path(__file__).parents[1] / "data" / "gate" / "ddl-cluster-picoseconds.json")
+    earliest = schedgap.solve(instance, "srsf-1").solution
+    assert earliest is not None and earliest["finish"]["j0"] > 1.2e-12
+    model = schedgap.model(instance)
+    model.add(model.variables["end"]["j0", 0] <= 1.1e-12, name="soon")
+    (broken,) = model.check(earliest).violations
+    assert broken.message == "soon: 1.30000006006e-12 <= 1.1e-12"
+    found = model.solve("highs").solution
+    assert found is not None and found["finish"]["j0"] < 1.1e-12
