@@ -13,7 +13,6 @@ from schedgap.formulations.ddl_cluster.bounds import Resource, shares
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.g_vne.instance import GVneInstance
-from schedgap.formulations.gpu_sharing import dynamics as gpu_sharing
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import impossible
 from schedgap.formulations.hadar.instance import HadarInstance
@@ -27,7 +26,7 @@ from schedgap.solvers.certificates.rar_ddls import areas
 from schedgap.solvers.certificates.tree import Unproven
 from schedgap.solvers.exact.ddljs.bound import block_prices
 from schedgap.solvers.exact.g_vne.bound import priced_bound
-from schedgap.solvers.exact.gpu_sharing.bound import mean_busy
+from schedgap.solvers.exact.gpu_sharing.bound import priced
 from schedgap.solvers.exact.hadar.bound import MEDIUM, ORDINARY, block_bound
 
 Leaf = tuple[str, dict[str, Any], dict[str, Any]]
@@ -78,9 +77,8 @@ def _leaves(instance: Instance, given: dict[str, Any]) -> Iterator[Leaf]:
         reason = impossible(instance)
         if reason is not None:
             raise Unproven(f"there is no schedule: {reason}")
-        priced = _buckets(instance)
-        yield "prices", {}, {**priced, "prices": []}  # every job alone
-        yield "prices", {}, priced
+        yield "prices", {}, {"edges": [0], "prices": [[]], "classes": [], "weights": []}  # every job alone
+        yield "prices", {}, _buckets(instance)
     elif isinstance(instance, GVneInstance):
         yield "prices", {}, _rings(instance)
     elif isinstance(instance, DdljsInstance):
@@ -139,11 +137,11 @@ def _slots(instance: DdljsInstance) -> Iterator[Leaf]:
 
 def _buckets(instance: GpuSharingInstance) -> dict[str, Any]:
     """Prices of gpu-sharing by buckets of slots."""
-    found = mean_busy(instance, gpu_sharing.tables(instance))
+    found = priced(instance)
     return {
-        "first": found.first,
-        "width": found.width,
+        "edges": found.edges.tolist(),
         "prices": np.rint(found.prices * GRID).astype(np.int64).tolist(),
+        "classes": found.classes.tolist(),
         "weights": np.floor(found.weights * (1 - 1e-12) * GRID).astype(np.int64).tolist(),
     }
 

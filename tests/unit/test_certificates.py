@@ -43,8 +43,8 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "solvers" / "certificates"
 STANDARD = {
     "argparse", "bisect", "collections", "collections.abc", "dataclasses", "decimal",
-    "fractions", "gzip", "hashlib", "heapq", "importlib", "importlib.metadata", "instances",
-    "itertools", "json", "linear", "math", "pathlib", "sys", "typing", "zlib", "__future__",
+    "fractions", "functools", "gzip", "hashlib", "heapq", "importlib", "importlib.metadata", "instances",
+    "itertools", "json", "linear", "math", "operator", "pathlib", "sys", "typing", "zlib", "__future__",
     "schedgap.solvers.certificates.instances", "schedgap.solvers.certificates.linear",
     "schedgap.solvers.certificates.rules.rings", "rules.rings",
     "schedgap.solvers.certificates.rules.comm_orders", "rules.comm_orders",

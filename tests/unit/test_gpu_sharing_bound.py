@@ -1,18 +1,26 @@
-"""The certified bound of gpu-sharing where it can be worked out by hand, and its prices against a linear program."""
+"""The certified bound of gpu-sharing: worked out by hand, against a plain sum over slots, and doctored certificates."""
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections.abc import Mapping
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
 
 from schedgap.benchmarks.instances.gpu_sharing.random import small
-from schedgap.formulations.gpu_sharing.dynamics import tables
+from schedgap.formulations.common.numbers import exact
+from schedgap.formulations.gpu_sharing.dynamics import exact_work, tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.heuristics.gpu_sharing.sharing import sjf_bsbf, sjf_bsbf_plus, sjf_ffs
+from schedgap.solvers.certificates import checker, make
+from schedgap.solvers.certificates.bounds import prove_bound
+from schedgap.solvers.certificates.linear import GRID, Rejected
+from schedgap.solvers.certificates.make import certificate_of
 from schedgap.solvers.exact.gpu_sharing import bound
 
 
@@ -62,8 +70,8 @@ def shared(xi: float, other: float) -> dict[str, Any]:
         (instance_of((5, 2, 4), (7, 2, 4)), 5.0),  # the same, later
         (instance_of((1, 2, 1), (1, 2, 2), (1, 2, 3)), 10 / 3),  # 1, 3, 6
         (instance_of((1, 2, 4), (1, 2, 4), horizon=8), 6.0),
-        # phi = 2/1.25: both are done in 5 slots at the least; their mean busy times 2.5 each, and half of 4
-        (instance_of((1, 2, 4), (1, 2, 4), **shared(1.25, 1.25)), 4.5),
+        # phi = 2/1.25: both are done in 5 slots at the least
+        (instance_of((1, 2, 4), (1, 2, 4), **shared(1.25, 1.25)), 5.0),
         # xi = 3 both ways: sharing does less than one job alone
         (instance_of((1, 2, 4), (1, 2, 4), **shared(3.0, 3.0)), 6.0),
     ],
@@ -74,15 +82,6 @@ def test_the_bound_by_hand(instance: GpuSharingInstance, mean: float) -> None:
 
 def test_there_is_no_bound_where_nothing_is_feasible() -> None:
     assert bound.lower_bound(instance_of((1, 3, 4))) is None
-
-
-def test_a_part_of_a_slot_counts_as_in_the_latest_run() -> None:
-    """W = 2.5 on all GPUs twice: mean busy times add up to 5, the rest to (4 + 2 + 0.5) / 5 each."""
-    instance = instance_of((1, 2, 2.5), (1, 2, 2.5))
-    found = bound.mean_busy(instance, tables(instance))
-    # z: 5 slots of work from slot 1 on, at (t - 1/2) / 2.5
-    assert found.value == pytest.approx(12.5 / 2.5 + 2 * 6.5 / 5.0, rel=1e-6)
-    assert (found.first, found.width) == (1, 1) and found.weights.tolist() == [1.0, 1.0]
 
 
 def test_phi_and_weights_of_pairs() -> None:
@@ -97,88 +96,167 @@ def test_phi_and_weights_of_pairs() -> None:
     assert bound.sharing_factor(alone) == 1.0 and bound.capacity_weights(alone).tolist() == [1.0, 1.0]
 
 
-def test_wider_buckets_are_no_better(monkeypatch: pytest.MonkeyPatch) -> None:
-    instance = instance_of((1, 2, 4), (3, 1, 7), (2, 2, 5.5), (6, 1, 3))
-    data = tables(instance)
-    values = []
-    for buckets in (400, 12, 5, 3, 2):
-        monkeypatch.setattr(bound, "_LEAST_BUCKETS", buckets)
-        monkeypatch.setattr(bound, "_CELLS", 1)
-        values.append(bound.mean_busy(instance, data))
-    assert [found.width for found in values] == sorted(found.width for found in values)
-    assert values[0].width == 1 and values[-1].width > 5
-    assert all(fine.value >= coarse.value - 1e-6 for fine, coarse in pairwise(values))
-    monkeypatch.undo()
-    assert bound.mean_busy(instance, data).value == pytest.approx(values[0].value, rel=1e-9)
+def leaf_of(instance: GpuSharingInstance) -> dict[str, Any]:
+    return dict(prove_bound(instance)["tree"]["prices"])
 
 
-@pytest.mark.parametrize("capacity", [5.0, 1.0])
-@pytest.mark.parametrize("seed", range(6))
-def test_what_prices_prove_is_the_lagrangian(seed: int, capacity: float) -> None:
-    """A job at its cheapest under the prices, by a linear program; and prices from the whole one are the best."""
-    rng = np.random.default_rng(seed)
-    jobs, buckets = 3, 4
-    room = np.append(rng.uniform(0, 3, (jobs, buckets)), np.full((jobs, 1), np.inf), axis=1)
-    room[0, 0] = 0.0
-    position = np.sort(rng.uniform(0, 5, (jobs, buckets + 1)), axis=1)
-    work, gpus, constant = rng.uniform(2, 6, jobs), rng.uniform(0.5, 2, jobs), rng.uniform(-1, 1, jobs)
-    solo = np.zeros(jobs, dtype=np.int64)
-    problem = bound._Prices(position, room, work, gpus, constant, solo, capacity)
-
-    def proven(prices: np.ndarray) -> float:
-        total = -capacity * prices.sum() + constant.sum()
-        for j in range(jobs):
-            cost = position[j] + np.append(gpus[j] * prices, 0.0)
-            limits = [(0.0, None if np.isinf(most) else most) for most in room[j]]
-            total += linprog(cost, A_eq=np.ones((1, buckets + 1)), b_eq=[work[j]], bounds=limits).fun
-        return float(total)
-
-    for prices in (np.zeros(buckets), rng.uniform(0, 2, buckets)):
-        assert problem.evaluate(prices) == pytest.approx(proven(prices), rel=1e-9)
-    best = problem.best()
-    rows = np.zeros((buckets, jobs * (buckets + 1)))
-    each = np.zeros((jobs, jobs * (buckets + 1)))
-    for j in range(jobs):
-        each[j, j * (buckets + 1) : (j + 1) * (buckets + 1)] = 1.0
-        for b in range(buckets):
-            rows[b, j * (buckets + 1) + b] = gpus[j]
-    limits = [(0.0, None if np.isinf(most) else most) for most in room.ravel()]
-    whole = linprog(position.ravel(), A_ub=rows, b_ub=np.full(buckets, capacity), A_eq=each, b_eq=work, bounds=limits)
-    assert problem.evaluate(best) == pytest.approx(whole.fun + constant.sum(), rel=1e-7)
-    floor = bound._Prices(position, room, work, gpus, constant, np.array([100, 0, 0]), capacity)
-    assert floor.evaluate(np.zeros(buckets)) > 100 - 1
+def value_of(instance: GpuSharingInstance, leaf: Mapping[str, Any]) -> Fraction:
+    model = checker.model_of(make.plain(instance), "prices", {})
+    assert model.price is not None
+    value = model.price(leaf, {})
+    assert value is not None
+    return value
 
 
-def test_buckets_cover_all_slots_up_to_the_latest_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Slots 1 to 13: one after the other, and once more the longest."""
-    instance = instance_of((1, 2, 5.5))
-    seen: list[np.ndarray] = []
+def plain_value(instance: GpuSharingInstance, leaf: Mapping[str, Any]) -> Fraction:
+    """What a leaf proves, pair by pair and slot by slot, from the meaning of the problem."""
+    jobs, count = instance.jobs, len(instance.jobs)
+    kinds, weights = leaf["classes"] or [0] * count, leaf["weights"] or [GRID] * count
+    edges = leaf["edges"]
+    table = tables(instance)
 
-    class Spied(bound._Prices):
-        def __init__(self, position: np.ndarray, *more: Any) -> None:
-            seen.append(position)
-            super().__init__(position, *more)
+    def price(j: int, slot: int) -> Fraction:
+        k = next((k for k, (a, b) in enumerate(pairwise(edges)) if a <= slot < b), None)
+        return Fraction(0) if k is None else Fraction(leaf["prices"][kinds[j]][k] * weights[j], GRID**2)
 
-    monkeypatch.setattr(bound, "_Prices", Spied)
-    monkeypatch.setattr(bound, "_CELLS", 1)
-    for least, width, count in ((14, 1, 13), (13, 1, 13), (12, 2, 7), (6, 3, 5)):
-        monkeypatch.setattr(bound, "_LEAST_BUCKETS", least)
-        found = bound.mean_busy(instance, tables(instance))
-        assert (found.width, len(found.prices)) == (width, count)
-        # the middle of the first slot of every bucket, what is beyond the last one included
-        assert seen[-1][0] * 5.5 == pytest.approx(0.5 + width * np.arange(count + 1))
+    slowed = [
+        any(table.may_share[j, k] and table.slowdown[j, k] > 1 for k in range(count) if k != j) for j in range(count)
+    ]
+    slots = range(edges[0], edges[-1])
+    worth = Fraction(0)
+    for slot in slots:
+        alone = [price(j, slot) for j in range(count)]
+        both = [
+            alone[j] / exact(table.slowdown[j, k]) + alone[k] / exact(table.slowdown[k, j])
+            for j in range(count)
+            for k in range(j)
+            if table.may_share[j, k]
+        ]
+        worth += max([*alone, *both])
+    total = -instance.total_gpus * worth
+    for j, job in enumerate(jobs):
+        work = exact_work(job, table.steps[j][0], instance.slot_length)
+        if slowed[j]:  # in 2^-40, rounded down, as the checker has it
+            work = Fraction(math.floor(work * GRID), GRID)
+        length, best = math.ceil(work), None
+        for end in range(job.arrival + length, max(job.arrival, edges[-1]) + 2 * length + 2):
+            if slowed[j]:
+                need, cost = work, Fraction(0)
+                for p in sorted(price(j, t) for t in range(job.arrival, end)):
+                    cost, need = cost + p * min(need, 1), need - min(need, 1)
+            else:
+                cost = sum((price(j, t) for t in range(end - length, end)), Fraction(0))
+            found = end - job.arrival + job.gpus * cost
+            best = found if best is None else min(best, found)
+        assert best is not None
+        total += best
+    return total / count
 
 
-def test_prices_are_tried_in_other_sizes_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    instance = instance_of((1, 2, 4), (1, 2, 4), (2, 1, 3))
-    best, data = bound._Prices.best, tables(instance)
-    right = bound.mean_busy(instance, data)
-    for off in (0.8, 1.1):
-        monkeypatch.setattr(bound._Prices, "best", lambda self, off=off: best(self) / off)
-        found = bound.mean_busy(instance, data)
-        assert found.value == pytest.approx(right.value, rel=1e-12) and found.prices == pytest.approx(right.prices)
-    monkeypatch.setattr(bound._Prices, "best", lambda self: 3 * best(self))
-    assert bound.mean_busy(instance, data).value < right.value - 0.1
+CASES = [
+    instance_of((1, 2, 4), (3, 1, 7), (2, 2, 5.5), (6, 1, 3)),
+    instance_of((1, 2, 2.5), (1, 2, 4.5), (2, 2, 3), (2, 1, 4), **shared(1.25, 1.6)),
+    instance_of((1, 2, 2.5), (1, 2, 2.5), (2, 2, 3), (2, 1, 4), (2, 2, 4), max_jobs_per_gpu=2),
+]
+
+
+@pytest.mark.parametrize("case", range(len(CASES)))
+def test_a_leaf_proves_what_slots_and_pairs_add_up_to(case: int) -> None:
+    """Exactly, for the prices that are found and for any others."""
+    instance = CASES[case]
+    rng = np.random.default_rng(case)
+    leaf = leaf_of(instance)
+    leaves = [leaf]
+    for _ in range(12):
+        edges = np.unique(rng.integers(1, 18, 6)).tolist()
+        classes = rng.integers(0, 3, len(instance.jobs)).tolist()
+        prices = rng.integers(0, GRID, (3, len(edges) - 1)).tolist()
+        weights = rng.integers(0, GRID, len(instance.jobs)).tolist() if rng.random() < 0.5 else []
+        leaves.append({"edges": edges, "prices": prices, "classes": classes, "weights": weights})
+    for one in leaves:  # what pairs do is rounded up to 2^-40 by the checker
+        value, plain = value_of(instance, one), plain_value(instance, one)
+        assert plain - Fraction(1, 10**9) <= value <= plain
+        assert value == plain or instance.interference
+    assert value_of(instance, leaf) > 0
+
+
+@pytest.mark.parametrize("case", range(len(CASES)))
+def test_a_certificate_with_one_number_off_by_a_billionth_is_refused(case: int) -> None:
+    """Prices that just suffice: each one moved by 1e-9 to where the sum falls, and the claim by 1e-9."""
+    instance = CASES[case]
+    leaf, step = leaf_of(instance), Fraction(1, len(instance.jobs))
+    whole = value_of(instance, leaf)
+    floor = value_of(instance, {**leaf, "prices": [[0] * len(own) for own in leaf["prices"]]})
+    assert whole > floor
+    target = max(floor, step * (math.ceil(whole / step) - 1))
+    low, high = 0, GRID  # of all the prices times a factor, the sum passes the target within 2^-40
+
+    def scaled(factor: int) -> dict[str, Any]:
+        return {**leaf, "prices": [[p * factor // GRID for p in own] for own in leaf["prices"]]}
+
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if value_of(instance, scaled(middle)) > target else (middle, high)
+    tight = scaled(high)
+    given = make.plain(instance)
+    claim = target + step
+    certificate = certificate_of(given, "prices", {}, claim, {"prices": tight})
+    assert make.check(instance, certificate).bound == claim
+
+    moved = GRID // 10**9 + 1
+    refused = lowered = 0
+    for c, k in itertools.product(range(len(tight["prices"])), range(len(tight["edges"]) - 1)):
+        for sign in (-1, 1):
+            prices = [list(own) for own in tight["prices"]]
+            prices[c][k] += sign * moved
+            if prices[c][k] < 0:
+                continue
+            doctored = certificate_of(given, "prices", {}, claim, {"prices": {**tight, "prices": prices}})
+            if plain_value(instance, {**tight, "prices": prices}) <= target:
+                lowered += 1
+                with pytest.raises(Rejected, match="proves"):
+                    make.check(instance, doctored)
+                refused += 1
+            elif value_of(instance, {**tight, "prices": prices}) > target:
+                make.check(instance, doctored)
+    assert refused == lowered >= 4
+    for change in (Fraction(1, 10**9), Fraction(1, 10**15)):
+        with pytest.raises(Rejected, match="proves"):
+            make.check(instance, {**certificate, "claim": str(claim + change)})
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"edges": [1, 1, 3]}, "edges must rise"),
+        ({"edges": [1, 3]}, "a price for each bucket"),
+        ({"prices": [[-1, 0]]}, "whole numbers from 0"),
+        ({"prices": [[True, 0]]}, "whole numbers from 0"),
+        ({"prices": [[0.5, 0]]}, "whole numbers from 0"),
+        ({"classes": [0, 1, 0, 0]}, "a class that has prices"),
+        ({"classes": [0]}, "a class that has prices"),
+        ({"weights": [1]}, "and a weight"),
+        ({"weights": [-1, 1, 1, 1]}, "whole numbers from 0"),
+    ],
+)
+def test_malformed_prices_are_refused(change: dict[str, Any], told: str) -> None:
+    instance = CASES[0]
+    leaf = {"edges": [1, 2, 3], "prices": [[0, 0]], "classes": [], "weights": [], **change}
+    certificate = certificate_of(make.plain(instance), "prices", {}, Fraction(1), {"prices": leaf})
+    with pytest.raises(Rejected, match=told):
+        make.check(instance, certificate)
+
+
+def test_more_classes_than_are_told_apart_have_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    by_class = bound.priced(small(3))
+    monkeypatch.setattr(bound, "_MOST_CLASSES", 2)
+    bound.priced.cache_clear()
+    instance = small(3)
+    by_weight = bound.priced(instance)
+    bound.priced.cache_clear()
+    assert len(by_class.prices) > 2 and not len(by_class.weights)
+    assert len(by_weight.prices) == 1 and len(by_weight.weights) == len(instance.jobs)
+    assert 0 < by_weight.value <= by_class.value + 1
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import bisect
 import decimal
+import heapq
 import itertools
 import math
+import operator
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 ENOUGH = 1 - Fraction(1, 10**9)
@@ -58,21 +62,64 @@ class Table:
             length = Fraction(instance["slot_length"])
             self.work.append({s: job["iterations"] * ENOUGH * seconds[s] / length for s in fitting})
         given = instance.get("interference", {})
-        ids = [job["id"] for job in jobs]
-        self.slow = [[Fraction(given.get(a, {}).get(b, 1)) for b in ids] for a in ids]
+        place = {job["id"]: j for j, job in enumerate(jobs)}
+        self.slow = [{place[b]: Fraction(xi) for b, xi in given.get(job["id"], {}).items()} for job in jobs]
         exact = [{s: load(job, s) for s in own} for job, own in zip(jobs, self.work, strict=True)]
         below = math.lcm(memory.denominator, *(one.denominator for own in exact for one in own.values()))
-        loads = [{s: int(one * below) for s, one in own.items()} for own in exact]
-        room = int(memory * below)
-        self.pairs: dict[tuple[int, int], set[tuple[int, int]]] = {}
-        for j, k in itertools.combinations(range(len(jobs)) if instance["max_jobs_per_gpu"] == 2 else (), 2):
-            clash = {(s, r) for s, one in loads[j].items() for r, two in loads[k].items() if one + two > room}
+        self.loads = [{s: int(one * below) for s, one in own.items()} for own in exact]
+        self.room = int(memory * below)
+        self.shares = instance["max_jobs_per_gpu"] == 2
+
+    def xi(self, j: int, k: int) -> Fraction:
+        """How much k slows j down."""
+        return self.slow[j].get(k, Fraction(1))
+
+    @cached_property
+    def pairs(self) -> dict[tuple[int, int], set[tuple[int, int]]]:
+        """Jobs that can share a GPU with some numbers of steps, with the pairs of steps that do not fit."""
+        found, loads = {}, self.loads
+        for j, k in itertools.combinations(range(len(loads)) if self.shares else (), 2):
+            clash = {(s, r) for s, one in loads[j].items() for r, two in loads[k].items() if one + two > self.room}
             if len(clash) < len(loads[j]) * len(loads[k]):
-                self.pairs[j, k] = clash
+                found[j, k] = clash
+        return found
+
+    def fits_with(self, j: int, k: int) -> bool:
+        """Whether the two can share a GPU with some numbers of steps."""
+        return bool(
+            self.shares
+            and self.loads[j]
+            and self.loads[k]
+            and min(self.loads[j].values()) + min(self.loads[k].values()) <= self.room
+        )
+
+    @cached_property
+    def slowed(self) -> set[int]:
+        """Jobs that another one may slow down."""
+        own = enumerate(self.slow)
+        return {j for j, row in own if any(k != j and xi > 1 and self.fits_with(j, k) for k, xi in row.items())}
+
+    def fitting(self, kind: list[int], weight: list[int]) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+        """What a GPU can do in a slot: two classes, and the most work of each times its weight, in 2^-40, rounded up.
+
+        Jobs that nobody slows down and that slow down nobody are alike where class, weight and least load are.
+        """
+        involved = {*(j for j, row in enumerate(self.slow) if row), *(k for row in self.slow for k in row)}
+        alike: dict[tuple[int, ...], list[int]] = {}
+        for j, own in enumerate(self.loads):
+            key = (j,) if j in involved else (-1, kind[j], weight[j], min(own.values(), default=-1))
+            alike.setdefault(key, []).append(j)
+        found = {((c, c), (w, 0)) for c, w in zip(kind, weight, strict=True)}
+        for one, two in itertools.combinations_with_replacement(alike.values() if self.shares else (), 2):
+            j, k = one[0], two[-1]
+            if j != k and self.fits_with(j, k):
+                a, b = -(-weight[j] // self.xi(j, k)), -(-weight[k] // self.xi(k, j))
+                found.add(((kind[j], kind[k]), (a, b)) if kind[j] <= kind[k] else ((kind[k], kind[j]), (b, a)))
+        return list(found)
 
     def levels(self, j: int) -> list[Fraction]:
         """The slowdowns above 1 that job j can have, rising."""
-        return sorted({self.slow[j][sum(p) - j] for p in self.pairs if j in p and self.slow[j][sum(p) - j] > 1})
+        return sorted({self.xi(j, sum(p) - j) for p in self.pairs if j in p and self.xi(j, sum(p) - j) > 1})
 
 
 def rows(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) -> None:
@@ -162,7 +209,7 @@ def _sharing(instance: Mapping[str, Any], table: Table, runs: list[set[int]], mo
             model.row(f"fixed[{j},{k},{t}]", [(o, 1), (f"all[{j},{k}]", -1), *both], ">=", -2 * most)
             for me, other in ((j, k), (k, j)):
                 model.row(f"runs[{me},{other},{t}]", [(b, 1), (f"run[{me},{t}]", -1)], "<=", 0)
-                slow = table.slow[me][other]
+                slow = table.xi(me, other)
                 if slow > 1:
                     model.row(
                         f"slow[{me},{other},{t}]",
@@ -173,7 +220,7 @@ def _sharing(instance: Mapping[str, Any], table: Table, runs: list[set[int]], mo
     for j, job in enumerate(jobs):
         levels = table.levels(j)
         for t in sorted(runs[j]):
-            beside = [(f"o[{a},{b},{t}]", table.slow[j][a + b - j]) for a, b in table.pairs if j in (a, b)]
+            beside = [(f"o[{a},{b},{t}]", table.xi(j, a + b - j)) for a, b in table.pairs if j in (a, b)]
             beside = [(o, slow) for o, slow in beside if o in model.index]
             if not beside:
                 continue
@@ -202,7 +249,7 @@ def point(instance: Mapping[str, Any], solution: Mapping[str, Any], options: Map
                 common = len(gpus[j] & gpus[k])
                 if k == j or not common:
                     continue
-                slow[j] = max(slow[j], table.slow[j][k])
+                slow[j] = max(slow[j], table.xi(j, k))
                 if j < k:
                     found[f"o[{j},{k},{t}]"] = found[f"all[{j},{k}]"] = common
                     found[f"b[{j},{k},{t}]"] = found[f"pair[{j},{k}]"] = 1
@@ -215,63 +262,119 @@ def point(instance: Mapping[str, Any], solution: Mapping[str, Any], options: Map
     return {**found, **{f"g[{j},{s}]": 1 for j, s in enumerate(steps)}}
 
 
-def prices(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) -> None:
-    """The form ``prices``; a leaf is ``{"first": slot, "width": slots, "prices": [...], "weights": [...]}``.
+GRID = 2**40
 
-    Weights w are at most 1 and w_j / xi_jk + w_k / xi_kj <= 1 for pairs that may share a GPU, so that on every GPU, and
-    so in all, sum G_j w_j z_jt <= N in every slot, z_jt the work of job j in slot t. Let W_j = k + f be its least
-    work, k whole. Its first W_j have a mean busy time of M_j, sum z_jt (t - 1/2) / W_j, and since z <= 1 it ends no
-    earlier than M_j + (k^2 + 2 k f + f) / (2 W_j). With prices p on the capacity of buckets of slots the sum of JCT is
-    at least the sum over jobs of the larger of ceil(W_j) and the least, over z, of M_j plus what z costs, less what
-    the capacity is worth. A bucket counts as its first slot; beyond the last one nothing has a price.
+
+def prices(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) -> None:
+    """The form ``prices``; a leaf is ``{"edges": [...], "prices": [[...], ...], "classes": [...], "weights": [...]}``.
+
+    Bucket k has the slots from edges[k] to edges[k + 1] - 1. The work of a slot there, on a GPU, has the price
+    p_jk = prices[classes[j]][k] * weights[j] for job j, beyond the buckets 0 (no classes: all 0; no weights: all 1).
+    With z_jt <= 1 the work that job j does in slot t, the sum over jobs of G_j z_jt p_jt is at most N q_t, where q_t is
+    the most that one GPU can do: p_jt with one job, p_jt / xi_jk + p_kt / xi_kj with two that may share it. So the sum
+    of JCT is at least the sum over jobs of the least of JCT and sum over t of G_j z_jt p_jt, less the sum of N q_t.
+    That least is found by :func:`held` for a job that nobody slows down, since it runs at full rate without a pause,
+    and by :func:`paused` for others.
     """
     jobs, table = instance["jobs"], Table(instance)
     total = sum(server["gpus"] for server in instance["servers"])
     model.step = Fraction(1, len(jobs))
 
     def bound(given: Mapping[str, Any], box: Any) -> Fraction:
-        first, width, price, weight = (given[key] for key in ("first", "width", "prices", "weights"))
-        whole = all(isinstance(n, int) and n >= 0 for n in (first, width - 1, *price, *weight))
-        if not whole or len(weight) != len(jobs) or max(weight) > GRID or first > min(job["arrival"] for job in jobs):
-            raise ValueError("first, width, prices and weights must be whole numbers from 0, weights at most 2^40")
-        for j, k in table.pairs:
-            if weight[j] / table.slow[j][k] + weight[k] / table.slow[k][j] > GRID:
-                raise ValueError(f"the weights of jobs {j} and {k} are too large")
-        found = -Fraction(total * width * sum(price), GRID)
-        for job, works, w in zip(jobs, table.work, weight, strict=True):
-            if not works:
+        edges, price = given["edges"], given["prices"]
+        kind, weight = given["classes"] or [0] * len(jobs), given["weights"] or [GRID] * len(jobs)
+        numbers = [*edges, *kind, *weight, *(p for own in price for p in own)]
+        if not all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in numbers):
+            raise ValueError("edges, prices, classes and weights must be whole numbers from 0")
+        if any(a >= b for a, b in itertools.pairwise(edges)) or any(len(own) != len(edges) - 1 for own in price):
+            raise ValueError("edges must rise, and every class needs a price for each bucket")
+        if len(kind) != len(jobs) or len(weight) != len(jobs) or max(kind) >= len(price):
+            raise ValueError("every job needs a class that has prices, and a weight")
+        fits = table.fitting(kind, weight)
+        worth = 0
+        for k, (begin, end) in enumerate(itertools.pairwise(edges)):
+            worth += (end - begin) * max(a * price[c][k] + b * price[d][k] for (c, d), (a, b) in fits)
+        found = -Fraction(total * worth, GRID**2)
+        width = [end - begin for begin, end in itertools.pairwise(edges)]
+        before = [[0, *itertools.accumulate(map(operator.mul, own, width))] for own in price]
+        for j, job in enumerate(jobs):
+            if not table.work[j]:
                 raise ValueError(f"job {job['id']} fits no GPU")
-            least: Fraction = min(works.values())
-            busy = _alone(job, math.floor(least * GRID), first, width, price, w)
-            found += max(Fraction(math.ceil(least)), busy)
+            least: Fraction = min(table.work[j].values())
+            length, rate, c = max(1, math.ceil(least)), job["gpus"] * weight[j], kind[j]
+            if j in table.slowed:
+                busy = paused(job["arrival"], math.floor(least * GRID), rate, edges, price[c])
+                found += max(Fraction(length), Fraction(busy, GRID**3))
+            else:
+                found += Fraction(held(job["arrival"], length, rate, edges, price[c], before[c]), GRID**2)
         return found / len(jobs)
 
     model.price = bound
 
 
-GRID = 2**40
+def held(first: int, length: int, rate: int, edges: list[int], price: list[int], before: list[int]) -> int:
+    """The least of JCT and cost of a job that runs `length` slots from some slot on, in 2^-80 slots.
+
+    The cost is piecewise linear in the start, and bends where the start or the end is an edge.
+    """
+
+    def until(slot: int) -> int:
+        k = bisect.bisect_right(edges, slot) - 1
+        return 0 if k < 0 else before[-1] if k >= len(price) else before[k] + price[k] * (slot - edges[k])
+
+    best = length * GRID**2 + rate * (until(first + length) - until(first))
+    for ahead in (0, length):
+        for k in range(bisect.bisect_right(edges, first + ahead), len(edges)):
+            start = edges[k] - ahead
+            least = (start - first + length) * GRID**2
+            if least >= best:
+                break
+            best = min(best, least + rate * (until(start + length) - until(start)))
+    return best
 
 
-def _alone(job: Mapping[str, Any], work: int, first: int, width: int, price: list[int], weight: int) -> Fraction:
-    """The least of one job's mean busy time and costs, and what follows from there to its end; work in 2^-40."""
+def paused(first: int, work: int, rate: int, edges: list[int], price: list[int]) -> int:
+    """The least of JCT and cost of a job that may pause, in 2^-120 slots; its work in 2^-40.
+
+    The work is cheapest in the cheapest slots up to the last one. That one moves on slot by slot and takes work from
+    the dearest there; between two bends of the cost, where only whole slots are exchanged, it is linear.
+    """
     if not work:
-        return Fraction(1)
-    unit = job["gpus"] * weight * work  # what a price of 1 / 2^40 adds, in 2^-121, as slots do to M_j W_j
-    cells = []
-    for number, p in enumerate([*price, 0]):
-        begin = max(first + number * width, job["arrival"])
-        room = first + (number + 1) * width - begin if number < len(price) else None
-        if room is None or room > 0:
-            cells.append(((2 * begin - 1) * GRID**3 + 2 * unit * p, room))
-    left, cost = work, 0
-    for value, room in sorted(cells, key=lambda cell: cell[0]):
-        taken = left if room is None else min(left, room * GRID)
-        cost, left = cost + taken * value, left - taken
-        if not left:
+        return GRID**3
+    slot, cost, best = first, 0, None
+    taken: list[list[int]] = []  # [-price, work], a heap
+    for k in range(bisect.bisect_right(edges, first), len(edges) + 1):
+        p = price[k - 1] if 0 < k < len(edges) else 0
+        end = edges[k] if k < len(edges) else None
+        own = spare = 0
+        while end is None or slot < end or spare:
+            if work:
+                share = work if end is None else min((end - slot) * GRID, work)
+                work, own, cost = work - share, own + share, cost + rate * p * share
+                slot, spare = slot - (-share // GRID), -share % GRID
+            elif not taken or -taken[0][0] <= p:
+                break
+            else:
+                if not spare:
+                    whole = taken[0][1] // GRID
+                    whole = max(1, whole if end is None else min(whole, end - slot))
+                    slot, spare = slot + whole, whole * GRID
+                share = min(spare, taken[0][1])
+                cost -= rate * (-taken[0][0] - p) * share
+                spare, own, taken[0][1] = spare - share, own + share, taken[0][1] - share
+                if not taken[0][1]:
+                    heapq.heappop(taken)
+            if not work and (not spare or not taken or -taken[0][0] <= p):
+                spare = 0
+                value = (slot - first) * GRID**3 + cost
+                best = value if best is None else min(best, value)
+        if own:
+            heapq.heappush(taken, [-p, own])
+        slot = slot if end is None else max(slot, end)
+        if best is not None and (slot - first) * GRID**3 >= best:
             break
-    whole, part = divmod(work, GRID)
-    later = Fraction(whole * whole * GRID + 2 * whole * part + part, 2 * work)
-    return Fraction(cost, 2 * GRID**3 * work) + later - int(job["arrival"]) + 1
+    assert best is not None
+    return best
 
 
 FORMS = {"rows": rows, "prices": prices}

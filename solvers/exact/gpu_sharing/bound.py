@@ -8,19 +8,22 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.gpu_sharing.dynamics import Tables, tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import impossible
-from schedgap.solvers.linear_program import INFINITY, LinearProgram
+from schedgap.solvers.job_prices import PricedJobs, ascend, event_edges
 
 Floats = NDArray[np.float64]
 
-_BUCKETS = 400
-_CELLS = 60_000
-_LEAST_BUCKETS = 12
+Ints = NDArray[np.int64]
+
+_BUCKETS = 300
+_EVALUATIONS = 2_000_000
+"""Jobs times evaluations of prices, at about half a microsecond each with many buckets."""
+_FEWEST, _MOST = 60, 400
+_MOST_CLASSES = 64
 _SAFETY = 1e-9
 
 
@@ -76,118 +79,121 @@ def capacity_weights(data: Tables) -> Floats:
 def lower_bound(instance: GpuSharingInstance) -> float | None:
     """A certified lower bound on the mean JCT in slots; None where an infeasible instance has no optimum.
 
-    The larger of two bounds on the sum of JCT, rounded up to a whole number and divided by J:
-
-    - solo: ceil(W_j) slots each;
-    - mean busy times. With z_jt <= 1 the work of j in slot t and M_j = sum_t z_jt (t - 1/2) / W_j, a job
-      completes no earlier than M_j + (k^2 + 2 k f + f) / (2 W_j), W_j = k + f with k whole, because that is
-      the latest mean busy time of a run that ends in a given slot. Work is limited by
-      sum_j G_j w_j z_jt <= N (``capacity_weights``; with w = 1/phi this is phi N). Prices on this capacity
-      (Lagrange multipliers) separate the jobs, and every price vector gives a valid bound; they come from
-      the LP and the bound is evaluated from them anew, so the LP's tolerances do not matter.
-
-    Returns
-    -------
-    float or None
-        The bound.
-
-    Notes
-    -----
-    An LP with one cell per job and bucket of slots, at most about 60,000 (at least 12 buckets); a bucket
-    counts as its first slot, which keeps the bound valid. J = 480: about a second.
+    The larger of the jobs' slots alone and what :func:`priced` proves, rounded up to a whole number of slots in all,
+    and divided by J.
     """
     if impossible(instance) is not None:
         return None
     data = tables(instance)
-    solo = int(data.solo_slots.sum())
-    total = max(solo, math.ceil(mean_busy(instance, data).value * (1 - _SAFETY) - 1e-6))
+    total = max(int(data.solo_slots.sum()), math.ceil(priced(instance).value * (1 - _SAFETY) - 1e-6))
     return total / len(instance.jobs)
 
 
 @dataclass(frozen=True)
-class MeanBusy:
-    """The second bound, on the sum of JCT.
+class Priced:
+    """A bound on the sum of JCT.
 
     Attributes
     ----------
     value : the bound
-    first, width : the first slot of the first bucket, and slots of a bucket
-    prices, weights : of the buckets, and of the jobs
+    edges : (B + 1,) rising slots between the buckets
+    prices : (C, B) of a slot's work on a GPU, by class of jobs and bucket
+    classes : (J,) of the jobs; empty where there is one
+    weights : (J,) by which a job's prices are multiplied; empty where all are 1
     """
 
     value: float
-    first: int
-    width: int
+    edges: Ints
     prices: Floats
+    classes: Ints
     weights: Floats
 
 
-def mean_busy(instance: GpuSharingInstance, data: Tables) -> MeanBusy:
-    """The bound by mean busy times, with the prices that prove it."""
-    weights = capacity_weights(data)
-    work, gpus = data.solo_work, data.gpus * weights
-    arrival = data.arrival.astype(np.float64)
-    capacity = float(instance.total_gpus)
-    first = int(data.arrival.min())
-    area = float(gpus @ work)
-    end = int(min(instance.horizon, data.arrival.max() + math.ceil(area / capacity) + math.ceil(work.max())))
-    buckets = int(np.clip(_CELLS // len(work), _LEAST_BUCKETS, _BUCKETS))
-    width = max(1, math.ceil((end - first + 1) / buckets))
-    edges = np.arange(first, end + 1, width, dtype=np.float64)
-    # The slots beyond the last edge are one bucket without a price: it takes what is left.
-    middle = np.append(edges, edges[-1] + width) - 0.5
-    room = np.maximum(0.0, edges[None, :] + width - np.maximum(edges[None, :], arrival[:, None]))
-    room = np.append(room, np.full((len(work), 1), np.inf), axis=1)
-    earliest = np.maximum(middle[None, :], arrival[:, None] - 0.5)
-    whole = np.floor(work)
-    part = work - whole
-    constant = (whole**2 + 2 * whole * part + part) / (2 * work) - arrival + 1
-    problem = _Prices(earliest / work[:, None], room, work, gpus, constant, data.solo_slots, capacity * width)
-    prices = problem.best()
-    value, scale = max((problem.evaluate(prices * scale), scale) for scale in (0.8, 0.9, 1.0, 1.1))
-    return MeanBusy(value, first, width, prices * scale, weights)
+@lru_cache(maxsize=64)
+@once_per_instance
+def priced(instance: GpuSharingInstance) -> Priced:
+    """The best bound found by prices on the work of classes of jobs, in buckets of slots.
+
+    A job that nobody slows down runs at full rate without a pause; others may pause in the bound. A GPU does in a
+    slot what one job can, or two that may share it: at prices p it is worth p_j, or p_j / xi_jk + p_k / xi_kj.
+    So the sum of JCT is at least the sum over jobs of the least of JCT and the price of what it does, less N times
+    the most that a GPU's slots can be worth, for all prices. These are found by
+    :func:`~schedgap.solvers.job_prices.ascend`.
+
+    Jobs are of a class where they slow others down, are slowed down and fit alike. Where there are more than 64, all
+    are of one, and the weights of :func:`capacity_weights` say what a GPU can do.
+
+    Notes
+    -----
+    At most 300 buckets and 400 evaluations of O(J) times the buckets that a job waits; 60 evaluations of 80,000 jobs.
+    """
+    data = tables(instance)
+    classes = _classes(data)
+    weights = np.zeros(0) if classes is not None else capacity_weights(data)
+    kind = np.zeros(len(data.gpus), dtype=np.int64) if classes is None else classes[0]
+    one, two, first, second = np.array([(0, 0, 1.0, 0.0)] if classes is None else classes[1]).T
+    one, two = one.astype(np.int64), two.astype(np.int64)
+    slowed = ((data.slowdown > 1) & data.may_share).any(axis=1) if instance.interference else False
+    slots, rate = data.solo_slots, data.gpus * (weights if classes is None else 1.0)
+    jobs = PricedJobs(data.arrival, np.where(slowed, 0, slots), data.solo_work, rate, kind)
+    gpus = float(instance.total_gpus)
+    most = float((first + second).max())
+    edges = event_edges(data.arrival, slots, rate * data.solo_work, gpus * most, _BUCKETS)
+    place = np.arange(len(edges) - 1)
+
+    def worth(prices: Floats) -> tuple[Floats, Floats]:
+        does = first[:, None] * prices[one] + second[:, None] * prices[two]
+        best = does.argmax(axis=0)
+        slope = np.zeros_like(prices)
+        np.add.at(slope, (one[best], place), gpus * first[best])
+        np.add.at(slope, (two[best], place), gpus * second[best])
+        return gpus * does[best, place], slope
+
+    rounds = int(np.clip(_EVALUATIONS // len(slots), _FEWEST, _MOST))
+    value, prices = ascend(jobs, edges, int(kind.max()) + 1, worth, rounds)
+    return Priced(value, edges, prices, kind if len(prices) > 1 else kind[:0], weights)
 
 
-class _Prices:
-    """The Lagrangian of the capacity rows."""
+def _classes(data: Tables) -> tuple[Ints, list[tuple[int, int, float, float]]] | None:
+    """The class of each job, and what a GPU can do; None where there are too many classes.
 
-    def __init__(
-        self,
-        position: Floats,
-        room: Floats,
-        work: Floats,
-        gpus: Floats,
-        constant: Floats,
-        solo: NDArray[np.int64],
-        capacity: float,
-    ) -> None:
-        self.position, self.room, self.work, self.gpus = position, room, work, gpus
-        self.constant, self.solo, self.capacity = constant, solo, capacity
+    Returns
+    -------
+    NDArray
+        (J,) classes.
+    list
+        (class, class, share, share): the work in a slot of one job, or of two that share a GPU.
+    """
+    count = len(data.gpus)
+    kind = np.full(count, -1, dtype=np.int64)
+    alone = [(0, 0, 1.0, 0.0)]
+    if data.instance.max_jobs_per_gpu == 1:
+        return np.zeros_like(kind), alone
+    if not data.instance.interference:
+        kind, fits = data.load_classes
+        pairs = [(c, d, 1.0, 1.0) for c, d in np.argwhere(np.triu(fits)).tolist()]
+        return None if len(fits) > _MOST_CLASSES else (kind, [*((c, c, 1.0, 0.0) for c in range(len(fits))), *pairs])
+    members: list[int] = []
+    for j in range(count):
+        for c, k in enumerate(members):
+            if _alike(data, j, k):
+                kind[j] = c
+                break
+        else:
+            if len(members) == _MOST_CLASSES:
+                return None
+            kind[j] = len(members)
+            members.append(j)
+    found = {(c, c, 1.0, 0.0) for c in range(len(members))}
+    for c, j in enumerate(members):
+        for k in np.flatnonzero(data.may_share[j] & (kind >= c)).tolist():
+            found.add((c, int(kind[k]), 1.0 / float(data.slowdown[j, k]), 1.0 / float(data.slowdown[k, j])))
+    return kind, sorted(found)
 
-    def evaluate(self, prices: Floats) -> float:
-        """The bound that these prices prove: a job costs at least its solo slots, and its mean busy time."""
-        cost = self.position.copy()
-        cost[:, :-1] += self.gpus[:, None] * prices[None, :]
-        order = np.argsort(cost, axis=1, kind="stable")
-        sorted_room = np.take_along_axis(self.room, order, axis=1)
-        before = np.zeros_like(sorted_room)
-        np.cumsum(sorted_room[:, :-1], axis=1, out=before[:, 1:])
-        filled = np.clip(self.work[:, None] - before, 0.0, sorted_room)
-        own = (filled * np.take_along_axis(cost, order, axis=1)).sum(axis=1) + self.constant
-        return float(np.maximum(own, self.solo).sum()) - self.capacity * float(prices.sum())
 
-    def best(self) -> Floats:
-        """Prices from the LP over the buckets; zero where it is not solved. They need not be exact."""
-        jobs, buckets = self.room.shape
-        row, bucket = np.nonzero(self.room > 0)
-        priced = np.flatnonzero(bucket < buckets - 1)
-        index = np.arange(len(row))
-        entries = np.concatenate((np.ones(len(row)), self.gpus[row[priced]]))
-        places = np.concatenate((row, jobs + bucket[priced])), np.concatenate((index, priced))
-        matrix = sparse.csc_matrix((entries, places), shape=(jobs + buckets - 1, len(row)))
-        high = np.concatenate((self.work, np.full(buckets - 1, self.capacity)))
-        low = np.concatenate((self.work, np.full(buckets - 1, -INFINITY)))
-        program = LinearProgram()
-        program.set_matrix(matrix, self.position[row, bucket], self.room[row, bucket], low, high)
-        found = program.solve()
-        return np.zeros(buckets - 1) if found is None else np.maximum(0.0, -found.duals[jobs:])
+def _alike(data: Tables, j: int, k: int) -> bool:
+    """Whether the two mean the same to every other job."""
+    rows = (data.slowdown[[j, k]], data.slowdown[:, [j, k]].T, data.may_share[[j, k]])
+    differ = sum(((one != two).astype(np.int64) for one, two in rows), start=np.zeros(len(data.gpus), dtype=np.int64))
+    differ[[j, k]] = 0
+    return not differ.any()

@@ -1,0 +1,261 @@
+"""Prices on capacity over time, and what jobs cost at least under them: Lagrangian bounds of any size.
+
+Capacity has a price in every bucket of slots. A job costs the time until it completes, and the price of what it holds:
+the least of that over its schedules is found job by job, and any prices give a bound. Here they are looked for in
+floating point; what they prove is added up exactly elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schedgap.formulations.common.compiled import njit_cached, njit_kernel
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class PricedJobs(NamedTuple):
+    """J jobs.
+
+    Attributes
+    ----------
+    arrival : (J,) first slot
+    length : (J,) slots that it holds one after the other; 0 where it may pause
+    work : (J,) slots at full rate of a job that may pause
+    rate : (J,) capacity that it holds in a slot at full rate
+    kind : (J,) row of the prices
+    """
+
+    arrival: Ints
+    length: Ints
+    work: Floats
+    rate: Floats
+    kind: Ints
+
+
+class Pieces(NamedTuple):
+    """What a job that may pause takes now, the dearest first."""
+
+    price: Floats
+    amount: Floats
+    bucket: Ints
+
+
+@njit_kernel
+def _until(edges: Ints, price: Floats, before: Floats, slot: int) -> float:
+    """The sum of the prices of the slots before this one."""
+    last = len(price)
+    if slot <= edges[0]:
+        return 0.0
+    if slot >= edges[last]:
+        return float(before[last])
+    k = np.searchsorted(edges, slot, side="right") - 1
+    return float(before[k] + price[k] * (slot - edges[k]))
+
+
+@njit_kernel
+def _hold(first: int, length: int, rate: float, edges: Ints, price: Floats, before: Floats) -> tuple[float, int]:
+    """The least of completion and cost of a job that runs without a pause, and its start.
+
+    The cost is piecewise linear in the start: the best one is the arrival, an edge, or an edge less the length.
+    """
+    start = first
+    best = length + rate * (_until(edges, price, before, first + length) - _until(edges, price, before, first))
+    for side in range(2):
+        ahead = side * length
+        for k in range(np.searchsorted(edges, first + ahead, side="right"), len(edges)):
+            s = edges[k] - ahead
+            if s - first + length >= best:
+                break
+            value = (s - first + length) + rate * (
+                _until(edges, price, before, s + length) - _until(edges, price, before, s)
+            )
+            if value < best:
+                best, start = value, s
+    return best, start
+
+
+@njit_kernel
+def _put(pieces: Pieces, count: int, price: float, amount: float, bucket: int) -> int:
+    """One more piece, in order."""
+    q = count
+    while q > 0 and pieces.price[q - 1] < price:
+        pieces.price[q] = pieces.price[q - 1]
+        pieces.amount[q] = pieces.amount[q - 1]
+        pieces.bucket[q] = pieces.bucket[q - 1]
+        q -= 1
+    pieces.price[q], pieces.amount[q], pieces.bucket[q] = price, amount, bucket
+    return count + 1
+
+
+@njit_kernel
+def _fill(
+    first: int, work: float, rate: float, edges: Ints, price: Floats, pieces: Pieces, kept: Pieces
+) -> tuple[float, int]:
+    """The least of completion and cost of a job that may pause; what it takes is put into `kept`, which has that many.
+
+    For every completion the cheapest slots before it are taken: slot by slot a later one replaces the dearest there.
+    """
+    last, count, size = len(price), 0, 0
+    need, cost, best, slot = work, 0.0, np.inf, first
+    k = np.searchsorted(edges, first, side="right") - 1
+    while k <= last and (need > 0.0 or slot - first < best):
+        p = price[k] if 0 <= k < last else 0.0
+        end = edges[k + 1] if k < last else np.int64(2**62)
+        spare, got = 0.0, 0.0  # room of a slot that is begun, and what is taken in this bucket
+        while slot < end or spare > 0.0:
+            if need > 0.0:
+                taken = min(float(end - slot), need)
+                need = 0.0 if taken == need else need - taken
+                got += taken
+                cost += rate * p * taken
+                whole = np.int64(np.ceil(taken))
+                slot += whole
+                spare = whole - taken
+            elif count == 0 or pieces.price[0] <= p:
+                break
+            elif spare == 0.0 and pieces.amount[0] >= 1.0:
+                whole = min(end - slot, np.int64(pieces.amount[0]))
+                slot += whole
+                cost -= rate * (pieces.price[0] - p) * whole
+                pieces.amount[0] -= whole
+                got += whole
+            else:
+                if spare == 0.0:
+                    spare = 1.0
+                    slot += 1
+                taken = min(spare, pieces.amount[0])
+                spare -= taken
+                cost -= rate * (pieces.price[0] - p) * taken
+                pieces.amount[0] -= taken
+                got += taken
+            if count > 0 and pieces.amount[0] <= 1e-12:
+                for q in range(1, count):
+                    pieces.price[q - 1] = pieces.price[q]
+                    pieces.amount[q - 1] = pieces.amount[q]
+                    pieces.bucket[q - 1] = pieces.bucket[q]
+                count -= 1
+            open_slot = spare > 0.0 and count > 0 and pieces.price[0] > p
+            if need == 0.0 and not open_slot and slot - first + cost < best:
+                best = slot - first + cost
+                for q in range(count):
+                    kept.amount[q], kept.bucket[q] = pieces.amount[q], pieces.bucket[q]
+                kept.amount[count], kept.bucket[count] = got, k
+                size = count + 1
+        if got > 0.0:
+            count = _put(pieces, count, p, got, k)
+        slot = max(slot, end) if k < last else slot
+        k += 1
+    return best, size
+
+
+@njit_cached
+def least(jobs: PricedJobs, edges: Ints, prices: Floats, use: Floats) -> float:
+    """The sum over jobs of the least of completion and cost, in slots; `use`, (C, B), becomes what they hold.
+
+    Parameters
+    ----------
+    edges : (B + 1,) rising slots; bucket k has the slots from edges[k] to edges[k + 1] - 1
+    prices : (C, B) of a slot of capacity, at least 0; beyond the buckets nothing has a price
+    """
+    kinds, count = prices.shape
+    before = np.zeros((kinds, count + 1))
+    for c in range(kinds):
+        for k in range(count):
+            before[c, k + 1] = before[c, k] + prices[c, k] * (edges[k + 1] - edges[k])
+    room = count + 3
+    pieces = Pieces(np.empty(room), np.empty(room), np.empty(room, np.int64))
+    kept = Pieces(np.empty(room), np.empty(room), np.empty(room, np.int64))
+    use[:] = 0.0
+    total = 0.0
+    for j in range(len(jobs.arrival)):
+        c, first, length, rate = jobs.kind[j], jobs.arrival[j], jobs.length[j], jobs.rate[j]
+        if length > 0:
+            value, start = _hold(first, length, rate, edges, prices[c], before[c])
+            k = max(0, np.searchsorted(edges, start, side="right") - 1)
+            while k < count and edges[k] < start + length:
+                use[c, k] += rate * max(0, min(start + length, edges[k + 1]) - max(start, edges[k]))
+                k += 1
+        else:
+            value, size = _fill(first, jobs.work[j], rate, edges, prices[c], pieces, kept)
+            for q in range(size):
+                if 0 <= kept.bucket[q] < count:
+                    use[c, kept.bucket[q]] += rate * kept.amount[q]
+        total += value
+    return total
+
+
+Worth = Callable[[Floats], tuple[Floats, Floats]]
+"""Prices, (C, B), to what the capacity of a slot is worth at them, (B,), and a subgradient, (C, B)."""
+
+_PATIENCE, _SHORTER, _SHORTEST = 12, 0.6, 1e-4
+"""Rounds without a better bound before steps get shorter, by how much, and when they are too short to go on."""
+_HOPE = 1.0
+"""The optimum is looked for so much above the best bound, relative; steps are as long as that asks for."""
+_INERTIA = 0.6
+
+
+def ascend(jobs: PricedJobs, edges: Ints, kinds: int, worth: Worth, rounds: int) -> tuple[float, Floats]:
+    """Prices from a subgradient method with inertia, and what they prove: deterministic, `rounds` evaluations at most.
+
+    Returns
+    -------
+    float
+        sum of least completion and cost, less what the capacity of the buckets is worth, in slots.
+    NDArray
+        (kinds, B) the prices.
+
+    Notes
+    -----
+    O(J B) an evaluation at most; a job looks at the buckets only until it has waited longer than its best schedule.
+    """
+    width = np.diff(edges).astype(np.float64)
+    prices = np.zeros((kinds, len(width)))
+    use, inertia = np.zeros_like(prices), np.zeros_like(prices)
+    best, kept, step, stalled = -np.inf, prices, 1.0, 0
+    for _ in range(rounds):
+        capacity, slope = worth(prices)
+        value = least(jobs, edges, prices, use) - float(capacity @ width)
+        if best == -np.inf or value > best + 1e-7 * abs(best):
+            best, kept, stalled = value, prices, 0
+        else:
+            stalled += 1
+        if stalled > _PATIENCE:
+            step, stalled, prices = step * _SHORTER, 0, kept
+            inertia[:] = 0.0
+            if step < _SHORTEST:
+                break
+            continue
+        change = use / width - slope
+        change[(prices <= 0) & (change < 0)] = 0.0
+        inertia = _INERTIA * inertia + (1 - _INERTIA) * change
+        length = float((change**2).sum(axis=0) @ width)
+        if length == 0.0:
+            break
+        prices = np.maximum(0.0, prices + step * (best + _HOPE * abs(best) - value) / length * inertia)
+    return best, kept
+
+
+def event_edges(arrival: Ints, length: Ints, area: Floats, capacity: float, buckets: int) -> Ints:
+    """Edges of buckets at quantiles of events: arrivals, when the work before is done at full capacity, and ends.
+
+    Parameters
+    ----------
+    arrival, length : (J,) of the jobs, in slots
+    area : (J,) capacity times slots
+    capacity : of a slot
+    """
+    order = np.argsort(arrival, kind="stable")
+    own = area[order] / capacity
+    passed = np.cumsum(own)
+    done = passed + np.maximum.accumulate(arrival[order] - (passed - own))
+    events = np.sort(np.concatenate((arrival, np.ceil(done), np.ceil(done) + length[order], arrival + length)))
+    first, last = int(arrival.min()), int(events[-1])
+    if last - first <= buckets:
+        return np.arange(first, last + 1)
+    return np.unique(events[np.linspace(0, len(events) - 1, buckets + 1).astype(np.int64)].astype(np.int64))

@@ -1,0 +1,92 @@
+"""What jobs cost at least under prices, against a plain search over slots; and prices that are looked for."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from schedgap.solvers.certificates.rules.gpu_sharing import GRID, held, paused
+from schedgap.solvers.job_prices import PricedJobs, ascend, event_edges, least
+
+
+def plain(first: int, work: Fraction, rate: int, edges: list[int], price: list[int], holds: bool) -> Fraction:
+    """The least of completion and cost over all starts, or all last slots with the cheapest slots before them."""
+
+    def at(slot: int) -> int:
+        return next((p for p, a, b in zip(price, edges, edges[1:], strict=False) if a <= slot < b), 0)
+
+    length, best = math.ceil(work), None
+    for end in range(first + length, max([first, *edges]) + 2 * length + 2):
+        if holds:
+            cost = Fraction(sum(at(t) for t in range(end - length, end)))
+        else:
+            need, cost = work, Fraction(0)
+            for p in sorted(at(t) for t in range(first, end)):
+                cost, need = cost + p * min(need, 1), need - min(need, 1)
+        value = end - first + rate * cost / GRID
+        best = value if best is None else min(best, value)
+    assert best is not None
+    return best
+
+
+@pytest.mark.parametrize("holds", [True, False])
+def test_the_least_of_completion_and_cost(holds: bool) -> None:
+    """1,000 jobs, job by job: the checker's sum is equal, the compiled one to rounding; what is held costs the rest."""
+    rng = np.random.default_rng(7)
+    waited = 0
+    for _ in range(1_000):
+        edges = np.unique(rng.integers(1, 16, int(rng.integers(2, 7))))
+        price = (np.round(rng.uniform(0, 2, len(edges) - 1), 3) * (rng.random(len(edges) - 1) < 0.8) * GRID).astype(int)
+        first, rate = int(rng.integers(1, 9)), int(rng.integers(1, 4))
+        work = Fraction(int(rng.integers(1, 7))) if rng.random() < 0.4 else Fraction(int(rng.integers(1, 6 * 64)), 64)
+        best = plain(first, work, rate, edges.tolist(), price.tolist(), holds)
+        length = math.ceil(work)
+        if holds:
+            before = [0, *np.cumsum(price * np.diff(edges)).tolist()]
+            exact = Fraction(held(first, length, rate * GRID, edges.tolist(), price.tolist(), before), GRID**2)
+        else:
+            own = paused(first, int(work * GRID), rate * GRID, edges.tolist(), price.tolist())
+            exact = Fraction(own, GRID**3)
+        assert exact == best
+        waited += best > length + rate * Fraction(int(price.min(initial=0)), GRID)
+        job = PricedJobs(
+            np.array([first]),
+            np.array([length if holds else 0]),
+            np.array([float(work)]),
+            np.array([float(rate)]),
+            np.zeros(1, dtype=np.int64),
+        )
+        prices = price[None, :] / GRID
+        use = np.zeros_like(prices)
+        value = least(job, edges, prices, use)
+        assert value == pytest.approx(float(best), rel=1e-9)
+        rest = value - float((use * prices).sum())  # the time until it completes, in whole slots
+        assert rest == pytest.approx(round(rest), abs=1e-7) and rest >= length - 1e-7
+    assert waited > 300
+
+
+def test_work_of_next_to_nothing_takes_a_slot() -> None:
+    assert paused(3, 0, GRID, [1, 9], [GRID]) == GRID**3
+
+
+def test_prices_of_one_machine_prove_the_order_of_shortest_jobs() -> None:
+    """Jobs of 1, 2 and 4 slots at once on one machine: 1 + 3 + 7, by prices of the slots until then."""
+    length = np.array([1, 2, 4])
+    first = np.ones(3, dtype=np.int64)
+    jobs = PricedJobs(first, length, length.astype(float), np.ones(3), np.zeros(3, dtype=np.int64))
+    edges = event_edges(first, length, length.astype(float), 1.0, 300)
+    assert edges.tolist() == list(range(1, 13))
+    value, prices = ascend(jobs, edges, 1, lambda p: (p[0], np.ones_like(p)), 400)
+    assert 10.9 < value <= 11 + 1e-9 and prices.min() >= 0
+    few, _ = ascend(jobs, edges, 1, lambda p: (p[0], np.ones_like(p)), 5)
+    assert 7 <= few < value
+
+
+def test_edges_are_at_events_where_there_are_many_slots() -> None:
+    arrival, length = np.array([1, 5_000, 5_000]), np.array([10_000, 20, 3])
+    edges = event_edges(arrival, length, length * 2.0, 2.0, 5)
+    assert edges.tolist() == sorted(set(edges.tolist())) and len(edges) <= 6
+    assert edges[0] == 1 and edges[-1] >= 10_000 + 20 + 3
