@@ -29,6 +29,7 @@ class PricedJobs(NamedTuple):
     work : (J,) slots at full rate of a job that may pause
     rate : (J,) capacity that it holds in a slot at full rate
     kind : (J,) row of the prices
+    soonest : (J,) slots until a job that may pause completes, at least
     """
 
     arrival: Ints
@@ -36,6 +37,7 @@ class PricedJobs(NamedTuple):
     work: Floats
     rate: Floats
     kind: Ints
+    soonest: Ints
 
 
 class Pieces(NamedTuple):
@@ -95,7 +97,7 @@ def _put(pieces: Pieces, count: int, price: float, amount: float, bucket: int) -
 
 @njit_kernel
 def _fill(
-    first: int, work: float, rate: float, edges: Ints, price: Floats, pieces: Pieces, kept: Pieces
+    first: int, work: float, rate: float, soonest: int, edges: Ints, price: Floats, pieces: Pieces, kept: Pieces
 ) -> tuple[float, int]:
     """The least of completion and cost of a job that may pause; what it takes is put into `kept`, which has that many.
 
@@ -121,6 +123,8 @@ def _fill(
                 break
             elif spare == 0.0 and pieces.amount[0] >= 1.0:
                 whole = min(end - slot, np.int64(pieces.amount[0]))
+                if slot - first < soonest:
+                    whole = min(whole, soonest - (slot - first))
                 slot += whole
                 cost -= rate * (pieces.price[0] - p) * whole
                 pieces.amount[0] -= whole
@@ -141,8 +145,8 @@ def _fill(
                     pieces.bucket[q - 1] = pieces.bucket[q]
                 count -= 1
             open_slot = spare > 0.0 and count > 0 and pieces.price[0] > p
-            if need == 0.0 and not open_slot and slot - first + cost < best:
-                best = slot - first + cost
+            if need == 0.0 and not open_slot and max(slot - first, soonest) + cost < best:
+                best = max(slot - first, soonest) + cost
                 for q in range(count):
                     kept.amount[q], kept.bucket[q] = pieces.amount[q], pieces.bucket[q]
                 kept.amount[count], kept.bucket[count] = got, k
@@ -182,7 +186,7 @@ def least(jobs: PricedJobs, edges: Ints, prices: Floats, use: Floats) -> float:
                 use[c, k] += rate * max(0, min(start + length, edges[k + 1]) - max(start, edges[k]))
                 k += 1
         else:
-            value, size = _fill(first, jobs.work[j], rate, edges, prices[c], pieces, kept)
+            value, size = _fill(first, jobs.work[j], rate, jobs.soonest[j], edges, prices[c], pieces, kept)
             for q in range(size):
                 if 0 <= kept.bucket[q] < count:
                     use[c, kept.bucket[q]] += rate * kept.amount[q]

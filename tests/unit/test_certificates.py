@@ -48,6 +48,7 @@ STANDARD = {
     "schedgap.solvers.certificates.instances", "schedgap.solvers.certificates.linear",
     "schedgap.solvers.certificates.rules.rings", "rules.rings",
     "schedgap.solvers.certificates.rules.comm_orders", "rules.comm_orders",
+    "schedgap.solvers.certificates.rules.pausing", "rules.pausing",
 }  # fmt: skip
 PROBLEMS = ["rar-ddls", "hadar", "gpu-sharing", "comm-contention", "ddl-cluster", "g-vne", "ddljs"]
 SEEDS = {"gpu-sharing": 0, "ddl-cluster": 2}

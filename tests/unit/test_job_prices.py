@@ -8,25 +8,28 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from schedgap.solvers.certificates.rules.gpu_sharing import GRID, held, paused
+from schedgap.solvers.certificates.rules.gpu_sharing import held
+from schedgap.solvers.certificates.rules.pausing import GRID, paused
 from schedgap.solvers.job_prices import PricedJobs, ascend, event_edges, least
 
 
-def plain(first: int, work: Fraction, rate: int, edges: list[int], price: list[int], holds: bool) -> Fraction:
+def plain(
+    first: int, work: Fraction, rate: int, edges: list[int], price: list[int], holds: bool, soonest: int = 0
+) -> Fraction:
     """The least of completion and cost over all starts, or all last slots with the cheapest slots before them."""
 
     def at(slot: int) -> int:
         return next((p for p, a, b in zip(price, edges, edges[1:], strict=False) if a <= slot < b), 0)
 
     length, best = math.ceil(work), None
-    for end in range(first + length, max([first, *edges]) + 2 * length + 2):
+    for end in range(first + length, max([first, *edges]) + 2 * length + soonest + 2):
         if holds:
             cost = Fraction(sum(at(t) for t in range(end - length, end)))
         else:
             need, cost = work, Fraction(0)
             for p in sorted(at(t) for t in range(first, end)):
                 cost, need = cost + p * min(need, 1), need - min(need, 1)
-        value = end - first + rate * cost / GRID
+        value = max(end - first, soonest) + rate * cost / GRID
         best = value if best is None else min(best, value)
     assert best is not None
     return best
@@ -42,13 +45,14 @@ def test_the_least_of_completion_and_cost(holds: bool) -> None:
         price = (np.round(rng.uniform(0, 2, len(edges) - 1), 3) * (rng.random(len(edges) - 1) < 0.8) * GRID).astype(int)
         first, rate = int(rng.integers(1, 9)), int(rng.integers(1, 4))
         work = Fraction(int(rng.integers(1, 7))) if rng.random() < 0.4 else Fraction(int(rng.integers(1, 6 * 64)), 64)
-        best = plain(first, work, rate, edges.tolist(), price.tolist(), holds)
         length = math.ceil(work)
+        soonest = 0 if holds else length + int(rng.integers(0, 6)) * int(rng.integers(0, 2))
+        best = plain(first, work, rate, edges.tolist(), price.tolist(), holds, soonest)
         if holds:
             before = [0, *np.cumsum(price * np.diff(edges)).tolist()]
             exact = Fraction(held(first, length, rate * GRID, edges.tolist(), price.tolist(), before), GRID**2)
         else:
-            own = paused(first, int(work * GRID), rate * GRID, edges.tolist(), price.tolist())
+            own = paused(first, int(work * GRID), rate * GRID, edges.tolist(), price.tolist(), soonest)
             exact = Fraction(own, GRID**3)
         assert exact == best
         waited += best > length + rate * Fraction(int(price.min(initial=0)), GRID)
@@ -58,6 +62,7 @@ def test_the_least_of_completion_and_cost(holds: bool) -> None:
             np.array([float(work)]),
             np.array([float(rate)]),
             np.zeros(1, dtype=np.int64),
+            np.array([soonest]),
         )
         prices = price[None, :] / GRID
         use = np.zeros_like(prices)
@@ -76,7 +81,7 @@ def test_prices_of_one_machine_prove_the_order_of_shortest_jobs() -> None:
     """Jobs of 1, 2 and 4 slots at once on one machine: 1 + 3 + 7, by prices of the slots until then."""
     length = np.array([1, 2, 4])
     first = np.ones(3, dtype=np.int64)
-    jobs = PricedJobs(first, length, length.astype(float), np.ones(3), np.zeros(3, dtype=np.int64))
+    jobs = PricedJobs(first, length, length.astype(float), np.ones(3), np.zeros(3, dtype=np.int64), 0 * first)
     edges = event_edges(first, length, length.astype(float), 1.0, 300)
     assert edges.tolist() == list(range(1, 13))
     value, prices = ascend(jobs, edges, 1, lambda p: (p[0], np.ones_like(p)), 400)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bisect
 import decimal
-import heapq
 import itertools
 import math
 import operator
@@ -12,6 +11,11 @@ from collections.abc import Mapping
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
+
+try:
+    from schedgap.solvers.certificates.rules.pausing import GRID, paused
+except ImportError:  # run as a file
+    from rules.pausing import GRID, paused  # type: ignore[import-not-found, no-redef]
 
 ENOUGH = 1 - Fraction(1, 10**9)
 """Progress counts as complete from this share of the iterations on."""
@@ -262,9 +266,6 @@ def point(instance: Mapping[str, Any], solution: Mapping[str, Any], options: Map
     return {**found, **{f"g[{j},{s}]": 1 for j, s in enumerate(steps)}}
 
 
-GRID = 2**40
-
-
 def prices(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) -> None:
     """The form ``prices``; a leaf is ``{"edges": [...], "prices": [[...], ...], "classes": [...], "weights": [...]}``.
 
@@ -330,50 +331,6 @@ def held(first: int, length: int, rate: int, edges: list[int], price: list[int],
             if least >= best:
                 break
             best = min(best, least + rate * (until(start + length) - until(start)))
-    return best
-
-
-def paused(first: int, work: int, rate: int, edges: list[int], price: list[int]) -> int:
-    """The least of JCT and cost of a job that may pause, in 2^-120 slots; its work in 2^-40.
-
-    The work is cheapest in the cheapest slots up to the last one. That one moves on slot by slot and takes work from
-    the dearest there; between two bends of the cost, where only whole slots are exchanged, it is linear.
-    """
-    if not work:
-        return GRID**3
-    slot, cost, best = first, 0, None
-    taken: list[list[int]] = []  # [-price, work], a heap
-    for k in range(bisect.bisect_right(edges, first), len(edges) + 1):
-        p = price[k - 1] if 0 < k < len(edges) else 0
-        end = edges[k] if k < len(edges) else None
-        own = spare = 0
-        while end is None or slot < end or spare:
-            if work:
-                share = work if end is None else min((end - slot) * GRID, work)
-                work, own, cost = work - share, own + share, cost + rate * p * share
-                slot, spare = slot - (-share // GRID), -share % GRID
-            elif not taken or -taken[0][0] <= p:
-                break
-            else:
-                if not spare:
-                    whole = taken[0][1] // GRID
-                    whole = max(1, whole if end is None else min(whole, end - slot))
-                    slot, spare = slot + whole, whole * GRID
-                share = min(spare, taken[0][1])
-                cost -= rate * (-taken[0][0] - p) * share
-                spare, own, taken[0][1] = spare - share, own + share, taken[0][1] - share
-                if not taken[0][1]:
-                    heapq.heappop(taken)
-            if not work and (not spare or not taken or -taken[0][0] <= p):
-                spare = 0
-                value = (slot - first) * GRID**3 + cost
-                best = value if best is None else min(best, value)
-        if own:
-            heapq.heappush(taken, [-p, own])
-        slot = slot if end is None else max(slot, end)
-        if best is not None and (slot - first) * GRID**3 >= best:
-            break
-    assert best is not None
     return best
 
 

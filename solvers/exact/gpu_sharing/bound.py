@@ -135,7 +135,7 @@ def priced(instance: GpuSharingInstance) -> Priced:
     one, two = one.astype(np.int64), two.astype(np.int64)
     slowed = ((data.slowdown > 1) & data.may_share).any(axis=1) if instance.interference else False
     slots, rate = data.solo_slots, data.gpus * (weights if classes is None else 1.0)
-    jobs = PricedJobs(data.arrival, np.where(slowed, 0, slots), data.solo_work, rate, kind)
+    jobs = PricedJobs(data.arrival, np.where(slowed, 0, slots), data.solo_work, rate, kind, np.zeros_like(slots))
     gpus = float(instance.total_gpus)
     most = float((first + second).max())
     edges = event_edges(data.arrival, slots, rate * data.solo_work, gpus * most, _BUCKETS)
