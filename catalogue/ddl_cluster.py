@@ -92,7 +92,7 @@ class DdlCluster(FamilyProblem[DdlClusterInstance]):
     functions: ClassVar[Mapping[str, str]] = {
         "check": "schedgap.formulations.ddl_cluster.check:check",
         "model_size": "schedgap.formulations.ddl_cluster.models.job_shop:model_nonzeros",
-        "bound": "schedgap.formulations.ddl_cluster.bounds:lower_bound",
+        "bound": "schedgap.solvers.exact.ddl_cluster.bound:lower_bound",
         "quick": "schedgap.formulations.ddl_cluster.models.job_shop:quick",
         "guarantees": "schedgap.heuristics.ddl_cluster.guarantees:GUARANTEES",
     }

@@ -24,6 +24,7 @@ from schedgap.solvers.certificates.linear import GRID, Rejected
 from schedgap.solvers.certificates.make import Certificate, certificate_of, plain
 from schedgap.solvers.certificates.rar_ddls import areas
 from schedgap.solvers.certificates.tree import Unproven
+from schedgap.solvers.exact.ddl_cluster.bound import priced as on_gpus
 from schedgap.solvers.exact.ddljs.bound import block_prices
 from schedgap.solvers.exact.g_vne.bound import priced_bound
 from schedgap.solvers.exact.gpu_sharing.bound import priced
@@ -88,6 +89,9 @@ def _leaves(instance: Instance, given: dict[str, Any]) -> Iterator[Leaf]:
         yield "machines", {}, {}
         names = [server.id for server in instance.servers]
         yield "machines", {}, {"shares": [[_named(names, r), own] for r, own in shares(instance).items()]}
+        found = on_gpus(instance)
+        prices = np.rint(found.prices * GRID).astype(np.int64).tolist()
+        yield "machines", {}, {"fineness": found.fineness, "edges": found.edges.tolist(), "prices": prices}
     elif given["problem"] == "comm-contention":
         yield "srpt", {}, {}
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -25,7 +26,10 @@ from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES, simulate_plain
 from schedgap.solvers.certificates import checker
 from schedgap.solvers.certificates.bounds import _named
-from schedgap.solvers.certificates.make import plain
+from schedgap.solvers.certificates.linear import GRID, Rejected
+from schedgap.solvers.certificates.make import certificate_of, check, plain
+from schedgap.solvers.exact.ddl_cluster.bound import lower_bound as better_bound
+from schedgap.solvers.exact.ddl_cluster.bound import priced
 
 
 def drawn(seed: int) -> DdlClusterInstance:
@@ -192,6 +196,106 @@ def test_every_part_of_the_bound_is_the_best_somewhere() -> None:
     assert 10 <= above <= 58
 
 
+def crowded(seed: int, widest: int) -> DdlClusterInstance:
+    """Eight jobs without a placement, more than the GPUs can take at once."""
+    rng = np.random.default_rng(seed)
+    data = drawn(seed).to_dict()
+    data["servers"] = [{"id": "s0", "gpus": 2}, {"id": "s1", "gpus": 2}]
+    data["jobs"] = [
+        {
+            "id": f"j{k}",
+            "arrival": round(float(rng.uniform(0, 4)), 2),
+            "gpus": int(rng.integers(1, widest + 1)),
+            "iterations": int(rng.integers(1, 5)),
+            "forward": round(float(rng.uniform(0.05, 1)), 2),
+            "backward": round(float(rng.uniform(0.05, 2)), 2),
+            "message": round(float(rng.uniform(0.1, 3)), 2),
+            "memory": 1.0,
+        }
+        for k in range(8)
+    ]
+    return DdlClusterInstance.parse(data)
+
+
+def plain_prices(instance: DdlClusterInstance, fineness: int, edges: list[int], prices: list[int]) -> Fraction:
+    """What prices on GPU time prove, tick by tick."""
+    tick, link = Fraction(1, 2**fineness), instance.link
+    total = -instance.total_gpus * sum(
+        (b - a) * p * tick / GRID for a, b, p in zip(edges, edges[1:], prices, strict=False)
+    )
+    for job, servers in zip(instance.jobs, servers_spanned(instance), strict=True):
+        sends = exact(link.latency) + exact(link.seconds_per_unit) * exact(job.message) if servers > 1 else Fraction(0)
+        computes = job.iterations * (exact(job.forward) + exact(job.backward))
+        last = computes + (job.iterations - 1) * sends
+        first, work = math.floor(exact(job.arrival) / tick), Fraction(math.floor(computes / tick * GRID), GRID)
+        best: Fraction | None = None
+        for end in range(first + math.ceil(work), max(edges[-1], first) + 2 * math.ceil(last / tick) + 2):
+            need, cost = work, Fraction(0)
+            at = [next((p for p, a, b in zip(prices, edges, edges[1:]) if a <= t < b), 0) for t in range(first, end)]  # noqa: B905
+            for p in sorted(at):
+                cost, need = cost + Fraction(p, GRID) * min(need, 1), need - min(need, 1)
+            value = max(end - first, math.floor(last / tick)) + job.gpus * cost
+            best = value if best is None else min(best, value)
+        assert best is not None
+        total += max(last + sends, best * tick - (exact(job.arrival) - first * tick) - tick + sends)
+    return total / len(instance.jobs)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_prices_on_gpu_time_prove_what_ticks_add_up_to(seed: int) -> None:
+    instance, rng = crowded(seed, 3), np.random.default_rng(seed)
+    for _ in range(4):
+        edges = np.unique(rng.integers(0, 60, 5)).tolist()
+        given = {"fineness": 2, "edges": edges, "prices": rng.integers(0, GRID, len(edges) - 1).tolist()}
+        assert machines(instance)(given, {}) == plain_prices(instance, **given)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_prices_and_claims_that_are_off_by_a_billionth_are_refused(seed: int) -> None:
+    instance = crowded(seed, 2)
+    found = priced(instance)
+    assert better_bound(instance) > lower_bound(instance) * (1 + 1e-3)
+    prices = np.rint(found.prices * GRID).astype(np.int64).tolist()
+    leaf = {"fineness": found.fineness, "edges": found.edges.tolist(), "prices": prices}
+    value = machines(instance)(leaf, {})
+    assert float(value) == pytest.approx(better_bound(instance), rel=1e-8)
+    given = plain(instance)
+
+    def proves(claim: Fraction, leaf: Mapping[str, Any]) -> bool:
+        try:
+            check(instance, certificate_of(given, "machines", {}, claim, {"prices": dict(leaf)}))
+        except Rejected:
+            return False
+        return True
+
+    assert proves(value, leaf) and not proves(value + Fraction(1, 10**9), leaf)
+    refused, moved = 0, GRID // 10**9 + 1
+    for k in range(len(prices)):
+        for sign in (-1, 1):
+            other = {**leaf, "prices": [p + sign * moved * (place == k) for place, p in enumerate(prices)]}
+            if min(other["prices"]) < 0:
+                continue
+            lower = machines(instance)(other, {}) < value
+            assert proves(value, other) != lower
+            refused += lower
+    assert refused >= 10
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"fineness": 2, "edges": [0, 0], "prices": [1]},
+        {"fineness": 2, "edges": [0, 4], "prices": [1, 2]},
+        {"fineness": 2, "edges": [0, 4], "prices": [-1]},
+        {"fineness": 2, "edges": [0, 4], "prices": [True]},
+        {"fineness": 61, "edges": [0, 4], "prices": [1]},
+    ],
+)
+def test_malformed_prices_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"edges must rise|whole numbers"):
+        machines(drawn(0))(wrong, {})
+
+
 def test_servers_that_a_job_needs() -> None:
     data = drawn(0).to_dict()
     data["servers"] = [{"id": "s0", "gpus": 1}, {"id": "s1", "gpus": 4}, {"id": "s2", "gpus": 3}]
@@ -202,13 +306,13 @@ def test_servers_that_a_job_needs() -> None:
 
 def test_no_policy_is_below_the_bound() -> None:
     tried = 0
-    for seed in range(200):
+    for seed in range(100):
         instance = drawn(seed)
         if all(given is not None for given in instance.given):
             placement = [given or () for given in instance.given]
             for policy in POLICIES:
                 finish = simulate_plain(instance, placement, policy).finish
                 flow = sum(end - job.arrival for end, job in zip(finish, instance.jobs, strict=True))
-                assert lower_bound(instance) <= flow / len(finish) * (1 + 1e-12)
+                assert better_bound(instance) <= flow / len(finish) * (1 + 1e-12)
                 tried += 1
     assert tried > 50

@@ -10,7 +10,7 @@ import pytest
 
 from schedgap.solvers.certificates.rules.gpu_sharing import held
 from schedgap.solvers.certificates.rules.pausing import GRID, paused
-from schedgap.solvers.job_prices import PricedJobs, ascend, event_edges, least
+from schedgap.solvers.exact.job_prices import PricedJobs, ascend, event_edges, least
 
 
 def plain(

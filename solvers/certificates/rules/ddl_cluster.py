@@ -9,9 +9,15 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
+import operator
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any
+
+try:
+    from schedgap.solvers.certificates.rules.pausing import GRID, paused
+except ImportError:  # run as a file
+    from rules.pausing import GRID, paused  # type: ignore[import-not-found, no-redef]
 
 Gpu = tuple[str, int]
 
@@ -215,6 +221,12 @@ def machines(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any
     the time that a resource's mean busy time says counts by its share, its time alone by the rest. Weighted by shares,
     mean busy times have the least sum where the largest share / work runs first. Resources are ``"gpus"`` and
     ``"links"`` for all together, ``[server]`` for its link and ``[server, gpu]``; jobs go by position.
+
+    Or ``{"fineness": k, "edges": [...], "prices": [...]}``, prices of a GPU's time between edges in ticks of 2^-k
+    seconds: the sum over jobs of the larger of the time alone and m_j with the least of the time until the last task
+    ends, which is I_j c_j + (I_j - 1) m_j at least, since a job does not compute while its all-reduces move, and the
+    cost of I_j c_j seconds on each of its GPUs until then, less what N GPUs are worth. A job begins in the tick of its
+    arrival, and may be done up to a tick sooner than counted.
     """
     jobs, link = instance["jobs"], instance["link"]
     b, latency = Fraction(link["seconds_per_unit"]), Fraction(link.get("latency", 0))
@@ -250,7 +262,29 @@ def machines(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any
             for server in {server for server, _ in placed}:
                 resources.setdefault((server,), []).append(send(j, Fraction(1)))
 
+    def by_prices(fineness: int, edges: list[int], prices: list[int]) -> Fraction:
+        numbers = [fineness, *edges, *prices]
+        if not all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in numbers) or fineness > 60:
+            raise ValueError("fineness, edges and prices must be whole numbers from 0")
+        tick = Fraction(1, 2**fineness)
+        width = [b - a for a, b in itertools.pairwise(edges)]
+        if min(width, default=1) < 1 or len(width) != len(prices):
+            raise ValueError("edges must rise, with a price between each two")
+        worth = sum(map(operator.mul, width, prices))
+        total = -sum(sizes) * worth * tick / GRID
+        for j, job in enumerate(jobs):
+            first = math.floor(arrival[j] / tick)
+            work = math.floor(job["iterations"] * computing[j] / tick * GRID)
+            soonest = math.floor((alone[j] - message[j]) / tick)
+            rate = job["gpus"] * GRID
+            least = Fraction(paused(first, work, rate, edges, prices, soonest), GRID**3)
+            begun = arrival[j] - first * tick
+            total += max(alone[j], (least - 1) * tick - begun + message[j])
+        return total / len(jobs)
+
     def price(given: Mapping[str, Any], box: Mapping[str, Any]) -> Fraction:
+        if "prices" in given:
+            return by_prices(**given)
         if set(given) - {"shares"}:
             raise ValueError(f"unknown {min(set(given) - {'shares'})!r}")
         if "shares" not in given:

@@ -13,10 +13,10 @@ import numpy as np
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.formulations.common.solution import parsed
-from schedgap.formulations.ddl_cluster.bounds import lower_bound
 from schedgap.formulations.ddl_cluster.check import check
 from schedgap.formulations.ddl_cluster.clock import LARGEST_SUM
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, DdlClusterSolution
+from schedgap.solvers.exact.ddl_cluster.bound import lower_bound
 from schedgap.solvers.exact.ddl_cluster.gangs import Block, Gangs, Laid, Tables, blocks_of, order_of, walk
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.neighbourhoods import Neighbourhoods, Outcome, searched, with_companions

@@ -11,10 +11,11 @@ from dataclasses import replace
 import numpy as np
 
 from schedgap.formulations.common.numbers import MINIMISE
-from schedgap.formulations.ddl_cluster.bounds import lower_bound, resource_bound
+from schedgap.formulations.ddl_cluster.bounds import resource_bound
 from schedgap.formulations.ddl_cluster.check import check
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, DdlClusterSolution, Gpu
 from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES, simulate_plain, solution_of
+from schedgap.solvers.exact.ddl_cluster.bound import lower_bound
 from schedgap.solvers.exact.ddl_cluster.lns import solve_lns
 from schedgap.solvers.exact.ddl_cluster.methods import solve_cp, too_late
 from schedgap.solvers.incumbent import Incumbent, optimal

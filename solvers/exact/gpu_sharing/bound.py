@@ -13,7 +13,7 @@ from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.gpu_sharing.dynamics import Tables, tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import impossible
-from schedgap.solvers.job_prices import PricedJobs, ascend, event_edges
+from schedgap.solvers.exact.job_prices import PricedJobs, ascend, event_edges
 
 Floats = NDArray[np.float64]
 
@@ -118,7 +118,7 @@ def priced(instance: GpuSharingInstance) -> Priced:
     slot what one job can, or two that may share it: at prices p it is worth p_j, or p_j / xi_jk + p_k / xi_kj.
     So the sum of JCT is at least the sum over jobs of the least of JCT and the price of what it does, less N times
     the most that a GPU's slots can be worth, for all prices. These are found by
-    :func:`~schedgap.solvers.job_prices.ascend`.
+    :func:`~schedgap.solvers.exact.job_prices.ascend`.
 
     Jobs are of a class where they slow others down, are slowed down and fit alike. Where there are more than 64, all
     are of one, and the weights of :func:`capacity_weights` say what a GPU can do.
