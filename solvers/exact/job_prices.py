@@ -194,37 +194,30 @@ def least(jobs: PricedJobs, edges: Ints, prices: Floats, use: Floats) -> float:
     return total
 
 
-Worth = Callable[[Floats], tuple[Floats, Floats]]
-"""Prices, (C, B), to what the capacity of a slot is worth at them, (B,), and a subgradient, (C, B)."""
+Evaluate = Callable[[Floats, Floats], tuple[float, Floats]]
+"""Prices, (C, B), to the bound that they prove, and what capacity holds in a slot where it is worth most, (C, B); the
+second argument, (C, B), becomes what the jobs hold in a bucket."""
 
 _PATIENCE, _SHORTER, _SHORTEST = 12, 0.6, 1e-4
 """Rounds without a better bound before steps get shorter, by how much, and when they are too short to go on."""
-_HOPE = 1.0
-"""The optimum is looked for so much above the best bound, relative; steps are as long as that asks for."""
 _INERTIA = 0.6
 
 
-def ascend(jobs: PricedJobs, edges: Ints, kinds: int, worth: Worth, rounds: int) -> tuple[float, Floats]:
-    """Prices from a subgradient method with inertia, and what they prove: deterministic, `rounds` evaluations at most.
+def ascend(evaluate: Evaluate, width: Floats, kinds: int, rounds: int, hope: float = 1.0) -> tuple[float, Floats]:
+    """The largest bound found by a subgradient method with inertia, and its prices: deterministic.
 
-    Returns
-    -------
-    float
-        sum of least completion and cost, less what the capacity of the buckets is worth, in slots.
-    NDArray
-        (kinds, B) the prices.
-
-    Notes
-    -----
-    O(J B) an evaluation at most; a job looks at the buckets only until it has waited longer than its best schedule.
+    Parameters
+    ----------
+    width : (B,) slots of the buckets
+    kinds : C
+    rounds : evaluations at most
+    hope : the optimum is looked for so much above the best bound, relative; steps are as long as that asks for
     """
-    width = np.diff(edges).astype(np.float64)
     prices = np.zeros((kinds, len(width)))
     use, inertia = np.zeros_like(prices), np.zeros_like(prices)
     best, kept, step, stalled = -np.inf, prices, 1.0, 0
     for _ in range(rounds):
-        capacity, slope = worth(prices)
-        value = least(jobs, edges, prices, use) - float(capacity @ width)
+        value, capacity = evaluate(prices, use)
         if best == -np.inf or value > best + 1e-7 * abs(best):
             best, kept, stalled = value, prices, 0
         else:
@@ -235,13 +228,13 @@ def ascend(jobs: PricedJobs, edges: Ints, kinds: int, worth: Worth, rounds: int)
             if step < _SHORTEST:
                 break
             continue
-        change = use / width - slope
+        change = use / width - capacity
         change[(prices <= 0) & (change < 0)] = 0.0
         inertia = _INERTIA * inertia + (1 - _INERTIA) * change
         length = float((change**2).sum(axis=0) @ width)
         if length == 0.0:
             break
-        prices = np.maximum(0.0, prices + step * (best + _HOPE * abs(best) - value) / length * inertia)
+        prices = np.maximum(0.0, prices + step * (best + hope * abs(best) - value) / length * inertia)
     return best, kept
 
 

@@ -84,9 +84,14 @@ def test_prices_of_one_machine_prove_the_order_of_shortest_jobs() -> None:
     jobs = PricedJobs(first, length, length.astype(float), np.ones(3), np.zeros(3, dtype=np.int64), 0 * first)
     edges = event_edges(first, length, length.astype(float), 1.0, 300)
     assert edges.tolist() == list(range(1, 13))
-    value, prices = ascend(jobs, edges, 1, lambda p: (p[0], np.ones_like(p)), 400)
+    width = np.diff(edges).astype(float)
+
+    def evaluate(prices: np.ndarray, use: np.ndarray) -> tuple[float, np.ndarray]:
+        return least(jobs, edges, prices, use) - float(prices[0] @ width), np.ones_like(prices)
+
+    value, prices = ascend(evaluate, width, 1, 400)
     assert 10.9 < value <= 11 + 1e-9 and prices.min() >= 0
-    few, _ = ascend(jobs, edges, 1, lambda p: (p[0], np.ones_like(p)), 5)
+    few, _ = ascend(evaluate, width, 1, 5)
     assert 7 <= few < value
 
 

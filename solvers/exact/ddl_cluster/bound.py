@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.ddl_cluster import bounds
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
-from schedgap.solvers.exact.job_prices import PricedJobs, ascend, event_edges
+from schedgap.solvers.exact.job_prices import PricedJobs, ascend, event_edges, least
+
+Floats = NDArray[np.float64]
 
 _BUCKETS = 300
 _EVALUATIONS = 1_000_000
@@ -37,7 +39,7 @@ class Priced:
     value: float
     fineness: int
     edges: NDArray[np.int64]
-    prices: NDArray[np.float64]
+    prices: Floats
 
 
 @once_per_instance
@@ -74,12 +76,12 @@ def priced(instance: DdlClusterInstance) -> Priced:
     edges = event_edges(first, work.astype(np.int64), gpus * work, instance.total_gpus, _BUCKETS)
     rounds = int(np.clip(_EVALUATIONS // len(jobs), _FEWEST, _MOST))
     number = float(instance.total_gpus)
-    value, prices = ascend(
-        PricedJobs(first, none, work, gpus, none, soonest),
-        edges,
-        1,
-        lambda p: (number * p[0], np.full_like(p, number)),
-        rounds,
-    )
+    width = np.diff(edges).astype(np.float64)
+    priced_jobs = PricedJobs(first, none, work, gpus, none, soonest)
+
+    def evaluate(prices: Floats, use: Floats) -> tuple[float, Floats]:
+        return least(priced_jobs, edges, prices, use) - number * float(prices[0] @ width), np.full_like(prices, number)
+
+    value, prices = ascend(evaluate, width, 1, rounds)
     rounded = tick + arrival - first * tick  # ticks begin before jobs, and a last one is not used up
     return Priced(value * tick + float((message - rounded).sum()), fineness, edges, prices[0])

@@ -13,7 +13,7 @@ from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.gpu_sharing.dynamics import Tables, tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import impossible
-from schedgap.solvers.exact.job_prices import PricedJobs, ascend, event_edges
+from schedgap.solvers.exact.job_prices import PricedJobs, ascend, event_edges, least
 
 Floats = NDArray[np.float64]
 
@@ -139,18 +139,19 @@ def priced(instance: GpuSharingInstance) -> Priced:
     gpus = float(instance.total_gpus)
     most = float((first + second).max())
     edges = event_edges(data.arrival, slots, rate * data.solo_work, gpus * most, _BUCKETS)
-    place = np.arange(len(edges) - 1)
+    width = np.diff(edges).astype(np.float64)
+    place = np.arange(len(width))
 
-    def worth(prices: Floats) -> tuple[Floats, Floats]:
+    def evaluate(prices: Floats, use: Floats) -> tuple[float, Floats]:
         does = first[:, None] * prices[one] + second[:, None] * prices[two]
         best = does.argmax(axis=0)
-        slope = np.zeros_like(prices)
-        np.add.at(slope, (one[best], place), gpus * first[best])
-        np.add.at(slope, (two[best], place), gpus * second[best])
-        return gpus * does[best, place], slope
+        capacity = np.zeros_like(prices)
+        np.add.at(capacity, (one[best], place), gpus * first[best])
+        np.add.at(capacity, (two[best], place), gpus * second[best])
+        return least(jobs, edges, prices, use) - gpus * float(does[best, place] @ width), capacity
 
     rounds = int(np.clip(_EVALUATIONS // len(slots), _FEWEST, _MOST))
-    value, prices = ascend(jobs, edges, int(kind.max()) + 1, worth, rounds)
+    value, prices = ascend(evaluate, width, int(kind.max()) + 1, rounds)
     return Priced(value, edges, prices, kind if len(prices) > 1 else kind[:0], weights)
 
 
