@@ -16,7 +16,7 @@ from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import impossible
 from schedgap.formulations.hadar.instance import HadarInstance
-from schedgap.formulations.hadar.tables import in_units, tables
+from schedgap.formulations.hadar.tables import Tables, in_units, tables
 from schedgap.formulations.rar_ddls.bounds import lower_bound
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.solvers.certificates import checker
@@ -28,7 +28,8 @@ from schedgap.solvers.exact.ddl_cluster.bound import priced as on_gpus
 from schedgap.solvers.exact.ddljs.bound import block_prices
 from schedgap.solvers.exact.g_vne.bound import priced_bound
 from schedgap.solvers.exact.gpu_sharing.bound import priced
-from schedgap.solvers.exact.hadar.bound import MEDIUM, ORDINARY, block_bound
+from schedgap.solvers.exact.hadar.bound import LARGE, MANY, MEDIUM, ORDINARY, block_bound
+from schedgap.solvers.exact.hadar.event_prices import event_prices
 
 Leaf = tuple[str, dict[str, Any], dict[str, Any]]
 """Form, options, content."""
@@ -72,8 +73,14 @@ def _leaves(instance: Instance, given: dict[str, Any]) -> Iterator[Leaf]:
             for content in areas(instance, horizon):
                 yield "area", {"horizon": horizon}, content
     elif isinstance(instance, HadarInstance):
-        yield "prices", {}, {"blocks": [[1, {}]], "fractions": True}  # every job at its best
-        yield "prices", {}, _blocks(instance)
+        yield "prices", {}, {"edges": [1, 2], "types": {}, "finishes": 10**9}  # every job at its best
+        scaled, unit = in_units(instance, ORDINARY)
+        data = tables(scaled)
+        size = len(data.jobs) * data.horizon
+        if size > MANY and data.possible.any():
+            yield "prices", {}, _between(data, unit)
+        if size <= LARGE:
+            yield "prices", {}, _blocks(data, unit)
     elif isinstance(instance, GpuSharingInstance):
         reason = impossible(instance)
         if reason is not None:
@@ -150,10 +157,16 @@ def _buckets(instance: GpuSharingInstance) -> dict[str, Any]:
     }
 
 
-def _blocks(instance: HadarInstance) -> dict[str, Any]:
+def _between(data: Tables, unit: float) -> dict[str, Any]:
+    """Prices of hadar between events, in the instance's own unit."""
+    found = event_prices(data)
+    lines = np.rint(found.prices * unit * GRID)
+    types = {kind: [int(p) for p in line] for kind, line in zip(data.types, lines, strict=True)}
+    return {"edges": found.edges.tolist(), "types": types, "finishes": found.finishes}
+
+
+def _blocks(data: Tables, unit: float) -> dict[str, Any]:
     """Block prices of hadar, in the instance's own unit."""
-    scaled, unit = in_units(instance, ORDINARY)
-    data = tables(scaled)
     found = block_bound(data, 0.06 if len(data.jobs) * data.horizon <= MEDIUM else 0.2)
     lines = np.rint(np.maximum(found.prices, 0.0) * unit * GRID)
     blocks = [

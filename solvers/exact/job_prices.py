@@ -7,6 +7,7 @@ floating point; what they prove is added up exactly elsewhere.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -56,7 +57,7 @@ def _until(edges: Ints, price: Floats, before: Floats, slot: int) -> float:
         return 0.0
     if slot >= edges[last]:
         return float(before[last])
-    k = np.searchsorted(edges, slot, side="right") - 1
+    k = int(np.searchsorted(edges, slot, side="right")) - 1
     return float(before[k] + price[k] * (slot - edges[k]))
 
 
@@ -71,7 +72,7 @@ def _hold(first: int, length: int, rate: float, edges: Ints, price: Floats, befo
     for side in range(2):
         ahead = side * length
         for k in range(np.searchsorted(edges, first + ahead, side="right"), len(edges)):
-            s = edges[k] - ahead
+            s = int(edges[k]) - ahead
             if s - first + length >= best:
                 break
             value = (s - first + length) + rate * (
@@ -105,10 +106,10 @@ def _fill(
     """
     last, count, size = len(price), 0, 0
     need, cost, best, slot = work, 0.0, np.inf, first
-    k = np.searchsorted(edges, first, side="right") - 1
+    k = int(np.searchsorted(edges, first, side="right")) - 1
     while k <= last and (need > 0.0 or slot - first < best):
         p = price[k] if 0 <= k < last else 0.0
-        end = edges[k + 1] if k < last else np.int64(2**62)
+        end = int(edges[k + 1]) if k < last else 2**62
         spare, got = 0.0, 0.0  # room of a slot that is begun, and what is taken in this bucket
         while slot < end or spare > 0.0:
             if need > 0.0:
@@ -116,13 +117,13 @@ def _fill(
                 need = 0.0 if taken == need else need - taken
                 got += taken
                 cost += rate * p * taken
-                whole = np.int64(np.ceil(taken))
+                whole = math.ceil(taken)
                 slot += whole
                 spare = whole - taken
             elif count == 0 or pieces.price[0] <= p:
                 break
             elif spare == 0.0 and pieces.amount[0] >= 1.0:
-                whole = min(end - slot, np.int64(pieces.amount[0]))
+                whole = min(end - slot, int(pieces.amount[0]))
                 if slot - first < soonest:
                     whole = min(whole, soonest - (slot - first))
                 slot += whole
@@ -153,7 +154,8 @@ def _fill(
                 size = count + 1
         if got > 0.0:
             count = _put(pieces, count, p, got, k)
-        slot = max(slot, end) if k < last else slot
+        if k < last:
+            slot = max(slot, end)
         k += 1
     return best, size
 
@@ -181,7 +183,7 @@ def least(jobs: PricedJobs, edges: Ints, prices: Floats, use: Floats) -> float:
         c, first, length, rate = jobs.kind[j], jobs.arrival[j], jobs.length[j], jobs.rate[j]
         if length > 0:
             value, start = _hold(first, length, rate, edges, prices[c], before[c])
-            k = max(0, np.searchsorted(edges, start, side="right") - 1)
+            k = max(0, int(np.searchsorted(edges, start, side="right")) - 1)
             while k < count and edges[k] < start + length:
                 use[c, k] += rate * max(0, min(start + length, edges[k + 1]) - max(start, edges[k]))
                 k += 1

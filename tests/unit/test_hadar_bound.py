@@ -29,9 +29,9 @@ def data_of(jobs: int, horizon: int, possible: int | None = None) -> Any:
         (data_of(7, 143), 7.0, 5.0, [0.06]),
         (data_of(20, 1000), 7.0, 5.0, [0.06]),
         (data_of(3, 6667), 7.0, 5.0, [0.2]),
-        (data_of(5, 1_000_000), 7.0, 5.0, [0.2]),
-        (data_of(3, 1_666_667), 7.0, 6.0, []),
-        (data_of(3, 1_666_667, 2), 7.0, 3.0, []),
+        (data_of(5, 200_000), 7.0, 5.0, [0.2]),
+        (data_of(5, 1_000_000), 7.0, 5.0, ["events", 0.2]),
+        (data_of(3, 1_666_667), 7.0, 6.0, ["events"]),
     ],
 )
 def test_the_bound_by_size(
@@ -40,11 +40,14 @@ def test_the_bound_by_size(
     seen: list[object] = []
     monkeypatch.setattr(bound, "_slot_prices", lambda _: (seen.append("slots"), exact)[1])
     monkeypatch.setattr(bound, "block_bound", lambda _, growth: (seen.append(growth), SimpleNamespace(bound=5.0))[1])
+    prices = lambda *_: (seen.append("events"), SimpleNamespace(value=6.0))[1]  # noqa: E731
+    monkeypatch.setattr(bound, "event_prices", prices)
     assert bound._bound(data) == value and seen == asked
     seen.clear()
     monkeypatch.setattr(bound, "tables", lambda _: data)
     bound.warm_up(None)
-    assert seen == ([0.2] if len(data.jobs) * data.horizon <= 5_000_000 else [])
+    size = len(data.jobs) * data.horizon
+    assert seen == ["events"] * (size > 1_000_000) + [0.2] * (size <= 5_000_000)
 
 
 @pytest.mark.parametrize(("answer", "value"), [(4.0, 4.0 * (1 + 1e-9) + 1e-9), (0.0, 1e-9), (None, None)])

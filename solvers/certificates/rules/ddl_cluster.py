@@ -271,7 +271,7 @@ def machines(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any
         if min(width, default=1) < 1 or len(width) != len(prices):
             raise ValueError("edges must rise, with a price between each two")
         worth = sum(map(operator.mul, width, prices))
-        total = -sum(sizes) * worth * tick / GRID
+        total = Fraction(-sum(sizes) * worth * tick / GRID)
         for j, job in enumerate(jobs):
             first = math.floor(arrival[j] / tick)
             work = math.floor(job["iterations"] * computing[j] / tick * GRID)
@@ -280,7 +280,7 @@ def machines(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any
             least = Fraction(paused(first, work, rate, edges, prices, soonest), GRID**3)
             begun = arrival[j] - first * tick
             total += max(alone[j], (least - 1) * tick - begun + message[j])
-        return total / len(jobs)
+        return Fraction(total / len(jobs))
 
     def price(given: Mapping[str, Any], box: Mapping[str, Any]) -> Fraction:
         if "prices" in given:

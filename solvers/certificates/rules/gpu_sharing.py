@@ -274,8 +274,10 @@ def prices(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) 
     With z_jt <= 1 the work that job j does in slot t, the sum over jobs of G_j z_jt p_jt is at most N q_t, where q_t is
     the most that one GPU can do: p_jt with one job, p_jt / xi_jk + p_kt / xi_kj with two that may share it. So the sum
     of JCT is at least the sum over jobs of the least of JCT and sum over t of G_j z_jt p_jt, less the sum of N q_t.
-    That least is found by :func:`held` for a job that nobody slows down, since it runs at full rate without a pause,
-    and by :func:`paused` for others.
+
+    That least is found by :func:`held` for a job that nobody slows down.
+    It runs at full rate without a pause.
+    For others it is found by :func:`paused`.
     """
     jobs, table = instance["jobs"], Table(instance)
     total = sum(server["gpus"] for server in instance["servers"])
@@ -316,7 +318,8 @@ def prices(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) 
 def held(first: int, length: int, rate: int, edges: list[int], price: list[int], before: list[int]) -> int:
     """The least of JCT and cost of a job that runs `length` slots from some slot on, in 2^-80 slots.
 
-    The cost is piecewise linear in the start, and bends where the start or the end is an edge.
+    The cost is piecewise linear in the start.
+    It bends where the start or the end is an edge.
     """
 
     def until(slot: int) -> int:

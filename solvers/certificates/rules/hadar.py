@@ -15,8 +15,9 @@ rate of its slowest device.
 from __future__ import annotations
 
 import bisect
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -36,6 +37,18 @@ def worth(instance: Mapping[str, Any], job: Mapping[str, Any], last: int) -> Fra
     return weight
 
 
+class Worths(dict[int, Fraction]):
+    """The utility of a job by its last slot, found when it is asked for."""
+
+    def __init__(self, instance: Mapping[str, Any], job: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.instance, self.job = instance, job
+
+    def __missing__(self, last: int) -> Fraction:
+        self[last] = found = worth(self.instance, self.job, last)
+        return found
+
+
 class Job:
     """One job in whole numbers.
 
@@ -47,7 +60,7 @@ class Job:
 
     def __init__(self, instance: Mapping[str, Any], job: Mapping[str, Any], devices: Mapping[str, int]) -> None:
         self.arrival, self.workers = job["arrival"], job["workers"]
-        self.worth = {t: worth(instance, job, t) for t in range(self.arrival, instance["horizon"] + 1)}
+        self.worth = Worths(instance, job)
         rates = {kind: Fraction(rate) for kind, rate in job["throughput"].items() if rate and kind in devices}
         work = Fraction(job["epochs"] * job["iterations_per_epoch"]) * (1 - Fraction(1, 10**9))
         steps = {rate: rate * self.workers * Fraction(instance["slot_length"]) for rate in rates.values()}
@@ -77,6 +90,9 @@ def prices(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) 
 
     Prices hold from their first slot to the next block. ``"fractions": true`` relaxes payoffs, see :func:`relaxed`;
     ``"worthless": true`` takes all utilities as 0: where the sum is then below 0, no schedule is in the box.
+
+    Or ``{"edges": [...], "types": {type: [price, ...]}, "finishes": n}``, without splits: prices between edges, which
+    are rising slots, and nothing beyond them; payoffs by :func:`between`.
     """
     model.sense = -1
     devices, horizon = devices_of(instance), instance["horizon"]
@@ -88,12 +104,16 @@ def prices(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) 
             for t in range(job.arrival, horizon + 1):
                 for c in range(len(job.choices) + 1):
                     model.var(f"at[{j},{t},{c}]")
-        values = [v for job in jobs for v in job.worth.values() if v]
+        values = [v for job in jobs for t in range(job.arrival, horizon + 1) if (v := job.worth[t])]
         below = math.lcm(*(v.denominator for v in values))
         model.step = Fraction(math.gcd(*(int(v * below) for v in values)), below) if values else None
 
     def bound(given: Mapping[str, Any], box: Mapping[str, tuple[int, int]]) -> Fraction | None:
         """Minus the sum above, or None where a job has no schedule in the box."""
+        if "edges" in given:
+            if box:
+                raise ValueError("prices between edges are for the whole, without splits")
+            return -by_edges(jobs, devices, horizon, **given)
         if set(given) - {"blocks", "fractions", "worthless"}:
             raise ValueError("a leaf has blocks, fractions and worthless")
         price = _by_slot(given["blocks"], devices, horizon)
@@ -221,6 +241,77 @@ def relaxed(
             if progress * many >= left:
                 payoff = value - (total + Fraction(left * cost, progress)) / GRID
                 best = payoff if best is None or payoff > best else best
+                break
+            left, total = left - progress * many, total + cost * many
+    return best
+
+
+def by_edges(
+    jobs: Sequence[Job],
+    devices: Mapping[str, int],
+    horizon: int,
+    edges: Sequence[int],
+    types: Mapping[str, Sequence[int]],
+    finishes: int,
+) -> Fraction:
+    """What the devices cost between the edges, and at least the best payoffs of the jobs."""
+    width = [b - a for a, b in itertools.pairwise(edges)]
+    numbers = [finishes - 1, *edges, *(p for line in types.values() for p in line)]
+    if not all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in numbers):
+        raise ValueError("edges and prices must be whole numbers from 0, finishes from 1")
+    if min(width, default=0) < 1 or set(types) - set(devices) or any(len(p) != len(width) for p in types.values()):
+        raise ValueError("edges must rise, and prices be given for types, one between each two edges")
+    lines = [{kind: line[k] for kind, line in types.items()} for k in range(len(width))]
+    lines = [{kind: line.get(kind, 0) for kind in devices} for line in [{}, *lines, {}]]
+    found = Fraction(
+        sum(w * line[k] * n for w, line in zip(width, lines[1:], strict=False) for k, n in devices.items())
+    )
+    known: dict[Any, list[Piece]] = {}
+    for job in jobs:
+        kind = (job.workers, *((step, *kinds) for step, kinds in job.choices))
+
+        def hull(k: int, job: Job = job, kind: Any = kind) -> list[Piece]:
+            if (kind, k) not in known:
+                costs = cheapest(job, lines[k], devices)[1:]
+                steps = [step for step, _ in job.choices]
+                known[kind, k] = _hull(list(zip(steps, costs, strict=True)))
+            return known[kind, k]
+
+        if job.choices:
+            found += GRID * between(job, edges, hull, horizon, finishes)
+    return found / GRID
+
+
+def between(
+    job: Job, edges: Sequence[int], hull: Callable[[int], list[Piece]], horizon: int, finishes: int
+) -> Fraction:
+    """At least the best payoff of a job, or 0: as :func:`relaxed`, for some finishes only.
+
+    A finish between two that are looked at, d and at most d + max(1, d / finishes) slots after the arrival, is worth no
+    more than the sooner, and costs no less than the cheapest slots before the later one.
+
+    Parameters
+    ----------
+    hull : of the slots before the k-th edge, and behind the last one; see :func:`_hull`
+    """
+    first, best = job.arrival, Fraction(0)
+    known = begin = bisect.bisect_right(edges, first)
+    order: list[tuple[Piece, int]] = []
+    slots = -(-job.goal // max(step for step, _ in job.choices))
+    while first + slots - 1 <= horizon and job.worth[first + slots - 1] > best:
+        value = job.worth[first + slots - 1]
+        slots = min(max(slots + 1, slots + slots // finishes), horizon - first + 2)
+        end = first + slots - 1  # the first slot that is not looked at
+        while known <= len(edges) and (known == begin or edges[known - 1] < end):
+            for piece in hull(known):
+                bisect.insort(order, (piece, known))
+            known += 1
+        left, total = job.goal, 0
+        for (_, progress, cost), k in order:
+            low = first if k == begin else edges[k - 1]
+            many = (end if k == len(edges) else min(end, edges[k])) - low
+            if progress * many >= left:
+                best = max(best, value - (total + Fraction(left * cost, progress)) / GRID)
                 break
             left, total = left - progress * many, total + cost * many
     return best

@@ -134,7 +134,8 @@ def priced(instance: GpuSharingInstance) -> Priced:
     one, two, first, second = np.array([(0, 0, 1.0, 0.0)] if classes is None else classes[1]).T
     one, two = one.astype(np.int64), two.astype(np.int64)
     slowed = ((data.slowdown > 1) & data.may_share).any(axis=1) if instance.interference else False
-    slots, rate = data.solo_slots, data.gpus * (weights if classes is None else 1.0)
+    slots = data.solo_slots
+    rate = (data.gpus * (weights if classes is None else 1.0)).astype(np.float64)
     jobs = PricedJobs(data.arrival, np.where(slowed, 0, slots), data.solo_work, rate, kind, np.zeros_like(slots))
     gpus = float(instance.total_gpus)
     most = float((first + second).max())

@@ -15,6 +15,7 @@ from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.pricing import geometric_blocks, price_forked, price_job
 from schedgap.formulations.hadar.tables import Tables, in_units, tables, worth_of
 from schedgap.solvers.column_generation import Column, Generated, GenerationLimits, Master, Priced, RowBounds
+from schedgap.solvers.exact.hadar.event_prices import event_prices
 from schedgap.solvers.exact.hadar.schedules import Scheduler
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
@@ -123,8 +124,10 @@ SMALL = 1_000
 """Up to so many (job, slot) pairs prices are by slot and schedules exact."""
 MEDIUM = 20_000
 """Up to so many, blocks are fine; beyond they are coarse."""
+MANY = 1_000_000
+"""Beyond so many there are prices between events, too: their work does not grow with slots."""
 LARGE = 5_000_000
-"""Beyond so many, utilities by slot are not made: the bound is the sum of the largest utilities."""
+"""Beyond so many, utilities by slot are not made."""
 
 
 @once_per_instance
@@ -132,9 +135,9 @@ def upper_bound(instance: HadarInstance) -> float | None:
     """A certified upper bound on the utility of P2, and so of P1.
 
     Small instances: LP(P2) by column generation with exact pricing (its last valid bound, should the iterations
-    end first). Larger ones: the block-price bound; beyond :data:`LARGE` pairs the sum over the jobs of the utility
-    of their earliest finish. Computed once per instance object; iterations are counted,
-    not timed, so the value is repeatable.
+    end first). Larger ones: block prices; beyond :data:`MANY` (job, slot) pairs prices between
+    events, and beyond :data:`LARGE` these alone.
+    Computed once per instance object; iterations are counted, not timed, so the value is repeatable.
 
     Returns
     -------
@@ -145,9 +148,12 @@ def upper_bound(instance: HadarInstance) -> float | None:
 
 
 def warm_up(instance: HadarInstance) -> None:
-    """Compile the block-price bound, or load it from the cache: small instances do not use it."""
+    """Compile the bounds by prices, or load them from the cache: small instances do not use them."""
     data = tables(instance)
-    if len(data.jobs) * data.horizon <= LARGE:
+    size = len(data.jobs) * data.horizon
+    if size > MANY and data.possible.any():
+        event_prices(data, 1)
+    if size <= LARGE:
         block_bound(data, 0.2)
 
 
@@ -155,13 +161,12 @@ def _bound(data: Tables) -> float:
     if not data.possible.any():
         return 0.0
     size = len(data.jobs) * data.horizon
-    if size > LARGE:
-        return math.fsum(job.most for job, possible in zip(data.jobs, data.possible, strict=True) if possible)
     if size <= SMALL:
         exact = _slot_prices(data)
         if exact is not None:
             return exact
-    return block_bound(data, 0.06 if size <= MEDIUM else 0.2).bound
+    between = event_prices(data).value if size > MANY else math.inf
+    return between if size > LARGE else min(between, block_bound(data, 0.06 if size <= MEDIUM else 0.2).bound)
 
 
 def _slot_prices(data: Tables) -> float | None:
