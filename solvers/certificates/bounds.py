@@ -73,7 +73,7 @@ def _leaves(instance: Instance, given: dict[str, Any]) -> Iterator[Leaf]:
             for content in areas(instance, horizon):
                 yield "area", {"horizon": horizon}, content
     elif isinstance(instance, HadarInstance):
-        yield "prices", {}, {"edges": [1, 2], "types": {}, "finishes": 10**9}  # every job at its best
+        yield "prices", {}, {"edges": [1, 2], "types": {}, "finishes": 200}  # every job at its best
         scaled, unit = in_units(instance, ORDINARY)
         data = tables(scaled)
         size = len(data.jobs) * data.horizon
