@@ -50,7 +50,7 @@ class Optimum:
 
 
 class LinearProgram:
-    """A program without columns and rows at first, on one thread, so that the same calls give the same answers.
+    """A program without columns and rows at first, not in parallel, so that the same calls give the same answers.
 
     Parameters
     ----------
@@ -62,16 +62,17 @@ class LinearProgram:
         import highspy  # so that what only lists methods loads no engine
 
         self._engine = highspy
-        self._highs = highspy.Highs()
+        self._highs = highspy._core._Highs()  # the class that says nothing when it is made
         self._set("output_flag", False)
-        self._set("threads", 1)
+        # Not one thread: HiGHS refuses another number than that of whoever ran it in this thread before.
+        self._set("parallel", "off")
         if primal:
             self._set("simplex_strategy", _PRIMAL_SIMPLEX)
         if tolerance is not None:
             self._set("primal_feasibility_tolerance", tolerance)
             self._set("dual_feasibility_tolerance", tolerance)
 
-    def _set(self, option: str, value: bool | int | float) -> None:
+    def _set(self, option: str, value: bool | int | float | str) -> None:
         if self._highs.setOptionValue(option, value) != self._engine.HighsStatus.kOk:
             raise ValueError(f"HiGHS does not take {option} = {value!r}")
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from schedgap.formulations.common.numbers import MAXIMISE, MINIMISE
 from schedgap.solvers.column_generation import Column, GenerationLimits, GenerationStatus, Master, Priced, RowBounds
+from schedgap.solvers.linear_program import LinearProgram
 from schedgap.solvers.result import Deadline
 
 Floats = NDArray[np.float64]
@@ -183,3 +184,29 @@ def test_limits_stop_with_a_valid_bound() -> None:
     assert late.status is GenerationStatus.LIMIT and late.bound is None and late.iterations == 0
     cut = Master(MAXIMISE, rows, [False] * groups).generate(pricing, GenerationLimits(cutoff=1e9))
     assert cut.status is GenerationStatus.CUT_OFF
+
+
+def test_a_program_is_solved_whatever_threads_others_use(capfd: pytest.CaptureFixture[str]) -> None:
+    """HiGHS keeps its pool of threads for a thread of ours, and refuses to run with another number of them."""
+    import threading
+
+    import highspy
+
+    found: list[float | None] = []
+
+    def both() -> None:
+        other = highspy._core._Highs()
+        for option, value in (("output_flag", False), ("threads", 2)):
+            other.setOptionValue(option, value)
+        other.addVar(0.0, 1.0)
+        other.run()
+        program = LinearProgram()
+        program.add_columns(np.array([-2.0]), np.array([3.0]))
+        solved = program.solve()
+        found.append(None if solved is None else solved.value)
+
+    thread = threading.Thread(target=both)
+    thread.start()
+    thread.join()
+    assert found == [-6.0]
+    assert capfd.readouterr().out == ""
