@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from schedgap.certifying import certify
-from schedgap.checking import audit, check
+from schedgap.checking import audit, check, judge
 from schedgap.claims import (
     check_scheduler,
     evaluate,
@@ -48,6 +48,7 @@ __all__ = [
     "hunt",
     "hunt_family",
     "import_trace",
+    "judge",
     "listing",
     "load",
     "methods",

@@ -29,6 +29,7 @@ from schedgap.solvers.incumbent import contradicts, optimal
 
 if TYPE_CHECKING:
     from schedgap.benchmarks.audit.result import Audit
+    from schedgap.benchmarks.snapshots.judge import Judgement
     from schedgap.benchmarks.sweep.progress import Sink
 
 
@@ -237,4 +238,62 @@ def audit(
         folder.mkdir(parents=True, exist_ok=True)
         write_text(folder / "audit.json", json.dumps(found.to_dict(), indent=1, allow_nan=False) + "\n")
         write_text(folder / "audit.html", audit_page(found))
+    return found
+
+
+@at_work()
+def judge(
+    snapshot: str | Path,
+    nodes: str | Path | None = None,
+    *,
+    form: str | None = None,
+    objectives: Sequence[str] | None = None,
+    gang_label: str | None = None,
+    names: bool = False,
+    time_limit: float = 20.0,
+    seed: int = 0,
+    out: str | Path | None = None,
+) -> Judgement:
+    """How far was one decision of a live cluster from the best, which gangs did it lose, and why?
+
+    Parameters
+    ----------
+    snapshot : ``kubectl get nodes,pods -A -o json``, or an instance of gang-placement with ``reference_decision``
+    nodes : the listing of nodes, where that is a file of its own
+    form : own or kubernetes; told by the file where not given
+    objectives : weight, topology, fragmentation, moves, in lexicographic order; the instance's own where not given
+    gang_label : a label or annotation of pods that names their gang, beside those that are known
+    names : keep the names of nodes, pods and gangs; otherwise they are numbers, so that the result can be shared
+    time_limit : seconds for the best decision, and again for why gangs are lost
+    seed : of all randomness
+    out : folder for ``judge.html``, ``judge.json``, ``instance.json``, ``decision.json`` and ``best.json``
+
+    Returns
+    -------
+    Judgement
+        ``verdict`` is one line, ``to_text()`` the whole, ``to_dict()`` a JSON form. What it says can be checked again:
+        ``schedgap check instance.json decision.json`` and ``best.json``.
+
+    Raises
+    ------
+    InputError
+        A snapshot that cannot be read, a decision that names what it does not have.
+    """
+    from schedgap.benchmarks.snapshots.judge import judge as run
+    from schedgap.benchmarks.snapshots.reading import read_snapshot
+    from schedgap.formulations.common.files import check_folder, write_text
+
+    folder = None if out is None else Path(out)
+    if folder is not None:
+        check_folder(folder)
+    read = read_snapshot(snapshot, form, nodes=nodes, gang_label=gang_label, names=names)
+    found = run(read, objectives=objectives, time_limit=time_limit, seed=seed)
+    if folder is not None:
+        from schedgap.benchmarks.snapshots.page import judgement_page
+
+        folder.mkdir(parents=True, exist_ok=True)
+        write_text(folder / "judge.html", judgement_page(found))
+        texts = {"judge": found.to_dict(), "instance": found.instance.to_dict(), "decision": found.decision}
+        for name, data in {**texts, "best": found.best.solution}.items():
+            write_text(folder / f"{name}.json", json.dumps(data, indent=1, allow_nan=False) + "\n")
     return found

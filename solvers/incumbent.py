@@ -219,7 +219,9 @@ class Incumbent:
         if value is None:
             return None
         worth = value * self.unit
-        return worth if isinstance(worth, int) else float(worth)
+        # a checker that tells whole numbers (CheckReport.whole) is answered in such, however large they are
+        told_whole = isinstance(self.objective, int) and not self.whole
+        return worth if told_whole and isinstance(worth, int) else float(worth)
 
     def log(self, event: str) -> None:
         """A line for the caller's log."""

@@ -28,6 +28,7 @@ class DeclarativeModel:
         start and, of an untightened model, for any feasible schedule; None where there is none
     sense : +1 minimise, -1 maximise
     objective_is_integral : every feasible objective value is a whole number, so that bounds may be rounded
+    whole_results : results carry the objective, and so its bound, as a whole number (``CheckReport.whole``)
     restated_integral : names of continuous variables that are integral in some optimal solution, so that
         an engine for integers may declare them integer without changing the optimum
     repair : mends a solution that is off by an engine's feasibility tolerance, or returns None
@@ -49,6 +50,7 @@ class DeclarativeModel:
     sense: int
     assign: Callable[[Solution], Mapping[pulp.LpVariable, float]] | None = None
     objective_is_integral: bool = False
+    whole_results: bool = False
     restated_integral: frozenset[str] = frozenset()
     repair: Callable[[Solution], Solution | None] | None = None
     start: Solution | None = None

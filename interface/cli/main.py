@@ -32,6 +32,7 @@ COMMANDS = {
     "hunt": ("verify", "search for the instance on which a heuristic or a claim does worst"),
     "evaluate": ("evaluate", "a report card of a scheduler of your own, which runs in a process of its own"),
     "audit": ("make", "a cluster's log: the schedule that really ran, beside schedulers, best known and bound"),
+    "judge": ("make", "one decision of a live cluster: what it lost, why, and how far it was from the best"),
     "new": ("evaluate", "a package of your own with a heuristic or a problem that passes its own tests"),
     "reproduce": ("reproduce", "measure a paper's tables and figures again, with verdicts"),
     "library": ("library", "frozen instances with the best known: list, solve by a method, submit what is better"),

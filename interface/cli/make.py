@@ -1,4 +1,4 @@
-"""``schedgap generate``, ``schedgap import`` and ``schedgap audit``: what is drawn, and what was logged."""
+"""``schedgap generate``, ``import``, ``audit`` and ``judge``: what is drawn, what was logged, what was decided."""
 
 from __future__ import annotations
 
@@ -115,4 +115,45 @@ def run_audit(arguments: argparse.Namespace) -> int:
     print(to_json(found.to_dict()) if arguments.json else found.to_text())
     if arguments.out is not None:
         print(f"page: {arguments.out / 'audit.html'}", file=sys.stderr)
+    return 0
+
+
+def add_judge(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``judge``."""
+    parser.add_argument(
+        "snapshot", metavar="SNAPSHOT", help="kubectl get nodes,pods -A -o json, or an instance with a decision"
+    )
+    parser.add_argument("nodes", metavar="NODES", nargs="?", help="the nodes, where they are in a file of their own")
+    parser.add_argument("--format", metavar="F", help="own or kubernetes (default: told by the file)")
+    parser.add_argument(
+        "--objective", type=names, metavar="O,O", help="weight, topology, fragmentation, moves, in order"
+    )
+    parser.add_argument("--gang-label", metavar="LABEL", help="a label or annotation of pods that names their gang")
+    parser.add_argument("--names", action="store_true", help="keep the names of nodes, pods and gangs")
+    add_time_limit(parser, "seconds for the best decision, and again for why gangs are lost (default 20)")
+    add_seed(parser)
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="folder for judge.html, judge.json, instance, decisions"
+    )
+    parser.add_argument("--json", action="store_true", help="print the judgement as one JSON object")
+
+
+def run_judge(arguments: argparse.Namespace) -> int:
+    """Judge a decision; 0 whatever the verdict is."""
+    from schedgap import api
+
+    found = api.judge(
+        arguments.snapshot,
+        arguments.nodes,
+        form=arguments.format,
+        objectives=arguments.objective,
+        gang_label=arguments.gang_label,
+        names=arguments.names,
+        time_limit=20.0 if arguments.time_limit is None else arguments.time_limit,
+        seed=arguments.seed,
+        out=arguments.out,
+    )
+    print(to_json(found.to_dict()) if arguments.json else found.to_text())
+    if arguments.out is not None:
+        print(f"page: {arguments.out / 'judge.html'}", file=sys.stderr)
     return 0

@@ -108,7 +108,7 @@ def rounded_bound(bound: float, sense: int) -> float:
     ceil(bound - t) with t = min(1/2, 1e-6 max(1, |bound|)).
     """
     slack = min(0.5, BOUND_TOLERANCE * max(1.0, abs(bound)))
-    return math.ceil(bound - slack) if sense == MINIMISE else math.floor(bound + slack)
+    return float(math.ceil(bound - slack)) if sense == MINIMISE else float(math.floor(bound + slack))
 
 
 def meets(objective: float, bound: float, sense: int, integral: bool) -> bool:

@@ -155,6 +155,7 @@ class ModelSearch:
         """Keep a proven bound when it is the best so far."""
         if bound is not None and self.model.objective_is_integral:
             bound = rounded_bound(bound, self.sense)
+            bound = int(bound) if self.model.whole_results else bound
         self.best.tighten(bound)
 
     def tighten_from(self, answer: EngineAnswer) -> None:

@@ -15,7 +15,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("workload", "report"),
     ("suites", "ledger", "laboratory", "hunt"),
     ("evaluation",),
-    ("audit",),
+    ("audit", "snapshots"),
     ("studies",),
 )
 """From the ground up. A room imports from lower floors only."""

@@ -225,6 +225,8 @@ NAMED_OUTSIDE = {
     "benchmarks/laboratory/papers.py": {"hadar"},
     "benchmarks/laboratory/rounds.py": {"hadar"},
     "benchmarks/proving.py": {"comm_contention", "ddl_cluster", "ddljs"},
+    "benchmarks/snapshots/judge.py": {"gang_placement"},  # a decision is a solution of it
+    "benchmarks/snapshots/reading.py": {"gang_placement"},
     "interface/figures.py": {"gpu_sharing"},
     "solvers/certificates/bounds.py": set(PROBLEMS) - {"gang_placement"},
     "solvers/certificates/checker.py": set(PROBLEMS) - {"gang_placement"},

@@ -187,6 +187,7 @@ class _Builder:
             MAXIMISE,
             assign=lambda solution: point(self.instance, self.layout, solution),
             objective_is_integral=True,
+            whole_results=True,
             layout=self.layout,
             tightened=self.tighten,
         )

@@ -1,0 +1,1 @@
+"""One decision of a live cluster: snapshots read, judged and drawn."""

@@ -1,0 +1,357 @@
+"""One decision of a live cluster: how far it was from the best, which gangs it lost, why, and what would admit them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from schedgap.benchmarks.records import plain_number
+from schedgap.benchmarks.snapshots.reading import Snapshot
+from schedgap.benchmarks.text import number, significant
+from schedgap.catalogue.problem import Problem
+from schedgap.catalogue.registry import find_problem
+from schedgap.catalogue.run import run_method
+from schedgap.formulations.common.check import CheckReport
+from schedgap.formulations.common.instance import Json, Solution
+from schedgap.formulations.common.numbers import agrees, ratio
+from schedgap.formulations.gang_placement.instance import Gang, GangPlacementInstance
+from schedgap.formulations.gang_placement.scale import components, decode
+from schedgap.solvers.exact.gang_placement.staged import EngineName, solve_staged
+from schedgap.solvers.result import Deadline, Proof, Result, SolveOptions, Status
+
+RELAXED = ("required level", "selector", "quota")
+"""What is taken away from a gang, one at a time, to see what keeps it out."""
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A gang that the scheduler did not place.
+
+    Attributes
+    ----------
+    fits : the best decision places it
+    alone : it could be placed if nothing else waited; None where that was not decided in time
+    reasons : what keeps it out where it cannot: the one thing without which it could be placed, or what is short
+    moves : the cheapest moves and preemptions that admit it, as a solution has them; None where none is known
+    price : of these, proven to be least where `moves_proven`
+    """
+
+    gang: str
+    pods: int
+    gpus: Fraction
+    fits: bool
+    alone: bool | None
+    reasons: tuple[str, ...] = ()
+    moves: Json = None
+    price: Fraction | None = None
+    moves_proven: bool = False
+
+    def to_dict(self) -> dict[str, Json]:
+        """JSON-compatible."""
+        return {
+            "gang": self.gang,
+            "pods": self.pods,
+            "gpus": float(self.gpus),
+            "placed_in_best": self.fits,
+            "placeable_alone": self.alone,
+            "reasons": list(self.reasons),
+            "moves": self.moves,
+            "price": None if self.price is None else float(self.price),
+            "least_price_proven": self.moves_proven,
+        }
+
+    def line(self) -> str:
+        """What a person reads."""
+        head = f"{self.gang} ({_many(self.pods, 'pod')}, {_many(float(self.gpus), 'GPU')})"
+        if self.fits:
+            return f"{head}: fits, the best decision places it"
+        told = "; ".join(self.reasons) or ("undecided in the time" if self.alone is None else "others are worth more")
+        if self.moves is not None:
+            proven = "the least, as one engine proves" if self.moves_proven else "not proven to be the least"
+            done = [f"{name} to {seat['node']}" for name, seat in self.moves["moved"].items()]
+            told += f"; admitted by moving {', '.join(done)}" if done else "; admitted"
+            told += f" by ending {', '.join(self.moves['preempted'])}" if self.moves["preempted"] else ""
+            told += f", price {number(float(self.price or 0))} ({proven})"
+        elif self.moves_proven:
+            told += "; no moves and preemptions admit it, as one engine proves"
+        return f"{head}: {told}"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What the judge says of one decision.
+
+    Attributes
+    ----------
+    instance : what was decided about
+    decision : of the scheduler; `report` is the checker's on it
+    best : the best decision that was found, with its bound and proof
+    lost : gangs that the scheduler did not place
+    unread : what the snapshot says beyond what was understood, counted
+    """
+
+    instance: GangPlacementInstance
+    decision: Solution
+    report: CheckReport
+    best: Result
+    best_values: Mapping[str, Fraction]
+    bound_values: Mapping[str, Fraction]
+    lost: tuple[Lost, ...]
+    unread: Mapping[str, int]
+    seconds: float
+
+    @property
+    def values(self) -> dict[str, Fraction]:
+        """The vector of the scheduler's decision."""
+        return {name: Fraction(text) for name, text in self.report.details["components"].items()}
+
+    @property
+    def proof(self) -> str:
+        """How far the best is proven."""
+        if self.best.status is not Status.OPTIMAL:
+            return "none"
+        return (self.best.proof or Proof.CLAIMED).value
+
+    @property
+    def deciding(self) -> tuple[str, Fraction, Fraction, bool] | None:
+        """(component, the scheduler's value, the best, whether more is better) of the first component that differs."""
+        for entry in components(self.instance):
+            mine, best = self.values[entry.name], self.best_values[entry.name]
+            if mine != best:
+                return entry.name, mine, best, entry.maximise
+        return None
+
+    @property
+    def ratio(self) -> tuple[float | None, str]:
+        """Of the first component that differs, at least 1, and what it is to: "optimum" or "bound"."""
+        optimal = self.best.status is Status.OPTIMAL
+        reference = self.best_values if optimal else self.bound_values
+        for entry in components(self.instance):
+            mine, other = float(self.values[entry.name]), float(reference[entry.name])
+            if not agrees(mine, other):
+                return ratio(mine, other, -1 if entry.maximise else 1), "optimum" if optimal else "bound"
+        return 1.0, "optimum" if optimal else "bound"
+
+    def to_dict(self) -> dict[str, Json]:
+        """The object that ``judge --json`` prints."""
+        value, to = self.ratio
+        return {
+            "problem": self.instance.problem,
+            "nodes": len(self.instance.nodes),
+            "gangs": len(self.instance.gangs),
+            "running": len(self.instance.running),
+            "decision": {
+                "feasible": self.report.feasible,
+                "violations": [violation.message for violation in self.report.violations],
+                "placed": self.report.details["placed"],
+                "components": {name: float(value) for name, value in self.values.items()},
+                "score": None if self.report.objective is None else plain_number(self.report.value),
+            },
+            "best": {
+                "status": self.best.status.value,
+                "proof": self.proof,
+                "components": {name: float(value) for name, value in self.best_values.items()},
+                "bound": {name: float(value) for name, value in self.bound_values.items()},
+                "placed": sorted((self.best.solution or {"placement": {}})["placement"]),
+                "solution": self.best.solution,
+            },
+            "ratio": value,
+            "ratio_to": to,
+            "lost": [lost.to_dict() for lost in self.lost],
+            "not_read": dict(self.unread),
+            "seconds": round(self.seconds, 3),
+        }
+
+    def to_text(self) -> str:
+        """The verdict, the two decisions beside each other, and each gang that was lost."""
+        counts = (len(self.instance.nodes), "node"), (len(self.instance.gangs), "gang")
+        there = ", ".join(_many(*count) for count in counts)
+        lines = [f"{there}, {_many(len(self.instance.running), 'pod')} running", self.verdict, ""]
+        state = "optimal" if self.best.status is Status.OPTIMAL else "best found"
+        lines.append(f"{'':<24} {'scheduler':>12} {state:>12} {'bound':>12}")
+        for name, value in self.values.items():
+            cells = (value, self.best_values[name], self.bound_values[name])
+            lines.append(f"{name:<24} " + " ".join(f"{number(float(cell)):>12}" for cell in cells))
+        placed = len(self.report.details["placed"])
+        best = len((self.best.solution or {"placement": {}})["placement"])
+        lines += [f"{'gangs placed':<24} {placed:>12} {best:>12}", ""]
+        lines += [f"proof: {self.proof}; {self.seconds:.1f} s"]
+        lines += [f"  {violation.constraint}: {violation.message}" for violation in self.report.violations]
+        if self.lost:
+            lines += ["", "not placed by the scheduler:", *(f"  {lost.line()}" for lost in self.lost)]
+        if self.unread:
+            lines += ["", "not read or left out:", *(f"  {count} {what}" for what, count in self.unread.items())]
+        return "\n".join(lines)
+
+    @property
+    def verdict(self) -> str:
+        """One line."""
+        if not self.report.feasible:
+            return f"the decision breaks {len(self.report.violations)} rules of the problem; it has no ratio"
+        if self.deciding is None:
+            known = "is optimal" if self.best.status is Status.OPTIMAL else "is as good as the best that was found"
+            return f"the decision {known}"
+        name, mine, best, _ = self.deciding
+        value, to = self.ratio
+        shown = "infinite" if value is None or value == float("inf") else significant(value)
+        return f"{name}: {number(float(mine))} where {number(float(best))} is possible; ratio to the {to}: {shown}"
+
+
+def judge(
+    snapshot: Snapshot,
+    *,
+    objectives: Sequence[str] | None = None,
+    time_limit: float = 20.0,
+    seed: int = 0,
+    progress: Callable[[str], None] | None = None,
+) -> Judgement:
+    """Judge the decision of a snapshot.
+
+    Parameters
+    ----------
+    objectives : in lexicographic order; the instance's own where not given
+    time_limit : seconds for the best decision, and again for all that was lost together
+
+    Raises
+    ------
+    InputError
+        The decision names what the snapshot does not have.
+    """
+    return _Judge(snapshot, objectives, time_limit, seed, progress or (lambda _: None)).run()
+
+
+class _Judge:
+    """One judgement."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        objectives: Sequence[str] | None,
+        time_limit: float,
+        seed: int,
+        progress: Callable[[str], None],
+    ) -> None:
+        self.snapshot = snapshot
+        self.problem: Problem = find_problem("gang-placement")
+        changed = {} if objectives is None else {"objectives": list(objectives)}
+        self.instance = GangPlacementInstance.parse({**snapshot.instance.to_dict(), **changed}, "snapshot")
+        self.time_limit = time_limit
+        self.seed = seed
+        self.progress = progress
+
+    def run(self) -> Judgement:
+        """Check the decision, find the best, ask why of each gang that was lost."""
+        began = time.monotonic()
+        report = self.problem.check(self.instance, self.snapshot.decision)
+        self.progress(f"the best decision about {len(self.instance.gangs)} gangs")
+        best = self._best(report)
+        assert best.solution is not None  # to place nothing is always feasible
+        values = self.problem.check(self.instance, best.solution).details["components"]
+        top = decode(self.instance, int(best.objective if best.bound is None else best.bound))  # type: ignore[arg-type]
+        bound = {entry.name: value for entry, value in zip(components(self.instance), top, strict=True)}
+        found = {name: Fraction(text) for name, text in values.items()}
+        lost = tuple(self._lost(best.solution))
+        seconds = time.monotonic() - began
+        return Judgement(
+            self.instance, self.snapshot.decision, report, best, found, bound, lost, self.snapshot.unread, seconds
+        )
+
+    def _options(self, seconds: float, start: Solution | None = None) -> SolveOptions:
+        return SolveOptions(deadline=Deadline.after(seconds), seed=self.seed, start=start)
+
+    def _best(self, report: CheckReport) -> Result:
+        """The best decision; an optimum that two engines agree on is told so."""
+        start = self.snapshot.decision if report.feasible else None
+        best = run_method(self.problem, self.instance, "staged", self._options(self.time_limit, start))
+        return best if best.status is not Status.OPTIMAL or not self._confirmed(best) else best.proven(Proof.AGREED)
+
+    def _confirmed(self, best: Result) -> bool:
+        """Whether two engines of different makes, without bound and heuristics, prove the same."""
+        makes: tuple[EngineName, ...] = ("cpsat", "highs")
+        for engine in makes:
+            if engine == best.engine:
+                continue
+            options = replace(self._options(self.time_limit), stages=frozenset({"programs"}))
+            found = solve_staged(self.instance, options, engine=engine)
+            if found.status is not Status.OPTIMAL or found.objective != best.objective:
+                return False
+        return True
+
+    def _lost(self, best: Solution) -> list[Lost]:
+        deadline = Deadline.after(self.time_limit)
+        placed = {name for name, pods in self.snapshot.decision["placement"].items() if pods}
+        found = []
+        for gang in self.instance.gangs:
+            if gang.id in placed:
+                continue
+            self.progress(f"why {gang.id} is not placed")
+            gpus = Fraction(sum(group.gpu * group.count for group in gang.pods), 1000)
+            fits = gang.id in best["placement"]
+            facts: dict[str, Json] = {} if fits else self._why(gang, deadline)
+            found.append(Lost(gang.id, gang.size, gpus, fits, True if fits else facts.pop("alone"), **facts))
+        return found
+
+    def _why(self, gang: Gang, deadline: Deadline) -> dict[str, Json]:
+        """What keeps a gang out that is not placed even alone, and what would admit it."""
+        alone = self._placeable(gang, deadline)
+        if alone is not False:
+            return {"alone": alone}
+        reasons = [
+            f"would fit without its {what}"
+            for what in RELAXED
+            if self._placeable(_without(gang, what), deadline) is True
+        ]
+        return {"alone": False, "reasons": tuple(reasons or [self._short(gang)]), **self._admit(gang, deadline)}
+
+    def _with(self, gang: Gang, objectives: Sequence[str]) -> GangPlacementInstance:
+        data = self.instance.to_dict()
+        kept = {"objectives": list(objectives), "gangs": [gang.model_dump(mode="json", exclude_none=True)]}
+        return GangPlacementInstance.parse({**data, **kept}, "snapshot")
+
+    def _placeable(self, gang: Gang, deadline: Deadline) -> bool | None:
+        """Whether the gang could be placed if nothing else waited; None where the time is over."""
+        left = deadline.left()
+        if not left:
+            return None
+        result = run_method(self.problem, self._with(gang, ["weight"]), "staged", self._options(left))
+        if result.solution is not None and result.solution["placement"]:
+            return True
+        return False if result.status is Status.OPTIMAL else None
+
+    def _short(self, gang: Gang) -> str:
+        """Enough GPUs are free, but not where and as they are wanted; or too few are."""
+        wanted = sum(group.gpu * group.count for group in gang.pods)
+        free = sum(map(sum, (node.gpus for node in self.instance.nodes)))
+        if free >= wanted:
+            return f"fragmentation: {free / 1000:g} GPUs are free, {wanted / 1000:g} are wanted, in no such pieces"
+        return f"capacity: {free / 1000:g} GPUs are free, {wanted / 1000:g} are wanted"
+
+    def _admit(self, gang: Gang, deadline: Deadline) -> dict[str, Json]:
+        """The cheapest moves and preemptions that admit the gang."""
+        left = deadline.left()
+        if not left or not any(pod.movable for pod in self.instance.running):
+            return {"moves_proven": not any(pod.movable for pod in self.instance.running)}
+        made = self._with(gang, ["weight", "moves"])
+        result = run_method(self.problem, made, "staged", self._options(left))
+        proven = result.status is Status.OPTIMAL
+        if result.solution is None or not result.solution["placement"]:
+            return {"moves_proven": proven}
+        price = Fraction(self.problem.check(made, result.solution).details["components"]["moves"])
+        moves = {name: result.solution.get(name, default) for name, default in (("preempted", []), ("moved", {}))}
+        return {"moves": moves, "price": price, "moves_proven": proven}
+
+
+def _many(count: float, what: str) -> str:
+    return f"{number(count)} {what}{'' if count == 1 else 's'}"
+
+
+def _without(gang: Gang, what: str) -> Gang:
+    """The gang without one of its conditions."""
+    if what == "required level":
+        return gang.model_copy(update={"required": None})
+    if what == "quota":
+        return gang.model_copy(update={"queue": None})
+    plain = type(gang.pods[0].selector)()
+    return gang.model_copy(update={"pods": tuple(g.model_copy(update={"selector": plain}) for g in gang.pods)})

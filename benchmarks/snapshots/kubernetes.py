@@ -1,0 +1,249 @@
+"""What ``kubectl get nodes,pods -A -o json`` says of a cluster, as an instance of gang-placement and a decision.
+
+A pod with a node that runs is what runs; one with a node that has not started yet is the decision; one without a node
+waits. Pods wait together where a label or annotation names their gang. Which nodes take a pod (labels, affinity,
+taints, cordons) is evaluated here: nodes get a label for each kind of pod, which its selector asks for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.instance import Json
+
+GANG_NAMES = (
+    "kueue.x-k8s.io/pod-group-name",
+    "scheduling.k8s.io/group-name",
+    "scheduling.x-k8s.io/pod-group",
+    "pod-group.scheduling.sigs.k8s.io",
+    "volcano.sh/job-name",
+)
+"""Labels and annotations that name a pod's gang: of Kueue, Volcano (the second and the last) and coscheduling."""
+TOPOLOGY = {
+    "required": "kueue.x-k8s.io/podset-required-topology",
+    "preferred": "kueue.x-k8s.io/podset-preferred-topology",
+}
+MODEL = "nvidia.com/gpu.product"
+HOST = "kubernetes.io/hostname"
+FACTORS = {"": Fraction(1), "m": Fraction(1, 1000), "u": Fraction(1, 10**6), "n": Fraction(1, 10**9)}
+FACTORS |= {letter: Fraction(1000) ** (n + 1) for n, letter in enumerate(("k", "M", "G", "T", "P", "E"))}
+FACTORS |= {f"{letter}i": Fraction(1024) ** (n + 1) for n, letter in enumerate("KMGTPE")}
+_QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:[eE]([+-]?\d{1,3})|([a-zA-Z]{0,2}))")
+MOVE, END = 1, 10
+"""Prices per pod of moving what runs and of ending it, where a controller would start it again."""
+
+
+def quantity(text: object, place: str) -> Fraction:
+    """A quantity as Kubernetes writes it: ``500m``, ``16Gi``, ``2``, ``1e3``.
+
+    Raises
+    ------
+    InputError
+        It is none; the line names the place and the value.
+    """
+    found = _QUANTITY.fullmatch(str(text).strip()) if isinstance(text, str | int | float) else None
+    if found is None or (found[3] or "") not in FACTORS:
+        raise InputError(f"{place}: {str(text)[:40]!r} is no quantity, such as 500m or 16Gi")
+    value = Fraction(found[1]) * (Fraction(10) ** int(found[2]) if found[2] else FACTORS[found[3] or ""])
+    if value < 0:
+        raise InputError(f"{place}: {text} is below 0")
+    return value
+
+
+def _units(name: str) -> Fraction:
+    """What one whole unit of a resource is worth: a thousandth of a processor, a MiB of memory, one of all else."""
+    if name == "cpu":
+        return Fraction(1, 1000)
+    return Fraction(2**20) if name in ("memory", "ephemeral-storage") or name.startswith("hugepages-") else Fraction(1)
+
+
+def is_gpu(name: str) -> bool:
+    return name.endswith("/gpu")
+
+
+class Kubernetes:
+    """One listing, read once.
+
+    Parameters
+    ----------
+    items : its nodes, pods, and what else is there
+    gang_label : a label or annotation that names gangs beside those that are known
+
+    Attributes
+    ----------
+    unread : what was not understood or left out, counted
+    """
+
+    def __init__(self, items: Sequence[Json], source: str, gang_label: str | None = None) -> None:
+        self.source = source
+        self.names = (*([gang_label] if gang_label else []), *GANG_NAMES)
+        self.unread: Counter[str] = Counter()
+        kinds: dict[str, list[tuple[str, Json]]] = defaultdict(list)
+        for position, item in enumerate(items):
+            place = f"{source}: items[{position}]"
+            if not isinstance(item, Mapping) or not isinstance(item.get("kind"), str):
+                raise InputError(f"{place}.kind: is missing")
+            self._named(item, place)
+            kinds[item["kind"]].append((place, item))
+        self.nodes = kinds.pop("Node", [])
+        self.pods = [(place, pod) for place, pod in kinds.pop("Pod", []) if self._lives(pod)]
+        self.groups = {self._key(group): (place, group) for place, group in kinds.pop("PodGroup", [])}
+        self.topologies = kinds.pop("Topology", [])
+        for kind, found in kinds.items():
+            self.unread[f"objects of kind {kind}"] += len(found)
+        if not self.nodes:
+            raise InputError(f"{source}: items: there is no node: kubectl get nodes,pods -A -o json lists both")
+
+    def _named(self, item: Mapping[str, Json], place: str) -> None:
+        """Every part that is read has the form that it should have."""
+        meta = item.get("metadata")
+        if not isinstance(meta, Mapping) or not isinstance(meta.get("name"), str):
+            raise InputError(f"{place}.metadata.name: is missing")
+        for part in ("labels", "annotations"):
+            if not isinstance(meta.get(part) or {}, Mapping):
+                raise InputError(f"{place}.metadata.{part}: must be an object")
+        for part in ("spec", "status"):
+            if not isinstance(item.get(part) or {}, Mapping):
+                raise InputError(f"{place}.{part}: must be an object")
+
+    def _lives(self, pod: Mapping[str, Json]) -> bool:
+        over = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+        self.unread["pods that have ended"] += over
+        return not over
+
+    @staticmethod
+    def _key(item: Mapping[str, Json]) -> str:
+        return f"{item['metadata'].get('namespace', 'default')}/{item['metadata']['name']}"
+
+    @staticmethod
+    def note(item: Mapping[str, Json], name: str) -> str | None:
+        """A label or annotation."""
+        for part in ("labels", "annotations"):
+            value = (item["metadata"].get(part) or {}).get(name)
+            if value is not None:
+                return str(value)
+        return None
+
+    # -- amounts -------------------------------------------------------------------------------------------------
+
+    def request(self, place: str, pod: Mapping[str, Json]) -> dict[str, int]:
+        """What a pod asks for, in whole units: the sum of its containers, or its largest init container."""
+        spec = pod.get("spec") or {}
+        total: dict[str, Fraction] = defaultdict(Fraction)
+        for at, container in enumerate(_listed(spec, "containers", place)):
+            for name, amount in self._requests(container, f"{place}.spec.containers[{at}]").items():
+                total[name] += amount
+        for at, container in enumerate(_listed(spec, "initContainers", place)):
+            asked = self._requests(container, f"{place}.spec.initContainers[{at}]")
+            always = container.get("restartPolicy") == "Always"
+            for name, amount in asked.items():
+                total[name] = total[name] + amount if always else max(total[name], amount)
+        for name, text in (spec.get("overhead") or {}).items():
+            total[name] += quantity(text, f"{place}.spec.overhead.{name}")
+        asked = {name: int(-(-amount // _units(name))) for name, amount in total.items()}
+        return {"pods": 1} | {name: amount for name, amount in asked.items() if amount}
+
+    def _requests(self, container: Mapping[str, Json], place: str) -> dict[str, Fraction]:
+        """Requests of a container; a limit counts where there is no request, as Kubernetes has it."""
+        resources = container.get("resources") or {}
+        both = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+        return {name: quantity(text, f"{place}.resources.requests.{name}") for name, text in both.items()}
+
+    def room(self, place: str, node: Mapping[str, Json]) -> dict[str, int]:
+        """What a node has for pods, in whole units."""
+        status = node.get("status") or {}
+        given = status.get("allocatable") or status.get("capacity")
+        if not isinstance(given, Mapping):
+            raise InputError(f"{place}.status.allocatable: is missing")
+        return {
+            name: int(quantity(text, f"{place}.status.allocatable.{name}") // _units(name))
+            for name, text in given.items()
+        }
+
+    # -- which nodes take a pod ----------------------------------------------------------------------------------
+
+    def allowed(self, pod: Mapping[str, Json]) -> tuple[int, ...]:
+        """Positions of the nodes that the pod's selector, affinity and tolerations allow."""
+        spec = pod.get("spec") or {}
+        for part in ("topologySpreadConstraints", "resourceClaims"):
+            self.unread[f"pods with {part}"] += bool(spec.get(part))
+        for part in ("podAffinity", "podAntiAffinity"):
+            self.unread[f"pods with {part}"] += bool((spec.get("affinity") or {}).get(part))
+        return tuple(n for n, (_, node) in enumerate(self.nodes) if self._takes(node, spec))
+
+    def _takes(self, node: Mapping[str, Json], spec: Mapping[str, Json]) -> bool:
+        labels = {HOST: node["metadata"]["name"], **(node["metadata"].get("labels") or {})}
+        if any(labels.get(name) != value for name, value in (spec.get("nodeSelector") or {}).items()):
+            return False
+        affinity = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
+            "requiredDuringSchedulingIgnoredDuringExecution"
+        ) or {}
+        terms = affinity.get("nodeSelectorTerms") or []
+        if terms and not any(
+            all(_expressed(labels, one) for one in term.get("matchExpressions") or [])
+            and all(
+                _expressed({"metadata.name": node["metadata"]["name"]}, one) for one in term.get("matchFields") or []
+            )
+            for term in terms
+        ):
+            return False
+        taints = [*((node.get("spec") or {}).get("taints") or [])]
+        if (node.get("spec") or {}).get("unschedulable"):
+            taints.append({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"})
+        if any(
+            condition.get("type") == "Ready" and condition.get("status") != "True"
+            for condition in (node.get("status") or {}).get("conditions") or []
+        ):
+            taints.append({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"})
+        hard = [taint for taint in taints if taint.get("effect") in ("NoSchedule", "NoExecute")]
+        tolerations = spec.get("tolerations") or []
+        return all(any(_tolerates(one, taint) for one in tolerations) for taint in hard)
+
+    # -- levels --------------------------------------------------------------------------------------------------
+
+    def levels(self) -> list[str]:
+        """Node labels that are levels, widest first: of a Topology object, else those that waiting pods name."""
+        found: list[str] = []
+        for _, topology in self.topologies[:1]:
+            found = [str(level.get("nodeLabel")) for level in (topology.get("spec") or {}).get("levels") or []]
+        if not found:
+            named = {self.note(pod, note) for _, pod in self.pods for note in TOPOLOGY.values()} - {None}
+            values = {
+                str(name): {(node["metadata"].get("labels") or {}).get(name) for _, node in self.nodes}
+                for name in named
+            }
+            found = sorted(values, key=lambda name: (len(values[name]), name))
+        self.unread["topologies beside the first"] += max(0, len(self.topologies) - 1)
+        return [name for name in found if name != HOST]
+
+
+def _listed(spec: Mapping[str, Json], name: str, place: str) -> list[Json]:
+    found = spec.get(name) or []
+    if not isinstance(found, list) or not all(isinstance(one, Mapping) for one in found):
+        raise InputError(f"{place}.spec.{name}: must be a list of objects")
+    return found
+
+
+def _expressed(labels: Mapping[str, str], one: Mapping[str, Json]) -> bool:
+    """Whether labels meet one expression of a node affinity."""
+    value, values = labels.get(str(one.get("key"))), one.get("values") or []
+    operator = one.get("operator")
+    if operator in ("In", "NotIn"):
+        return (value in values) is (operator == "In")
+    if operator in ("Exists", "DoesNotExist"):
+        return (value is not None) is (operator == "Exists")
+    if operator in ("Gt", "Lt") and value is not None and value.lstrip("-").isdigit() and values:
+        return int(value) > int(values[0]) if operator == "Gt" else int(value) < int(values[0])
+    return False
+
+
+def _tolerates(toleration: Mapping[str, Json], taint: Mapping[str, Json]) -> bool:
+    if toleration.get("effect") not in (None, "", taint.get("effect")):
+        return False
+    if toleration.get("operator") == "Exists":
+        return toleration.get("key") in (None, "", taint.get("key"))
+    return toleration.get("key") == taint.get("key") and (toleration.get("value") or "") == (taint.get("value") or "")

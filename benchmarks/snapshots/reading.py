@@ -1,0 +1,246 @@
+"""A snapshot of a live cluster as an instance of gang-placement, the scheduler's decision, and what was not read."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from schedgap.benchmarks.snapshots.kubernetes import END, HOST, MODEL, MOVE, TOPOLOGY, Kubernetes, is_gpu
+from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.instance import Json, Solution, read_json
+from schedgap.formulations.gang_placement.instance import WHOLE, GangPlacementInstance, GangPlacementSolution
+
+DECISION = "reference_decision"
+"""The key of a snapshot of our own: what the scheduler decided, a solution."""
+FORMATS = ("own", "kubernetes")
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What was read.
+
+    Attributes
+    ----------
+    decision : what the scheduler placed of the gangs
+    unread : what was not understood or left out, counted
+    """
+
+    instance: GangPlacementInstance
+    decision: Solution
+    unread: Mapping[str, int]
+    form: str
+
+
+def read_snapshot(
+    path: str | Path,
+    form: str | None = None,
+    *,
+    nodes: str | Path | None = None,
+    gang_label: str | None = None,
+    names: bool = False,
+) -> Snapshot:
+    """Read a snapshot.
+
+    Parameters
+    ----------
+    form : own or kubernetes; told by the file where not given
+    nodes : a listing of nodes, where that is a file of its own
+    gang_label : a label or annotation of pods that names their gang
+    names : keep the names of nodes, pods and gangs; otherwise they are numbers
+
+    Raises
+    ------
+    InputError
+        It cannot be read; one line with the place and the value.
+    """
+    data = read_json(path)
+    source = str(path)
+    if not isinstance(data, Mapping):
+        raise InputError(f"{source}: a snapshot must be a JSON object, got {type(data).__name__}")
+    told = "kubernetes" if "items" in data else "own"
+    chosen = form or told
+    if chosen not in FORMATS:
+        raise InputError(f"format: unknown format {chosen!r}, one of: {', '.join(FORMATS)}")
+    if chosen == "own":
+        if nodes is not None:
+            raise InputError(f"{nodes}: a snapshot of our own has its nodes in itself")
+        decision = data.get(DECISION, {"placement": {}})
+        instance = GangPlacementInstance.parse(data, source)
+        GangPlacementSolution.parse(decision, f"{source}: {DECISION}")
+        return Snapshot(instance, dict(decision), {}, "own")
+    items = _items(data, source) + ([] if nodes is None else _items(read_json(nodes), str(nodes)))
+    return _Cluster(Kubernetes(items, source, gang_label), names).snapshot()
+
+
+def _items(data: Json, source: str) -> list[Json]:
+    if not isinstance(data, Mapping) or not isinstance(data.get("items"), list):
+        raise InputError(f"{source}: items: must be a list, as kubectl get -o json writes it")
+    found: list[Json] = data["items"]
+    return found
+
+
+class _Cluster:
+    """The listing of a Kubernetes cluster on its way to an instance."""
+
+    def __init__(self, read: Kubernetes, names: bool) -> None:
+        self.read = read
+        self.keep = names
+        self.levels = read.levels()
+        self.index = {node["metadata"]["name"]: n for n, (_, node) in enumerate(read.nodes)}
+        self.nodes = [self._node(n, place, node) for n, (place, node) in enumerate(read.nodes)]
+        self.kinds: dict[tuple[int, ...], str] = {}
+        self.running: list[dict[str, Any]] = []
+        self.bound: set[tuple[str, int]] = set()
+
+    def _name(self, kind: str, number: int, own: str) -> str:
+        return own if self.keep else f"{kind}{number}"
+
+    def _node(self, n: int, place: str, node: Mapping[str, Any]) -> dict[str, Any]:
+        labels = node["metadata"].get("labels") or {}
+        room = self.read.room(place, node)
+        devices = sum(amount for name, amount in room.items() if is_gpu(name))
+        made: dict[str, Any] = {
+            "id": self._name("node-", n, node["metadata"]["name"]),
+            "domain": [str(labels.get(level) or f"without-{n}") for level in self.levels],
+            "gpus": [WHOLE] * devices,
+            "free": {name: amount for name, amount in room.items() if not is_gpu(name)},
+            "labels": {},
+        }
+        if not self.keep:  # labels of domains tell names, too
+            made["domain"] = [f"{self.levels.index(level)}-{self._number(level, labels)}" for level in self.levels]
+        if labels.get(MODEL):
+            made["gpu_model"] = str(labels[MODEL])
+        return made
+
+    def _number(self, level: str, labels: Mapping[str, str]) -> int:
+        values = [str((node["metadata"].get("labels") or {}).get(level)) for _, node in self.read.nodes]
+        return values.index(str(labels.get(level)))
+
+    def snapshot(self) -> Snapshot:
+        """Everything in order: what runs takes its room first, then the decision, then what waits."""
+        waiting: dict[str, list[tuple[str, Mapping[str, Any]]]] = defaultdict(list)
+        for place, pod in self.read.pods:
+            node = (pod.get("spec") or {}).get("nodeName")
+            if node is not None and node not in self.index:
+                self.read.unread["pods on nodes that are not listed"] += 1
+            elif node is not None and (pod.get("status") or {}).get("phase") != "Pending":
+                self._run(place, pod, self.index[node])
+            else:
+                waiting[self._gang_of(pod)].append((place, pod))
+        placement: dict[str, list[dict[str, Any]]] = {}
+        gangs = [self._gang(g, key, pods, placement) for g, (key, pods) in enumerate(waiting.items())]
+        levels = [level if self.keep else f"level-{at}" for at, level in enumerate(self.levels)]
+        data = {"problem": "gang-placement", "levels": levels, "nodes": self.nodes, "gangs": gangs}
+        data["running"] = self.running
+        instance = GangPlacementInstance.parse(data, self.read.source)
+        unread = {what: count for what, count in self.read.unread.items() if count}
+        return Snapshot(instance, {"placement": placement}, unread, "kubernetes")
+
+    def _gang_of(self, pod: Mapping[str, Any]) -> str:
+        space = pod["metadata"].get("namespace", "default")
+        for name in self.read.names:
+            found = self.read.note(pod, name)
+            if found is not None:
+                return f"{space}/{found}"
+        return f"{space}/{pod['metadata']['name']} alone"
+
+    def _split(self, place: str, pod: Mapping[str, Any]) -> tuple[int, dict[str, int]]:
+        """(whole devices, other resources) of a pod."""
+        asked = self.read.request(place, pod)
+        devices = sum(amount for name, amount in asked.items() if is_gpu(name))
+        return devices, {name: amount for name, amount in asked.items() if not is_gpu(name)}
+
+    def _run(self, place: str, pod: Mapping[str, Any], n: int) -> None:
+        devices, request = self._split(place, pod)
+        node = self.nodes[n]
+        free = [d for d, part in enumerate(node["gpus"]) if part == WHOLE][:devices]
+        for device in free:
+            node["gpus"][device] = 0
+        self.read.unread["GPUs that run on a node beyond those it has"] += devices - len(free)
+        for name, amount in request.items():
+            left = node["free"].get(name, 0) - amount
+            node["free"][name] = max(0, left)
+            self.read.unread[f"{name} that runs on a node beyond what it has"] += max(0, -left)
+        owned = any(owner.get("controller") for owner in pod["metadata"].get("ownerReferences") or [])
+        kinds = {owner.get("kind") for owner in pod["metadata"].get("ownerReferences") or []}
+        runs: dict[str, Any] = {
+            "id": self._name(
+                "running-", len(self.running), f"{pod['metadata'].get('namespace')}/{pod['metadata']['name']}"
+            ),
+            "node": node["id"],
+            "devices": {str(device): WHOLE for device in free},
+            "request": request,
+            "selector": self._selector(pod),
+        }
+        if owned and devices and "DaemonSet" not in kinds:
+            runs |= {"movable": True, "price": END, "move_price": MOVE}
+        self.running.append(runs)
+
+    def _selector(self, pod: Mapping[str, Any]) -> dict[str, Any]:
+        """A label for each kind of pod, on the nodes that take it."""
+        allowed = self.read.allowed(pod)
+        if len(allowed) == len(self.nodes):
+            return {}
+        if allowed not in self.kinds:
+            kind = self.kinds[allowed] = f"takes-{len(self.kinds)}"
+            for n in allowed:
+                self.nodes[n]["labels"][kind] = "yes"
+        return {"labels": {self.kinds[allowed]: "yes"}}
+
+    def _gang(
+        self, g: int, key: str, pods: list[tuple[str, Mapping[str, Any]]], placement: dict[str, list[dict[str, Any]]]
+    ) -> dict[str, Any]:
+        """A gang, equal pods as one group; its bound pods are the decision."""
+        groups: dict[Any, dict[str, Any]] = {}
+        name = self._name("gang-", g, key)
+        placed: list[dict[str, Any]] = []
+        for place, pod in pods:
+            devices, request = self._split(place, pod)
+            selector = self._selector(pod)
+            kind = (devices, *sorted(request.items()), *sorted(selector.get("labels", {})))
+            group = groups.setdefault(
+                kind, {"count": 0, "gpu": WHOLE * devices, "request": request, "selector": selector}
+            )
+            group["count"] += 1
+            node = (pod.get("spec") or {}).get("nodeName")
+            if node is not None:
+                placed.append({"group": list(groups).index(kind), "n": self.index[node], "devices": devices})
+        first = pods[0][1]
+        made: dict[str, Any] = {"id": name, "weight": 1.0, "pods": list(groups.values())}
+        total = sum(group["gpu"] // WHOLE * group["count"] for group in groups.values())
+        made["weight"] = float(max(1, total))
+        made["priority"] = int((first.get("spec") or {}).get("priority") or 0)
+        made["arrival"] = float(g)
+        size = sum(group["count"] for group in groups.values())
+        group_key = key.removesuffix(" alone")
+        if group_key in self.read.groups:
+            least = (self.read.groups[group_key][1].get("spec") or {}).get("minMember")
+            if isinstance(least, int) and 1 <= least <= size:
+                made["least"] = least
+            elif least is not None:
+                self.read.unread["gangs with fewer pods than their minMember"] += 1
+        for field, note in TOPOLOGY.items():
+            level = self.read.note(first, note)
+            if level == HOST:
+                made[field] = "node"
+            elif level in self.levels:
+                made[field] = level if self.keep else f"level-{self.levels.index(level)}"
+            elif level is not None:
+                self.read.unread[f"levels that no topology has: {level}"] += 1
+        if placed:
+            placement[name] = self._seats(placed)
+        return made
+
+    def _seats(self, placed: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The bound pods, each on the first devices of its node that no other has."""
+        found = []
+        for pod in placed:
+            node = self.nodes[pod["n"]]
+            free = [d for d, part in enumerate(node["gpus"]) if part == WHOLE and (node["id"], d) not in self.bound]
+            free = free[: pod["devices"]]
+            self.bound |= {(node["id"], d) for d in free}
+            found.append({"group": pod["group"], "node": node["id"], "devices": free})
+        return found
