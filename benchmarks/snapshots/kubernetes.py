@@ -144,8 +144,8 @@ class Kubernetes:
                 total[name] = total[name] + amount if always else max(total[name], amount)
         for name, text in (spec.get("overhead") or {}).items():
             total[name] += quantity(text, f"{place}.spec.overhead.{name}")
-        asked = {name: int(-(-amount // _units(name))) for name, amount in total.items()}
-        return {"pods": 1} | {name: amount for name, amount in asked.items() if amount}
+        units = {name: int(-(-amount // _units(name))) for name, amount in total.items()}
+        return {"pods": 1} | {name: amount for name, amount in units.items() if amount}
 
     def _requests(self, container: Mapping[str, Json], place: str) -> dict[str, Fraction]:
         """Requests of a container; a limit counts where there is no request, as Kubernetes has it."""

@@ -18,7 +18,7 @@ from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.layout import Layout, RowFamily, Term, VariableFamily
 from schedgap.formulations.common.numbers import MAXIMISE, exact
-from schedgap.formulations.gang_placement.instance import WHOLE, Domain, Gang, GangPlacementInstance, Shape
+from schedgap.formulations.gang_placement.instance import MOST_PODS, WHOLE, Domain, Gang, GangPlacementInstance, Shape
 from schedgap.formulations.gang_placement.models.fragments import Fragments
 from schedgap.formulations.gang_placement.models.point import extract, point
 from schedgap.formulations.gang_placement.scale import Component, capacity, components, shares
@@ -51,6 +51,7 @@ ROWS = {
     "wholes": RowFamily("(2)", "sum_d whole[n,d] = devices asked for on n"),
     "device": RowFamily("(2)", "sum gpu part + 1000 whole + what stays <= the device"),
     "devices": RowFamily("(2)", "devices asked for on n <= those entirely free"),
+    "rounded": RowFamily("(2)", "sum floor(devices / s) pods <= floor(entirely free / s), for each size s"),
     "resource": RowFamily("(3)", "sum request pods + what stays <= the node's"),
     "one_domain": RowFamily("(5)", "sum_D domain[g,L,D] = placed[g]"),
     "inside": RowFamily("(5)", "pods of g in D <= count domain[g,L,D]"),
@@ -74,15 +75,13 @@ class Item(NamedTuple):
     Attributes
     ----------
     family, key : of its variables: pods and part, or moved and moved_part
-    per_node : most of them on one node
-    nodes : positions of the nodes that it may be on
+    nodes : positions of the nodes that it may be on, each with the most of them that it holds
     """
 
     family: str
     key: tuple[str | int, ...]
     shape: Shape
-    per_node: int
-    nodes: list[int]
+    nodes: dict[int, int]
 
     @property
     def fraction(self) -> bool:
@@ -156,7 +155,7 @@ class _Builder:
             {"gang": [gang.id for gang in instance.gangs], "node": [node.id for node in instance.nodes]},
         )
         self.capacity = [capacity(instance, n) for n in range(len(instance.nodes))]
-        self.items = list(self._items())
+        self.items: list[Item] = []
         self.on_node: dict[int, list[tuple[Item, pulp.LpVariable]]] = defaultdict(list)
         self.on_device: dict[tuple[int, int], list[Term]] = defaultdict(list)
         self.staying: dict[str, Sums] = {}
@@ -165,6 +164,7 @@ class _Builder:
     def model(self) -> DeclarativeModel:
         """The whole model."""
         self._running()
+        self.items += self._items()
         for item in self.items:
             self._item(item)
         for name, stays in self.staying.items():
@@ -198,35 +198,44 @@ class _Builder:
         for gang in self.instance.gangs:
             for k, group in enumerate(gang.pods):
                 most = min(group.count, gang.per_node or group.count)
-                yield Item("pods", (gang.id, k), group, most, self._hosts(group))
+                yield Item("pods", (gang.id, k), group, self._hosts(group, most))
         for pod in self.instance.running if self.instance.with_moves else ():
             if pod.migratable:
-                yield Item("moved", (pod.id,), pod.shape, 1, self._hosts(pod.shape))
+                yield Item("moved", (pod.id,), pod.shape, self._hosts(pod.shape, 1))
 
-    def _hosts(self, shape: Shape) -> list[int]:
-        """Nodes with the labels, the model, and devices for one pod."""
-        return [
-            n
+    def _hosts(self, shape: Shape, most: int) -> dict[int, int]:
+        """Nodes with the labels and the model, with how many pods of the shape alone they hold, at most `most`."""
+        found = {
+            n: min(most, self._room(shape, n))
             for n, node in enumerate(self.instance.nodes)
             if shape.selector.takes(node)
-            and (
-                sum(part == WHOLE for part in self.capacity[n]) >= shape.devices
-                if shape.gpu >= WHOLE
-                else not shape.gpu or max(self.capacity[n], default=0) >= shape.gpu
-            )
-        ]
+        }
+        return {n: pods for n, pods in found.items() if pods}
+
+    def _room(self, shape: Shape, n: int) -> int:
+        """Pods of the shape that the node's devices and resources hold, with all that may leave it gone."""
+        free = self.instance.nodes[n].free
+        room = [MOST_PODS]
+        for resource, amount in shape.request.items():
+            leaving = sum(request.get(resource, 0) for _, _, request in self._stays(n))
+            room += [(free.get(resource, 0) + leaving) // amount] if amount else []
+        if shape.gpu >= WHOLE:
+            room.append(sum(part == WHOLE for part in self.capacity[n]) // shape.devices)
+        elif shape.gpu:
+            room.append(sum(part // shape.gpu for part in self.capacity[n]))
+        return min(room)
 
     def _item(self, item: Item) -> None:
         """Variables of one item, and rows (2) of its parts."""
-        for n in item.nodes:
+        for n, room in item.nodes.items():
             name = self.instance.nodes[n].id
-            there = self.layout.variable(item.family, *item.key, name, high=item.per_node)
+            there = self.layout.variable(item.family, *item.key, name, high=room)
             self.on_node[n].append((item, there))
             if item.fraction:
                 split: list[Term] = [(there, -1.0)]
                 family = "part" if item.family == "pods" else "moved_part"
                 for d, part in enumerate(self.capacity[n]):
-                    most = min(item.per_node, part // item.shape.gpu)
+                    most = min(room, part // item.shape.gpu)
                     if most:
                         taken = self.layout.variable(family, *item.key, name, d, high=most)
                         split.append((taken, 1.0))
@@ -302,8 +311,8 @@ class _Builder:
     def _domains(self, gang: Gang, depth: int) -> dict[Domain, pulp.LpVariable]:
         """The variables of a level, each at least 1 where pods lie in the domain."""
         members: dict[Domain, list[int]] = defaultdict(list)
-        hosts = {n for item in self.items if item.family == "pods" and item.key[0] == gang.id for n in item.nodes}
-        for n in sorted(hosts):
+        rooms = {item.key[1]: item.nodes for item in self.items if item.family == "pods" and item.key[0] == gang.id}
+        for n in sorted({n for room in rooms.values() for n in room}):
             members[self.instance.domain(n, depth)].append(n)
         name = (*self.instance.levels, "node")[depth - 1]
         used: dict[Domain, pulp.LpVariable] = {}
@@ -311,7 +320,7 @@ class _Builder:
             used[domain] = self.layout.variable("domain", gang.id, name, "/".join(domain))
             for k, group in enumerate(gang.pods):
                 there = self._of(gang, k, nodes)
-                most = min(group.count, gang.per_node or group.count) if len(nodes) == 1 else group.count
+                most = min(group.count, sum(rooms[k].get(n, 0) for n in nodes))
                 if there:
                     key = (gang.id, k, name, "/".join(domain))
                     self.layout.row("inside", key, [*there, (used[domain], -float(most))], "<=", 0)
@@ -339,11 +348,19 @@ class _Builder:
         elif wholes:
             free = sum(part == WHOLE for part in self.capacity[n])
             self.layout.row("devices", (name,), wholes, "<=", free)
+            if self.tighten:
+                self._rounded(name, [(variable, item.shape.devices) for item, variable in there], free)
         resources = {resource for item, _ in there for resource, amount in item.shape.request.items() if amount}
         for resource in sorted(resources):
             left = self.left_of(n, resource)
             terms = [(variable, -coefficient) for variable, coefficient in left.terms]
             self.layout.row("resource", (name, resource), terms, "<=", float(left.constant))
+
+    def _rounded(self, name: str, asked: Sequence[tuple[pulp.LpVariable, int]], free: int) -> None:
+        """The row of devices divided by each size and rounded down; where sizes divide each other, all that is true."""
+        for size in sorted({devices for _, devices in asked if devices > 1}):
+            terms: list[Term] = [(v, float(devices // size)) for v, devices in asked if devices >= size]
+            self.layout.row("rounded", (name, size), terms, "<=", free // size)
 
     def _devices(self, n: int, wholes: Sequence[Term]) -> None:
         """Rows (2) where it matters which device is taken."""
