@@ -26,6 +26,7 @@ STAGES = (
     "local search", "slot packing", "packing without crossing", "interval model", "linear programs",
     "dynamic program", "cp-sat", "linear program", "cuts", "integer master", "compact program", "branch and price",
     "dive", "engine", "first nodes", "one at a time", "whole tree", "policies", "job shop", "grid model", "placements",
+    "programs",
 )  # fmt: skip
 """Of all exact methods, but for bounds, which are compared by themselves."""
 GENERATORS = {"tiny": FAMILIES, **NASTIER}
