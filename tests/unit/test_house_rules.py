@@ -222,7 +222,7 @@ NAMED_OUTSIDE = {
     "benchmarks/importers/traces.py": {"gpu_sharing"},
     "benchmarks/instances/profiles/pollux_tasks.py": {"gpu_sharing"},
     "benchmarks/laboratory/metrics.py": {"ddljs", "g_vne", "gpu_sharing", "hadar", "rar_ddls"},
-    "benchmarks/laboratory/papers.py": {"hadar"},
+    "benchmarks/laboratory/papers/__init__.py": {"hadar"},
     "benchmarks/laboratory/rounds.py": {"hadar"},
     "benchmarks/proving.py": {"comm_contention", "ddl_cluster", "ddljs"},
     "benchmarks/snapshots/judge.py": {"gang_placement"},  # a decision is a solution of it
@@ -256,7 +256,7 @@ def _named(path: Path) -> set[str]:
 
 @_on_each(SHIPPED)
 def test_a_problem_is_named_in_its_own_folders_only(path: Path) -> None:
-    """And in a paper's (laboratory/paper_NNN); ddljs may name g-vne, on which it is built."""
+    """And in a paper's (laboratory/papers); ddljs may name g-vne, on which it is built."""
     place = path.relative_to(ROOT)
     parts = [*place.parts[:-1], path.stem]
     if str(place) == REGISTRY or any(part.startswith("paper_") for part in parts):

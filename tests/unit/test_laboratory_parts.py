@@ -6,7 +6,7 @@ import pytest
 
 from schedgap.benchmarks.instances import make_instance
 from schedgap.benchmarks.laboratory.measure import Run
-from schedgap.benchmarks.laboratory.paper_003.workloads import ITEM, imported
+from schedgap.benchmarks.laboratory.papers.paper_003_measured import WORKLOADS, imported
 from schedgap.benchmarks.laboratory.rounds import rounds_of
 from schedgap.catalogue.registry import find_problem
 from schedgap.catalogue.run import run_method
@@ -76,7 +76,7 @@ def test_gangs_of_a_trace_can_be_single() -> None:
 
 
 def test_published_workloads_are_measured() -> None:
-    series = ITEM.series[1]
+    series = WORKLOADS.series[1]
     found = imported(Run("gpu-sharing", "pollux", {"workload": 6}, series.method), 1000)
     assert found["objective"] >= found["bound"] > 0
 

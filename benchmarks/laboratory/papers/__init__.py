@@ -28,7 +28,7 @@ def find_paper(name: str) -> Paper:
     """
     for number, known in NAMES.items():
         if name in (number, known):
-            paper: Paper = importlib.import_module(f"schedgap.benchmarks.laboratory.paper_{number}").PAPER
+            paper: Paper = importlib.import_module(f"schedgap.benchmarks.laboratory.papers.paper_{number}").PAPER
             return paper
     known_ones = ", ".join(f"{number} ({known})" for number, known in NAMES.items())
     raise InputError(f"paper: unknown paper {name!r}, one of: {known_ones}{near(name, (*NAMES, *NAMES.values()))}")

@@ -1,6 +1,6 @@
 """Fit of a, b and eta of eq. (5) of paper 001 to measured times of concurrent all-reduces.
 
-``python -m schedgap.benchmarks.laboratory.paper_001.contention results.csv`` prints the fit as a table.
+``python -m schedgap.benchmarks.laboratory.papers.contention results.csv`` prints the fit as a table.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def report(measurements: Sequence[Measurement]) -> str:
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
-        sys.exit("usage: python -m schedgap.benchmarks.laboratory.paper_001.contention results.csv")
+        sys.exit("usage: python -m schedgap.benchmarks.laboratory.papers.contention results.csv")
     try:
         print(report(read_measurements(sys.argv[1])))
     except InputError as problem:
