@@ -14,14 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from schedgap.benchmarks.hunt.island import Stretch, Walked
-from schedgap.benchmarks.hunt.journal import FILE, Journal
-from schedgap.benchmarks.hunt.limits import EVALUATIONS, Limits, parse_limits
+from schedgap.benchmarks.hunt.fields import EVALUATIONS, Limits, parse_limits
 from schedgap.benchmarks.hunt.result import FOUND, WORST, Hunted, summary, write_found
 from schedgap.benchmarks.hunt.shrink import shrunk
 from schedgap.benchmarks.hunt.starts import Starts, starts_of
 from schedgap.benchmarks.hunt.target import Found, Judge, Target, find_target
-from schedgap.benchmarks.hunt.work import DISAGREEMENTS, Done, Work, do_work, kept
+from schedgap.benchmarks.hunt.work import DISAGREEMENTS, FILE, Done, Journal, Stretch, Walked, Work, do_work, kept
 from schedgap.benchmarks.sweep.cluster import check_cluster, own_folder, pool_of
 from schedgap.benchmarks.sweep.pool import Pool
 from schedgap.benchmarks.sweep.progress import Progress, Sink
@@ -281,7 +279,7 @@ def hunt(
     ----------
     target : a guarantee's id, ``PROBLEM/HEURISTIC``, or a callable ``(instance, *, seed) -> solution``
     problem : of a callable
-    limits : see :func:`~schedgap.benchmarks.hunt.limits.parse_limits`
+    limits : see :func:`~schedgap.benchmarks.hunt.fields.parse_limits`
     budget : seconds, from when everything is compiled; None stops by counts
     workers : processes; 1 works in this one
     resume : go on with the hunt in `out`; otherwise a new one, beside one that is there

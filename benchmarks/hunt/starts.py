@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from schedgap.benchmarks.hunt.edit import Data, fitted
-from schedgap.benchmarks.hunt.limits import LONGEST, MOST, Limits, Space, observed, widened
+from schedgap.benchmarks.hunt.fields import LONGEST, MOST, Data, Limits, Space, fitted, observed, widened
 from schedgap.benchmarks.hunt.target import Target, entries
 from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.problem import Problem

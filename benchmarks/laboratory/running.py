@@ -13,7 +13,7 @@ from typing import Any
 
 import schedgap.benchmarks.instances
 from schedgap.benchmarks.laboratory import measure as measuring
-from schedgap.benchmarks.laboratory import metrics, rounds
+from schedgap.benchmarks.laboratory import rounds
 from schedgap.benchmarks.laboratory.data import Data
 from schedgap.benchmarks.laboratory.declare import Item, Measure, Paper
 from schedgap.benchmarks.laboratory.measure import Run
@@ -82,7 +82,7 @@ class Reproduction:
 def _instances_digest() -> str:
     """SHA-256 over the generators and what measures: a result depends on them as on the methods."""
     digest = hashlib.sha256()
-    files = [Path(inspect.getfile(module)) for module in (measuring, metrics, rounds)]
+    files = [Path(inspect.getfile(module)) for module in (measuring, rounds)]
     for folder in schedgap.benchmarks.instances.__path__:
         files += sorted(Path(folder).rglob("*.py"))
     for path in files:

@@ -24,11 +24,10 @@ from support.work import wait_until
 
 import schedgap
 from schedgap.benchmarks.evaluation.run import _Question, _references
-from schedgap.benchmarks.hunt.island import Stretch
-from schedgap.benchmarks.hunt.limits import parse_limits
+from schedgap.benchmarks.hunt.fields import parse_limits
 from schedgap.benchmarks.hunt.starts import starts_of
 from schedgap.benchmarks.hunt.target import find_target
-from schedgap.benchmarks.hunt.work import Work, do_work
+from schedgap.benchmarks.hunt.work import Stretch, Work, do_work
 from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.records import Record
 from schedgap.benchmarks.suites.plan import Item, plan

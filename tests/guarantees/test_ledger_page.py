@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from schedgap.benchmarks.ledger.counterexample import repeat_command
+from schedgap.benchmarks.ledger.verify import repeat_command
 from schedgap.benchmarks.library import known
 from schedgap.benchmarks.report.compare import compare
 from schedgap.catalogue.registry import all_problems, load_instance

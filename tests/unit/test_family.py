@@ -14,7 +14,6 @@ import pytest
 from support.toy import toy
 
 from schedgap.api import generate, hunt_family
-from schedgap.benchmarks.hunt.edit import fitted as cut
 from schedgap.benchmarks.hunt.family import generator, search
 from schedgap.benchmarks.hunt.family.family import read_family
 from schedgap.benchmarks.hunt.family.forms import forms_of, instance_of
@@ -23,11 +22,12 @@ from schedgap.benchmarks.hunt.family.points import Point, closed, point
 from schedgap.benchmarks.hunt.family.polynomials import Polynomial, fit, quotient
 from schedgap.benchmarks.hunt.family.run import Lifted
 from schedgap.benchmarks.hunt.family.run import hunt_family as hunt_family_of
-from schedgap.benchmarks.hunt.family.variants import variants
-from schedgap.benchmarks.hunt.island import walk as walk_of
-from schedgap.benchmarks.hunt.limits import parse_limits
+from schedgap.benchmarks.hunt.family.search import variants
+from schedgap.benchmarks.hunt.fields import fitted as cut
+from schedgap.benchmarks.hunt.fields import parse_limits
 from schedgap.benchmarks.hunt.starts import starts_of
 from schedgap.benchmarks.hunt.target import Found, Judge, find_target
+from schedgap.benchmarks.hunt.work import walk as walk_of
 from schedgap.cli.main import main
 from schedgap.formulations.common.errors import InputError
 

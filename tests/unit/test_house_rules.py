@@ -221,7 +221,7 @@ NAMED_OUTSIDE = {
     "benchmarks/figures/pair.py": {"gpu_sharing"},
     "benchmarks/importers/traces.py": {"gpu_sharing"},
     "benchmarks/instances/profiles/pollux_tasks.py": {"gpu_sharing"},
-    "benchmarks/laboratory/metrics.py": {"ddljs", "g_vne", "gpu_sharing", "hadar", "rar_ddls"},
+    "benchmarks/laboratory/measure.py": {"ddljs", "g_vne", "gpu_sharing", "hadar", "rar_ddls"},
     "benchmarks/laboratory/papers/__init__.py": {"hadar"},
     "benchmarks/laboratory/rounds.py": {"hadar"},
     "benchmarks/proving.py": {"comm_contention", "ddl_cluster", "ddljs"},

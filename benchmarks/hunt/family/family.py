@@ -9,8 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from schedgap.benchmarks.hunt.family.generator import Generator
-from schedgap.benchmarks.hunt.family.points import Closed, Point, closed, weight_of
-from schedgap.benchmarks.hunt.family.stretch import Stretch
+from schedgap.benchmarks.hunt.family.points import Closed, Point, Stretch, closed, weight_of
 from schedgap.benchmarks.text import fixed
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_problem

@@ -5,8 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from schedgap.benchmarks.instances.comm_contention.random import adadual_trap, bursts, newcomer, small, tiny
-from schedgap.benchmarks.instances.comm_contention.suites import ROWS
-from schedgap.catalogue.workload import Drawing, Preset, Trial, Workload
+from schedgap.catalogue.workload import Batch, Drawing, Preset, Trial, Workload
+
+# The part of comm-contention in the suite quick.
+
+_WORK = 1000.0
+"""Thousands of nodes: more than any instance of these suites takes."""
+ROWS: tuple[Batch, ...] = (
+    Batch("quick", "tiny", 6, exact=("bb", "highs", "cbc"), settings={"tasks": 3}, work_limit=_WORK),
+    Batch("quick", "small", 4, exact=("bb",), settings={"tasks": 7}, work_limit=_WORK),
+    Batch("quick", "bursts", 2),
+)
+
+
+# Where instances of comm-contention come from: presets, families, importers, suites, figure.
 
 
 def _figure() -> Drawing:

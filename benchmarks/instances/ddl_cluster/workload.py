@@ -5,8 +5,23 @@ from __future__ import annotations
 from schedgap.benchmarks.importers.ddl_cluster import to_ddl_cluster
 from schedgap.benchmarks.importers.traces import trace_importers
 from schedgap.benchmarks.instances.ddl_cluster.random import paper, small, tiny
-from schedgap.benchmarks.instances.ddl_cluster.suites import ROWS
-from schedgap.catalogue.workload import Drawing, Preset, Workload
+from schedgap.catalogue.workload import Batch, Drawing, Preset, Workload
+
+# The part of ddl-cluster in the suite quick.
+
+_PLACED = {
+    name: tuple({"placement": placement} for placement in ("lwf", "ls", "ff", "rand"))
+    for name in ("srsf-1", "ada-srsf")
+}
+_JOB_SHOP = ("job-shop", "cbc", "highs")
+"""The restriction to one all-reduce at a time, three ways."""
+ROWS: tuple[Batch, ...] = (
+    Batch("quick", "small", 2, method_settings=_PLACED),
+    Batch("quick", "tiny", 4, exact=("cp", *_JOB_SHOP), heuristics=("srsf-1", "srsf-2", "ada-srsf"), work_limit=10.0),
+)
+
+
+# Where instances of ddl-cluster come from: presets, families, importers, suites, figure.
 
 
 def _figure() -> Drawing:

@@ -8,8 +8,20 @@ from schedgap.benchmarks.importers.substrate_files import network_importers
 from schedgap.benchmarks.importers.traces import trace_importers
 from schedgap.benchmarks.instances.ddljs.from_trace import to_ddljs
 from schedgap.benchmarks.instances.ddljs.random import on_substrate, paper, small, tiny
-from schedgap.benchmarks.instances.ddljs.suites import ROWS
-from schedgap.catalogue.workload import Drawing, Preset, Trial, Workload
+from schedgap.catalogue.workload import Batch, Drawing, Preset, Trial, Workload
+
+# The part of ddljs in the suite quick.
+
+_ENGINES = ("cpsat", "highs", "cbc")
+_WORK = 60.0
+"""Far more than any instance of these suites takes: thousands of nodes, or CP-SAT's deterministic time."""
+ROWS: tuple[Batch, ...] = (
+    Batch("quick", "tiny", 8, exact=_ENGINES, work_limit=_WORK),
+    Batch("quick", "small", 3, exact=("cpsat",), settings={"horizon": 4}, work_limit=_WORK),
+)
+
+
+# Where instances of ddljs come from: presets, families, importers, suites, figure.
 
 
 def _figure() -> Drawing:

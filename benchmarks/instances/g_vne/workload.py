@@ -4,11 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 from schedgap.benchmarks.importers.substrate_files import network_importers
 from schedgap.benchmarks.instances.g_vne.random import fat, large_tree, on_substrate, racks, random, small, tiny
-from schedgap.benchmarks.instances.g_vne.suites import ROWS
-from schedgap.catalogue.workload import Drawing, Preset, Trial, Workload
+from schedgap.catalogue.workload import Batch, Drawing, Preset, Trial, Workload
+
+# The part of g-vne in the suite quick.
+
+_ENGINES = ("cbc", "highs", "cpsat")
+_WORK = 60.0
+"""Far more than any instance of these suites takes: thousands of nodes, or CP-SAT's deterministic time."""
+_VARIANTS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
+    "lp-rs-mde": (
+        {},
+        {"lp": "augmented"},
+        {"variant": "mdk"},
+        {"variant": "mdk", "ring_sizes": "free"},
+    )
+}
+"""Algorithm 2 repaired, with the printed program, and what is left out of it; as published it is another method."""
+ROWS: tuple[Batch, ...] = (
+    Batch("quick", "tiny", 5, exact=("colgen", *_ENGINES), method_settings=_VARIANTS, work_limit=_WORK),
+    Batch(
+        "quick",
+        "small",
+        3,
+        exact=("colgen",),
+        method_settings=_VARIANTS,
+        settings={"servers": 5, "jobs": 4},
+        work_limit=_WORK,
+    ),
+)
+
+
+# Where instances of g-vne come from: presets, families, importers, suites, figure.
 
 
 def _figure() -> Drawing:

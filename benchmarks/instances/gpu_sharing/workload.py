@@ -6,8 +6,25 @@ from schedgap.benchmarks.importers.gpu_sharing import to_gpu_sharing
 from schedgap.benchmarks.importers.traces import trace_importers
 from schedgap.benchmarks.instances.gpu_sharing.paper import physical, simulated
 from schedgap.benchmarks.instances.gpu_sharing.random import contended, pair, small, tiny
-from schedgap.benchmarks.instances.gpu_sharing.suites import ROWS
-from schedgap.catalogue.workload import Drawing, Preset, Workload
+from schedgap.catalogue.workload import Batch, Drawing, Preset, Workload
+
+# The part of gpu-sharing in the suite quick.
+
+_ENGINES = ("cbc", "highs", "cpsat")
+_WORK = 60.0
+"""CP-SAT's deterministic time for one solve."""
+_AMPLE = {"ample": True}
+"""Horizons that cut off no heuristic: means would be over those that happen to end early."""
+ROWS: tuple[Batch, ...] = (
+    Batch("quick", "table-iii", 2),
+    Batch("quick", "small", 4, exact=("cp",), group="10 jobs", settings={"jobs": 10, **_AMPLE}, work_limit=_WORK),
+    Batch(
+        "quick", "tiny", 6, exact=("cp", *_ENGINES), settings={"slots": 3, "arrivals": 2, **_AMPLE}, work_limit=_WORK
+    ),
+)
+
+
+# Where instances of gpu-sharing come from: presets, families, importers, suites, figure.
 
 
 def _figure() -> Drawing:
