@@ -19,6 +19,9 @@ NOT_ENDED = "has not ended"
 """Of a job that still ran, or waited, when the log was written."""
 
 
+NO_VALUE = "has no value where one is needed"
+
+
 class LeftOut(ValueError):
     """A row that can be read, but is no job that a problem can have: why, and details."""
 
@@ -31,7 +34,7 @@ def given(cell: str) -> str:
     """A cell without the blanks around it; a missing value leaves the row out."""
     text = cell.strip()
     if text.lower() in MISSING:
-        raise LeftOut("has no value where one is needed")
+        raise LeftOut(NO_VALUE)
     return text
 
 

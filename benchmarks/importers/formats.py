@@ -287,7 +287,9 @@ def table(columns: Mapping[str, str], scale: float) -> Format:
     fields: dict[str, tuple[Any, ...]] = {field: (readers[field], column) for field, column in columns.items()}
     if "duration" not in fields and {"start", "end"} <= set(columns):
         fields["duration"] = (lasted(when), columns["start"], columns["end"])
-    optional = {field: fields.pop(field) for field in _RECORD if field in fields}
+    # A job that does not say what it trains is one like those of a table without the column.
+    unneeded = (*_RECORD, "model", "batch", *(["iterations"] if "duration" in fields else []))
+    optional = {field: fields.pop(field) for field in unneeded if field in fields}
     return Format("csv", "", fields, optional, separator=None)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from schedgap.benchmarks.importers.cells import LeftOut, Unfit, check_order
+from schedgap.benchmarks.importers.cells import NO_VALUE, LeftOut, Unfit, check_order
 from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.instance import Json
 
@@ -252,9 +252,13 @@ def _values(form: Format, positions: Mapping[str, int], cells: Sequence[Any]) ->
             continue
         try:
             row[name] = read(*(cells[positions[column]] for column in columns))
-        except LeftOut:
-            if name not in form.optional:
+        except LeftOut as missing:
+            if name in form.optional:
+                continue
+            if str(missing) != NO_VALUE or form.id != "csv":
                 raise
+            empty = next((one for one in columns if not str(cells[positions[one]]).strip()), columns[0])
+            raise LeftOut(f"{empty} {NO_VALUE}") from None
         except ValueError as error:
             column = next((one for one in columns if _refused(form, one, cells[positions[one]])), columns[0])
             numbered = f"column {positions[column] + 1} ({column})" if form.names else column

@@ -76,9 +76,28 @@ def test_values_come_from_the_named_columns(tmp_path: Path) -> None:
     jobs = {job["id"]: job for job in instance.to_dict()["jobs"]}
     assert [jobs[name]["arrival"] for name in "xz"] == [0.0, 0.0]
     assert jobs["z"]["iterations"] == round(86400 / (0.0358 + 0.0537))  # vgg16 of paper 001, on one server
-    assert "y" not in jobs and "1 row left out: has no value where one is needed (line 3)" in messages
+    assert "y" in jobs and any(message.startswith("the file names no model: ") for message in messages)
     kept, _ = make(path, "csv", "ddl-cluster", keep="net=vgg16", unit="min")
     assert ids(kept) == ["z"]
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_a_job_without_a_model_is_kept_and_one_without_gpus_is_told_by_its_column(tmp_path: Path, problem: str) -> None:
+    """As a table without the column; the words are those that people write into such a cell."""
+    path = tmp_path / "jobs.csv"
+    path.write_text(
+        "id;g;run;net\n" + "".join(f"j{k};1;2{k},5;{net}\n" for k, net in enumerate(NETS)) + "z;;20;vgg16\n"
+    )
+    columns = {"id": "id", "gpus": "g", "duration": "run", "model": "net", "unit": "min"}
+    instance, messages = import_instance(find_problem(problem), "csv", [path], settings=columns)
+    assert len(instance.to_dict()["jobs"]) == len(NETS)
+    assert "1 row left out: g has no value where one is needed (line 8)" in messages
+    assert any(
+        message.startswith("the file names no model: profile ") and "(5 jobs)" in message for message in messages
+    )
+
+
+NETS = ("vgg16", "unknown", "", "NA", "none", "-")
 
 
 def test_a_message_is_one_line_whatever_the_file_holds(tmp_path: Path) -> None:
