@@ -26,7 +26,7 @@ def solve_staged(
     instance: GangPlacementInstance,
     options: SolveOptions,
     *,
-    engine: Annotated[EngineName, Field(description="which engine solves each program")] = "cpsat",
+    engine: Annotated[EngineName, Field(description="which engine solves each program")] = "highs",
 ) -> Result:
     """The lexicographic optimum: each component is solved with those before it held at their optima.
 
