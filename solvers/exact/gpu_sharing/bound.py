@@ -25,6 +25,8 @@ _EVALUATIONS = 2_000_000
 _FEWEST, _MOST = 60, 400
 _MOST_CLASSES = 64
 _SAFETY = 1e-9
+_LEFT = 1.001e-9
+"""Of a job's work: what the checker lets it leave undone, and more than floats round."""
 
 
 def sharing_factor(data: Tables) -> float:
@@ -136,7 +138,8 @@ def priced(instance: GpuSharingInstance) -> Priced:
     slowed = ((data.slowdown > 1) & data.may_share).any(axis=1) if instance.interference else False
     slots = data.solo_slots
     rate = (data.gpus * (weights if classes is None else 1.0)).astype(np.float64)
-    jobs = PricedJobs(data.arrival, np.where(slowed, 0, slots), data.solo_work, rate, kind, np.zeros_like(slots))
+    work = data.solo_work * (1 - _LEFT)
+    jobs = PricedJobs(data.arrival, np.where(slowed, 0, slots), work, rate, kind, np.zeros_like(slots))
     gpus = float(instance.total_gpus)
     most = float((first + second).max())
     edges = event_edges(data.arrival, slots, rate * data.solo_work, gpus * most, _BUCKETS)
